@@ -1,0 +1,17 @@
+"""The asyncio face: the same names as ``pyjmsack``; what blocks there is a coroutine here."""
+
+from pyjmsack.aio.connection import Connection, ConnectionFactory
+from pyjmsack.aio.consumer import MessageConsumer, QueueBrowser
+from pyjmsack.aio.context import JMSContext
+from pyjmsack.aio.producer import MessageProducer
+from pyjmsack.aio.session import Session
+
+__all__ = [
+    "Connection",
+    "ConnectionFactory",
+    "JMSContext",
+    "MessageConsumer",
+    "MessageProducer",
+    "QueueBrowser",
+    "Session",
+]

@@ -1,0 +1,200 @@
+"""How the asyncio face waits: futures and tasks on the caller's own loop; no thread is involved."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from contextlib import asynccontextmanager
+from typing import Any, Generic, TypeVar
+
+from pyjmsack.core.steps import Steps
+from pyjmsack.errors import IllegalStateException
+from pyjmsack.spi.completion import Completion
+
+__all__ = ["AioRuntime", "Opening", "SessionLock", "TaskDispatcher"]
+
+log = logging.getLogger("pyjmsack")
+T = TypeVar("T")
+
+
+async def wait(completion: Completion[Any], timeout: float | None) -> bool:
+    """Wait until the completion is done; False if ``timeout`` seconds passed first."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[None] = loop.create_future()
+
+    def wake(_: object) -> None:
+        if not future.done():
+            future.set_result(None)
+
+    completion.add_callback(wake)
+    timer = None if timeout is None else loop.call_later(timeout, wake, None)
+    try:
+        await future
+    finally:
+        if timer is not None:
+            timer.cancel()
+    return completion.done
+
+
+class AioRuntime:
+    """One connection's outbox on the caller's loop: commands run in order, one flush per burst."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.flush: Callable[[], None] = lambda: None
+        """Set by the connection: the provider's flush."""
+        self._outbox: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
+        self._scheduled = False
+
+    def submit(self, command: Callable[..., Any], *arguments: Any) -> None:
+        """Queue a command for the end of this turn of the loop."""
+        self._outbox.append((command, arguments))
+        if not self._scheduled:
+            self._scheduled = True
+            self.loop.call_soon(self._run)
+
+    def _run(self) -> None:
+        self._scheduled = False
+        outbox = self._outbox
+        while outbox:
+            command, arguments = outbox.popleft()
+            try:
+                command(*arguments)
+            except Exception:
+                log.exception("a command of the provider failed")
+        self.flush()
+
+    async def run(self, steps: Steps[T]) -> T:
+        """Drive steps to their end in the caller's task. A cancelled wait closes them: nothing is lost by it."""
+        if asyncio.get_running_loop() is not self.loop:
+            raise IllegalStateException("this connection belongs to another event loop")
+        try:
+            completion, timeout = next(steps)
+            while True:
+                completion, timeout = steps.send(completion.done or await wait(completion, timeout))
+        except StopIteration as stop:
+            return stop.value  # type: ignore[no-any-return]  # Generator's return type is lost in StopIteration
+        except BaseException:
+            steps.close()
+            raise
+
+    def dispatcher(self, name: str) -> TaskDispatcher:
+        """Return a new dispatcher."""
+        return TaskDispatcher(self.loop, name)
+
+
+class TaskDispatcher:
+    """Runs calls in order in a task that lives while there are any; awaits what they return."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
+        self._loop = loop
+        self._name = name
+        self._calls: deque[Callable[[], Any]] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._waiters: list[Completion[None]] = []
+        self._closed = False
+
+    def submit(self, call: Callable[[], Any]) -> None:
+        """Queue a call."""
+        if self._closed:
+            return
+        self._calls.append(call)
+        if self._task is None:
+            self._task = self._loop.create_task(self._run(), name=self._name)
+
+    async def _run(self) -> None:
+        try:
+            while self._calls and not self._closed:
+                try:
+                    result = self._calls.popleft()()
+                    if inspect.isawaitable(result):
+                        await result
+                except Exception:
+                    log.exception("a listener raised on %s", self._name)
+                self._release_waiters()
+        finally:
+            self._task = None
+            self._release_waiters()
+
+    def _release_waiters(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        for done in waiters:
+            done.succeed()
+
+    def running_here(self) -> bool:
+        """Whether the caller is inside a call of this dispatcher."""
+        return self._task is not None and asyncio.current_task() is self._task
+
+    def idle(self) -> Steps[None]:
+        """Wait for the call at work."""
+        if self._task is not None and not self.running_here():
+            done: Completion[None] = Completion()
+            self._waiters.append(done)
+            yield done, None
+
+    def close(self) -> None:
+        """Run nothing more."""
+        self._closed = True
+        self._calls.clear()
+
+
+class SessionLock:
+    """Keeps commit, rollback, transacted sends and a running listener of one session apart (S15).
+
+    A listener holds it for its session, so its own calls pass.
+    """
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+        self._owner: asyncio.Task[Any] | None = None
+
+    @asynccontextmanager
+    async def hold(self) -> AsyncIterator[None]:
+        """Wait for the session, unless this task has it already."""
+        task = asyncio.current_task()
+        if self._owner is task:
+            yield
+            return
+        async with self._lock:
+            self._owner = task
+            try:
+                yield
+            finally:
+                self._owner = None
+
+
+class Done:
+    """What a call that had nothing to wait for returns: awaiting it is free, forgetting to is harmless."""
+
+    __slots__ = ()
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return
+        yield  # makes this a generator function
+
+
+DONE = Done()
+
+
+class Opening(Generic[T]):
+    """What ``create_*`` returns: ``await`` it for the object, or use it in ``async with``, which closes the object."""
+
+    __slots__ = ("_object", "_opening")
+
+    def __init__(self, opening: Coroutine[Any, Any, T]) -> None:
+        self._opening = opening
+        self._object: T | None = None
+
+    def __await__(self) -> Generator[Any, None, T]:
+        return self._opening.__await__()
+
+    async def __aenter__(self) -> T:
+        self._object = await self._opening
+        return self._object
+
+    async def __aexit__(self, *exc: object) -> None:
+        closable: Any = self._object
+        await closable.close()

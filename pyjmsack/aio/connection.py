@@ -1,0 +1,98 @@
+"""The asyncio factory and connection."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyjmsack.aio._runtime import AioRuntime, Opening
+from pyjmsack.aio.session import Session
+from pyjmsack.core import connection as core_connection
+from pyjmsack.core.facade import ConnectionFacade
+from pyjmsack.core.factory import FactoryFacade
+from pyjmsack.io.driver import AsyncioConnector
+from pyjmsack.spi.registry import create_provider
+from pyjmsack.types import AckMode
+
+if TYPE_CHECKING:
+    from pyjmsack.aio.context import JMSContext
+
+__all__ = ["Connection", "ConnectionFactory"]
+
+
+class ConnectionFactory(FactoryFacade):
+    """Makes connections to one broker; see :class:`pyjmsack.core.factory.FactoryFacade` for the arguments."""
+
+    def create_connection(self, username: str | None = None, password: str | None = None) -> Opening[Connection]:
+        """Connect and log in; ``await`` it, or ``async with`` it. See :meth:`pyjmsack.ConnectionFactory.create_connection`."""
+        return Opening(self._create_connection(username, password))
+
+    async def _create_connection(self, username: str | None, password: str | None) -> Connection:
+        runtime = AioRuntime()
+        provider = create_provider(self._url, AsyncioConnector(self._url, runtime.loop, self._ssl_context))
+        runtime.flush = provider.flush
+        core = core_connection.Connection(self._url, runtime, provider, self._login(username, password))
+        await runtime.run(core.open())
+        return Connection(core, runtime)
+
+    def create_context(
+        self,
+        ack_mode: int = AckMode.AUTO_ACKNOWLEDGE,
+        *,
+        username: str | None = None,
+        password: str | None = None,
+        auto_start: bool = True,
+    ) -> Opening[JMSContext]:
+        """Return a connection and a session in one object, started by the first consumer (JMS 2.0 simplified API)."""
+        return Opening(self._create_context(ack_mode, username, password, auto_start))
+
+    async def _create_context(
+        self, ack_mode: int, username: str | None, password: str | None, auto_start: bool
+    ) -> JMSContext:
+        from pyjmsack.aio.context import JMSContext
+
+        return await JMSContext.open(await self.create_connection(username, password), ack_mode, auto_start=auto_start)
+
+
+class Connection(ConnectionFacade):
+    """A connection; it belongs to the loop that made it."""
+
+    def __init__(self, core: core_connection.Connection, runtime: AioRuntime) -> None:
+        super().__init__(core)
+        self._run = runtime.run
+        self._loop = runtime.loop
+
+    @property
+    def client_id(self) -> str | None:
+        """The client id given or set, ``None`` for a generated one."""
+        return self._core.info.client_id if self._core.info.explicit_client_id else None
+
+    async def set_client_id(self, value: str) -> None:
+        """Set the client id, once, before any use (S122); see :attr:`pyjmsack.Connection.client_id`."""
+        await self._run(self._core.set_client_id(value))
+
+    async def start(self) -> None:
+        """Let messages flow to the consumers (S120)."""
+        self._core.start()
+
+    async def stop(self) -> None:
+        """Hand out no message until ``start``; waits for listeners at work (S120)."""
+        await self._run(self._core.stop())
+
+    def create_session(
+        self, ack_mode: int = AckMode.AUTO_ACKNOWLEDGE, *, transacted: bool | None = None
+    ) -> Opening[Session]:
+        """Return a session (S1-S6); see :meth:`pyjmsack.Connection.create_session`."""
+        return Opening(self._create_session(ack_mode, transacted))
+
+    async def _create_session(self, ack_mode: int, transacted: bool | None) -> Session:
+        return Session(await self._run(self._core.create_session(ack_mode, transacted)), self)
+
+    async def close(self) -> None:
+        """Close sessions and connection; idempotent; wakes waiting receivers, which get ``None`` (S123)."""
+        await self._run(self._core.close())
+
+    async def __aenter__(self) -> Connection:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()

@@ -1,0 +1,131 @@
+"""The asyncio consumer and browser."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pyjmsack.aio._runtime import DONE, Done
+from pyjmsack.core.consumer import Consumer
+from pyjmsack.core.facade import ConsumerFacade
+from pyjmsack.destination import Destination
+from pyjmsack.message import Message
+from pyjmsack.types import Outcome
+
+if TYPE_CHECKING:
+    from pyjmsack.aio.session import Session
+
+__all__ = ["MessageConsumer", "QueueBrowser"]
+
+T = TypeVar("T")
+
+
+class Acknowledger:
+    """What ``message.acknowledge()`` and the outcomes of one message do in this face: at once, and awaitable."""
+
+    def __init__(self, session: Session, allows_outcome: bool) -> None:
+        self._core = session._core
+        self.allows_outcome = allows_outcome
+
+    def acknowledge(self, message: Message) -> Done:
+        """Acknowledge by the session's mode."""
+        if self.allows_outcome:
+            self._core.acknowledge_message(message)
+        return DONE
+
+    def settle(self, message: Message, outcome: Outcome) -> Done:
+        """Give one message its outcome."""
+        self._core.settle_message(message, outcome)
+        return DONE
+
+
+class MessageConsumer(ConsumerFacade):
+    """Receives messages. ``async for`` receives until it is closed."""
+
+    def __init__(self, core: Consumer, session: Session) -> None:
+        super().__init__(core)
+        core.acknowledger = Acknowledger(session, core.tracks)
+        self._run = session._run
+
+    async def receive(self, timeout: float | timedelta | None = None) -> Message | None:
+        """Wait for the next message; see :meth:`pyjmsack.MessageConsumer.receive`.
+
+        Cancelling it loses no message and acknowledges none.
+        """
+        core = self._core
+        core.check_receive()
+        return core.receive_now() or await self._run(core.receive(_seconds(timeout)))
+
+    async def receive_nowait(self) -> Message | None:
+        """``receive(timeout=0)``: a message that the broker has now, or ``None`` (S24)."""
+        return await self.receive(0)
+
+    async def receive_body(self, type: type[T], timeout: float | timedelta | None = None) -> T | None:
+        """Receive a message and return its body as ``type``; see :meth:`pyjmsack.MessageConsumer.receive_body`."""
+        core = self._core
+        core.check_receive()
+        return await self._run(core.receive_body(type, _seconds(timeout)))
+
+    async def acknowledge(self) -> None:
+        """Acknowledge all that this consumer delivered, in CLIENT and individual mode (S25)."""
+        self._core.check_open()
+        self._core.acknowledge()
+
+    async def close(self) -> None:
+        """Close; what was delivered may still be acknowledged while the session is open (S29). Idempotent."""
+        await self._run(self._core.close())
+
+    async def __aiter__(self) -> AsyncIterator[Message]:
+        while not self._core.closed:
+            message = await self.receive()
+            if message is None:
+                return
+            yield message
+
+    async def __aenter__(self) -> MessageConsumer:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+
+class QueueBrowser:
+    """Looks at the messages of a queue without taking them; each iteration starts at the head (S134)."""
+
+    def __init__(self, session: Session, queue: Destination, selector: str | None) -> None:
+        self._session = session
+        self._queue = queue
+        self._selector = selector
+        self._open: set[Consumer] = set()
+        self._closed = False
+
+    async def __aiter__(self) -> AsyncIterator[Message]:
+        run, core = self._session._run, self._session._core
+        browser = await run(core.create_consumer(self._queue, self._selector, False, browser=True))
+        self._open.add(browser)
+        try:
+            while not self._closed:
+                message = await run(browser.browse())
+                if message is None:
+                    return
+                yield message
+        finally:
+            self._open.discard(browser)
+            await run(browser.close())
+
+    async def close(self) -> None:
+        """End every iteration under way; idempotent."""
+        self._closed = True
+        while self._open:
+            await self._session._run(self._open.pop().close())
+
+    async def __aenter__(self) -> QueueBrowser:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+
+def _seconds(timeout: Any) -> float | None:
+    return timeout.total_seconds() if isinstance(timeout, timedelta) else timeout

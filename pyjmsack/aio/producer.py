@@ -1,0 +1,115 @@
+"""The asyncio producer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import nullcontext
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from pyjmsack.core.completions import CompletionListener
+from pyjmsack.core.facade import ProducerFacade
+from pyjmsack.core.producer import Producer
+from pyjmsack.destination import Destination
+from pyjmsack.errors import JMSException
+from pyjmsack.spi.completion import Completion
+
+if TYPE_CHECKING:
+    from pyjmsack.aio.session import Session
+
+__all__ = ["MessageProducer"]
+
+Settle = Callable[["BaseException | None"], None]
+
+
+class MessageProducer(ProducerFacade):
+    """Sends messages. Closed by ``close()`` or as an asynchronous context manager."""
+
+    def __init__(self, core: Producer, session: Session) -> None:
+        super().__init__(core)
+        self._session = session
+        self._run = session._run
+        self._loop = session._loop
+
+    async def send(
+        self,
+        message: object,
+        destination: Destination | None = None,
+        *,
+        delivery_mode: int | None = None,
+        priority: int | None = None,
+        time_to_live: float | timedelta | None = None,
+        delivery_delay: float | timedelta | None = None,
+        completion_listener: CompletionListener | None = None,
+    ) -> None:
+        """Send a message, or ``str``/``bytes`` turned into one; see :meth:`pyjmsack.MessageProducer.send`.
+
+        A cancelled ``send`` may have been stored by the broker.
+        """
+        core = self._core
+        async with self._session._lock.hold() if self._session.transacted else nullcontext():
+            if core.full:
+                await self._run(core.wait_for_room())
+            how = (destination, delivery_mode, priority, time_to_live, delivery_delay)
+            if completion_listener is not None:
+                self._submit(None, completion_listener, message, *how)
+                return
+            done: Completion[None] = Completion()
+            sent, outbound = core.prepare(message, *how, done.settle)
+            if core.waits(sent._persistent):
+                core.submit(outbound)
+                await self._run(core.confirm(outbound, done))
+            else:
+                done.add_callback(lambda answered: core.report(answered.error))
+                core.submit(outbound)
+
+    def _submit(self, then: Settle | None, listener: CompletionListener, message: object, *how: Any) -> None:
+        completions = self._session._core.completions
+        entry = completions.entry(listener, then)
+        sent, outbound = self._core.prepare(message, *how, entry.answered)
+        completions.add(entry, sent)
+        self._core.submit(outbound)
+
+    def send_async(
+        self,
+        message: object,
+        destination: Destination | None = None,
+        *,
+        delivery_mode: int | None = None,
+        priority: int | None = None,
+        time_to_live: float | timedelta | None = None,
+        delivery_delay: float | timedelta | None = None,
+        completion_listener: CompletionListener | None = None,
+    ) -> asyncio.Future[None]:
+        """Send without waiting; the future is done when the broker has confirmed, and fails as ``send`` would.
+
+        Nothing bounds how many are under way but the caller: await some of the futures now and then.
+        """
+        core = self._core
+        future: asyncio.Future[None] = self._loop.create_future()
+
+        def settle(error: BaseException | None) -> None:
+            if not future.done():  # its owner may have cancelled it; the send goes on
+                if error is None:
+                    future.set_result(None)
+                else:
+                    future.set_exception(error.fresh() if isinstance(error, JMSException) else error)
+
+        if completion_listener is not None:
+            how = (destination, delivery_mode, priority, time_to_live, delivery_delay)
+            self._submit(settle, completion_listener, message, *how)
+            return future
+        _, outbound = core.prepare(message, destination, delivery_mode, priority, time_to_live, delivery_delay, settle)
+        core.submit(outbound)
+        return future
+
+    async def close(self) -> None:
+        """Close after what was sent is answered; idempotent."""
+        await self._run(self._core.close())
+
+    async def __aenter__(self) -> MessageProducer:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()

@@ -1,0 +1,142 @@
+"""The asyncio session."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from typing import TYPE_CHECKING
+
+from pyjmsack.aio._runtime import Opening, SessionLock
+from pyjmsack.aio.consumer import MessageConsumer, QueueBrowser
+from pyjmsack.aio.producer import MessageProducer
+from pyjmsack.core import session as core_session
+from pyjmsack.core.consumer import Consumer
+from pyjmsack.core.facade import SessionFacade
+from pyjmsack.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
+from pyjmsack.errors import UnsupportedFeatureException
+
+if TYPE_CHECKING:
+    from pyjmsack.aio.connection import Connection
+
+__all__ = ["Session"]
+
+BATCH = 64
+"""Messages a listener gets before the session's other consumers, and other tasks, have a turn."""
+
+
+class Session(SessionFacade):
+    """Makes producers, consumers and messages. Tasks may share it; commits, rollbacks and listeners take turns (S15)."""
+
+    def __init__(self, core: core_session.Session, connection: Connection) -> None:
+        super().__init__(core)
+        self._run = connection._run
+        self._loop = connection._loop
+        self._lock = SessionLock()
+        core.run_listener = self._run_listener
+
+    def create_producer(self, destination: Destination | None = None) -> Opening[MessageProducer]:
+        """Return a producer; see :meth:`pyjmsack.Session.create_producer`."""
+        return Opening(self._create_producer(destination))
+
+    async def _create_producer(self, destination: Destination | None) -> MessageProducer:
+        return MessageProducer(await self._run(self._core.create_producer(destination)), self)
+
+    def create_consumer(
+        self, destination: Destination, selector: str | None = None, *, no_local: bool = False
+    ) -> Opening[MessageConsumer]:
+        """Return a consumer; see :meth:`pyjmsack.Session.create_consumer`."""
+        return Opening(self._create_consumer(destination, selector, no_local))
+
+    async def _create_consumer(self, destination: Destination, selector: str | None, no_local: bool) -> MessageConsumer:
+        return MessageConsumer(await self._run(self._core.create_consumer(destination, selector, no_local)), self)
+
+    def create_browser(self, queue: Queue, selector: str | None = None) -> Opening[QueueBrowser]:
+        """Return a browser of a queue (S134)."""
+        return Opening(self._create_browser(queue, selector))
+
+    async def _create_browser(self, queue: Queue, selector: str | None) -> QueueBrowser:
+        self._core.check_open()
+        return QueueBrowser(self, queue, selector)
+
+    async def acknowledge(self) -> None:
+        """CLIENT mode: acknowledge all delivered messages of the session (S25); elsewhere a no-op (S12)."""
+        self._core.acknowledge()
+
+    async def recover(self) -> None:
+        """Deliver again what is not acknowledged (S32)."""
+        self._core.recover()
+
+    async def commit(self) -> None:
+        """Commit the transaction and begin the next (S75, S78); see :meth:`pyjmsack.Session.commit`."""
+        async with self._lock.hold():
+            await self._run(self._core.commit())
+
+    async def rollback(self) -> None:
+        """Roll the transaction back and begin the next; its messages come again (S80, S83)."""
+        async with self._lock.hold():
+            await self._run(self._core.rollback())
+
+    async def close(self) -> None:
+        """Close; unacknowledged messages go back to the broker (S30), a transaction is rolled back (S84)."""
+        await self._run(self._core.close())
+
+    async def _run_listener(self, consumer: Consumer) -> None:
+        """Feed a consumer's listener, in the dispatcher's task."""
+        for _ in range(BATCH):
+            async with self._lock.hold():
+                listener = consumer.listener
+                message = consumer.begin_dispatch()
+                if message is None or listener is None:
+                    break
+                error: BaseException | None = None
+                try:
+                    result = listener(message)
+                    if inspect.isawaitable(result):
+                        await result
+                except Exception as raised:
+                    error = raised
+                except BaseException as cancelled:  # the task is cancelled: not processed
+                    consumer.end_dispatch(message, cancelled)
+                    raise
+                consumer.end_dispatch(message, error)
+        else:
+            self._core.dispatch(consumer)
+            await asyncio.sleep(0)  # let other tasks have the loop
+            return
+        consumer.unscheduled()
+
+    async def __aenter__(self) -> Session:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    # -- subscriptions and temporary destinations: a later issue; refused rather than done weakly ------------------
+
+    async def create_temporary_queue(self) -> TemporaryQueue:
+        """Not there yet."""
+        raise UnsupportedFeatureException("temporary queues are not there yet")
+
+    async def create_temporary_topic(self) -> TemporaryTopic:
+        """Not there yet."""
+        raise UnsupportedFeatureException("temporary topics are not there yet")
+
+    async def create_durable_consumer(
+        self, topic: Topic, name: str, selector: str | None = None, *, no_local: bool = False
+    ) -> MessageConsumer:
+        """Not there yet."""
+        raise UnsupportedFeatureException("durable subscriptions are not there yet")
+
+    async def create_shared_consumer(self, topic: Topic, name: str, selector: str | None = None) -> MessageConsumer:
+        """Not there yet."""
+        raise UnsupportedFeatureException("shared subscriptions are not there yet")
+
+    async def create_shared_durable_consumer(
+        self, topic: Topic, name: str, selector: str | None = None
+    ) -> MessageConsumer:
+        """Not there yet."""
+        raise UnsupportedFeatureException("shared durable subscriptions are not there yet")
+
+    async def unsubscribe(self, name: str) -> None:
+        """Not there yet."""
+        raise UnsupportedFeatureException("durable subscriptions are not there yet")

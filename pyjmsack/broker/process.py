@@ -1,0 +1,133 @@
+"""The broker's operating system process, which never outlives the Python process that started it.
+
+Guarantees, on Linux and macOS:
+
+* Normal end of Python, or the owner garbage collected: ``Workspace.close`` runs from ``weakref.finalize``.
+* Python killed (SIGKILL, out of memory, ``os._exit``): a watchdog shell holds the read end of a pipe whose only write
+  end is Python's. The kernel closes it, the watchdog kills the broker and removes the temporary directory.
+  ``PR_SET_PDEATHSIG`` would not do: it fires when the *thread* that started the broker ends.
+* A child made by a bare ``os.fork()`` holds that pipe too, so then the broker lives until both have ended. Such a child
+  never stops the broker on its own exit.
+* Only a SIGKILL to both Python and the watchdog leaves the broker running.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyjmsack.broker.errors import BrokerError
+
+__all__ = ["BrokerProcess"]
+
+# $1: the broker's process group; $2: the directory to remove, or nothing. SIGKILL: a paused broker hears nothing else.
+# `kill -s NAME --` is the one spelling that every shell takes for a process group; dash refuses `kill -KILL --`.
+_WATCHDOG = """
+read -r ignored
+kill -s KILL -- "-$1" 2>/dev/null
+[ -n "$2" ] || exit 0
+tries=0
+while kill -s 0 -- "-$1" 2>/dev/null && [ $tries -lt 50 ]; do sleep 0.1; tries=$((tries + 1)); done
+rm -rf -- "$2"
+"""
+
+
+class BrokerProcess:
+    """At most one running broker at a time. ``temporary`` is a directory that the watchdog removes too."""
+
+    def __init__(self, temporary: Path | None = None) -> None:
+        self._temporary = temporary
+        self._child: subprocess.Popen[bytes] | None = None
+        self._watchdog: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """Process id, ``None`` when there is no living broker."""
+        return self._child.pid if self._child is not None and self.running else None
+
+    @property
+    def running(self) -> bool:
+        """Whether the process lives; a paused one does."""
+        return self._child is not None and self._child.poll() is None
+
+    @property
+    def exit_code(self) -> int | None:
+        """Exit code of the last broker, negative for a signal; ``None`` while it runs."""
+        return self._child.poll() if self._child is not None else None
+
+    def launch(self, command: Sequence[str], directory: Path, log: Path) -> None:
+        """Start ``command`` in a session of its own, so that Ctrl-C at the terminal reaches Python alone.
+
+        Raises:
+            BrokerError: the operating system refuses to start it.
+        """
+        self.kill()
+        descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            self._child = subprocess.Popen(  # noqa: S603 - our own command line, no shell
+                command,
+                cwd=directory,
+                stdin=subprocess.DEVNULL,
+                stdout=descriptor,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            self._watchdog = self._watch(self._child.pid)
+        except OSError as error:
+            self.kill()
+            raise BrokerError(f"The broker's process cannot be started: {error}") from error
+        finally:
+            os.close(descriptor)
+
+    def _watch(self, group: int) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(  # noqa: S603 - a constant script
+            ["/bin/sh", "-c", _WATCHDOG, "pyjmsack-broker-watchdog", str(group), str(self._temporary or "")],
+            cwd="/",
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal.
+
+        Raises:
+            BrokerError: the broker does not run.
+        """
+        if self._child is None or not self.running:
+            raise BrokerError("The broker does not run.")
+        self._child.send_signal(number)
+
+    def wait_stopped(self) -> None:
+        """Return when a SIGSTOP has taken effect: the kernel stops a process some time after the signal was sent."""
+        if sys.platform == "linux" and self._child is not None:
+            with contextlib.suppress(ChildProcessError):
+                # WNOWAIT leaves the event for Popen, WEXITED ends the wait if the broker dies instead
+                os.waitid(os.P_PID, self._child.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+
+    def terminate(self, timeout: float) -> None:
+        """Ask the broker to end (SIGTERM), and kill it after ``timeout`` seconds."""
+        if self._child is not None and self.running:
+            self._child.terminate()
+            self._child.send_signal(signal.SIGCONT)  # a paused broker would never hear of it
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._child.wait(timeout)
+        self.kill()
+
+    def kill(self) -> None:
+        """Kill the broker (SIGKILL), if it runs, and return when it and its watchdog are gone."""
+        if self._child is not None:
+            self._child.kill()
+            self._child.wait()
+        watchdog, self._watchdog = self._watchdog, None
+        if watchdog is not None:
+            watchdog.kill()
+            watchdog.wait()
+            if watchdog.stdin is not None:
+                watchdog.stdin.close()

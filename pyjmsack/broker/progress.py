@@ -1,0 +1,44 @@
+"""What a user sees of the one download: a bar on a terminal, one log line elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+
+__all__ = ["ProgressFactory", "default_progress"]
+
+ProgressFactory = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
+"""Called with the file's name and size in bytes; its context gives a function to call with each count of new bytes."""
+
+_log = logging.getLogger("pyjmsack.broker")
+
+
+def default_progress(name: str, total: int) -> AbstractContextManager[Callable[[int], None]]:
+    """Show the download of ``name`` (``total`` bytes) in the way that fits standard error."""
+    return _bar(name, total) if sys.stderr.isatty() else _line(name, total)
+
+
+@contextlib.contextmanager
+def _line(name: str, total: int) -> Iterator[Callable[[int], None]]:
+    _log.info("downloading %s (%.0f MB)", name, total / 1e6)
+    yield lambda count: None
+
+
+@contextlib.contextmanager
+def _bar(name: str, total: int) -> Iterator[Callable[[int], None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task(f"Downloading {name}", total=total)
+        yield lambda count: progress.update(task, advance=count)

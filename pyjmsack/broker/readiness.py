@@ -1,0 +1,106 @@
+"""When is a broker ready: its log names our ports as its own, and it answers the AMQP header on one of them."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import time
+
+from pyjmsack.broker.errors import BrokerError, BrokerExitedError, PortTakenError
+from pyjmsack.broker.instance import Instance
+from pyjmsack.broker.process import BrokerProcess
+
+__all__ = ["await_ready", "check_port_free", "pick_port"]
+
+_HOST = "127.0.0.1"
+_AMQP_HEADER = b"AMQP\x03\x01\x00\x00"  # SASL layer, version 1.0.0; a broker that is ready sends the same back
+_POLL_SECONDS = 0.02
+_ANSWER_SECONDS = 1.0
+_TAIL_CHARACTERS = 3000
+
+# Below the range from which Linux and macOS take the local ports of outgoing connections. In that range another
+# process could get the port while the broker is down, and a client that reconnects to it could connect to itself.
+_FIRST_PORT = 20_000
+_PORT_COUNT = 12_000
+_PICK_TRIES = 100
+
+
+def pick_port() -> int:
+    """Return a port that nobody listens on now. ``secrets``, as test workers often share one random seed.
+
+    Raises:
+        BrokerError: none found.
+    """
+    for _ in range(_PICK_TRIES):
+        port = _FIRST_PORT + secrets.randbelow(_PORT_COUNT)
+        try:
+            check_port_free(port)
+        except PortTakenError:
+            continue
+        return port
+    raise BrokerError(f"No free port found between {_FIRST_PORT} and {_FIRST_PORT + _PORT_COUNT}.")
+
+
+def check_port_free(port: int) -> None:
+    """Raise at once what the broker would need a second to find out.
+
+    Raises:
+        PortTakenError: the port cannot be listened on.
+    """
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the broker does: TIME_WAIT is no obstacle
+        try:
+            probe.bind((_HOST, port))
+        except OSError as error:
+            raise PortTakenError(f"Port {port} on {_HOST} is not free: {error.strerror}.") from error
+
+
+def await_ready(process: BrokerProcess, instance: Instance, log_start: int, timeout: float) -> None:
+    """Return when the broker serves AMQP and STOMP; ``log_start`` is the log's size in bytes before this start.
+
+    Raises:
+        PortTakenError: another process was faster with a port.
+        BrokerExitedError: the process ended.
+        BrokerError: not ready within ``timeout`` seconds.
+    """
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        exited = not process.running  # asked first: what it logged last is then complete
+        log = _read_log(instance, log_start)
+        if "AMQ229230" in log:  # "Failed to bind acceptor"; one of the two main classes lives on after it
+            raise PortTakenError(f"Another process took a port of the broker. {_tail(log)}")
+        if exited:
+            raise BrokerExitedError(f"The broker ended with exit code {process.exit_code}. {_tail(log)}")
+        if _owns_ports(log, instance) and _answers(instance.amqp_port):
+            return
+        time.sleep(_POLL_SECONDS)
+    raise BrokerError(f"The broker was not ready after {timeout:g} s. {_tail(_read_log(instance, log_start))}")
+
+
+def _owns_ports(log: str, instance: Instance) -> bool:
+    """Look for "Started Acceptor at": an answer alone could come from another process's broker on the same port."""
+    started = [line for line in log.splitlines() if "AMQ221020" in line]
+    ports = (instance.amqp_port, instance.stomp_port)
+    return all(any(f" {_HOST}:{port} " in line for line in started) for port in ports)
+
+
+def _answers(port: int) -> bool:
+    try:
+        with socket.create_connection((_HOST, port), _ANSWER_SECONDS) as probe:
+            probe.sendall(_AMQP_HEADER)
+            return probe.recv(len(_AMQP_HEADER), socket.MSG_WAITALL) == _AMQP_HEADER
+    except OSError:
+        return False
+
+
+def _read_log(instance: Instance, start: int) -> str:
+    try:
+        with instance.log_path.open("rb") as stream:
+            stream.seek(start)
+            return stream.read().decode(errors="replace")
+    except FileNotFoundError:
+        return ""
+
+
+def _tail(log: str) -> str:
+    return f"End of its log:\n{log[-_TAIL_CHARACTERS:].strip() or '(empty)'}"

@@ -1,0 +1,98 @@
+"""The JVM's class archive (AppCDS): the broker's classes already parsed, which halves its start time.
+
+An archive only fits the JVM and the class path that wrote it, so its name carries a hash of both. It is written under
+another name by a broker that is started for nothing else, and renamed when whole. Everything here is a bonus: whatever
+fails, the broker starts without the archive, a second later.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from pyjmsack.broker.distribution import Distribution, cache_directory
+from pyjmsack.broker.errors import BrokerError
+from pyjmsack.broker.java import Java
+from pyjmsack.broker.locks import FileLock
+
+__all__ = ["ClassArchive"]
+
+_DUMP_SECONDS = 60.0
+_log = logging.getLogger("pyjmsack.broker")
+
+Trainer = Callable[[list[str]], None]
+"""Runs a broker with the given JVM flags and ends it in an orderly way."""
+
+
+class ClassArchive:
+    """The archive of one JVM and one distribution."""
+
+    def __init__(self, java: Java, distribution: Distribution) -> None:
+        self._java = java
+        identity = "\0".join((str(java.home), java.version_text, str(distribution.home), distribution.class_path))
+        key = hashlib.sha256(identity.encode()).hexdigest()[:16]
+        directory = cache_directory() / "class-archives"
+        directory.mkdir(exist_ok=True)
+        self._base = directory / f"{key}-jdk.jsa"
+        self._broker = directory / f"{key}-broker.jsa"
+        self._lock = FileLock(directory / f"{key}.lock")
+
+    def flags(self) -> list[str]:
+        """Return the JVM flags that use the archive; none when there is no archive."""
+        if not self._broker.exists():
+            return []
+        layers = [self._broker] if self._java.has_class_archive else [self._base, self._broker]
+        return ["-Xshare:auto", f"-XX:SharedArchiveFile={os.pathsep.join(map(str, layers))}"]
+
+    def discard(self) -> None:
+        """Remove an archive with which the broker did not start."""
+        for file in (self._broker, self._base):
+            file.unlink(missing_ok=True)
+
+    def build(self, train: Trainer) -> None:
+        """Write the archive if it is missing; returns at once when another process is writing it."""
+        try:
+            if self._broker.exists() or not self._lock.acquire(wait=False):
+                return
+        except OSError:
+            return  # no locks here, so no way to be the only writer
+        try:
+            self._write(train)
+        except (OSError, subprocess.SubprocessError, BrokerError) as error:
+            _log.info("no class archive, the broker starts more slowly: %s", error)
+        finally:
+            self._lock.release()
+
+    def _write(self, train: Trainer) -> None:
+        if self._broker.exists():  # written between the first look and the lock
+            return
+        _log.info("preparing fast starts of the broker (once per Java, some seconds)")
+        if not self._java.has_class_archive:
+            self._write_base()
+        with _temporary_name(self._broker) as fresh:
+            base = [] if self._java.has_class_archive else [f"-XX:SharedArchiveFile={self._base}"]
+            train([*base, f"-XX:ArchiveClassesAtExit={fresh}"])
+            fresh.replace(self._broker)
+
+    def _write_base(self) -> None:
+        """Dump the JDK's own classes: into the cache, as the JVM's directory may be read-only and is not ours."""
+        with _temporary_name(self._base) as fresh:
+            command = [str(self._java.executable), "-Xshare:dump", "-XX:+UseSerialGC", f"-XX:SharedArchiveFile={fresh}"]
+            subprocess.run(  # noqa: S603 - the user's own java, no shell
+                command, stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=_DUMP_SECONDS
+            )
+            fresh.replace(self._base)
+
+
+@contextlib.contextmanager
+def _temporary_name(final: Path) -> Iterator[Path]:
+    fresh = final.with_suffix(f".{os.getpid()}.tmp")
+    try:
+        yield fresh
+    finally:
+        fresh.unlink(missing_ok=True)

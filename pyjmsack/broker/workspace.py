@@ -1,0 +1,57 @@
+"""A broker's directory with the process that works in it: claimed while it runs, cleaned up at the end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from pyjmsack.broker.errors import BrokerError
+from pyjmsack.broker.locks import FileLock
+from pyjmsack.broker.process import BrokerProcess
+
+__all__ = ["Workspace"]
+
+
+class Workspace:
+    """``kept`` is a directory that stays; ``None`` makes a temporary one. ``stop_timeout`` is in seconds."""
+
+    def __init__(self, kept: Path | None, stop_timeout: float) -> None:
+        self._temporary = kept is None
+        self._stop_timeout = stop_timeout
+        self._owner = os.getpid()
+        if kept is None:
+            self.directory = Path(tempfile.mkdtemp(prefix="pyjmsack-broker-")).resolve()
+        else:
+            kept.mkdir(parents=True, exist_ok=True)
+            self.directory = kept
+        self.process = BrokerProcess(self.directory if self._temporary else None)
+        self._lock = FileLock(self.directory / "pyjmsack.lock")
+
+    def claim(self) -> None:
+        """Reserve the directory until :meth:`kill` or :meth:`close`: a second broker in it would wait for ever.
+
+        Raises:
+            BrokerError: another broker works in it.
+        """
+        if not self._lock.acquire(wait=False):
+            raise BrokerError(f"{self.directory} is in use by another embedded broker; stop that one first.")
+
+    def terminate(self) -> None:
+        """End the broker in an orderly way, and keep the directory."""
+        self.process.terminate(self._stop_timeout)
+        self._lock.release()
+
+    def kill(self) -> None:
+        """Kill the broker, and keep the directory."""
+        self.process.kill()
+        self._lock.release()
+
+    def close(self) -> None:
+        """End the broker; remove the directory if it is a temporary one."""
+        if os.getpid() != self._owner:
+            return  # a forked copy of the owner ends: the broker is not its to stop
+        self.terminate()
+        if self._temporary:
+            shutil.rmtree(self.directory, ignore_errors=True)

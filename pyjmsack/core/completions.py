@@ -1,0 +1,104 @@
+"""Completion listeners: called in the order of the sends of a session, one at a time, never on the loop (S73, S74)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pyjmsack.core.steps import Deadline, Steps
+from pyjmsack.errors import JMSException
+from pyjmsack.message import Message
+from pyjmsack.spi.completion import Completion
+
+if TYPE_CHECKING:
+    from pyjmsack.core.runtime import Dispatcher
+
+__all__ = ["CompletionListener", "Completions"]
+
+Done = Callable[["BaseException | None"], None]
+
+
+class CompletionListener(Protocol):
+    """Told once about one send (JMS 2.0 7.3)."""
+
+    def on_completion(self, message: Message) -> Any:
+        """The broker has the message."""
+        ...
+
+    def on_exception(self, message: Message, error: JMSException) -> Any:
+        """The broker did not take the message, or nobody knows."""
+        ...
+
+
+class _Pending:
+    """One send with a listener; ``answered`` is its ``done`` callback."""
+
+    __slots__ = ("_owner", "_then", "error", "listener", "message", "over")
+
+    def __init__(self, owner: Completions, listener: CompletionListener, then: Done | None) -> None:
+        self._owner = owner
+        self._then = then
+        self.listener = listener
+        self.message: Message | None = None
+        self.over = False
+        self.error: BaseException | None = None
+
+    def answered(self, error: BaseException | None) -> None:
+        """The broker answered, on the loop."""
+        if not self.over:
+            self.over = True
+            self.error = error
+            self._owner.advance()
+            if self._then is not None:
+                self._then(error)
+
+
+class Completions:
+    """The sends of one session that have a listener and are not reported yet."""
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self.dispatcher = dispatcher
+        self._pending: deque[_Pending] = deque()
+        self._empty: Completion[None] | None = None
+
+    def entry(self, listener: CompletionListener, then: Done | None = None) -> _Pending:
+        """Return an entry whose ``answered`` is the ``done`` callback of the send; ``then`` is told as well."""
+        return _Pending(self, listener, then)
+
+    def add(self, pending: _Pending, message: Message) -> None:
+        """The message is about to be submitted: it is locked until its listener was called (S73)."""
+        pending.message = message
+        message._locked = True
+        self._pending.append(pending)
+
+    def advance(self) -> None:
+        """Report what is answered, up to the first that is not: the order of the sends (S74)."""
+        while self._pending and self._pending[0].over:
+            self.dispatcher.submit(partial(self._report, self._pending.popleft()))
+        if not self._pending and self._empty is not None:
+            self._empty.succeed()
+
+    @staticmethod
+    def _report(pending: _Pending) -> Any:
+        message, error = pending.message, pending.error
+        assert message is not None  # set by add
+        message._locked = False
+        if error is None:
+            return pending.listener.on_completion(message)
+        if not isinstance(error, JMSException):
+            wrapped = JMSException(str(error))
+            wrapped.__cause__ = error
+            error = wrapped
+        return pending.listener.on_exception(message, error.fresh())
+
+    def finish(self, deadline: Deadline) -> Steps[None]:
+        """Wait for the outstanding ones; fail the rest (S74)."""
+        if self._pending:
+            empty: Completion[None] = Completion()
+            self._empty = empty
+            if self._pending and not (yield empty, deadline.remaining()):
+                for pending in list(self._pending):
+                    pending.answered(JMSException("the session was closed before the broker confirmed this send"))
+        yield from self.dispatcher.idle()

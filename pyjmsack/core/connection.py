@@ -1,0 +1,252 @@
+"""A connection: its life, its sessions, and who hears of its failures (S120-S129)."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import uuid
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+from pyjmsack.core.runtime import Dispatcher, Runtime
+from pyjmsack.core.session import Session
+from pyjmsack.core.steps import Deadline, Steps, request
+from pyjmsack.errors import (
+    ConnectionLostException,
+    IllegalStateException,
+    InvalidClientIDException,
+    JMSException,
+)
+from pyjmsack.spi.completion import Completion
+from pyjmsack.spi.provider import Provider
+from pyjmsack.spi.resources import ConnectionInfo, ConnectionMetadata, SessionInfo
+from pyjmsack.types import AckMode
+from pyjmsack.uri import BrokerUrl
+
+__all__ = ["Connection"]
+
+log = logging.getLogger("pyjmsack")
+T = TypeVar("T")
+
+
+class Connection:
+    """The core of one connection.
+
+    Args:
+        url: the parsed broker URL.
+        runtime: how this face reaches the loop and runs user code.
+        provider: not connected yet.
+        info: who connects.
+    """
+
+    def __init__(self, url: BrokerUrl, runtime: Runtime, provider: Provider, info: ConnectionInfo) -> None:
+        self.url = url
+        self.options = url.connection
+        self.runtime = runtime
+        self.submit = runtime.submit
+        self.provider = provider
+        self.info = info
+        self.metadata: ConnectionMetadata | None = None
+        self.failure: BaseException | None = None
+        self.started = False
+        self.closed = False
+        self.used = False
+        """Whether anything was done that forbids a new client id (S122)."""
+        self.sessions: dict[int, Session] = {}
+        self.exception_listener: Callable[[JMSException], Any] | None = None
+        self.listeners: list[Any] = []
+        self.message_id_prefix = f"{self.options.connection_id_prefix}{uuid.uuid4()}"
+        self._ids = itertools.count(1)
+        self._events: Dispatcher | None = None
+        self._closing: Completion[None] | None = None
+
+    def next_id(self) -> int:
+        """Return an id for a resource, unique on this connection."""
+        return next(self._ids)
+
+    @property
+    def the_metadata(self) -> ConnectionMetadata:
+        """What the broker said of itself; raises before the connection is open."""
+        if self.metadata is None:
+            raise IllegalStateException("the connection is not open")
+        return self.metadata
+
+    def check_open(self) -> None:
+        """Raise if it was closed, or lost (S125, S128)."""
+        if self.closed:
+            raise IllegalStateException("the connection is closed")
+        if self.failure is not None:
+            raise _lost(self.failure)
+
+    # -- open ---------------------------------------------------------------------------------------------------
+
+    def open(self) -> Steps[None]:
+        """Connect and log in.
+
+        Raises:
+            JMSSecurityException, InvalidClientIDException, ConnectionLostException: the broker refused or is absent.
+            RequestTimedOutException: it is silent for ``jms.connectTimeout`` (or ``transport.connectTimeout``).
+        """
+        done: Completion[ConnectionMetadata] = Completion()
+        self.submit(self.provider.connect, self.info, self, done)
+        try:
+            what = f"opening a connection to {self.url}"
+            self.metadata = yield from request(done, self.options.connect_timeout, what, "jms.connectTimeout")
+        except JMSException as error:
+            self.submit(self.provider.abort, error)
+            raise
+        self._tell("on_connection_established", str(self.url))
+
+    def set_client_id(self, client_id: str) -> Steps[None]:
+        """Change the client id of a connection nobody used yet (S122).
+
+        The broker knows a connection by the id of its Open frame, so the connection is opened anew under the new id.
+
+        Raises:
+            IllegalStateException: it was set before, or the connection was used.
+            InvalidClientIDException: it is empty, or in use at the broker.
+        """
+        self.check_open()
+        if not isinstance(client_id, str) or not client_id.strip():
+            raise InvalidClientIDException(f"client id {client_id!r}: expected a non-empty string (S122)")
+        if self.info.explicit_client_id:
+            raise IllegalStateException(f"the client id is already {self.info.client_id!r} and cannot change (S122)")
+        if self.used or not self.options.await_client_id:
+            raise IllegalStateException("the client id can be set only before the connection is used (S122)")
+        closed: Completion[None] = Completion()
+        self.info = ConnectionInfo(client_id, True, self.info.username, self.info.password)
+        self.submit(self.provider.close, closed)
+        yield closed, self.options.close_timeout
+        try:
+            yield from self.open()
+        except JMSException as error:
+            self.failure = error
+            raise
+
+    def create_session(self, ack_mode: int, transacted: bool | None) -> Steps[Session]:
+        """Open a session (S1-S6)."""
+        mode = AckMode.resolve(ack_mode, transacted)
+        self.check_open()
+        self.used = True
+        session = Session(self, SessionInfo(self.next_id(), mode))
+        done: Completion[None] = Completion()
+        self.submit(self.provider.create_session, session.info, done)
+        yield from self.request(done, "creating a session")
+        self.sessions[session.info.id] = session
+        session.set_started(self.started)
+        return session
+
+    def request(self, done: Completion[T], what: str) -> Steps[T]:
+        """Wait for the answer to a request, bounded by ``jms.requestTimeout``."""
+        return (yield from request(done, self.options.request_timeout, what, "jms.requestTimeout"))
+
+    def answer(self, done: Completion[None], what: str, timeout: float | None) -> Steps[None]:
+        """Wait for the answer to a close; closing something that is lost, or a silent peer, is no error (S123)."""
+        yield done, timeout
+        if not done.done:
+            log.warning("%s: no answer within jms.closeTimeout; going on", what)
+        elif done.error is not None:
+            log.debug("%s: %s", what, done.error)
+
+    # -- start, stop --------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Let messages flow; again after a stop, without loss (S120)."""
+        self.check_open()
+        self.used = True
+        if not self.started:
+            self.started = True
+            for session in [*self.sessions.values()]:
+                session.set_started(True)
+
+    def stop(self) -> Steps[None]:
+        """Hand out nothing more, and wait for the listeners at work (S120).
+
+        Raises:
+            IllegalStateException: called from a message listener of this connection (S14).
+        """
+        self.check_open()
+        self._check_not_in_listener("stop")
+        self.started = False
+        for session in [*self.sessions.values()]:
+            session.set_started(False)
+        for session in [*self.sessions.values()]:
+            yield from session.handler_idle()
+
+    def _check_not_in_listener(self, what: str) -> None:
+        for session in [*self.sessions.values()]:
+            if session.in_listener():
+                raise IllegalStateException(f"a message listener may not {what} its own connection (S14)")
+            session.check_not_in_callback(f"connection.{what}()")
+
+    # -- close --------------------------------------------------------------------------------------------------
+
+    def close(self) -> Steps[None]:
+        """Close sessions and connection; idempotent, concurrent calls wait for the first (S123).
+
+        Raises:
+            IllegalStateException: called from a listener of this connection (S14, S74).
+        """
+        if self._closing is not None:
+            yield self._closing, None
+            return
+        self._check_not_in_listener("close")
+        self._closing = Completion()
+        try:
+            deadline = Deadline(self.options.close_timeout)
+            for session in [*self.sessions.values()]:
+                yield from session.close()
+            self.closed = True
+            done: Completion[None] = Completion()
+            self.submit(self.provider.close, done)
+            yield from self.answer(done, f"closing the connection to {self.url}", deadline.remaining())
+            self.submit(self.provider.abort, IllegalStateException("the connection is closed"))
+            if self._events is not None:
+                yield from self._events.idle()
+                self._events.close()
+        finally:
+            self.closed = True
+            self._closing.succeed()
+
+    # -- failure ------------------------------------------------------------------------------------------------
+
+    def on_failure(self, error: BaseException) -> None:
+        """The provider lost the connection: everybody who waits is told, then the exception listener, once (S128)."""
+        if self.closed or self.failure is not None:
+            return
+        self.failure = error
+        for session in [*self.sessions.values()]:
+            for consumer in [*session.consumers.values()]:
+                consumer.detached(error)
+        self._tell("on_connection_failure", error)
+        self.report(error)
+
+    def report(self, error: BaseException) -> None:
+        """Give an error that no caller waits for to the exception listener, on its own thread (S64, S126-S128)."""
+        listener = self.exception_listener
+        if listener is None:
+            log.error("no exception listener is set for: %s", error)
+            return
+        jms = error if isinstance(error, JMSException) else JMSException(str(error))
+        self._event_dispatcher().submit(partial(listener, jms))
+
+    def _tell(self, event: str, *arguments: object) -> None:
+        for listener in self.listeners:
+            method = getattr(listener, event, None)
+            if method is not None:
+                self._event_dispatcher().submit(partial(method, *arguments))
+
+    def _event_dispatcher(self) -> Dispatcher:
+        if self._events is None:
+            self._events = self.runtime.dispatcher("pyjmsack-events")
+        return self._events
+
+
+def _lost(cause: BaseException) -> JMSException:
+    """Return an error of the caller's own for a connection that failed."""
+    if isinstance(cause, JMSException):
+        return cause.fresh()
+    error = ConnectionLostException(str(cause))
+    error.__cause__ = cause
+    return error

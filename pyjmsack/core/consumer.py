@@ -1,0 +1,466 @@
+"""Receiving: what may be handed to the caller, who acknowledges it and when, and what comes again (S16-S38, S49-S53)."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pyjmsack.core.steps import Deadline, Steps
+from pyjmsack.errors import IllegalStateException, JMSException, MessageFormatException
+from pyjmsack.message import Message
+from pyjmsack.spi.completion import Completion
+from pyjmsack.spi.envelope import Inbound
+from pyjmsack.spi.resources import ConsumerInfo
+from pyjmsack.types import AckMode, Outcome
+
+if TYPE_CHECKING:
+    from pyjmsack.core.session import Session
+
+__all__ = ["Consumer", "ConsumerStats"]
+
+log = logging.getLogger("pyjmsack")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ConsumerStats:
+    """Counts of messages of one consumer, since it was created unless said otherwise (S57)."""
+
+    buffered: int
+    """Prefetched and not yet handed out, now."""
+    delivered: int
+    """Handed to the caller, redeliveries included."""
+    unacknowledged: int
+    """Handed out and not acknowledged yet, now."""
+    acknowledged: int
+    """Accepted by the caller or for it; in a transaction, before its commit."""
+    redelivered: int
+    """Handed out with a redelivery count above 0."""
+    duplicates_skipped: int
+    """Acknowledged without being handed out, as already processed."""
+
+
+class Consumer:
+    """The core of one consumer.
+
+    The loop appends to ``inbox``; the session's thread (or dispatcher) takes from it. ``delivered`` holds what the
+    caller has and nobody has acknowledged, oldest first.
+    """
+
+    def __init__(self, session: Session, prefetch: int, *, allow_pull_listener: bool) -> None:
+        self.session = session
+        self.info: ConsumerInfo = None  # type: ignore[assignment]  # set by bind(), which needs this object as its sink
+        self.inbox: deque[Inbound] = deque()
+        self.delivered: dict[Inbound, None] = {}
+        self.listener: Callable[[Message], Any] | None = None
+        self.closed = False
+        self.error: BaseException | None = None
+        self.acknowledger: Any = None
+        self._connection = session.connection
+        self._provider = session.connection.provider
+        self._prefetch = prefetch
+        self._allow_pull_listener = allow_pull_listener
+        self._step = max(1, prefetch // 10)
+        self._taken = 0
+        self._acknowledged = 0
+        self._delivered = 0
+        self._redelivered = 0
+        self._arrival: Completion[None] | None = None
+        self._scheduled = False
+        self._in_transaction = False
+        self._finishing = False
+
+    def bind(self, info: ConsumerInfo) -> None:
+        """Take the descriptor and prepare what every message needs."""
+        self.info = info
+        mode = self.session.info.ack_mode
+        options = self._connection.options
+        self._transacted = mode is AckMode.SESSION_TRANSACTED
+        self.tracks = (mode is AckMode.CLIENT_ACKNOWLEDGE or mode.individual) and not info.browser
+        self._auto = mode in (AckMode.AUTO_ACKNOWLEDGE, AckMode.DUPS_OK_ACKNOWLEDGE) and not info.browser
+        self._checks_expiry = options.local_message_expiry and not info.browser
+        self._redelivery_policy = options.redelivery_policy
+        self._limits = options.redelivery_policy.max_redeliveries is not None and not info.browser
+        self._validate_names = options.validate_property_names
+
+    # -- from the provider, on the loop -------------------------------------------------------------------------
+
+    def deliver(self, inbound: Inbound) -> None:
+        """Buffer one message."""
+        self.inbox.append(inbound)
+
+    def arrived(self) -> None:
+        """Wake who waits; once per burst."""
+        arrival = self._arrival
+        if arrival is not None:
+            self._arrival = None
+            arrival.succeed()
+        if self.listener is not None:
+            self.schedule()
+
+    def buffered(self) -> int:
+        """How many messages wait in the inbox."""
+        return len(self.inbox)
+
+    def detached(self, error: BaseException) -> None:
+        """The broker closed this consumer, or it is lost with its connection, which reports that itself (S126, S128)."""
+        if self.closed:
+            return
+        self.error = error
+        self.arrived()
+        if self.listener is not None and self._connection.failure is None:
+            self._connection.report(error)
+
+    # -- taking a message ---------------------------------------------------------------------------------------
+
+    def take(self) -> Message | None:
+        """Return the next message that may be handed out, not acknowledged yet, or ``None`` (S22, S156, S111, S166)."""
+        inbox = self.inbox
+        while inbox and self.session.started:
+            try:
+                inbound = inbox.popleft()
+            except IndexError:  # rollback or recover emptied it
+                return None
+            self._taken += 1
+            if self._taken % self._step == 0:
+                self._connection.submit(self._provider.replenish, self.info.id)
+            message = self._admit(inbound)
+            if message is not None:
+                return message
+        return None
+
+    def _admit(self, inbound: Inbound) -> Message | None:
+        refusal = None
+        if self._checks_expiry and inbound.expired(time.time_ns() // 1_000_000):
+            refusal = Outcome.MODIFIED_FAILED_UNDELIVERABLE
+        elif self._limits and self._redelivery_policy.exceeded(inbound.redelivery_count + inbound.redeliveries):
+            refusal = self._redelivery_policy.outcome
+        else:
+            try:
+                message = inbound.to_message(self.info.destination)
+            except MessageFormatException as error:
+                log.error("a message on %s cannot be decoded and is refused: %s", self.info.destination.name, error)
+                refusal = Outcome.MODIFIED_FAILED_UNDELIVERABLE
+        if refusal is not None:
+            self.settle(inbound, refusal)
+            return None
+        count = inbound.redelivery_count + inbound.redeliveries
+        message._redelivery_count = count
+        message._delivery = inbound
+        message._validate_names = self._validate_names
+        self._delivered += 1
+        if count:
+            self._redelivered += 1
+        return message
+
+    def receive_now(self, body_type: type[Any] | None = None) -> Message | None:
+        """Take a message and acknowledge it as its mode wants for ``receive()`` (S16): before it is handed out.
+
+        Raises:
+            MessageFormatException: its body is not a ``body_type``; in the automatic modes it is put back (S176).
+        """
+        message = self.take()
+        if message is not None:
+            fits = body_type is None or message.is_body_assignable_to(body_type)
+            if not fits and self._auto:
+                self.inbox.appendleft(message._delivery)
+            else:
+                self._on_handover(message, acknowledge=True)
+            if not fits:
+                raise MessageFormatException(f"receive_body: {message!r} has no body of type {body_type!r} (S176)")
+        return message
+
+    def _on_handover(self, message: Message, *, acknowledge: bool) -> None:
+        inbound: Inbound = message._delivery
+        if inbound.settled:
+            return
+        if self._auto:
+            if acknowledge:
+                self.settle(inbound, Outcome.ACCEPTED)
+            else:
+                self.delivered[inbound] = None
+        elif self._transacted:
+            self.session.transaction.acknowledged.append(message)
+            self._in_transaction = True
+            self.settle(inbound, Outcome.ACCEPTED)
+        elif self.tracks:
+            self.delivered[inbound] = None
+            message._ack = self.acknowledger
+
+    def settle(self, inbound: Inbound, outcome: Outcome) -> None:
+        """Choose an outcome, once; an explicit outcome other than accepted works outside transactions only."""
+        if inbound.settled:
+            return
+        inbound.settled = True
+        if outcome is Outcome.ACCEPTED:
+            self._acknowledged += 1
+        self._connection.submit(self._provider.settle, inbound, outcome)
+
+    def settle_delivered(self, outcome: Outcome) -> None:
+        """One outcome for all that the caller has (S25, S27)."""
+        delivered = list(self.delivered)
+        self.delivered.clear()
+        for inbound in delivered:
+            self.settle(inbound, outcome)
+        self.finish_if_closed()
+
+    def settle_one(self, inbound: Inbound, outcome: Outcome) -> None:
+        """An outcome for one delivered message; a second one is a no-op (S28, S34)."""
+        if inbound in self.delivered:
+            del self.delivered[inbound]
+            self.settle(inbound, outcome)
+            self.finish_if_closed()
+
+    def acknowledge(self) -> None:
+        """Acknowledge what this consumer alone delivered (S25)."""
+        if self.tracks:
+            self.settle_delivered(Outcome.ACCEPTED)
+
+    # -- blocking receive ---------------------------------------------------------------------------------------
+
+    def receive(self, timeout: float | None, body_type: type[Any] | None = None) -> Steps[Message | None]:
+        """Take a message within ``timeout`` seconds, asking the broker before ``None`` is returned (S22, S24, S50)."""
+        deadline = Deadline(timeout)
+        options = self._connection.options
+        local_only = options.receive_no_wait_local_only if timeout == 0 else options.receive_local_only
+        while True:
+            message = self.receive_now(body_type)
+            if message is not None or self.closed:
+                return message
+            self._check_alive()
+            if deadline.expired:
+                break
+            if self._prefetch == 0 and self.session.started:
+                self._connection.submit(self._provider.pull, self.info.id)
+            yield from self._wait_for_arrival(deadline)
+        if not self.session.started or (local_only and self._prefetch > 0):
+            return None
+        return (yield from self._receive_drained(body_type))
+
+    def _receive_drained(self, body_type: type[Any] | None) -> Steps[Message | None]:
+        """Let the broker send what it has, then look once more (S24). Unbounded but for ``amqp.drainTimeout``."""
+        done: Completion[None] = Completion()
+        self._connection.submit(self._provider.drain, self.info.id, done)
+        yield done, None
+        message = self.receive_now(body_type)
+        if self._prefetch > 0:
+            self._connection.submit(self._provider.start_consumer, self.info.id)
+        if message is None and not self.closed:
+            self._check_alive()
+        return message
+
+    def receive_body(self, body_type: type[T], timeout: float | None) -> Steps[T | None]:
+        """Receive, and return the body alone (S176)."""
+        message = yield from self.receive(timeout, body_type)
+        return None if message is None else message.get_body(body_type)
+
+    def browse(self) -> Steps[Message | None]:
+        """Return the next message of a browser, ``None`` at the end, and on a stopped connection (S134, S135)."""
+        self.session.check_open()
+        message = self.take()
+        if message is None and self.session.started and not self.closed:
+            done: Completion[None] = Completion()
+            self._connection.submit(self._provider.start_consumer, self.info.id)
+            self._connection.submit(self._provider.drain, self.info.id, done)
+            yield done, None
+            message = self.take()
+            if message is None:
+                self._check_alive()
+        return message
+
+    def _wait_for_arrival(self, deadline: Deadline) -> Steps[None]:
+        arrival: Completion[None] = Completion()
+        self._arrival = arrival
+        # The loop appends before it looks for _arrival, and we set _arrival before we look at the inbox again, so one
+        # of the two sees the other. A stopped connection lets the inbox fill: only start() wakes us then.
+        if not (self.inbox and self.session.started) and not self.closed and self.error is None:
+            yield arrival, deadline.remaining()
+        self._arrival = None
+
+    def wake(self) -> None:
+        """Something other than a message changed: started, closed."""
+        self.arrived()
+
+    def _check_alive(self) -> None:
+        if self.error is not None:
+            cause = self.error
+            raise cause.fresh() if isinstance(cause, JMSException) else cause
+
+    def check_open(self) -> None:
+        """Raise if this consumer is closed (S125)."""
+        if self.closed:
+            error = IllegalStateException("the consumer is closed")
+            error.__cause__ = self.error
+            raise error
+        self.session.check_open()
+
+    def check_receive(self) -> None:
+        """Raise if ``receive`` is not allowed now (S8, S125)."""
+        self.check_open()
+        if self.session.has_listener:
+            raise IllegalStateException("receive() is not allowed while a consumer of this session has a listener (S8)")
+
+    # -- listener -----------------------------------------------------------------------------------------------
+
+    def set_listener(self, listener: Callable[[Message], Any] | None) -> None:
+        """Install or remove a listener (S9)."""
+        self.check_open()
+        if listener is not None and not callable(listener):
+            raise TypeError(f"message_listener: expected a callable, not {type(listener).__name__}")
+        if self._prefetch == 0 and not self._allow_pull_listener:
+            raise IllegalStateException(
+                "a listener needs a prefetch of at least 1; prefetch 0 fetches only in receive() "
+                "(destination option consumer.allowPullListener=true allows it, S9)"
+            )
+        self.listener = listener
+        self.session.listener_changed()
+        if listener is not None:
+            self.schedule()
+
+    def schedule(self) -> None:
+        """Let the session's dispatcher come by, unless it is already on its way."""
+        if not self._scheduled and self.listener is not None and self.session.started and not self.closed:
+            self._scheduled = True
+            self.session.dispatch(self)
+
+    def unscheduled(self) -> None:
+        """The dispatcher has emptied the inbox: look again, for what came meanwhile."""
+        self._scheduled = False
+        if self.inbox:
+            self.schedule()
+        elif self._prefetch == 0 and self.listener is not None and self.session.started:
+            self._connection.submit(self._provider.pull, self.info.id)
+
+    def begin_dispatch(self) -> Message | None:
+        """Take a message for the listener; in a transaction it joins it now, so that a commit inside covers it."""
+        if self.closed or self.listener is None:
+            return None
+        message = self.take()
+        if message is not None:
+            self._on_handover(message, acknowledge=False)
+        return message
+
+    def end_dispatch(self, message: Message, error: BaseException | None) -> None:
+        """The listener returned or raised (S17-S21). What it settled or recovered itself is left alone (S33)."""
+        inbound: Inbound = message._delivery
+        if error is not None:
+            log.warning("the listener of %s raised", self.info.destination.name, exc_info=error)
+        if self._auto:
+            self.settle_one(inbound, Outcome.ACCEPTED if error is None else self._connection.options.listener_error_outcome)
+        elif error is not None and self.session.info.ack_mode.individual:
+            self.settle_one(inbound, Outcome.MODIFIED_FAILED)
+        elif error is not None:
+            failure = JMSException(f"the listener of {self.info.destination.name} raised {type(error).__name__}: {error}")
+            failure.__cause__ = error
+            self._connection.report(failure)
+
+    # -- recover, rollback, close -------------------------------------------------------------------------------
+
+    def recover(self) -> None:
+        """Put back what the caller has, oldest first and before newer messages, counted once more (S32)."""
+        delivered = list(self.delivered)
+        self.delivered.clear()
+        if self.closed:
+            for inbound in delivered:
+                self.settle(inbound, Outcome.MODIFIED_FAILED)
+            self.finish_if_closed()
+            return
+        for inbound in delivered:
+            inbound.redeliveries += 1
+        self.inbox.extendleft(reversed(delivered))
+        self.wake()
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether it delivered messages of the open transaction (S83, S84)."""
+        return self._in_transaction
+
+    def halt(self) -> Steps[None]:
+        """Drain what is on its way, then hand back what was prefetched, uncounted: the order of a rollback (S83)."""
+        if self._prefetch > 0:
+            done: Completion[None] = Completion()
+            self._connection.submit(self._provider.drain, self.info.id, done)
+            yield done, None
+        self.release_inbox()
+
+    def release_inbox(self) -> None:
+        """Hand back what nobody saw: uncounted, unless an earlier recover() had shown it (S30, S31)."""
+        while self.inbox:
+            inbound = self.inbox.popleft()
+            self.settle(inbound, Outcome.MODIFIED_FAILED if inbound.redeliveries else Outcome.RELEASED)
+
+    def resume(self) -> Steps[None]:
+        """The transaction is over: let messages flow again, or finish a close that waited for it (S84)."""
+        self._in_transaction = False
+        if self.closed:
+            yield from self._detach()
+        elif self._prefetch > 0:
+            self._connection.submit(self._provider.start_consumer, self.info.id)
+
+    def transaction_ended(self) -> None:
+        """A commit needs no drain."""
+        self._in_transaction = False
+        self.finish_if_closed()
+
+    def close(self) -> Steps[None]:
+        """Close for the caller; the link stays as long as delivered messages may still be acknowledged (S29, S84)."""
+        if self.closed:
+            return
+        self.closed = True
+        self.session.listener_changed()
+        self.wake()
+        yield from self.session.handler_idle()
+        done: Completion[None] = Completion()
+        self._connection.submit(self._provider.stop_consumer, self.info.id, done)
+        yield done, self._connection.options.close_timeout
+        self.release_inbox()
+        if not self.delivered and not self._in_transaction:
+            yield from self._detach()
+
+    def finish_if_closed(self) -> None:
+        """The last delivered message of a closed consumer is settled: detach without waiting."""
+        if self.closed and not self.delivered and not self._in_transaction and not self._finishing:
+            self._finishing = True
+            self.session.consumers.pop(self.info.id, None)
+            self._connection.submit(self._provider.close_consumer, self.info.id, Completion())
+
+    def _detach(self) -> Steps[None]:
+        if self._finishing:
+            return
+        self._finishing = True
+        self.session.consumers.pop(self.info.id, None)
+        done: Completion[None] = Completion()
+        self._connection.submit(self._provider.close_consumer, self.info.id, done)
+        yield from self._connection.answer(
+            done, f"closing the consumer of {self.info.destination.name}", self._connection.options.close_timeout
+        )
+
+    def abandon(self) -> None:
+        """The session is closing: delivered messages go back counted, prefetched ones uncounted (S30, S31)."""
+        self.closed = True
+        self.settle_all_back()
+        self.wake()
+
+    def settle_all_back(self) -> None:
+        """Oldest first: one broker redelivers in the order it is told."""
+        delivered = list(self.delivered)
+        self.delivered.clear()
+        for inbound in delivered:
+            self.settle(inbound, Outcome.MODIFIED_FAILED)
+        self.release_inbox()
+
+    @property
+    def stats(self) -> ConsumerStats:
+        """Counts now."""
+        return ConsumerStats(
+            buffered=len(self.inbox),
+            delivered=self._delivered,
+            unacknowledged=len(self.delivered),
+            acknowledged=self._acknowledged,
+            redelivered=self._redelivered,
+            duplicates_skipped=0,
+        )

@@ -1,0 +1,250 @@
+"""What both faces offer without waiting: properties and constructors. The faces add the calls that wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from pyjmsack.core.connection import Connection
+from pyjmsack.core.consumer import Consumer, ConsumerStats
+from pyjmsack.core.producer import Producer
+from pyjmsack.core.session import Session
+from pyjmsack.destination import Destination, Queue, Topic
+from pyjmsack.errors import JMSException, UnsupportedFeatureException
+from pyjmsack.message import BytesMessage, Message, TextMessage
+from pyjmsack.spi.resources import ConnectionMetadata
+from pyjmsack.types import AckMode, DeliveryMode
+
+M = TypeVar("M", bound=Message)
+
+__all__ = ["ConnectionFacade", "ConsumerFacade", "ProducerFacade", "SessionFacade"]
+
+
+class ConnectionFacade:
+    """The part of a connection that does not wait."""
+
+    def __init__(self, core: Connection) -> None:
+        self._core = core
+
+    @property
+    def metadata(self) -> ConnectionMetadata:
+        """Protocol, broker name and version, provider version (S119)."""
+        return self._core.the_metadata
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        """What the broker says it can do, such as ``DELAYED_DELIVERY`` or ``SHARED-SUBS``."""
+        return self._core.the_metadata.capabilities
+
+    @property
+    def exception_listener(self) -> Callable[[JMSException], Any] | None:
+        """Called with every error that no caller waits for: a lost connection (once, S128), a failed asynchronous send
+        (S64), a consumer the broker closed (S126), a failing listener in CLIENT or transacted mode (S20)."""
+        return self._core.exception_listener
+
+    @exception_listener.setter
+    def exception_listener(self, listener: Callable[[JMSException], Any] | None) -> None:
+        if listener is not None and not callable(listener):
+            raise TypeError(f"exception_listener: expected a callable, not {type(listener).__name__}")
+        self._core.exception_listener = listener
+
+    def add_connection_listener(self, listener: object) -> None:
+        """Tell ``listener`` of ``on_connection_established(url)`` and ``on_connection_failure(error)``, and with
+        ``failover:`` of ``on_connection_interrupted(url)`` and ``on_connection_restored(url)``; those it lacks are
+        skipped (S109)."""
+        self._core.listeners.append(listener)
+
+    def __repr__(self) -> str:
+        state = "closed" if self._core.closed else "failed" if self._core.failure else "open"
+        return f"<{type(self).__module__}.{type(self).__name__} to {self._core.url}, {state}>"
+
+
+class SessionFacade:
+    """The part of a session that does not wait."""
+
+    def __init__(self, core: Session) -> None:
+        self._core = core
+        self._validate_names = core.connection.options.validate_property_names
+
+    @property
+    def acknowledge_mode(self) -> AckMode:
+        """The mode of this session and of all its consumers (S2)."""
+        return self._core.info.ack_mode
+
+    @property
+    def transacted(self) -> bool:
+        """Whether sends and receipts take effect at ``commit()``."""
+        return self._core.info.transacted
+
+    @property
+    def transaction_guarantee(self) -> str:
+        """``"atomic"``: sends and acknowledgements of a transaction take effect together or not at all (S75);
+        ``"none"`` for a session without transactions."""
+        return "atomic" if self._core.info.transacted else "none"
+
+    def create_queue(self, name: str) -> Queue:
+        """Return a queue by name; it may carry options, ``orders?consumer.prefetchSize=10``.
+
+        Raises:
+            InvalidDestinationException: the name is empty.
+        """
+        self._core.check_open()
+        return Queue(name)
+
+    def create_topic(self, name: str) -> Topic:
+        """Return a topic by name; as ``create_queue``."""
+        self._core.check_open()
+        return Topic(name)
+
+    def create_message(self) -> Message:
+        """Return a message without a body."""
+        return self._configured(Message())
+
+    def create_text_message(self, text: str | None = None) -> TextMessage:
+        """Return a text message; ``None`` is a body of its own, not the empty text (S170)."""
+        return self._configured(TextMessage(text))
+
+    def create_bytes_message(self, data: bytes | None = None) -> BytesMessage:
+        """Return a bytes message, to be written to or made of ``data`` (S171)."""
+        return self._configured(BytesMessage(data))
+
+    def create_map_message(self, items: object = None) -> Message:
+        """Map messages are not there yet.
+
+        Raises:
+            UnsupportedFeatureException: always.
+        """
+        raise UnsupportedFeatureException("map messages are not there yet; send JSON in a text message")
+
+    def create_stream_message(self, items: object = None) -> Message:
+        """Stream messages are not there yet.
+
+        Raises:
+            UnsupportedFeatureException: always.
+        """
+        raise UnsupportedFeatureException("stream messages are not there yet; send bytes")
+
+    def create_object_message(self, obj: object = None) -> Message:
+        """Object messages are not there yet.
+
+        Raises:
+            UnsupportedFeatureException: always.
+        """
+        raise UnsupportedFeatureException("object messages are not there yet; send JSON in a text message")
+
+    def _configured(self, message: M) -> M:
+        message._validate_names = self._validate_names
+        return message
+
+    def __repr__(self) -> str:
+        state = "closed" if self._core.closed else "open"
+        return f"<{type(self).__module__}.{type(self).__name__} {self.acknowledge_mode.name}, {state}>"
+
+
+class ProducerFacade:
+    """The part of a producer that does not wait. The attributes are defaults for each send (S152)."""
+
+    def __init__(self, core: Producer) -> None:
+        self._core = core
+
+    @property
+    def destination(self) -> Destination | None:
+        """Where it sends, or ``None`` for an anonymous producer (S67)."""
+        return self._core.info.destination
+
+    @property
+    def delivery_mode(self) -> DeliveryMode:
+        """Persistent unless set otherwise (S152)."""
+        return self._core.delivery_mode
+
+    @delivery_mode.setter
+    def delivery_mode(self, value: int) -> None:
+        self._core.set_delivery_mode(value)
+
+    @property
+    def priority(self) -> int:
+        """0 to 9, 4 unless set otherwise (S152)."""
+        return self._core.priority
+
+    @priority.setter
+    def priority(self, value: int) -> None:
+        self._core.set_priority(value)
+
+    @property
+    def time_to_live(self) -> float | timedelta:
+        """Seconds (or a ``timedelta``) until the message expires; 0 means never (S154)."""
+        return self._core.time_to_live
+
+    @time_to_live.setter
+    def time_to_live(self, value: float | timedelta) -> None:
+        self._core.set_time_to_live(value)
+
+    @property
+    def delivery_delay(self) -> float | timedelta:
+        """Seconds (or a ``timedelta``) before the broker delivers the message (S157)."""
+        return self._core.delivery_delay
+
+    @delivery_delay.setter
+    def delivery_delay(self, value: float | timedelta) -> None:
+        self._core.set_delivery_delay(value)
+
+    @property
+    def disable_message_id(self) -> bool:
+        """Send without a message id (S158)."""
+        return self._core.disable_message_id
+
+    @disable_message_id.setter
+    def disable_message_id(self, value: bool) -> None:
+        self._core.disable_message_id = bool(value)
+
+    @property
+    def disable_message_timestamp(self) -> bool:
+        """Send without a timestamp (S158)."""
+        return self._core.disable_message_timestamp
+
+    @disable_message_timestamp.setter
+    def disable_message_timestamp(self, value: bool) -> None:
+        self._core.disable_message_timestamp = bool(value)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__module__}.{type(self).__name__} for {self._core.describe()}>"
+
+
+class ConsumerFacade:
+    """The part of a consumer that does not wait."""
+
+    def __init__(self, core: Consumer) -> None:
+        self._core = core
+
+    @property
+    def destination(self) -> Destination:
+        """What it consumes."""
+        return self._core.info.destination
+
+    @property
+    def selector(self) -> str | None:
+        """Its selector, ``None`` if it takes every message."""
+        return self._core.info.selector
+
+    @property
+    def stats(self) -> ConsumerStats:
+        """Counts of this consumer (S57)."""
+        return self._core.stats
+
+    @property
+    def message_listener(self) -> Callable[[Message], Any] | None:
+        """A callable that gets each message, one at a time, on the session's dispatcher; in ``pyjmsack.aio`` it may be
+        a coroutine function. What happens if it raises: S18, S20, S21.
+
+        Raises (on setting):
+            IllegalStateException: closed, or prefetch 0 (S9).
+        """
+        return self._core.listener
+
+    @message_listener.setter
+    def message_listener(self, listener: Callable[[Message], Any] | None) -> None:
+        self._core.set_listener(listener)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__module__}.{type(self).__name__} of {self._core.info.destination.name}>"

@@ -1,0 +1,58 @@
+"""What both faces' connection factories share."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from ssl import SSLContext
+
+from pyjmsack.spi.resources import ConnectionInfo
+from pyjmsack.uri import parse_url, redact
+
+__all__ = ["FactoryFacade"]
+
+
+class FactoryFacade:
+    """Parses and checks everything a connection needs, without connecting.
+
+    Args:
+        url: the broker, such as ``amqp://localhost:5672?jms.sendTimeout=5000``; Java option names and units.
+        username, password: the login; they win over ``jms.username`` and ``jms.password``.
+        client_id: wins over ``jms.clientID``; ``None`` generates one.
+        options: more URL options, by their Java names; they win over those in the URL.
+        ssl_context: used for TLS schemes instead of one made from the ``transport.*`` options.
+
+    Raises:
+        InvalidURLException: the URL or an option is wrong; the text names the nearest right spelling.
+        UnsupportedFeatureException: a scheme or option that is known but not there yet.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        username: str | None = None,
+        password: str | None = None,
+        client_id: str | None = None,
+        options: Mapping[str, object] | None = None,
+        ssl_context: SSLContext | None = None,
+    ) -> None:
+        self._url = parse_url(url, options)
+        self._text = redact(url)
+        connection = self._url.connection
+        self._username = connection.username if username is None else username
+        self._password = password
+        if password is None and connection.password is not None:
+            self._password = connection.password.reveal()
+        self._client_id = connection.client_id if client_id is None else client_id
+        self._ssl_context = ssl_context
+
+    def _login(self, username: str | None, password: str | None) -> ConnectionInfo:
+        explicit = self._client_id is not None
+        client_id = self._client_id if explicit else f"{self._url.connection.client_id_prefix}{uuid.uuid4()}"
+        if username is None:
+            username, password = self._username, self._password
+        return ConnectionInfo(str(client_id), explicit, username, password)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._text!r})"

@@ -1,0 +1,288 @@
+"""Sending: what is stamped on a message, when a send waits, and how much may be under way (S61-S74)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from pyjmsack.core.steps import Deadline, Steps, request
+from pyjmsack.destination import Destination
+from pyjmsack.errors import (
+    IllegalStateException,
+    InvalidDestinationException,
+    JMSException,
+    MessageFormatException,
+    SendTimedOutException,
+    UnsupportedFeatureException,
+)
+from pyjmsack.message import Message, to_message
+from pyjmsack.spi.completion import Completion
+from pyjmsack.spi.envelope import Outbound
+from pyjmsack.spi.provider import Encoder
+from pyjmsack.spi.resources import ProducerInfo
+from pyjmsack.types import DeliveryMode
+
+if TYPE_CHECKING:
+    from pyjmsack.core.session import Session
+
+__all__ = ["Producer"]
+
+Done = Callable[[BaseException | None], None]
+Seconds = float | timedelta
+
+WINDOW = 4096
+"""Sends of one producer that may be unconfirmed before the next one waits, so that a stopped broker cannot fill the
+memory; four times the credit that the brokers grant, so that it never slows a pipeline."""
+
+
+class Producer:
+    """The core of one producer; used by one thread at a time, like its session."""
+
+    def __init__(self, session: Session, info: ProducerInfo) -> None:
+        self.session = session
+        self.info = info
+        self.closed = False
+        self.delivery_mode = DeliveryMode.PERSISTENT
+        self.priority = 4
+        self.time_to_live: Seconds = 0
+        self.delivery_delay: Seconds = 0
+        self.disable_message_id = False
+        self.disable_message_timestamp = False
+        self._connection = session.connection
+        self._provider_send = self._connection.provider.send
+        self._encoders: dict[Destination, Encoder] = {}
+        self._id_prefix = f"{self._connection.message_id_prefix}:{info.session_id}:{info.id}-"
+        self._number = 0
+        self._settled = 0
+        self._room: Completion[None] | None = None
+        self._answered: Completion[None] | None = None
+        options = self._connection.options
+        self._force_sync = options.force_sync_send
+        self._force_async = options.force_async_send or info.presettled
+        self._send_timeout = options.send_timeout
+        self._transacted = session.info.transacted
+
+    def set_delivery_mode(self, value: int) -> None:
+        """Set the default, checked (S152)."""
+        self.delivery_mode = _delivery_mode(value)
+
+    def set_priority(self, value: int) -> None:
+        """Set the default, checked (S152)."""
+        self.priority = _priority(value)
+
+    def set_time_to_live(self, value: Seconds) -> None:
+        """Set the default, checked (S154)."""
+        _millis(value, "time_to_live")
+        self.time_to_live = value
+
+    def set_delivery_delay(self, value: Seconds) -> None:
+        """Set the default, checked (S157)."""
+        _millis(value, "delivery_delay")
+        self.delivery_delay = value
+
+    # -- one message --------------------------------------------------------------------------------------------
+
+    def prepare(
+        self,
+        message: object,
+        destination: Destination | None,
+        delivery_mode: int | None,
+        priority: int | None,
+        time_to_live: Seconds | None,
+        delivery_delay: Seconds | None,
+        done: Done,
+    ) -> tuple[Message, Outbound]:
+        """Stamp and encode a message (S71); the payload is a snapshot (S72).
+
+        Raises:
+            JMSException: see :class:`pyjmsack.MessageProducer`.
+        """
+        self._check_open()
+        target = self._target(destination)
+        message = to_message(message)
+        if message._locked:
+            raise IllegalStateException("the message is in the hands of a completion listener until that has run (S73)")
+        message._persistent = (
+            _delivery_mode(self.delivery_mode if delivery_mode is None else delivery_mode) is DeliveryMode.PERSISTENT
+        )
+        message._priority = _priority(self.priority if priority is None else priority)
+        ttl = _millis(self.time_to_live if time_to_live is None else time_to_live, "time_to_live")
+        delay = _millis(self.delivery_delay if delivery_delay is None else delivery_delay, "delivery_delay")
+        self._stamp(message, target, ttl, delay)
+        encoder = self._encoders.get(target)
+        if encoder is None:
+            encoder = self._encoder(target)
+        payload = encoder(message, ttl)
+        self._number += 1
+        return message, Outbound(
+            self.info.id, payload, self._on_done(done), message._message_id, self.info.presettled, self._transacted
+        )
+
+    def _stamp(self, message: Message, target: Destination, ttl: int, delay: int) -> None:
+        now = time.time_ns() // 1_000_000
+        message._message_id = None if self.disable_message_id else f"{self._id_prefix}{self._number}"
+        message._timestamp = 0 if self.disable_message_timestamp else now
+        message._expiration = now + ttl if ttl else 0
+        message._delivery_time = now + delay if delay else 0
+        message._destination = target
+        message._redelivery_count = 0
+        message._user_id = None
+        if delay and "DELAYED_DELIVERY" not in self._connection.the_metadata.capabilities:
+            raise UnsupportedFeatureException("this broker does not offer delayed delivery (S157)")
+
+    def _target(self, destination: Destination | None) -> Destination:
+        bound = self.info.destination
+        if destination is None:
+            if bound is None:
+                raise InvalidDestinationException("this producer has no destination of its own; give one to send() (S67)")
+            target = bound
+        elif bound is not None and destination is not bound:
+            raise UnsupportedFeatureException(
+                f"this producer sends to {bound.name} only; for other destinations use create_producer() without one (S67)"
+            )
+        else:
+            target = destination
+        if not isinstance(target, Destination):
+            raise InvalidDestinationException(f"{target!r} is not a destination; use session.create_queue(name)")
+        if target.is_temporary and getattr(target, "deleted", False):
+            raise InvalidDestinationException(f"temporary destination {target.name} was deleted (S68)")
+        return target
+
+    def _encoder(self, target: Destination) -> Encoder:
+        encoder = self._connection.provider.encoder(target)
+        if len(self._encoders) >= 1000:  # an anonymous producer may meet any number of destinations
+            self._encoders.clear()
+        self._encoders[target] = encoder
+        return encoder
+
+    # -- the way out --------------------------------------------------------------------------------------------
+
+    def submit(self, outbound: Outbound) -> None:
+        """Hand a prepared message to the provider."""
+        if self._transacted:
+            transaction = self.session.transaction
+            transaction.submitted += 1
+            if outbound.message_id is not None:
+                transaction.sent.append(outbound.message_id)
+        self._connection.submit(self._provider_send, outbound)
+
+    def waits(self, persistent: bool) -> bool:
+        """Whether a plain send waits for the broker (table S62)."""
+        if self._force_sync or self._send_timeout is not None:
+            return True
+        return persistent and not (self._force_async or self._transacted)
+
+    def confirm(self, outbound: Outbound, done: Completion[None]) -> Steps[None]:
+        """Wait for the outcome of a send (S63), bounded by ``jms.sendTimeout`` (S66).
+
+        Raises:
+            SendTimedOutException: no outcome in time; the message may have been stored.
+        """
+        try:
+            yield from request(
+                done, self._send_timeout, f"send to {self.describe()}", "jms.sendTimeout", SendTimedOutException
+            )
+        except SendTimedOutException:
+            self._connection.submit(self._connection.provider.withdraw, outbound)
+            raise
+
+    @property
+    def full(self) -> bool:
+        """Whether the window of unconfirmed sends is used up."""
+        return self._number - self._settled >= WINDOW
+
+    def wait_for_room(self) -> Steps[None]:
+        """Wait until half of the window is free.
+
+        Raises:
+            SendTimedOutException: the broker gave no credit for ``jms.sendTimeout`` (S66).
+        """
+        deadline = Deadline(self._send_timeout)
+        while self.full and not self.closed:
+            room: Completion[None] = Completion()
+            self._room = room
+            if not self.full:
+                return
+            if not (yield room, deadline.remaining()) and deadline.expired:
+                raise SendTimedOutException(
+                    f"send to {self.describe()}: {WINDOW} messages are unconfirmed and the broker gave no credit "
+                    f"within jms.sendTimeout ({self._send_timeout:g} s)"
+                )
+
+    def _on_done(self, done: Done) -> Done:
+        transaction = self.session.transaction if self._transacted else None
+
+        def on_done(error: BaseException | None) -> None:  # on the loop
+            self._settled += 1
+            room = self._room
+            if room is not None and self._number - self._settled <= WINDOW // 2:
+                self._room = None
+                room.succeed()
+            if self._answered is not None and self._settled >= self._number:
+                self._answered.succeed()
+            done(error)
+            if transaction is not None:
+                transaction.on_sent(error)
+
+        return on_done
+
+    def report(self, error: BaseException | None) -> None:
+        """Outcome of a send nobody waits for: a failure goes to the exception listener (S64)."""
+        if error is not None and not self._transacted:
+            self._connection.report(error)
+
+    # -- end ----------------------------------------------------------------------------------------------------
+
+    def close(self) -> Steps[None]:
+        """Detach; what was sent before is answered first. Idempotent."""
+        if self.closed:
+            return
+        self.closed = True
+        deadline = Deadline(self._connection.options.close_timeout)
+        self.session.producers.pop(self.info.id, None)
+        answered: Completion[None] = Completion()
+        self._connection.submit(self._when_answered, answered)
+        yield answered, deadline.remaining()
+        done: Completion[None] = Completion()
+        self._connection.submit(self._connection.provider.close_producer, self.info.id, done)
+        yield from self._connection.answer(done, f"closing the producer of {self.describe()}", deadline.remaining())
+
+    def _when_answered(self, answered: Completion[None]) -> None:
+        if self._settled >= self._number:
+            answered.succeed()
+        else:
+            self._answered = answered
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise IllegalStateException("the producer is closed")
+        self.session.check_open()
+
+    def describe(self) -> str:
+        """Return the destination's name for messages."""
+        return self.info.destination.name if self.info.destination is not None else "an anonymous producer's destination"
+
+
+def _delivery_mode(value: int) -> DeliveryMode:
+    try:
+        return DeliveryMode(value)
+    except ValueError as error:
+        raise JMSException(f"delivery mode {value!r}: expected 1 (NON_PERSISTENT) or 2 (PERSISTENT)") from error
+
+
+def _priority(value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 9:
+        raise JMSException(f"priority {value!r}: expected a whole number from 0 to 9")
+    return value
+
+
+def _millis(value: Any, name: str) -> int:
+    if value == 0:
+        return 0
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
+        raise MessageFormatException(f"{name} {value!r}: expected seconds (a number of at least 0) or a timedelta")
+    return max(1, round(value * 1000))

@@ -1,0 +1,354 @@
+"""A session: one acknowledge mode, one transaction, one thread at a time (S1-S15, S25-S37, S75-S87)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyjmsack.core.completions import Completions
+from pyjmsack.core.consumer import Consumer
+from pyjmsack.core.producer import Producer
+from pyjmsack.core.runtime import Dispatcher
+from pyjmsack.core.steps import Deadline, Steps
+from pyjmsack.core.transaction import Transaction
+from pyjmsack.destination import Destination
+from pyjmsack.errors import (
+    IllegalStateException,
+    InvalidDestinationException,
+    JMSException,
+    RequestTimedOutException,
+    TransactionRolledBackException,
+)
+from pyjmsack.message import Message
+from pyjmsack.spi.completion import Completion
+from pyjmsack.spi.resources import ConsumerInfo, ProducerInfo, SessionInfo
+from pyjmsack.types import AckMode, Outcome
+from pyjmsack.uri import parse_destination_options
+
+if TYPE_CHECKING:
+    from pyjmsack.core.connection import Connection
+
+__all__ = ["Session"]
+
+
+class Session:
+    """The core of one session. ``owner`` is the face's session, for what the core must hand out."""
+
+    def __init__(self, connection: Connection, info: SessionInfo) -> None:
+        self.connection = connection
+        self.info = info
+        self.closed = False
+        self.started = False
+        """Whether messages may be handed out: the connection is started, and no rollback is going on."""
+        self.transaction = Transaction()
+        self.consumers: dict[int, Consumer] = {}
+        self.producers: dict[int, Producer] = {}
+        self.has_listener = False
+        self.run_listener: Any = None
+        """Set by the face: makes one dispatcher call that feeds a consumer's listener."""
+        self._dispatcher: Dispatcher | None = None
+        self._completions: Completions | None = None
+
+    # -- state --------------------------------------------------------------------------------------------------
+
+    def check_open(self) -> None:
+        """Raise if session or connection is closed or lost (S125)."""
+        if self.closed:
+            raise IllegalStateException("the session is closed")
+        self.connection.check_open()
+
+    def set_started(self, started: bool) -> None:
+        """The connection was started or stopped: wake who waits for that."""
+        self.started = started and not self.closed
+        if self.started:
+            for consumer in [*self.consumers.values()]:
+                self.connection.submit(self.connection.provider.start_consumer, consumer.info.id)
+                consumer.wake()
+
+    def listener_changed(self) -> None:
+        """Some consumer got or lost its listener."""
+        self.has_listener = any(c.listener is not None and not c.closed for c in [*self.consumers.values()])
+
+    @property
+    def dispatcher(self) -> Dispatcher:
+        """The one that runs this session's message listeners."""
+        if self._dispatcher is None:
+            self._dispatcher = self.connection.runtime.dispatcher(f"pyjmsack-session-{self.info.id}")
+        return self._dispatcher
+
+    @property
+    def completions(self) -> Completions:
+        """The completion listeners of this session's sends."""
+        if self._completions is None:
+            self._completions = Completions(
+                self.connection.runtime.dispatcher(f"pyjmsack-session-{self.info.id}-completions")
+            )
+        return self._completions
+
+    def dispatch(self, consumer: Consumer) -> None:
+        """Let the dispatcher feed this consumer's listener."""
+        self.dispatcher.submit(lambda: self.run_listener(consumer))
+
+    def in_listener(self) -> bool:
+        """Whether the caller is inside a message listener of this session (S14)."""
+        return self._dispatcher is not None and self._dispatcher.running_here()
+
+    def handler_idle(self) -> Steps[None]:
+        """Wait for the running message listener, unless that is the caller (S32 of the tests, S124)."""
+        if self._dispatcher is not None and not self._dispatcher.running_here():
+            yield from self._dispatcher.idle()
+
+    def check_not_in_callback(self, what: str) -> None:
+        """Raise if the caller is inside a completion listener of this session (S74)."""
+        if self._completions is not None and self._completions.dispatcher.running_here():
+            raise IllegalStateException(f"{what} is not allowed inside a completion listener of the session (S74)")
+
+    # -- producers and consumers --------------------------------------------------------------------------------
+
+    def create_producer(self, destination: Destination | None) -> Steps[Producer]:
+        """Attach a producer (S67)."""
+        self.check_open()
+        if destination is not None:
+            _check_destination(destination)
+        presettled = self.connection.options.presettle_policy.producer(destination, self.info.transacted)
+        info = ProducerInfo(self.connection.next_id(), self.info.id, destination, presettled)
+        name = destination.name if destination is not None else "any destination"
+        done: Completion[None] = Completion()
+        self.connection.submit(self.connection.provider.create_producer, info, done)
+        yield from self.connection.request(done, f"creating a producer for {name}")
+        producer = Producer(self, info)
+        self.producers[info.id] = producer
+        return producer
+
+    def create_consumer(
+        self, destination: Destination, selector: str | None, no_local: bool, *, browser: bool = False
+    ) -> Steps[Consumer]:
+        """Attach a consumer or browser; messages flow once the connection is started (S120)."""
+        self.check_open()
+        _check_destination(destination)
+        options = parse_destination_options(destination)
+        policy = self.connection.options.prefetch_policy
+        prefetch = policy.for_destination(destination, browser=browser)
+        if options.prefetch is not None:
+            prefetch = policy.clip(options.prefetch)
+        if browser:
+            prefetch = max(prefetch, 1)  # a browser reads to the end anyway; it needs credit to do so (S134)
+        presettled = browser or self.info.ack_mode.presettled
+        presettled = presettled or self.connection.options.presettle_policy.consumer(destination, self.info.transacted)
+        consumer = Consumer(self, prefetch, allow_pull_listener=options.allow_pull_listener)
+        info = ConsumerInfo(
+            self.connection.next_id(),
+            self.info.id,
+            destination,
+            consumer,
+            prefetch,
+            selector=_selector(selector if selector is not None else options.selector),
+            no_local=no_local or bool(options.no_local),
+            browser=browser,
+            presettled=presettled,
+        )
+        consumer.bind(info)
+        done: Completion[None] = Completion()
+        self.connection.submit(self.connection.provider.create_consumer, info, done)
+        yield from self.connection.request(done, f"creating a consumer of {destination.name}")
+        self.consumers[info.id] = consumer
+        if self.started or browser:
+            self.connection.submit(self.connection.provider.start_consumer, info.id)
+        return consumer
+
+    # -- acknowledgement ----------------------------------------------------------------------------------------
+
+    def acknowledge(self, outcome: Outcome = Outcome.ACCEPTED) -> None:
+        """CLIENT mode: one outcome for all delivered messages of the session, across consumers (S25, S26)."""
+        self.check_open()
+        if self.info.ack_mode is AckMode.CLIENT_ACKNOWLEDGE:
+            for consumer in [*self.consumers.values()]:
+                consumer.settle_delivered(outcome)
+
+    def acknowledge_message(self, message: Message) -> None:
+        """``message.acknowledge()`` by the mode; ``JMS_AMQP_ACK_TYPE`` on the message chooses the outcome (S28, S38)."""
+        self.check_open()
+        outcome = _outcome(message._ack_type)
+        if self.info.ack_mode.individual:
+            self.settle_message(message, outcome)
+        elif message._ack is not None:
+            message._ack = None  # a second call is a no-op, even if more was delivered meanwhile (S28)
+            self.acknowledge(outcome)
+
+    def settle_message(self, message: Message, outcome: Outcome) -> None:
+        """An outcome for this message alone."""
+        self.check_open()
+        consumer = self.consumers.get(message._delivery.consumer_id)
+        if consumer is not None:
+            consumer.settle_one(message._delivery, outcome)
+
+    def recover(self) -> None:
+        """Deliver again what is not acknowledged (S32, S33).
+
+        Raises:
+            IllegalStateException: the session is transacted (S7).
+        """
+        self.check_open()
+        if self.info.transacted:
+            raise IllegalStateException("recover() is not for transacted sessions; use rollback() (S7)")
+        for consumer in [*self.consumers.values()]:
+            consumer.recover()
+
+    # -- transactions -------------------------------------------------------------------------------------------
+
+    def commit(self) -> Steps[None]:
+        """Make the transaction's work take effect (S75, S78).
+
+        Every send must be answered first: a discharge sent behind one that the broker then refuses would commit the
+        others without it.
+
+        Raises:
+            IllegalStateException: the session is not transacted (S7), or the caller is in a completion listener (S74).
+            TransactionRolledBackException: it was rolled back, or the outcome is unknown (S79, S86, S87, S94).
+        """
+        self._check_transacted("commit()")
+        started, self.started = self.started, False  # a message handed out now would belong to neither transaction
+        try:
+            yield from self._commit()
+        finally:
+            self._restart(started)
+
+    def _commit(self) -> Steps[None]:
+        transaction, self.transaction = self.transaction, Transaction()
+        answered: Completion[None] = Completion()
+        self.connection.submit(transaction.when_idle, answered)
+        timeout = self.connection.options.request_timeout
+        in_time = answered.done or (yield answered, timeout)
+        failure = transaction.failure
+        if failure is None and not in_time:
+            failure = RequestTimedOutException(f"commit: a send had no answer within jms.requestTimeout ({timeout:g} s)")
+        if failure is not None:
+            yield from self._roll_back()
+            raise self._rolled_back(transaction, "a send of it failed", failure)
+        error = yield from self._discharge(self.connection.provider.commit)
+        for consumer in [*self.consumers.values()]:
+            consumer.transaction_ended()
+        if error is not None:
+            raise self._rolled_back(transaction, "the commit failed", error)
+
+    def rollback(self) -> Steps[None]:
+        """Undo the transaction's work; its messages come again, before newer ones, counted (S80, S83).
+
+        Raises:
+            IllegalStateException: the session is not transacted (S7), or the caller is in a completion listener (S74).
+        """
+        self._check_transacted("rollback()")
+        self.transaction = Transaction()
+        error = yield from self._roll_back()
+        if error is not None and self.connection.failure is None:
+            raise error.fresh() if isinstance(error, JMSException) else error
+
+    def _roll_back(self) -> Steps[BaseException | None]:
+        started, self.started = self.started, False
+        try:
+            taking_part = [c for c in [*self.consumers.values()] if c.in_transaction]
+            for consumer in taking_part:
+                yield from consumer.halt()
+            error = yield from self._discharge(self.connection.provider.rollback)
+            for consumer in taking_part:
+                yield from consumer.resume()
+        finally:
+            self._restart(started)
+        return error
+
+    def _restart(self, started: bool) -> None:
+        """The transaction's end is over: hand out messages again, unless the session was stopped or closed meanwhile."""
+        self.started = started and self.connection.started and not self.closed
+        for consumer in [*self.consumers.values()]:
+            consumer.wake()
+
+    def _discharge(self, operation: Any) -> Steps[BaseException | None]:
+        """End the transaction and declare the next one in the same burst; return the error of the first, if any."""
+        ended: Completion[None] = Completion()
+        begun: Completion[None] = Completion()
+        self.connection.submit(operation, self.info.id, ended)
+        self.connection.submit(self.connection.provider.begin, self.info.id, begun)
+        deadline = Deadline(self.connection.options.request_timeout)
+        for completion in (ended, begun):
+            if not completion.done and not (yield completion, deadline.remaining()) and not completion.done:
+                return RequestTimedOutException("the transaction coordinator did not answer within jms.requestTimeout")
+        return ended.error or begun.error
+
+    @staticmethod
+    def _rolled_back(transaction: Transaction, what: str, cause: BaseException) -> TransactionRolledBackException:
+        ids = [message._message_id for message in transaction.acknowledged]
+        error = TransactionRolledBackException(
+            f"the transaction was rolled back, {what}: {cause}",
+            error_code=getattr(cause, "error_code", None),
+            sent=transaction.sent,
+            acknowledged=[i for i in ids if i is not None],
+        )
+        error.__cause__ = cause
+        return error
+
+    def _check_transacted(self, what: str) -> None:
+        self.check_open()
+        if not self.info.transacted:
+            raise IllegalStateException(f"{what} needs a transacted session (S7)")
+        self.check_not_in_callback(what)
+
+    # -- end ----------------------------------------------------------------------------------------------------
+
+    def close(self) -> Steps[None]:
+        """Close: wait for the listener at work, hand messages back, roll back, end (S30, S31, S74, S84, S124).
+
+        Raises:
+            IllegalStateException: called from a listener of this session (S14) or a completion listener (S74).
+        """
+        if self.closed:
+            return
+        if self.in_listener():
+            raise IllegalStateException("a message listener may not close its own session (S14)")
+        self.check_not_in_callback("close()")
+        deadline = Deadline(self.connection.options.close_timeout)
+        self.closed = True
+        self.started = False
+        yield from self.handler_idle()
+        if self._completions is not None:
+            yield from self._completions.finish(deadline)
+        for consumer in [*self.consumers.values()]:
+            consumer.abandon()
+        yield from self._end(deadline)
+        for dispatcher in (self._dispatcher, self._completions and self._completions.dispatcher):
+            if dispatcher is not None:
+                dispatcher.close()
+
+    def _end(self, deadline: Deadline) -> Steps[None]:
+        provider, number = self.connection.provider, self.info.id
+        for producer in self.producers.values():
+            producer.closed = True
+        self.connection.sessions.pop(number, None)
+        if self.connection.failure is not None:
+            return
+        if self.info.transacted:
+            self.connection.submit(provider.rollback, number, Completion())
+        for consumer_id in self.consumers:
+            self.connection.submit(provider.close_consumer, consumer_id, Completion())
+        done: Completion[None] = Completion()
+        self.connection.submit(provider.close_session, number, done)
+        yield from self.connection.answer(done, "closing the session", deadline.remaining())
+
+
+def _check_destination(destination: object) -> None:
+    if not isinstance(destination, Destination):
+        raise InvalidDestinationException(f"{destination!r} is not a destination; use session.create_queue(name) (S67)")
+    if destination.is_temporary and getattr(destination, "deleted", False):
+        raise InvalidDestinationException(f"temporary destination {destination.name} was deleted (S68)")
+
+
+def _selector(selector: str | None) -> str | None:
+    return selector if selector is not None and selector.strip() else None
+
+
+def _outcome(ack_type: Any) -> Outcome:
+    if ack_type is None:
+        return Outcome.ACCEPTED
+    try:
+        return Outcome(ack_type)
+    except ValueError as error:
+        known = ", ".join(f"{o.value} ({o.name})" for o in Outcome)
+        raise JMSException(f"JMS_AMQP_ACK_TYPE {ack_type!r}: expected one of {known} (S38)") from error

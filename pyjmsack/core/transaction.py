@@ -1,0 +1,41 @@
+"""What the client knows about the open transaction of a session: its sends, its deliveries, and whether it can commit."""
+
+from __future__ import annotations
+
+from pyjmsack.spi.completion import Completion
+
+__all__ = ["Transaction"]
+
+
+class Transaction:
+    """Work since the last commit or rollback.
+
+    Two sides write, each its own fields: the session's thread counts what it submits, the loop counts what the broker
+    answered. ``settled`` meets ``submitted`` when no outcome is missing.
+    """
+
+    __slots__ = ("_idle", "acknowledged", "failure", "sent", "settled", "submitted")
+
+    def __init__(self) -> None:
+        self.submitted = 0
+        self.settled = 0
+        self.failure: BaseException | None = None
+        """The first send that the broker did not take: the transaction can only be rolled back (S86)."""
+        self.sent: list[str] = []
+        self.acknowledged: list[object] = []
+        self._idle: Completion[None] | None = None
+
+    def on_sent(self, error: BaseException | None) -> None:
+        """The broker answered one send, on the loop."""
+        self.settled += 1
+        if error is not None and self.failure is None:
+            self.failure = error
+        if self._idle is not None and self.settled >= self.submitted:
+            self._idle.succeed()
+
+    def when_idle(self, done: Completion[None]) -> None:
+        """Complete ``done`` once every submitted send is answered; runs on the loop after all of them."""
+        if self.settled >= self.submitted:
+            done.succeed()
+        else:
+            self._idle = done

@@ -1,0 +1,109 @@
+"""Destinations are values: a kind, a name, and options that concern only who opens them.
+
+Equality and hash look at kind and name, never at options, so that ``Queue("orders?consumer.prefetchSize=1")`` is the
+queue ``orders``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+from urllib.parse import parse_qsl
+
+from pyjmsack.errors import IllegalStateException, InvalidDestinationException
+
+__all__ = ["Destination", "Queue", "TemporaryQueue", "TemporaryTopic", "Topic"]
+
+
+class Destination:
+    """A queue or a topic.
+
+    Args:
+        name: the name, with Java-style options after ``?`` if wanted (``orders?consumer.prefetchSize=10``).
+
+    Raises:
+        InvalidDestinationException: the name is empty or not a string (S67).
+    """
+
+    __slots__ = ("_hash", "name", "options")
+
+    is_topic: ClassVar[bool] = False
+    is_temporary: ClassVar[bool] = False
+    jms_type: ClassVar[int] = 0
+    """Value of the annotation ``x-opt-jms-dest`` (S165): 0 queue, 1 topic, 2 temporary queue, 3 temporary topic."""
+    capability: ClassVar[str] = "queue"
+    """AMQP terminus capability; without it Artemis creates a topic and drops what is sent to it (S165)."""
+
+    def __init__(self, name: str) -> None:
+        if not isinstance(name, str) or not name.partition("?")[0].strip():
+            raise InvalidDestinationException(f"destination name {name!r}: expected a non-empty string")
+        plain, _, query = name.partition("?")
+        self.name: str = plain
+        self.options: Mapping[str, str] = dict(parse_qsl(query, keep_blank_values=True)) if query else {}
+        self._hash = hash((self.jms_type, plain))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Destination) and other.jms_type == self.jms_type and other.name == self.name
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+
+class Queue(Destination):
+    """Point-to-point: each message goes to one consumer."""
+
+    __slots__ = ()
+
+
+class Topic(Destination):
+    """Publish/subscribe: each message goes to every subscription."""
+
+    __slots__ = ()
+    is_topic = True
+    jms_type = 1
+    capability = "topic"
+
+
+class _Temporary(Destination):
+    """Lives as long as the connection that made it (S130); only ``delete()`` ends it earlier."""
+
+    __slots__ = ("_delete", "deleted")
+    is_temporary = True
+
+    def __init__(self, name: str, delete: Callable[[], Any] | None = None) -> None:
+        super().__init__(name)
+        self._delete = delete
+        self.deleted = False
+
+    def delete(self) -> Any:
+        """Delete it at the broker (a coroutine in the asyncio face); twice is harmless.
+
+        Raises:
+            IllegalStateException: a consumer of this connection still uses it (S131), or this connection did not
+                make it.
+        """
+        if self._delete is None:
+            raise IllegalStateException(f"{self.name} belongs to another connection; only its creator can delete it")
+        return self._delete()
+
+
+class TemporaryQueue(_Temporary, Queue):
+    """A queue that lives with its connection."""
+
+    __slots__ = ()
+    jms_type = 2
+    capability = "temporary-queue"
+
+
+class TemporaryTopic(_Temporary, Topic):
+    """A topic that lives with its connection."""
+
+    __slots__ = ()
+    jms_type = 3
+    capability = "temporary-topic"

@@ -1,0 +1,177 @@
+"""An asyncio protocol that drives an engine: bytes in, bytes out, deadlines, flow control."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+from functools import partial
+from ssl import SSLContext, SSLError
+from typing import cast
+
+from pyjmsack.errors import ConnectionLostException, JMSException, JMSSecurityException, RequestTimedOutException
+from pyjmsack.io.tls import client_context
+from pyjmsack.spi.engine import Engine, Timer
+from pyjmsack.uri import BrokerUrl, Endpoint, TransportOptions
+
+__all__ = ["AsyncioConnector"]
+
+log = logging.getLogger("pyjmsack.io")
+
+
+class Driver(asyncio.Protocol):
+    """One socket and one engine. asyncio calls it, and it calls the engine, always on the loop."""
+
+    def __init__(self, engine: Engine, loop: asyncio.AbstractEventLoop, encrypted: bool) -> None:
+        self.encrypted = encrypted
+        self._engine = engine
+        self._loop = loop
+        self._transport: asyncio.Transport | None = None
+        self._paused = False
+        self._closing = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The socket is connected (and TLS is set up)."""
+        self._transport = cast(asyncio.Transport, transport)
+        self._engine.connection_made(self)
+        self._tick()
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes from the peer."""
+        self._engine.receive_data(data)
+        if self._timer is None and not self._closing:  # the engine had no deadline until the peer's first frames
+            self._tick()
+
+    def eof_received(self) -> None:
+        """The peer half-closed: nothing more will come, so the connection is over."""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The socket is gone."""
+        self._closing = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._engine.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """The socket's buffer is full: leave bytes in the engine."""
+        self._paused = True
+
+    def resume_writing(self) -> None:
+        """There is room again."""
+        self._paused = False
+        self.flush()
+
+    def flush(self) -> None:
+        """Write what the engine has, until it has no more or the socket is full."""
+        transport = self._transport
+        if transport is None or self._closing:
+            return
+        take = self._engine.data_to_send
+        while not self._paused:
+            data = take()
+            if not data:
+                return
+            transport.write(data)
+
+    def close(self) -> None:
+        """Write what is left and close."""
+        if not self._closing and self._transport is not None:
+            self._paused = False
+            self.flush()
+            self._closing = True
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close now."""
+        self._closing = True
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _tick(self) -> None:
+        self._timer = None
+        if self._closing:
+            return
+        deadline = self._engine.tick(self._loop.time())
+        if deadline is not None and not self._closing:
+            self._timer = self._loop.call_at(deadline, self._tick)
+
+
+class AsyncioConnector:
+    """Opens streams on one loop.
+
+    Args:
+        url: its transport options say how.
+        ssl_context: used for TLS endpoints instead of one made from the options.
+    """
+
+    def __init__(self, url: BrokerUrl, loop: asyncio.AbstractEventLoop, ssl_context: SSLContext | None) -> None:
+        self._options: TransportOptions = url.transport
+        self._loop = loop
+        self._ssl_context = ssl_context
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def now(self) -> float:
+        """Return monotonic seconds."""
+        return self._loop.time()
+
+    def call_later(self, delay: float, callback: Callable[[], None]) -> Timer:
+        """Run ``callback`` after ``delay`` seconds."""
+        return self._loop.call_later(delay, callback)
+
+    def connect(self, endpoint: Endpoint, engine: Engine, failed: Callable[[Exception], None]) -> None:
+        """Open a stream for the engine, or call ``failed`` with a JMS exception."""
+        task = self._loop.create_task(self._connect(endpoint, engine, failed))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def cancel(self) -> None:
+        """Give up streams that are still being opened."""
+        for task in self._tasks:
+            task.cancel()
+
+    async def _connect(self, endpoint: Endpoint, engine: Engine, failed: Callable[[Exception], None]) -> None:
+        timeout = self._options.connect_timeout
+        try:
+            await asyncio.wait_for(self._open(endpoint, engine), timeout)
+        except JMSException as error:
+            failed(error)
+        except asyncio.TimeoutError as error:  # not the built-in before Python 3.11
+            failed(_caused(RequestTimedOutException(
+                f"no connection to {endpoint} within transport.connectTimeout ({timeout:g} s)"), error))
+        except SSLError as error:
+            failed(_caused(JMSSecurityException(f"TLS with {endpoint} failed: {error}"), error))
+        except OSError as error:
+            failed(_caused(ConnectionLostException(f"cannot connect to {endpoint}: {error}"), error))
+
+    async def _open(self, endpoint: Endpoint, engine: Engine) -> None:
+        options = self._options
+        context = client_context(options, self._ssl_context) if endpoint.tls else None
+        local = (options.local_address or "", options.local_port) if options.local_address or options.local_port else None
+        transport, _ = await self._loop.create_connection(
+            partial(Driver, engine, self._loop, endpoint.tls),
+            endpoint.host,
+            endpoint.port,
+            ssl=context,
+            server_hostname=endpoint.host if context is not None else None,
+            local_addr=local,
+            happy_eyeballs_delay=0.25,
+        )
+        _configure(transport.get_extra_info("socket"), options)
+
+
+def _caused(error: JMSException, cause: Exception) -> JMSException:
+    error.__cause__ = cause
+    return error
+
+
+def _configure(sock: socket.socket, options: TransportOptions) -> None:
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, int(options.tcp_no_delay))
+    if options.tcp_keep_alive:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if options.send_buffer_size is not None:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, options.send_buffer_size)
+    if options.receive_buffer_size is not None:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, options.receive_buffer_size)

@@ -1,0 +1,132 @@
+"""``Message``: headers, properties, acknowledgement, and a body that only a received message can have."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, TypeVar
+
+from pyjmsack.errors import (
+    IllegalStateException,
+    MessageFormatException,
+    MessageNotWriteableException,
+    UnsupportedFeatureException,
+)
+from pyjmsack.message.headers import Acknowledger, Headers, LazyContent
+from pyjmsack.message.properties import RESERVED, TypedProperties
+from pyjmsack.types import Outcome
+
+__all__ = ["Acknowledger", "LazyContent", "Message"]
+
+T = TypeVar("T")
+
+
+class Message(Headers, TypedProperties):
+    """A message without a body of its own (S151).
+
+    A body that no message class covers is readable on a received message as ``body``: the decoded AMQP value.
+    Headers may always be set (S163), except while a completion listener has the message (S73).
+    """
+
+    __slots__ = ()
+
+    wire_type: ClassVar[int] = 0
+    """Value of the annotation ``x-opt-jms-msg-type`` (S165): 0 message, 1 object, 2 map, 3 bytes, 4 stream, 5 text."""
+
+    @property
+    def body(self) -> Any:
+        """The body, ``None`` if there is none."""
+        return self._body
+
+    def get_body(self, type: type[T]) -> T | None:
+        """Return the body as ``type``; ``None`` if there is no body, whatever the type.
+
+        Raises:
+            MessageFormatException: the body is not of that type (S176).
+        """
+        body = self.body
+        if not self.is_body_assignable_to(type):
+            raise MessageFormatException(f"{self!r} has a body of {_name(body.__class__)}, not {_name(type)}")
+        return body  # type: ignore[no-any-return]
+
+    def is_body_assignable_to(self, type: type[Any]) -> bool:
+        """Whether ``get_body(type)`` would succeed."""
+        body = self.body
+        return body is None or isinstance(body, type)
+
+    def clear_body(self) -> None:
+        """Remove the body and make it writeable; headers and properties stay (S163)."""
+        self._check_unlocked()
+        self._body = None
+        self._body_readonly = False
+
+    def clear_properties(self) -> None:
+        """Remove all properties and make them writeable; headers and body stay (S163)."""
+        self._check_unlocked()
+        self._properties = None
+        self._properties_readonly = False
+        for slot, _ in RESERVED.values():
+            setattr(self, slot, None)
+
+    def _check_body_writeable(self) -> None:
+        self._check_unlocked()
+        if self._body_readonly:
+            raise MessageNotWriteableException(f"the body of {self!r} is read-only until clear_body()")
+
+    def acknowledge(self) -> Any:
+        """Acknowledge by the rules of the session's mode (S10-S12, S30-S38); a no-op where the mode has none.
+
+        Returns:
+            What the face returns: ``None``, or an awaitable in ``pyjmsack.aio``.
+        """
+        ack = self._ack
+        return None if ack is None else ack.acknowledge(self)
+
+    def accept(self) -> Any:
+        """Tell the broker that this one message was processed.
+
+        Raises:
+            IllegalStateException: the session's mode has no outcome for one message (S38); so do the other three.
+        """
+        return self._settle(Outcome.ACCEPTED)
+
+    def release(self) -> Any:
+        """Hand this one message back, uncounted."""
+        return self._settle(Outcome.RELEASED)
+
+    def reject(self) -> Any:
+        """Tell the broker that this one message cannot be processed; brokers dead-letter it."""
+        return self._settle(Outcome.REJECTED)
+
+    def modify(self, *, delivery_failed: bool = True, undeliverable_here: bool = False) -> Any:
+        """Hand this one message back.
+
+        Args:
+            delivery_failed: count this delivery.
+            undeliverable_here: do not deliver it to this consumer again; needs ``delivery_failed``.
+
+        Raises:
+            UnsupportedFeatureException: ``undeliverable_here`` without ``delivery_failed``.
+        """
+        if delivery_failed:
+            failed = Outcome.MODIFIED_FAILED_UNDELIVERABLE if undeliverable_here else Outcome.MODIFIED_FAILED
+            return self._settle(failed)
+        if undeliverable_here:
+            raise UnsupportedFeatureException(
+                "modify(delivery_failed=False, undeliverable_here=True) has no JMS_AMQP_ACK_TYPE; use"
+                " modify(undeliverable_here=True), which counts the delivery, or release()"
+            )
+        return self._settle(Outcome.RELEASED)  # modified with neither flag is released (AMQP 1.0 3.4.5)
+
+    def _settle(self, outcome: Outcome) -> Any:
+        ack = self._ack
+        if ack is None or not ack.allows_outcome:
+            raise IllegalStateException(
+                f"{outcome.name} for one message needs a received message of a CLIENT or INDIVIDUAL acknowledge session"
+            )
+        return ack.settle(self, outcome)
+
+    def __repr__(self) -> str:
+        return f"<{_name(self.__class__)} {self._message_id} to {self._destination!r}>"
+
+
+def _name(kind: type[Any]) -> str:
+    return kind.__name__

@@ -1,0 +1,281 @@
+"""``BytesMessage``: raw bytes, written and read as a stream of Java primitives."""
+
+from __future__ import annotations
+
+from struct import Struct
+from struct import error as StructError  # noqa: N812 - "error" says too little
+from typing import Any, ClassVar
+
+from pyjmsack.errors import (
+    MessageEOFException,
+    MessageFormatException,
+    MessageNotReadableException,
+)
+from pyjmsack.message.base import Message
+from pyjmsack.message.convert import kind_of
+from pyjmsack.message.utf import decode_utf, encode_utf
+from pyjmsack.types import Char
+
+__all__ = ["BytesMessage"]
+
+_BOOLEAN = Struct(">?")
+_BYTE = Struct(">b")
+_UNSIGNED_BYTE = Struct(">B")
+_SHORT = Struct(">h")
+_UNSIGNED_SHORT = Struct(">H")
+_INT = Struct(">i")
+_LONG = Struct(">q")
+_FLOAT = Struct(">f")
+_DOUBLE = Struct(">d")
+
+
+class BytesMessage(Message):
+    """A message with bytes (S171).
+
+    A new one is write-only: the ``write_`` methods append. ``reset()``, which sending does too, makes it read-only
+    and puts the cursor at the start; so does receiving. ``clear_body()`` makes it empty and write-only again.
+    ``data`` is the whole body at any time. Numbers are big-endian.
+
+    Args:
+        data: the first bytes of the body.
+
+    Raises:
+        MessageFormatException: ``data`` is not bytes-like.
+        MessageNotReadableException: (``read_`` methods) the message is write-only.
+        MessageEOFException: (``read_`` methods) the body ends before the value; the cursor stays where it was.
+        MessageNotWriteableException: (``write_`` methods) the message is read-only.
+    """
+
+    __slots__ = ("_buffer", "_position")
+
+    wire_type: ClassVar[int] = 3
+
+    def __init__(self, data: bytes | bytearray | memoryview | None = None) -> None:
+        super().__init__()
+        self._body = b"" if data is None else _as_bytes(data)
+        self._buffer: bytearray | None = None
+        self._position: int = 0
+
+    @property
+    def data(self) -> bytes:
+        """The whole body, wherever the cursor is. Setting it replaces the body."""
+        self._flush()
+        return self._body  # type: ignore[no-any-return]
+
+    @data.setter
+    def data(self, value: bytes | bytearray | memoryview) -> None:
+        self._check_body_writeable()
+        self._body = _as_bytes(value)
+        self._buffer = None
+
+    @property
+    def body(self) -> bytes:
+        """The same as ``data``."""
+        return self.data
+
+    @property
+    def body_length(self) -> int:
+        """Number of bytes in the body."""
+        return len(self._body if self._buffer is None else self._buffer)
+
+    def reset(self) -> None:
+        """Make the body read-only and put the cursor at its start."""
+        self._flush()
+        self._body_readonly = True
+        self._position = 0
+
+    def clear_body(self) -> None:
+        """Make the body empty and write-only."""
+        super().clear_body()
+        self._body = b""
+        self._buffer = None
+        self._position = 0
+
+    def _flush(self) -> None:
+        if self._buffer is not None:
+            self._body = bytes(self._buffer)
+            self._buffer = None
+
+    def _append(self, data: bytes) -> None:
+        self._check_body_writeable()
+        if self._buffer is None:
+            self._buffer = bytearray(self._body)
+        self._buffer += data
+
+    def _pack(self, form: Struct, name: str, value: Any) -> None:
+        try:
+            self._append(form.pack(value))
+        except (ArithmeticError, TypeError, ValueError, StructError) as error:
+            raise MessageFormatException(f"write_{name}: {value!r} is no Java {name}") from error
+
+    def _check_readable(self) -> None:
+        if not self._body_readonly:
+            raise MessageNotReadableException("the body is write-only until reset()")
+
+    def _advance(self, size: int) -> int:
+        """Return the cursor and move it by ``size`` bytes."""
+        self._check_readable()
+        start = self._position
+        if start + size > len(self._body):
+            left = len(self._body) - start
+            raise MessageEOFException(f"{size} bytes wanted at position {start}, {left} left")
+        self._position = start + size
+        return start
+
+    def _unpack(self, form: Struct) -> Any:
+        start = self._advance(form.size)
+        return form.unpack_from(self._body, start)[0]
+
+    def read_boolean(self) -> bool:
+        """Read one byte; anything but 0 is true."""
+        return self._unpack(_BOOLEAN)  # type: ignore[no-any-return]
+
+    def read_byte(self) -> int:
+        """Read 8 bits, signed."""
+        return self._unpack(_BYTE)  # type: ignore[no-any-return]
+
+    def read_unsigned_byte(self) -> int:
+        """Read 8 bits, unsigned."""
+        return self._unpack(_UNSIGNED_BYTE)  # type: ignore[no-any-return]
+
+    def read_short(self) -> int:
+        """Read 16 bits, signed."""
+        return self._unpack(_SHORT)  # type: ignore[no-any-return]
+
+    def read_unsigned_short(self) -> int:
+        """Read 16 bits, unsigned."""
+        return self._unpack(_UNSIGNED_SHORT)  # type: ignore[no-any-return]
+
+    def read_char(self) -> Char:
+        """Read one UTF-16 code unit."""
+        return Char(chr(self._unpack(_UNSIGNED_SHORT)))
+
+    def read_int(self) -> int:
+        """Read 32 bits, signed."""
+        return self._unpack(_INT)  # type: ignore[no-any-return]
+
+    def read_long(self) -> int:
+        """Read 64 bits, signed."""
+        return self._unpack(_LONG)  # type: ignore[no-any-return]
+
+    def read_float(self) -> float:
+        """Read an IEEE 754 number of 32 bits."""
+        return self._unpack(_FLOAT)  # type: ignore[no-any-return]
+
+    def read_double(self) -> float:
+        """Read an IEEE 754 number of 64 bits."""
+        return self._unpack(_DOUBLE)  # type: ignore[no-any-return]
+
+    def read_utf(self) -> str:
+        """Read two bytes of length and so much modified UTF-8, as Java's ``writeUTF`` wrote it.
+
+        Raises:
+            MessageFormatException: the bytes are no modified UTF-8; the cursor stays where it was.
+        """
+        begin = self._position
+        size = self._unpack(_UNSIGNED_SHORT)
+        try:
+            start = self._advance(size)
+            return decode_utf(self._body[start : start + size])
+        except (MessageEOFException, MessageFormatException):
+            self._position = begin
+            raise
+
+    def read_bytes(self, length: int | None = None) -> bytes:
+        """Read up to ``length`` bytes, all that is left if ``None``; ``b""`` at the end, where JMS returns -1.
+
+        Raises:
+            MessageFormatException: ``length`` is negative.
+        """
+        self._check_readable()
+        if length is not None and length < 0:
+            raise MessageFormatException(f"read_bytes: expected a length of 0 or more, not {length}")
+        left = len(self._body) - self._position
+        size = left if length is None else min(length, left)
+        start = self._advance(size)
+        return self._body[start : start + size]  # type: ignore[no-any-return]
+
+    def write_boolean(self, value: bool) -> None:
+        """Append one byte, 1 or 0."""
+        self._append(b"\x01" if value else b"\x00")
+
+    def write_byte(self, value: int) -> None:
+        """Append 8 bits, signed."""
+        self._pack(_BYTE, "byte", value)
+
+    def write_unsigned_byte(self, value: int) -> None:
+        """Append 8 bits, unsigned."""
+        self._pack(_UNSIGNED_BYTE, "unsigned_byte", value)
+
+    def write_short(self, value: int) -> None:
+        """Append 16 bits, signed."""
+        self._pack(_SHORT, "short", value)
+
+    def write_unsigned_short(self, value: int) -> None:
+        """Append 16 bits, unsigned."""
+        self._pack(_UNSIGNED_SHORT, "unsigned_short", value)
+
+    def write_char(self, value: str) -> None:
+        """Append one UTF-16 code unit."""
+        self._append(_UNSIGNED_SHORT.pack(ord(Char(value))))
+
+    def write_int(self, value: int) -> None:
+        """Append 32 bits, signed."""
+        self._pack(_INT, "int", value)
+
+    def write_long(self, value: int) -> None:
+        """Append 64 bits, signed."""
+        self._pack(_LONG, "long", value)
+
+    def write_float(self, value: float) -> None:
+        """Append an IEEE 754 number of 32 bits."""
+        self._pack(_FLOAT, "float", value)
+
+    def write_double(self, value: float) -> None:
+        """Append an IEEE 754 number of 64 bits."""
+        self._pack(_DOUBLE, "double", value)
+
+    def write_utf(self, value: str) -> None:
+        """Append two bytes of length and the text in modified UTF-8, at most 65535 bytes of it.
+
+        Raises:
+            MessageFormatException: the text is longer.
+        """
+        data = encode_utf(value)
+        if len(data) > 0xFFFF:
+            raise MessageFormatException(f"write_utf: {len(data)} bytes; the format has room for 65535")
+        self._append(_UNSIGNED_SHORT.pack(len(data)) + data)
+
+    def write_bytes(self, value: bytes | bytearray | memoryview) -> None:
+        """Append bytes as they are."""
+        self._append(_as_bytes(value))
+
+    def write_object(self, value: Any) -> None:
+        """Append a value by its type, with the ``write_`` method of that type; ``str`` with ``write_utf``.
+
+        A bare ``int`` is an int if 32 bits hold it, else a long; a bare ``float`` is a double.
+
+        Raises:
+            MessageFormatException: no such method.
+        """
+        if isinstance(value, Char):
+            self.write_char(value)
+            return
+        kind = kind_of(value)
+        if kind == "bytes" or kind in ("bytearray", "memoryview"):
+            self.write_bytes(value)
+        elif kind == "string":
+            self.write_utf(value)
+        elif kind in _OBJECT_KINDS:
+            getattr(self, f"write_{kind}")(value)
+        else:
+            raise MessageFormatException(f"write_object: {kind} is no JMS type")
+
+
+_OBJECT_KINDS = frozenset(("boolean", "byte", "short", "int", "long", "float", "double"))
+
+
+def _as_bytes(data: object) -> bytes:
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise MessageFormatException(f"data: expected bytes, bytearray or memoryview, not {type(data).__name__}")
+    return bytes(data)

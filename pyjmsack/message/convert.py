@@ -1,0 +1,245 @@
+"""What JMS allows as the name and the value of a property, and how one type is read as another (S160-S162)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from struct import Struct
+from typing import Any, NoReturn
+
+from pyjmsack.errors import MessageFormatException
+from pyjmsack.types import Byte, Char, Double, Float, Int, Long, Short
+
+__all__ = ["check_name", "check_value", "convert", "kind_of", "sized"]
+
+RESERVED_WORDS = frozenset(("NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE"))
+
+READABLE_AS = {
+    "boolean": frozenset(("boolean", "string")),
+    "byte": frozenset(("byte", "string")),
+    "short": frozenset(("byte", "short", "string")),
+    "int": frozenset(("byte", "short", "int", "string")),
+    "long": frozenset(("byte", "short", "int", "long", "string")),
+    "float": frozenset(("float", "string")),
+    "double": frozenset(("float", "double", "string")),
+    "string": frozenset(("boolean", "byte", "short", "int", "long", "float", "double", "string")),
+}
+"""Wanted type -> the stored types it may be read from (S162, and JMS 2.0 table 3-4)."""
+
+_KINDS: dict[type, str] = {
+    bool: "boolean",
+    Byte: "byte",
+    Short: "short",
+    Int: "int",
+    Long: "long",
+    Float: "float",
+    Double: "double",
+    float: "double",
+    Char: "string",
+    str: "string",
+}
+_SIZED: dict[str, type[Byte | Short | Int | Long]] = {"byte": Byte, "short": Short, "int": Int, "long": Long}
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_REAL = re.compile(r"[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?)")
+_FLOAT = Struct(">f")
+
+
+def check_name(name: object, strict: bool) -> str:
+    """Return ``name`` if a property may be called so (S160).
+
+    Args:
+        name: the name given by the caller.
+        strict: also ask for a Java identifier that is no reserved word of the selector language; the empty name and
+            ``None`` are refused in any case.
+
+    Raises:
+        MessageFormatException: the name is not allowed.
+    """
+    if not isinstance(name, str) or not name:
+        raise MessageFormatException(f"property name {name!r}: expected a non-empty string")
+    if strict and not name.replace("$", "_").isidentifier():
+        raise MessageFormatException(
+            f"property name {name!r}: expected a Java identifier (letters, digits, '_' and '$', no digit first)"
+        )
+    if strict and name in RESERVED_WORDS:
+        raise MessageFormatException(f"property name {name!r}: expected a name that is no reserved word of selectors")
+    return name
+
+
+def check_value(name: str, value: Any) -> Any:
+    """Return ``value`` as a property keeps it (S161): ``Char`` as ``str``, foreign number types as Python's own.
+
+    Raises:
+        MessageFormatException: the type is not one of JMS, or the number does not fit.
+    """
+    kind = type(value)
+    if kind is str or kind is bool or value is None:
+        return value
+    if kind is int:
+        return _fit_64_bits(name, value)
+    if kind is Float:
+        return _round_single(name, value)
+    if kind in _KINDS:
+        return value if kind is not Char else str(value)
+    for plain in (str, int, float):
+        if isinstance(value, plain):
+            return check_value(name, plain(value))
+    raise MessageFormatException(
+        f"property {name!r}: expected bool, int, float, str, None or a wrapper of pyjmsack.types, not {kind.__name__}"
+    )
+
+
+def _fit_64_bits(name: str, value: int) -> int:
+    if not -(1 << 63) <= value < 1 << 63:
+        raise MessageFormatException(f"property {name!r}: {value} does not fit the 64 bits of a Java long")
+    return value
+
+
+def _round_single(name: str, value: float) -> Float:
+    """Return the number as 32 bits will carry it, so that sender and receiver read the same."""
+    try:
+        return Float(_FLOAT.unpack(_FLOAT.pack(value))[0])
+    except OverflowError as error:
+        raise MessageFormatException(f"property {name!r}: {float(value)} is too large for a Java float") from error
+
+
+def kind_of(value: Any) -> str:
+    """Return the JMS name of a stored value's type; a bare ``int`` is ``int`` if 32 bits hold it, else ``long``."""
+    known = _KINDS.get(type(value))
+    if known is not None:
+        return known
+    if type(value) is int:
+        return "int" if -(1 << 31) <= value < 1 << 31 else "long"
+    return "string" if isinstance(value, str) else type(value).__name__
+
+
+def sized(name: str, kind: str, value: Any) -> Any:
+    """Return ``value`` as the Java type ``kind``, as the setters ``set_byte_property`` ... ``set_double_property`` do.
+
+    Raises:
+        MessageFormatException: ``value`` is not of the Python type, or does not fit.
+    """
+    if kind in _SIZED and isinstance(value, int) and not isinstance(value, bool):
+        return _SIZED[kind](value)
+    if kind in ("float", "double") and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return check_value(name, Float(value) if kind == "float" else float(value))
+    if kind == "boolean" and isinstance(value, bool):
+        return value
+    if kind == "string" and (value is None or isinstance(value, str)):
+        return None if value is None else str(value)
+    raise MessageFormatException(f"property {name!r}: expected a {kind}, not {type(value).__name__} {value!r}")
+
+
+def convert(name: str, value: Any, wanted: str) -> Any:
+    """Read ``value`` as the type ``wanted`` by the table of S162.
+
+    Args:
+        name: name of the property or field, for the error text.
+        value: the stored value; ``None`` stands for a missing one.
+        wanted: a key of ``READABLE_AS``.
+
+    Returns:
+        A plain ``bool``, ``int``, ``float`` or ``str``; ``None`` only for a missing string.
+
+    Raises:
+        MessageFormatException: the table has no such conversion, or the string is no such number.
+    """
+    if value is None:
+        return _convert_none(name, wanted)
+    kind = kind_of(value)
+    if kind not in READABLE_AS[wanted]:
+        raise MessageFormatException(f"{name!r} is a {kind}; JMS does not allow to read it as {wanted}")
+    if kind == "string":
+        return _PARSERS[wanted](name, value)
+    if wanted == "string":
+        return _to_text(kind, value)
+    return bool(value) if kind == "boolean" else _PLAIN[wanted](value)
+
+
+def _convert_none(name: str, wanted: str) -> Any:
+    if wanted == "string":
+        return None
+    if wanted == "boolean":
+        return False
+    raise MessageFormatException(f"{name!r} is not set or None; expected something that can be read as {wanted}")
+
+
+def _to_text(kind: str, value: Any) -> str:
+    if kind == "boolean":
+        return "true" if value else "false"
+    if kind in _SIZED:
+        return str(int(value))
+    if value != value:
+        return "NaN"
+    if value in (float("inf"), float("-inf")):
+        return "Infinity" if value > 0 else "-Infinity"
+    return _shortest_single(value) if kind == "float" else repr(float(value))
+
+
+def _shortest_single(value: float) -> str:
+    """Return the fewest digits that name this 32 bit number, as Java does: 0.1, not 0.10000000149011612."""
+    wire = _FLOAT.pack(value)
+    for digits in range(1, 9):
+        text = repr(float(f"{value:.{digits}g}"))
+        if _FLOAT.pack(float(text)) == wire:
+            return text
+    return repr(float(f"{value:.9g}"))
+
+
+def _no_number(name: str, text: str, wanted: str) -> NoReturn:
+    raise MessageFormatException(f"{name!r} is {text!r}; expected the text of a {wanted}")
+
+
+def _parse_whole(wanted: str) -> Callable[[str, str], int]:
+    bits = _SIZED[wanted].bits
+
+    def parse(name: str, text: str) -> int:
+        if not _WHOLE.fullmatch(text) or len(text) > 40 or not -(1 << (bits - 1)) <= int(text) < 1 << (bits - 1):
+            _no_number(name, text, wanted)
+        return int(text)
+
+    return parse
+
+
+def _parse_double(name: str, text: str, wanted: str = "double") -> float:
+    trimmed = text.strip()
+    if not _REAL.fullmatch(trimmed):
+        _no_number(name, text, wanted)
+    # Java's type suffix is legal; "Infinity" ends in no suffix letter
+    return float(trimmed.rstrip("fFdD"))
+
+
+def _parse_single(name: str, text: str) -> float:
+    return _as_single(_parse_double(name, text, "float"))
+
+
+def _as_single(value: float) -> float:
+    try:
+        rounded: float = _FLOAT.unpack(_FLOAT.pack(value))[0]
+    except OverflowError:  # Java rounds to infinity
+        return float("inf") if value > 0 else float("-inf")
+    return rounded
+
+
+def _parse_boolean(name: str, text: str) -> bool:
+    return text.lower() == "true"
+
+
+_PARSERS: dict[str, Callable[[str, str], Any]] = {
+    "boolean": _parse_boolean,
+    "byte": _parse_whole("byte"),
+    "short": _parse_whole("short"),
+    "int": _parse_whole("int"),
+    "long": _parse_whole("long"),
+    "float": _parse_single,
+    "double": _parse_double,
+    "string": lambda name, text: str(text),
+}
+_PLAIN: dict[str, Callable[[Any], Any]] = {
+    "byte": int,
+    "short": int,
+    "int": int,
+    "long": int,
+    "float": _as_single,
+    "double": float,
+}

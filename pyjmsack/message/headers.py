@@ -1,0 +1,316 @@
+"""The header fields of a message and the slots that hold them."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pyjmsack.destination import Destination
+from pyjmsack.errors import MessageFormatException, MessageNotWriteableException
+from pyjmsack.types import DeliveryMode, Outcome
+
+if TYPE_CHECKING:
+    from pyjmsack.message.base import Message
+
+__all__ = ["Acknowledger", "Headers", "LazyContent"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_MILLISECOND = timedelta(milliseconds=1)
+_LATEST = datetime.max.replace(tzinfo=timezone.utc)
+
+RECEIVED_DEFAULTS: dict[str, Any] = {
+    "_ack": None,
+    "_ack_type": None,
+    "_delivery": None,
+    "_locked": False,
+    "_validate_names": True,
+    "_properties_readonly": True,
+    "_body_readonly": True,
+    "_amqp_ttl": None,
+    "_buffer": None,
+    "_position": 0,
+}
+"""What an empty slot of a received message means, where the wire has no word for it."""
+
+
+class LazyContent(Protocol):
+    """Where a received message gets its headers and properties from, at first access only."""
+
+    def load_header(self, slot: str) -> Any:
+        """Return the value for one header slot of ``Headers``, such as ``_message_id``."""
+        ...
+
+    def load_properties(self) -> dict[str, Any]:
+        """Return the application properties as a fresh dict; illegal names stay readable (S160)."""
+        ...
+
+
+class Acknowledger(Protocol):
+    """What settles a received message; set by the session in the slot ``_ack``."""
+
+    allows_outcome: bool
+    """True in the modes in which one message can be given its own outcome (S34, S38)."""
+
+    def acknowledge(self, message: Message) -> Any:
+        """Acknowledge by the rules of the session's mode; honours and checks ``message._ack_type`` (S38)."""
+        ...
+
+    def settle(self, message: Message, outcome: Outcome) -> Any:
+        """Tell the broker ``outcome`` for this one message."""
+        ...
+
+
+class Headers:
+    """Header fields, kept as slots that the core and the codecs may read and write directly.
+
+    ========================= ============================================================ =======================
+    slot                      holds                                                        AMQP 1.0 3.2
+    ========================= ============================================================ =======================
+    ``_message_id``           ``str | None``, with ``ID:`` prefix (S159)                   message-id
+    ``_correlation_id``       ``str | None``                                               correlation-id
+    ``_timestamp``            ``int`` ms since 1970, 0 = none                              creation-time
+    ``_destination``          ``Destination | None``                                       to, x-opt-jms-dest
+    ``_reply_to``             ``Destination | None``                                       reply-to, x-opt-jms-reply-to
+    ``_persistent``           ``bool``                                                     header durable
+    ``_priority``             ``int`` 0-9                                                  header priority
+    ``_type``                 ``str | None``, JMSType                                      subject
+    ``_expiration``           ``int`` ms since 1970, 0 = never                             absolute-expiry-time
+    ``_delivery_time``        ``int`` ms since 1970, 0 = at once                           x-opt-delivery-time
+    ``_redelivery_count``     ``int``, deliveries before this one (S110)                   header delivery-count
+    ``_user_id``              ``str | None``, JMSXUserID                                   user-id
+    ``_group_id``             ``str | None``, JMSXGroupID                                  group-id
+    ``_group_sequence``       ``int | None``, JMSXGroupSeq                                 group-sequence
+    ``_reply_to_group_id``    ``str | None``, JMS_AMQP_REPLY_TO_GROUP_ID                   reply-to-group-id
+    ``_amqp_ttl``             ``int | None`` ms, JMS_AMQP_TTL (S154)                       header ttl
+    ``_properties``           ``dict | None``, application properties
+    ``_body``                 text, bytes or decoded value
+    ``_lazy``                 ``LazyContent | None``; not ``None`` = received
+    ``_ack``, ``_ack_type``   ``Acknowledger | None`` and JMS_AMQP_ACK_TYPE
+    ``_delivery``             what the provider delivered, for ``_ack``
+    ``_locked``               in the hands of a completion listener: read-only (S73)
+    ``_validate_names``       property names must be Java identifiers (S160)
+    ``_properties_readonly``  until ``clear_properties()`` (S163)
+    ``_body_readonly``        until ``clear_body()`` (S163)
+    ========================= ============================================================ =======================
+
+    A received message starts with empty slots. Reading one fills it, from the wire or with its default, so a slot
+    that was written first is never overwritten by a later load.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_ack",
+        "_ack_type",
+        "_amqp_ttl",
+        "_body",
+        "_body_readonly",
+        "_correlation_id",
+        "_delivery",
+        "_delivery_time",
+        "_destination",
+        "_expiration",
+        "_group_id",
+        "_group_sequence",
+        "_lazy",
+        "_locked",
+        "_message_id",
+        "_persistent",
+        "_priority",
+        "_properties",
+        "_properties_readonly",
+        "_redelivery_count",
+        "_reply_to",
+        "_reply_to_group_id",
+        "_timestamp",
+        "_type",
+        "_user_id",
+        "_validate_names",
+    )
+
+    def __init__(self) -> None:
+        self._message_id: str | None = None
+        self._correlation_id: str | None = None
+        self._timestamp: int = 0
+        self._destination: Destination | None = None
+        self._reply_to: Destination | None = None
+        self._persistent: bool = True
+        self._priority: int = 4
+        self._type: str | None = None
+        self._expiration: int = 0
+        self._delivery_time: int = 0
+        self._redelivery_count: int = 0
+        self._user_id: str | None = None
+        self._group_id: str | None = None
+        self._group_sequence: int | None = None
+        self._reply_to_group_id: str | None = None
+        self._amqp_ttl: int | None = None
+        self._properties: dict[str, Any] | None = None
+        self._body: Any = None
+        self._lazy: LazyContent | None = None
+        self._ack: Acknowledger | None = None
+        self._delivery: Any = None
+        self._ack_type: int | None = None
+        self._locked: bool = False
+        self._validate_names: bool = True
+        self._properties_readonly: bool = False
+        self._body_readonly: bool = False
+
+    if not TYPE_CHECKING:  # type checkers must keep refusing misspelt attributes
+
+        def __getattr__(self, name: str) -> Any:
+            # Python comes here only for a slot that is still empty
+            if name in RECEIVED_DEFAULTS:
+                value = RECEIVED_DEFAULTS[name]
+            elif name == "_properties":
+                value = self._lazy.load_properties()
+            elif name in Headers.__slots__ and name != "_lazy":
+                value = self._lazy.load_header(name)
+            else:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+            setattr(self, name, value)
+            return value
+
+    def _check_unlocked(self) -> None:
+        if self._locked:
+            raise MessageNotWriteableException(
+                "the message is being sent with a completion listener; it is read-only until the listener was called"
+            )
+
+    def _set_text(self, slot: str, name: str, value: object) -> None:
+        self._check_unlocked()
+        if value is not None and not isinstance(value, str):
+            raise MessageFormatException(f"{name}: expected str or None, not {type(value).__name__}")
+        setattr(self, slot, value)
+
+    def _set_time(self, slot: str, name: str, value: object) -> None:
+        self._check_unlocked()
+        if value is not None and not (isinstance(value, datetime) and value.tzinfo is not None):
+            raise MessageFormatException(f"{name}: expected a datetime with a time zone, or None, not {value!r}")
+        setattr(self, slot, 0 if value is None else (value - _EPOCH) // _MILLISECOND)
+
+    def _set_destination(self, slot: str, name: str, value: object) -> None:
+        self._check_unlocked()
+        if value is not None and not isinstance(value, Destination):
+            raise MessageFormatException(f"{name}: expected a Destination or None, not {type(value).__name__}")
+        setattr(self, slot, value)
+
+    @property
+    def message_id(self) -> str | None:
+        """JMSMessageID, ``ID:...``; the send sets it (S71), ``None`` where it is disabled (S158)."""
+        return self._message_id
+
+    @message_id.setter
+    def message_id(self, value: str | None) -> None:
+        self._set_text("_message_id", "message_id", value)
+
+    @property
+    def correlation_id(self) -> str | None:
+        """JMSCorrelationID: a message id (``ID:...``) or any text of the application."""
+        return self._correlation_id
+
+    @correlation_id.setter
+    def correlation_id(self, value: str | None) -> None:
+        self._set_text("_correlation_id", "correlation_id", value)
+
+    @property
+    def type(self) -> str | None:
+        """JMSType."""
+        return self._type
+
+    @type.setter
+    def type(self, value: str | None) -> None:
+        self._set_text("_type", "type", value)
+
+    @property
+    def timestamp(self) -> datetime | None:
+        """JMSTimestamp in UTC: when it was handed to ``send``; ``None`` where it is disabled (S158)."""
+        return as_datetime(self._timestamp)
+
+    @timestamp.setter
+    def timestamp(self, value: datetime | None) -> None:
+        self._set_time("_timestamp", "timestamp", value)
+
+    @property
+    def expiration(self) -> datetime | None:
+        """JMSExpiration in UTC, ``None`` = never (S154)."""
+        return as_datetime(self._expiration)
+
+    @expiration.setter
+    def expiration(self, value: datetime | None) -> None:
+        self._set_time("_expiration", "expiration", value)
+
+    @property
+    def delivery_time(self) -> datetime | None:
+        """JMSDeliveryTime in UTC: not delivered before (S157)."""
+        return as_datetime(self._delivery_time)
+
+    @delivery_time.setter
+    def delivery_time(self, value: datetime | None) -> None:
+        self._set_time("_delivery_time", "delivery_time", value)
+
+    @property
+    def destination(self) -> Destination | None:
+        """JMSDestination: where it was sent to."""
+        return self._destination
+
+    @destination.setter
+    def destination(self, value: Destination | None) -> None:
+        self._set_destination("_destination", "destination", value)
+
+    @property
+    def reply_to(self) -> Destination | None:
+        """JMSReplyTo: where an answer should go."""
+        return self._reply_to
+
+    @reply_to.setter
+    def reply_to(self, value: Destination | None) -> None:
+        self._set_destination("_reply_to", "reply_to", value)
+
+    @property
+    def delivery_mode(self) -> DeliveryMode:
+        """JMSDeliveryMode; on sending the producer's value wins (S153)."""
+        return DeliveryMode.PERSISTENT if self._persistent else DeliveryMode.NON_PERSISTENT
+
+    @delivery_mode.setter
+    def delivery_mode(self, value: int) -> None:
+        self._check_unlocked()
+        if value not in (1, 2):
+            raise MessageFormatException(f"delivery_mode: expected 1 (NON_PERSISTENT) or 2 (PERSISTENT), not {value!r}")
+        self._persistent = value == DeliveryMode.PERSISTENT
+
+    @property
+    def priority(self) -> int:
+        """JMSPriority, 0 (lowest) to 9; on sending the producer's value wins (S153)."""
+        return self._priority
+
+    @priority.setter
+    def priority(self, value: int) -> None:
+        self._check_unlocked()
+        if not isinstance(value, int) or not 0 <= value <= 9:
+            raise MessageFormatException(f"priority: expected an int from 0 to 9, not {value!r}")
+        self._priority = int(value)
+
+    @property
+    def redelivered(self) -> bool:
+        """JMSRedelivered: it was delivered before (S110)."""
+        return self._redelivery_count > 0
+
+    @redelivered.setter
+    def redelivered(self, value: bool) -> None:
+        self._check_unlocked()
+        self._redelivery_count = max(self._redelivery_count, 1) if value else 0
+
+    @property
+    def delivery_count(self) -> int:
+        """JMSXDeliveryCount: 1 on the first delivery (S110)."""
+        return self._redelivery_count + 1
+
+
+def as_datetime(milliseconds: int) -> datetime | None:
+    """Return milliseconds since 1970 as UTC; 0 is ``None``, and what a ``datetime`` cannot hold is its last moment."""
+    if milliseconds == 0:
+        return None
+    try:
+        return _EPOCH + timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return _LATEST

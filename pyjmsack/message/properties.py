@@ -1,0 +1,247 @@
+"""Properties of a message: a mapping with the rules of JMS, and the typed getters and setters of JMS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyjmsack.errors import IllegalStateException, MessageFormatException, MessageNotWriteableException
+from pyjmsack.message.convert import check_name, check_value, convert, sized
+from pyjmsack.types import Value
+
+if TYPE_CHECKING:
+    from pyjmsack.message.base import Message
+
+__all__ = ["Properties", "TypedProperties"]
+
+DELIVERY_COUNT = "JMSXDeliveryCount"
+ACK_TYPE = "JMS_AMQP_ACK_TYPE"
+TYPED_ENCODING = "JMS_AMQP_TYPED_ENCODING"
+TTL = "JMS_AMQP_TTL"
+_TTL_LIMIT = 1 << 32
+
+
+class _Reserved(NamedTuple):
+    slot: str
+    kind: str
+
+
+RESERVED = {
+    "JMSXGroupID": _Reserved("_group_id", "string"),
+    "JMSXGroupSeq": _Reserved("_group_sequence", "int"),
+    "JMSXUserID": _Reserved("_user_id", "string"),
+    "JMS_AMQP_REPLY_TO_GROUP_ID": _Reserved("_reply_to_group_id", "string"),
+    TTL: _Reserved("_amqp_ttl", "long"),
+    ACK_TYPE: _Reserved("_ack_type", "int"),
+}
+"""Names that live in a slot of the message, not among the application properties (S164)."""
+
+_UNLISTED = {ACK_TYPE, DELIVERY_COUNT, TYPED_ENCODING}
+_NOT_APPLICATION = _UNLISTED | set(RESERVED)
+
+HEADER_NAMES = {
+    "JMSCorrelationID": "correlation_id",
+    "JMSDeliveryMode": "delivery_mode",
+    "JMSDeliveryTime": "delivery_time",
+    "JMSDestination": "destination",
+    "JMSExpiration": "expiration",
+    "JMSMessageID": "message_id",
+    "JMSPriority": "priority",
+    "JMSRedelivered": "redelivered",
+    "JMSReplyTo": "reply_to",
+    "JMSTimestamp": "timestamp",
+    "JMSType": "type",
+}
+
+
+class Properties(MutableMapping[str, Value]):
+    """The properties of one message.
+
+    ``JMSXDeliveryCount`` and ``JMS_AMQP_ACK_TYPE`` are read by name but not listed, since they belong to a delivery
+    and not to the message: ``new.properties.update(old.properties)`` copies what can be copied.
+
+    Raises (on writing):
+        MessageFormatException: the name or the value is not allowed (S160, S161).
+        MessageNotWriteableException: the message was received, or is with a completion listener (S163, S73).
+        IllegalStateException: ``JMS_AMQP_ACK_TYPE`` in a mode that has no outcome for one message (S38).
+    """
+
+    __slots__ = ("_message",)
+
+    def __init__(self, message: Message) -> None:
+        self._message = message
+
+    def __getitem__(self, name: str) -> Value:
+        if name in _NOT_APPLICATION:
+            value: Value = self._reserved_value(name)
+            if value is None:
+                raise KeyError(name)
+            return value
+        held: dict[str, Value] | None = self._message._properties
+        if held is None:
+            raise KeyError(name)
+        return held[name]
+
+    def _reserved_value(self, name: str) -> Any:
+        if name == DELIVERY_COUNT:
+            return self._message.delivery_count
+        return None if name == TYPED_ENCODING else getattr(self._message, RESERVED[name].slot)
+
+    def __setitem__(self, name: str, value: Value) -> None:
+        message = self._message
+        check_name(name, message._validate_names)
+        if name != ACK_TYPE:
+            self._check_writeable(name)
+        if name in _NOT_APPLICATION or name in HEADER_NAMES:
+            self._set_reserved(name, value)
+            return
+        value = check_value(name, value)
+        if message._properties is None:
+            message._properties = {}
+        message._properties[name] = value
+
+    def _check_writeable(self, name: str) -> None:
+        message = self._message
+        message._check_unlocked()
+        if message._properties_readonly:
+            raise MessageNotWriteableException(
+                f"property {name!r}: the properties of a received message are read-only until clear_properties()"
+            )
+
+    def _set_reserved(self, name: str, value: Any) -> None:
+        if name == DELIVERY_COUNT:
+            raise MessageNotWriteableException(f"property {name!r} is set by the provider, it cannot be written")
+        if name == TYPED_ENCODING:
+            raise MessageFormatException(f"property {name!r} is only for object messages")
+        if name in HEADER_NAMES:
+            raise MessageFormatException(f"{name!r} is a header field; set message.{HEADER_NAMES[name]} instead")
+        if name == ACK_TYPE:
+            self._check_outcome_allowed()
+        slot, kind = RESERVED[name]
+        plain = None if value is None else convert(name, check_value(name, value), kind)
+        if name == TTL and plain is not None and not 0 <= plain < _TTL_LIMIT:
+            raise MessageFormatException(f"property {name!r}: expected milliseconds from 0 to 2**32 - 1, not {plain}")
+        setattr(self._message, slot, plain)
+
+    def _check_outcome_allowed(self) -> None:
+        ack = self._message._ack
+        if ack is None or not ack.allows_outcome:
+            raise IllegalStateException(
+                f"property {ACK_TYPE!r} needs a received message of a CLIENT or INDIVIDUAL acknowledge session"
+            )
+
+    def __delitem__(self, name: str) -> None:
+        if name != ACK_TYPE:
+            self._check_writeable(name)
+        if name not in self:
+            raise KeyError(name)
+        if name in _NOT_APPLICATION:
+            self._set_reserved(name, None)
+        elif self._message._properties is not None:
+            del self._message._properties[name]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from (name for name in self._message._properties or () if name not in _NOT_APPLICATION)
+        for name, (slot, _) in RESERVED.items():
+            if name not in _UNLISTED and getattr(self._message, slot) is not None:
+                yield name
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __repr__(self) -> str:
+        return f"Properties({dict(self)!r})"
+
+
+class TypedProperties:
+    """The property methods of the JMS interface, with the conversions of S162.
+
+    A getter treats a missing property as ``None``: ``False`` as boolean, ``None`` as string or object, else
+    ``MessageFormatException``. That is also raised for a conversion that JMS does not know.
+    """
+
+    __slots__ = ()
+
+    @property
+    def properties(self) -> Properties:
+        """The properties as a mapping (a view: writing it writes the message)."""
+        return Properties(self)  # type: ignore[arg-type]  # mixed into Message only
+
+    def _convert(self, name: str, wanted: str) -> Any:
+        return convert(name, self.properties.get(name), wanted)
+
+    def property_exists(self, name: str) -> bool:
+        """Whether there is such a property, be it ``None``."""
+        return name in self.properties
+
+    def get_boolean_property(self, name: str) -> bool:
+        """Read a boolean, or a string (``true`` in any case is true)."""
+        return self._convert(name, "boolean")  # type: ignore[no-any-return]
+
+    def get_byte_property(self, name: str) -> int:
+        """Read a byte, or a string."""
+        return self._convert(name, "byte")  # type: ignore[no-any-return]
+
+    def get_short_property(self, name: str) -> int:
+        """Read a byte, short, or string."""
+        return self._convert(name, "short")  # type: ignore[no-any-return]
+
+    def get_int_property(self, name: str) -> int:
+        """Read a byte, short, int, or string."""
+        return self._convert(name, "int")  # type: ignore[no-any-return]
+
+    def get_long_property(self, name: str) -> int:
+        """Read any whole number, or a string."""
+        return self._convert(name, "long")  # type: ignore[no-any-return]
+
+    def get_float_property(self, name: str) -> float:
+        """Read a float (32 bits), or a string."""
+        return self._convert(name, "float")  # type: ignore[no-any-return]
+
+    def get_double_property(self, name: str) -> float:
+        """Read a float, double, or string."""
+        return self._convert(name, "double")  # type: ignore[no-any-return]
+
+    def get_string_property(self, name: str) -> str | None:
+        """Read anything as text."""
+        return self._convert(name, "string")  # type: ignore[no-any-return]
+
+    def get_object_property(self, name: str) -> Value:
+        """Read the value as it was set; ``None`` if it is missing."""
+        return self.properties.get(name)
+
+    def set_boolean_property(self, name: str, value: bool) -> None:
+        """Set a boolean."""
+        self.properties[name] = sized(name, "boolean", value)
+
+    def set_byte_property(self, name: str, value: int) -> None:
+        """Set a byte, 8 bits signed."""
+        self.properties[name] = sized(name, "byte", value)
+
+    def set_short_property(self, name: str, value: int) -> None:
+        """Set a short, 16 bits signed."""
+        self.properties[name] = sized(name, "short", value)
+
+    def set_int_property(self, name: str, value: int) -> None:
+        """Set an int, 32 bits signed."""
+        self.properties[name] = sized(name, "int", value)
+
+    def set_long_property(self, name: str, value: int) -> None:
+        """Set a long, 64 bits signed."""
+        self.properties[name] = sized(name, "long", value)
+
+    def set_float_property(self, name: str, value: float) -> None:
+        """Set a float, 32 bits."""
+        self.properties[name] = sized(name, "float", value)
+
+    def set_double_property(self, name: str, value: float) -> None:
+        """Set a double, 64 bits."""
+        self.properties[name] = sized(name, "double", value)
+
+    def set_string_property(self, name: str, value: str | None) -> None:
+        """Set a string."""
+        self.properties[name] = sized(name, "string", value)
+
+    def set_object_property(self, name: str, value: Value) -> None:
+        """Set any value that JMS allows; the same as ``properties[name] = value``."""
+        self.properties[name] = value

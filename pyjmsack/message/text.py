@@ -1,0 +1,50 @@
+"""``TextMessage``: a body of text, or none."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pyjmsack.errors import MessageFormatException
+from pyjmsack.message.base import Message
+
+__all__ = ["TextMessage"]
+
+
+class TextMessage(Message):
+    """A message with text; ``None`` is a body of its own, distinct from ``""`` (S170).
+
+    Args:
+        text: the text.
+
+    Raises:
+        MessageFormatException: neither ``str`` nor ``None``.
+    """
+
+    __slots__ = ()
+
+    wire_type: ClassVar[int] = 5
+
+    def __init__(self, text: str | None = None) -> None:
+        super().__init__()
+        self._body = _check_text(text)
+
+    @property
+    def text(self) -> str | None:
+        """The text.
+
+        Raises (on setting):
+            MessageFormatException: neither ``str`` nor ``None``.
+            MessageNotWriteableException: the message was received (S163) or is with a completion listener (S73).
+        """
+        return self._body  # type: ignore[no-any-return]
+
+    @text.setter
+    def text(self, value: str | None) -> None:
+        self._check_body_writeable()
+        self._body = _check_text(value)
+
+
+def _check_text(text: object) -> str | None:
+    if text is not None and not isinstance(text, str):
+        raise MessageFormatException(f"text: expected str or None, not {type(text).__name__}")
+    return text

@@ -1,0 +1,39 @@
+"""Modified UTF-8 of Java's ``DataInput``: U+0000 is two bytes, and a character beyond the BMP is two surrogates."""
+
+from __future__ import annotations
+
+from pyjmsack.errors import MessageFormatException
+
+__all__ = ["decode_utf", "encode_utf"]
+
+
+def encode_utf(text: str) -> bytes:
+    """Return ``text`` in modified UTF-8, without the length that ``writeUTF`` puts before it.
+
+    Raises:
+        MessageFormatException: not a ``str``.
+    """
+    if not isinstance(text, str):
+        raise MessageFormatException(f"expected str, not {type(text).__name__}")
+    if any(character > "\uffff" for character in text):
+        text = "".join(map(_as_surrogates, text))
+    return text.encode("utf-8", "surrogatepass").replace(b"\x00", b"\xc0\x80")
+
+
+def _as_surrogates(character: str) -> str:
+    code = ord(character) - 0x10000
+    return character if code < 0 else chr(0xD800 | code >> 10) + chr(0xDC00 | code & 0x3FF)
+
+
+def decode_utf(data: bytes) -> str:
+    """Return the text of modified UTF-8 bytes; a lone surrogate stays one.
+
+    Raises:
+        MessageFormatException: the bytes are not of that format.
+    """
+    try:
+        # C0 80 is the only pair of bytes with C0 in it, so that replacing it cannot hit anything else
+        units = data.replace(b"\xc0\x80", b"\x00").decode("utf-8", "surrogatepass")
+        return units.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")
+    except UnicodeDecodeError as error:
+        raise MessageFormatException(f"no modified UTF-8 at byte {error.start}: {error.reason}") from error

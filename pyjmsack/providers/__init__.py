@@ -1,0 +1,1 @@
+"""The wire protocols, one package each; a provider never imports another."""

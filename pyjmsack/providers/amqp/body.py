@@ -1,0 +1,129 @@
+"""The body sections of an AMQP 1.0 message (3.2.6 to 3.2.8), and which JMS class they make (S165, S166)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pyjmsack.errors import MessageFormatException
+from pyjmsack.providers.amqp.sections import DATA, NAMES, SEQUENCE, VALUE, Span
+from pyjmsack.providers.amqp.wire import decode_value, malformed
+
+__all__ = ["read_body"]
+
+MESSAGE, BYTES, TEXT = 0, 3, 5
+"""Wire types of the JMS classes there are; object, map and stream bodies make a plain message."""
+
+_HEADS = {0xA0: (2, False), 0xA1: (2, True), 0xB0: (5, False), 0xB1: (5, True)}
+"""Type codes of binary and string: bytes before the content, and whether it is text."""
+
+_TEXT_TYPE = re.compile(
+    r"\s*(?:text/[^;\s]+|application/(?:json|xml|xml-dtd|javascript|ecmascript|[^;\s]+\+(?:json|xml)))\s*(?:;(.*))?",
+    re.IGNORECASE | re.DOTALL,
+)
+_CHARSET = re.compile(r"charset\s*=\s*[\"']?([A-Za-z0-9_-]+)", re.IGNORECASE)
+_CHARSETS = frozenset(
+    ("utf-8", "utf8", "us-ascii", "ascii", "iso-8859-1", "iso-8859-15", "windows-1252", "utf-16", "utf-16le")
+)
+"""The rest of what Python knows is rare, no character set at all, or decodes in quadratic time."""
+
+
+def read_body(data: bytes, code: int, spans: list[Span], mark: int | None, content_type: str | None) -> tuple[int, Any]:
+    """Return the wire type of the JMS class, and the body for it.
+
+    The mark ``x-opt-jms-msg-type`` decides, unless the body contradicts it; without a mark the body decides.
+
+    Args:
+        data: the message.
+        code: descriptor of the body sections, 0 if there is none.
+        spans: where they are.
+        mark: the annotation, ``None`` if absent.
+        content_type: from the properties section.
+
+    Raises:
+        MessageFormatException: the body cannot be decoded; the text names section and offset.
+    """
+    try:
+        if code == VALUE:
+            return _classify_value(mark, _whole(data, spans[0]))
+        if code == DATA:
+            return _classify_data(mark, _data(data, spans), content_type, spans[0][0])
+        if code == SEQUENCE:
+            return MESSAGE, _sequence(data, spans)
+    except MessageFormatException as error:
+        raise MessageFormatException(f"{NAMES[code]} section: {error}") from error
+    return _classify_value(mark, None)
+
+
+def _whole(data: bytes, span: Span) -> Any:
+    """Return the value of a section that holds nothing else."""
+    start, end = span
+    head = _HEADS.get(data[start])
+    if head is not None:  # the walk over the sections found that the size fits
+        raw = data[start + head[0] : end]
+        return _decode_text(raw, "utf-8", start) if head[1] else raw
+    value, after = decode_value(data, start, end)
+    if after != end:
+        raise malformed("bytes behind the value", after)
+    return value
+
+
+def _classify_value(mark: int | None, value: Any) -> tuple[int, Any]:
+    kind = type(value)
+    if kind is str:
+        return MESSAGE if mark == MESSAGE else TEXT, value
+    if kind is bytes:
+        return MESSAGE if mark == MESSAGE else BYTES, value
+    if value is None and mark == TEXT:
+        return TEXT, None
+    if value is None and mark == BYTES:
+        return BYTES, b""
+    return MESSAGE, value
+
+
+def _data(data: bytes, spans: list[Span]) -> bytes:
+    """Return the content of all data sections; a sender may cut a long body (3.2.6)."""
+    parts = [_whole(data, span) for span in spans]
+    for part, (start, _) in zip(parts, spans, strict=True):
+        if type(part) is not bytes:
+            raise malformed("expected a binary", start)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _classify_data(mark: int | None, body: bytes, content_type: str | None, start: int) -> tuple[int, Any]:
+    if mark == TEXT:
+        return TEXT, _decode_text(body, charset_of(content_type) or "utf-8", start)
+    if mark == BYTES:
+        return BYTES, body
+    if mark is not None:
+        return MESSAGE, body  # a Java-serialised object above all
+    charset = charset_of(content_type)
+    return (BYTES, body) if charset is None else (TEXT, _decode_text(body, charset, start))
+
+
+def charset_of(content_type: str | None) -> str | None:
+    """Return the character set of a text content type, ``None`` for anything else and for unknown character sets."""
+    match = _TEXT_TYPE.fullmatch(content_type) if content_type else None
+    if match is None:
+        return None
+    named = _CHARSET.search(match[1] or "")
+    charset = named[1].lower() if named else "utf-8"
+    return charset if charset in _CHARSETS else None
+
+
+def _decode_text(body: bytes, charset: str, start: int) -> str:
+    try:
+        return body.decode(charset)
+    except UnicodeDecodeError as error:
+        raise malformed(f"text is not {charset}", start) from error
+
+
+def _sequence(data: bytes, spans: list[Span]) -> list[Any]:
+    """Return the elements of all sequence sections in a row (3.2.7)."""
+    elements: list[Any] = []
+    for span in spans:
+        part = _whole(data, span)
+        if not isinstance(part, list):
+            raise malformed("expected a list", span[0])
+        elements += part
+    return elements

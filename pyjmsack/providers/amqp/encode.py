@@ -1,0 +1,195 @@
+"""From a JMS message to the sections of an AMQP 1.0 message (3.2), as Qpid JMS marks them (S165).
+
+A send is one call, so what repeats is kept: header and annotation sections by their few values, addresses by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from operator import attrgetter
+from struct import Struct
+from typing import Any
+
+from pyjmsack.destination import Destination
+from pyjmsack.errors import MessageFormatException
+from pyjmsack.message import BytesMessage, Message
+from pyjmsack.providers.amqp.ids import encode_id
+from pyjmsack.providers.amqp.wire_encode import (
+    encode_binary,
+    encode_string,
+    encode_symbol,
+    encode_timestamp,
+    encode_value,
+)
+from pyjmsack.providers.amqp.wire_types import Symbol, UByte, UInt
+from pyjmsack.types import Byte, Long
+
+__all__ = ["encode"]
+
+_NULL = b"\x40"
+_OCTET_STREAM = encode_symbol("application/octet-stream")
+_TTL_LIMIT = 1 << 32
+
+_LIST8_HEAD = Struct(">4sBB").pack
+_LIST32_HEAD = Struct(">4sII").pack
+_SIZED_HEAD = Struct(">4sI").pack
+_TEXT8_HEADS = [bytes((0x00, 0x53, 0x77, 0xA1, size)) for size in range(256)]
+_DATA8_HEADS = [bytes((0x00, 0x53, 0x75, 0xA0, size)) for size in range(256)]
+
+
+def encode(
+    message: Message,
+    address: str,
+    ttl_ms: int = 0,
+    address_of: Callable[[Destination], str] = attrgetter("name"),
+) -> bytes:
+    """Return the message as the bytes of one AMQP transfer.
+
+    A bytes message is reset, as sending does (S171).
+
+    Args:
+        message: stamped by the producer (S71).
+        address: the broker's address of the message's destination.
+        ttl_ms: time to live for the header, in milliseconds, 0 = none; the property ``JMS_AMQP_TTL`` overrides it
+            (S154). What exceeds 32 bits stays out of the header: the absolute expiry time says it.
+        address_of: turns ``reply_to`` into the broker's address.
+
+    Raises:
+        MessageFormatException: an id, text or property that AMQP cannot carry; the text names it.
+    """
+    ttl = ttl_ms if message._amqp_ttl is None else message._amqp_ttl
+    reply_to = message._reply_to
+    held = message._properties
+    kind = message.wire_type
+    return b"".join(
+        (
+            _header(message._persistent, message._priority, ttl if 0 <= ttl < _TTL_LIMIT else 0),
+            _annotations(message, kind, reply_to),
+            _properties(message, address, None if reply_to is None else address_of(reply_to), kind),
+            _application_properties(held) if held else b"",
+            *_BODIES[kind](message),
+        )
+    )
+
+
+@lru_cache(maxsize=256)
+def _header(persistent: bool, priority: int, ttl: int) -> bytes:
+    """Return the header section (3.2.1): durable, priority, ttl; nothing where all is default."""
+    fields = [persistent, None if priority == 4 else UByte(priority), UInt(ttl) if ttl else None]
+    while fields and not fields[-1]:
+        fields.pop()
+    return b"\x00\x53\x70" + encode_value(fields) if fields else b""
+
+
+def _annotations(message: Message, kind: int, reply_to: Destination | None) -> bytes:
+    destination = message._destination
+    if kind == 0 and message._body is not None:
+        kind = -1  # a foreign body on a plain message: without the mark the body decides (S166)
+    to_kind = -1 if destination is None else destination.jms_type
+    reply_kind = -1 if reply_to is None else reply_to.jms_type
+    delivery_time = message._delivery_time
+    if delivery_time > message._timestamp:  # else it is no delayed delivery, only the JMS header (S157)
+        return _build_annotations(kind, to_kind, reply_kind, delivery_time)
+    return _marks(kind, to_kind, reply_kind)
+
+
+def _build_annotations(kind: int, to_kind: int, reply_kind: int, delivery_time: int) -> bytes:
+    """Return the message-annotations section (3.2.3); -1 = no such mark, delivery time 0 = none."""
+    marks: dict[Symbol, int] = {}
+    for name, value in (("x-opt-jms-msg-type", kind), ("x-opt-jms-dest", to_kind), ("x-opt-jms-reply-to", reply_kind)):
+        if value >= 0:
+            marks[Symbol(name)] = Byte(value)
+    if delivery_time:
+        marks[Symbol("x-opt-delivery-time")] = Long(delivery_time)
+    return b"\x00\x53\x72" + encode_value(marks) if marks else b""
+
+
+@lru_cache(maxsize=256)
+def _marks(kind: int, to_kind: int, reply_kind: int) -> bytes:
+    return _build_annotations(kind, to_kind, reply_kind, 0)
+
+
+_address = lru_cache(maxsize=1024)(encode_string)
+
+
+def _properties(message: Message, address: str, reply_address: str | None, kind: int) -> bytes:
+    """Return the properties section (3.2.4). Its 13 fields have fixed places; what follows the last one is left out."""
+    message_id = message._message_id
+    user_id = message._user_id
+    subject = message._type
+    correlation_id = message._correlation_id
+    expiry = message._expiration
+    created = message._timestamp
+    group = _group_fields(message)
+    fields = b"".join(
+        (
+            _NULL if message_id is None else encode_id(message_id),
+            _NULL if user_id is None else encode_binary(user_id.encode()),
+            _address(address),
+            _NULL if subject is None else encode_string(subject),
+            _NULL if reply_address is None else _address(reply_address),
+            _NULL if correlation_id is None else encode_id(correlation_id),
+            _OCTET_STREAM if kind == 3 else _NULL,
+            b"\x40" + encode_timestamp(expiry) if expiry else b"\x40\x40",  # content-encoding is always null
+            encode_timestamp(created) if created else _NULL,
+            group,
+        )
+    )
+    count = 13 if group else 10
+    size = len(fields)
+    if size < 255:
+        return _LIST8_HEAD(b"\x00\x53\x73\xc0", size + 1, count) + fields
+    return _LIST32_HEAD(b"\x00\x53\x73\xd0", size + 4, count) + fields
+
+
+def _group_fields(message: Message) -> bytes:
+    """Return group-id, group-sequence and reply-to-group-id; nothing if none is set."""
+    group_id, sequence, reply_group = message._group_id, message._group_sequence, message._reply_to_group_id
+    if group_id is None and sequence is None and reply_group is None:
+        return b""
+    # a Java int and an AMQP uint have the same 32 bits (S164)
+    number = None if sequence is None else UInt(sequence & 0xFFFFFFFF)
+    return encode_value(group_id) + encode_value(number) + encode_value(reply_group)
+
+
+def _application_properties(held: dict[str, Any]) -> bytes:
+    """Return the application-properties section (3.2.5)."""
+    parts = []
+    for name, value in held.items():
+        try:
+            parts.append(encode_string(name))
+            parts.append(encode_value(value))
+        except MessageFormatException as error:
+            raise MessageFormatException(f"property {name!r}: {error}") from error
+    content = b"".join(parts)
+    if len(content) < 255 and len(parts) < 256:
+        return _LIST8_HEAD(b"\x00\x53\x74\xc1", len(content) + 1, len(parts)) + content
+    return _LIST32_HEAD(b"\x00\x53\x74\xd1", len(content) + 4, len(parts)) + content
+
+
+def _value_body(message: Message) -> tuple[bytes, bytes]:
+    return b"\x00\x53\x77", encode_value(message._body)
+
+
+def _text_body(message: Message) -> tuple[bytes, bytes]:
+    text = message._body
+    if text is None:
+        return b"\x00\x53\x77", _NULL
+    try:
+        raw = text.encode()
+    except UnicodeEncodeError as error:
+        raise MessageFormatException(f"body is not Unicode at character {error.start}: {error.reason}") from error
+    size = len(raw)
+    return (_TEXT8_HEADS[size] if size < 256 else _SIZED_HEAD(b"\x00\x53\x77\xb1", size)), raw
+
+
+def _bytes_body(message: BytesMessage) -> tuple[bytes, bytes]:
+    message.reset()
+    raw = message.data
+    size = len(raw)
+    return (_DATA8_HEADS[size] if size < 256 else _SIZED_HEAD(b"\x00\x53\x75\xb0", size)), raw
+
+
+_BODIES: dict[int, Callable[[Any], tuple[bytes, bytes]]] = {0: _value_body, 3: _bytes_body, 5: _text_body}
+"""By ``Message.wire_type``."""

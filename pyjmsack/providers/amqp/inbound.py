@@ -1,0 +1,198 @@
+"""One delivered AMQP 1.0 message (3.2): kept as bytes until somebody asks, on the caller's side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pyjmsack.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
+from pyjmsack.errors import MessageFormatException
+from pyjmsack.message import BytesMessage, Message, TextMessage
+from pyjmsack.providers.amqp import sections
+from pyjmsack.providers.amqp.body import read_body
+from pyjmsack.providers.amqp.ids import to_correlation_id, to_message_id
+
+__all__ = ["AmqpInbound"]
+
+_CLASSES: dict[int, type[Message]] = {0: Message, 3: BytesMessage, 5: TextMessage}
+_KINDS: dict[int, type[Destination]] = {0: Queue, 1: Topic, 2: TemporaryQueue, 3: TemporaryTopic}
+_PREFIXES: dict[str, type[Destination]] = {"queue://": Queue, "topic://": Topic}
+_KEPT_PREFIXES: dict[str, type[Destination]] = {"temp-queue://": TemporaryQueue, "temp-topic://": TemporaryTopic}
+
+_destinations: dict[tuple[str, int | None, type[Destination] | None], Destination] = {}
+_DESTINATIONS_LIMIT = 1024
+
+
+class AmqpInbound(sections.Sections):
+    """One delivered message: the ``Inbound`` of the core, and the lazy content of the ``Message`` made from it.
+
+    Construction only keeps the bytes. It may be used from any thread, by one at a time.
+
+    Args:
+        payload: the message as transferred, all sections.
+        arrival_ms: when it arrived, in milliseconds since 1970; 0 = unknown, then a header that only has a time to
+            live says nothing about expiry.
+    """
+
+    __slots__ = (
+        "_fields",
+        "arrival_ms",
+        "consumer_destination",
+        "consumer_id",
+        "generation",
+        "handle",
+        "payload",
+        "redeliveries",
+        "settled",
+    )
+
+    def __init__(self, payload: bytes, arrival_ms: int = 0) -> None:
+        self.payload = payload
+        self.arrival_ms = arrival_ms
+        self.consumer_destination: Destination | None = None
+        self.consumer_id: int = 0
+        self.generation: int = 0
+        self.redeliveries: int = 0
+        self.settled: bool = False
+        self.handle: Any = None
+        """The engine's delivery."""
+        self._fields: list[Any] | None = None
+
+    @property
+    def redelivery_count(self) -> int:
+        """How often the broker says it was delivered before (S110); 0 for a message that cannot be decoded."""
+        try:
+            self._decode()
+        except MessageFormatException:  # to_message() will say so
+            return 0
+        return self._header.delivery_count
+
+    @property
+    def expiration_ms(self) -> int:
+        """When the message expires, in milliseconds since 1970; 0 = never, or unknown (S154).
+
+        Raises:
+            MessageFormatException: it cannot be decoded.
+        """
+        expiry: int | None = self._decode()[sections.ABSOLUTE_EXPIRY_TIME]
+        if expiry:
+            return expiry
+        ttl = self._header.ttl_ms
+        return self.arrival_ms + ttl if ttl and self.arrival_ms else 0
+
+    def expired(self, now_ms: int) -> bool:
+        """Whether its time to live is over (S156); false for a message that cannot be decoded."""
+        try:
+            return 0 < self.expiration_ms <= now_ms
+        except MessageFormatException:  # to_message() will say so
+            return False
+
+    def to_message(self, consumer_destination: Destination | None = None) -> Message:
+        """Return a message of its own, of the right JMS class (S165, S166, S169).
+
+        All but the application properties is decoded here, so that nobody is handed an undecodable body.
+
+        Args:
+            consumer_destination: what the consumer listens to; it stands in for a missing ``to``, and its kind for a
+                missing mark of the kind.
+
+        Raises:
+            MessageFormatException: these bytes are no AMQP 1.0 message; the text names section and offset.
+        """
+        fields = self._fields or self._decode()
+        self.consumer_destination = consumer_destination
+        wire_type, body = read_body(
+            self.payload, self._body_code, self._body, self._annotations.wire_type, fields[sections.CONTENT_TYPE]
+        )
+        kind = _CLASSES[wire_type]
+        message = kind.__new__(kind)
+        message._lazy = self
+        message._body = body
+        message._redelivery_count = self._header.delivery_count
+        return message
+
+    def _decode(self) -> list[Any]:
+        """Return the 13 fields of the properties section (3.2.4), after a first look at all sections."""
+        if self._fields is None:
+            self._scan(self.payload)
+            self._fields = sections.read_properties(self.payload, self._properties)
+        return self._fields
+
+    def load_header(self, slot: str) -> Any:
+        """Return the value of a header slot of ``Message``."""
+        return _LOADERS[slot](self, self._decode())
+
+    def load_properties(self) -> dict[str, Any]:
+        """Return the application properties; illegal names stay readable (S160).
+
+        Raises:
+            MessageFormatException: their section cannot be decoded.
+        """
+        return sections.read_application_properties(self.payload, self._application_properties)
+
+    def _destination(self, fields: list[Any]) -> Destination | None:
+        address: str | None = fields[sections.TO]
+        if not address or address.isspace():
+            return self.consumer_destination
+        return _to_destination(address, self._annotations.to_kind, self.consumer_destination)
+
+    def _reply_to(self, fields: list[Any]) -> Destination | None:
+        address: str | None = fields[sections.REPLY_TO]
+        if not address or address.isspace():
+            return None
+        return _to_destination(address, self._annotations.reply_kind, self.consumer_destination)
+
+    def _delivery_time(self, fields: list[Any]) -> int:
+        return self._annotations.delivery_time or fields[sections.CREATION_TIME] or 0
+
+
+def _to_destination(address: str, mark: int | None, consumer: Destination | None) -> Destination:
+    key = (address, mark, None if consumer is None else type(consumer))
+    known = _destinations.get(key)
+    if known is None:
+        if len(_destinations) >= _DESTINATIONS_LIMIT:
+            _destinations.clear()
+        known = _destinations[key] = _make_destination(address, mark, consumer)
+    return known
+
+
+def _make_destination(address: str, mark: int | None, consumer: Destination | None) -> Destination:
+    """Return the destination: its kind from the mark, else from a prefix of ActiveMQ Classic, else the consumer's."""
+    kind = None if mark is None else _KINDS.get(mark)
+    for prefix, prefixed in _PREFIXES.items():
+        if address.startswith(prefix) and address[len(prefix) :].strip():
+            return (kind or prefixed)(address[len(prefix) :])
+    for prefix, prefixed in _KEPT_PREFIXES.items():
+        if address.startswith(prefix):
+            return (kind or prefixed)(address)
+    return (kind or (Queue if consumer is None else type(consumer)))(address)
+
+
+def _user_id(inbound: AmqpInbound, fields: list[Any]) -> str | None:
+    raw: bytes | None = fields[sections.USER_ID]
+    return raw.decode("utf-8", "replace") if raw else None
+
+
+def _group_sequence(inbound: AmqpInbound, fields: list[Any]) -> int | None:
+    number: int | None = fields[sections.GROUP_SEQUENCE]
+    if number is None:
+        return None
+    return int(number) if number < 1 << 31 else int(number) - (1 << 32)
+
+
+_LOADERS: dict[str, Callable[[AmqpInbound, list[Any]], Any]] = {
+    "_message_id": lambda inbound, fields: to_message_id(fields[sections.MESSAGE_ID]),
+    "_correlation_id": lambda inbound, fields: to_correlation_id(fields[sections.CORRELATION_ID]),
+    "_timestamp": lambda inbound, fields: fields[sections.CREATION_TIME] or 0,
+    "_destination": AmqpInbound._destination,
+    "_reply_to": AmqpInbound._reply_to,
+    "_persistent": lambda inbound, fields: inbound._header.durable,
+    "_priority": lambda inbound, fields: inbound._header.priority,
+    "_type": lambda inbound, fields: fields[sections.SUBJECT],
+    "_expiration": lambda inbound, fields: inbound.expiration_ms,
+    "_delivery_time": AmqpInbound._delivery_time,
+    "_user_id": _user_id,
+    "_group_id": lambda inbound, fields: fields[sections.GROUP_ID],
+    "_group_sequence": _group_sequence,
+    "_reply_to_group_id": lambda inbound, fields: fields[sections.REPLY_TO_GROUP_ID],
+}

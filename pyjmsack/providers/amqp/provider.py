@@ -1,0 +1,396 @@
+"""The AMQP 1.0 provider: the core's twelve verbs on one proton engine. Everything runs on the loop."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from functools import partial
+from importlib.metadata import version
+from itertools import count
+from typing import Any, cast
+
+import proton
+from proton import symbol
+
+from pyjmsack.destination import Destination
+from pyjmsack.errors import IllegalStateException, JMSException
+from pyjmsack.message import Message
+from pyjmsack.providers.amqp.encode import encode
+from pyjmsack.providers.amqp.engine import AmqpEngine
+from pyjmsack.providers.amqp.inbound import AmqpInbound
+from pyjmsack.providers.amqp.receiver import AmqpReceiver
+from pyjmsack.providers.amqp.sasl import SaslClient
+from pyjmsack.providers.amqp.sender import AmqpSender
+from pyjmsack.providers.amqp.session import AmqpSession
+from pyjmsack.spi.completion import Completion
+from pyjmsack.spi.engine import Connector
+from pyjmsack.spi.envelope import Inbound, Outbound
+from pyjmsack.spi.provider import Encoder, ProviderListener
+from pyjmsack.spi.resources import ConnectionInfo, ConnectionMetadata, ConsumerInfo, ProducerInfo, SessionInfo
+from pyjmsack.types import Outcome
+from pyjmsack.uri import BrokerUrl
+
+__all__ = ["AmqpProvider"]
+
+_DESIRED = ("ANONYMOUS-RELAY", "DELAYED_DELIVERY", "SHARED-SUBS")
+_EXCLUSIVE_CLIENT_ID = "sole-connection-for-container"
+_REFUSED = "amqp:connection-establishment-failed"
+_generations: Iterator[int] = count(1)
+
+
+class AmqpProvider:
+    """One connection to one broker."""
+
+    def __init__(self, url: BrokerUrl, connector: Connector) -> None:
+        self._url = url
+        self._connector = connector
+        self._generation = 0
+        self._engine: AmqpEngine | None = None
+        self._info: ConnectionInfo | None = None
+        self._listener: ProviderListener | None = None
+        self._opening: Completion[ConnectionMetadata] | None = None
+        self._closing: Completion[None] | None = None
+        self._sessions: dict[int, AmqpSession] = {}
+        self._senders: dict[int, AmqpSender] = {}
+        self._receivers: dict[int, AmqpReceiver] = {}
+        self._transacted: dict[int, AmqpSession] = {}
+        self._dirty: list[AmqpReceiver] = []
+        self._queue_prefix = url.connection.queue_prefix
+        self._topic_prefix = url.connection.topic_prefix
+
+    # -- connection ---------------------------------------------------------------------------------------------
+
+    def connect(self, info: ConnectionInfo, listener: ProviderListener, done: Completion[ConnectionMetadata]) -> None:
+        """Open the stream, then SASL, Open and Begin.
+
+        The Begin is there for its answer: a broker that refuses the login or the client id sends an Open first, so
+        that only what follows tells whether the connection is really open.
+        """
+        self._info, self._listener, self._opening = info, listener, done
+        self._generation = next(_generations)
+        engine = self._engine = AmqpEngine(self, self._sasl, trace=self._url.amqp.trace_frames)
+        self._connector.connect(self._url.endpoints[0], engine, self._not_connected)
+
+    def _not_connected(self, error: Exception) -> None:
+        opening, self._opening = self._opening, None
+        if opening is not None:
+            opening.fail(error)
+
+    def _sasl(self, encrypted: bool) -> SaslClient:
+        info, endpoint = self._the_info, self._url.endpoints[0]
+        return SaslClient(
+            info.username,
+            info.password,
+            external=encrypted and endpoint.tls and self._url.transport.key_store_location is not None,
+            allowed=self._url.amqp.sasl_mechanisms,
+        )
+
+    @property
+    def _the_info(self) -> ConnectionInfo:
+        assert self._info is not None  # connect() came first
+        return self._info
+
+    @property
+    def _the_engine(self) -> AmqpEngine:
+        if self._engine is None:
+            raise IllegalStateException("the connection is not open")
+        return self._engine
+
+    def on_ready(self) -> None:
+        """SASL is over: send Open and Begin in one burst."""
+        engine, info, amqp = self._the_engine, self._the_info, self._url.amqp
+        connection, transport = engine.connection, engine.transport
+        connection.container = info.client_id
+        connection.hostname = self._url.endpoints[0].host if amqp.vhost is None else amqp.vhost or None
+        desired = _DESIRED + ((_EXCLUSIVE_CLIENT_ID,) if info.explicit_client_id else ())
+        connection.desired_capabilities = [symbol(name) for name in desired]
+        connection.properties = {
+            symbol("product"): "pyjmsack",
+            symbol("version"): version("pyjmsack"),
+            symbol("platform"): f"Python/{platform.python_version()}",
+        }
+        transport.max_frame_size = amqp.max_frame_size
+        transport.channel_max = amqp.channel_max
+        if amqp.idle_timeout is not None:
+            transport.idle_timeout = amqp.idle_timeout
+        connection.open()
+        self._open_session(0, AmqpSession(engine, connection.session(), False)).add_callback(self._on_first_session)
+
+    def on_remote_open(self) -> None:
+        """The answer to Open; only the Begin that follows makes it count."""
+        properties = self._remote_properties()
+        self._queue_prefix = str(properties.get("queue-prefix", "")) + self._url.connection.queue_prefix
+        self._topic_prefix = str(properties.get("topic-prefix", "")) + self._url.connection.topic_prefix
+
+    def _remote_properties(self) -> dict[str, object]:
+        properties = self._the_engine.connection.remote_properties or {}
+        return {str(key): value for key, value in cast(dict[Any, object], properties).items()}
+
+    def _on_first_session(self, session: Completion[None]) -> None:
+        opening, self._opening = self._opening, None
+        if opening is None:
+            return
+        if session.error is not None:
+            opening.fail(session.error)
+        else:
+            opening.succeed(self._metadata())
+
+    def _metadata(self) -> ConnectionMetadata:
+        properties = self._remote_properties()
+        offered = self._the_engine.connection.remote_offered_capabilities or []
+        return ConnectionMetadata(
+            protocol="AMQP 1.0",
+            broker_name=str(properties.get("product", "unknown")),
+            broker_version=str(properties.get("version", "unknown")),
+            provider_version=f"python-qpid-proton {proton.VERSION_MAJOR}.{proton.VERSION_MINOR}.{proton.VERSION_POINT}",
+            capabilities=frozenset(str(name) for name in offered),
+            properties=properties,
+        )
+
+    def close(self, done: Completion[None]) -> None:
+        """Send Close; ``done`` when the peer answered or is gone."""
+        engine = self._engine
+        if engine is None or engine.failed is not None:
+            done.succeed()
+            return
+        self._closing = done
+        engine.close_connection()
+
+    def abort(self, error: BaseException) -> None:
+        """Fail everything with ``error`` and drop the stream."""
+        engine, self._engine = self._engine, None
+        self._fail_everything(error)
+        if engine is not None and engine.stream is not None:
+            engine.stream.abort()
+
+    def flush(self) -> None:
+        """Write what is pending."""
+        if self._engine is not None:
+            self._engine.flush()
+
+    def on_failure(self, error: JMSException) -> None:
+        """The connection is over, because we closed it or otherwise."""
+        closing, self._closing = self._closing, None
+        if closing is None and self._opening is None and self._listener is not None:
+            self._listener.on_failure(error)
+        self._fail_everything(error)
+        if closing is not None:
+            closing.succeed()
+
+    def _fail_everything(self, error: BaseException) -> None:
+        sessions = [*self._sessions.values()]
+        for table in (self._sessions, self._senders, self._receivers, self._transacted):
+            cast(dict[int, object], table).clear()
+        opening, self._opening = self._opening, None
+        for session in sessions:
+            session.fail(error)
+        if opening is not None:
+            opening.fail(error)
+
+    def on_burst_end(self) -> None:
+        """Wake each consumer that got something, once."""
+        if self._dirty:
+            dirty, self._dirty[:] = self._dirty[:], []
+            for receiver in dirty:
+                receiver.burst_end()
+
+    # -- sessions, producers, consumers -------------------------------------------------------------------------
+
+    def _open_session(self, number: int, session: AmqpSession) -> Completion[None]:
+        self._sessions[number] = session
+        opened: Completion[None] = Completion()
+        session.open(opened)
+        return opened
+
+    def create_session(self, info: SessionInfo, done: Completion[None]) -> None:
+        """Begin a session; a transacted one with its coordinator and first transaction."""
+        if not self._usable(done):
+            return
+        session = AmqpSession(self._the_engine, self._the_engine.connection.session(), info.transacted)
+        if info.transacted:
+            self._transacted[info.id] = session
+        self._open_session(info.id, session).add_callback(lambda c: done.settle(c.error))
+
+    def close_session(self, session_id: int, done: Completion[None]) -> None:
+        """End a session."""
+        self._transacted.pop(session_id, None)
+        session = self._sessions.pop(session_id, None)
+        if session is None:
+            done.succeed()
+            return
+        for number in session.links:
+            self._senders.pop(number, None)
+            self._receivers.pop(number, None)
+        session.close(done)
+
+    def create_producer(self, info: ProducerInfo, done: Completion[None]) -> None:
+        """Attach a sender."""
+        session = self._session(info.session_id, done)
+        if session is None:
+            return
+        sender = AmqpSender(
+            self._the_engine,
+            session.new_sender(f"pyjmsack:producer:{info.id}:{self._the_info.client_id}"),
+            info,
+            None if info.destination is None else self.address(info.destination),
+            session.next_tag,
+            session.send_state,
+        )
+        self._senders[info.id] = sender
+        session.links[info.id] = sender
+        sender.open(done)
+
+    def close_producer(self, producer_id: int, done: Completion[None]) -> None:
+        """Detach a sender."""
+        self._close_link(self._senders.pop(producer_id, None), done)
+
+    def create_consumer(self, info: ConsumerInfo, done: Completion[None]) -> None:
+        """Attach a receiver."""
+        session = self._session(info.session_id, done)
+        if session is None:
+            return
+        receiver = AmqpReceiver(
+            self._the_engine,
+            session.new_receiver(f"pyjmsack:consumer:{info.id}:{self._the_info.client_id}"),
+            info,
+            self.address(info.destination),
+            generation=self._generation,
+            dirty=self._dirty,
+            connector=self._connector,
+            drain_timeout=self._url.amqp.drain_timeout,
+        )
+        self._receivers[info.id] = receiver
+        session.links[info.id] = receiver
+        receiver.open(done)
+
+    def close_consumer(self, consumer_id: int, done: Completion[None]) -> None:
+        """Detach a receiver."""
+        self._close_link(self._receivers.pop(consumer_id, None), done)
+
+    def _close_link(self, link: AmqpSender | AmqpReceiver | None, done: Completion[None]) -> None:
+        if link is None:
+            done.succeed()
+            return
+        session = self._sessions.get(link.info.session_id)
+        if session is not None:
+            session.links.pop(link.info.id, None)
+        link.close(done)
+
+    def _usable(self, done: Completion[Any]) -> bool:
+        error = IllegalStateException("not connected") if self._engine is None else self._engine.failed
+        if error is not None:
+            done.fail(error)
+        return error is None
+
+    def _session(self, session_id: int, done: Completion[None]) -> AmqpSession | None:
+        session = self._sessions.get(session_id)
+        if session is None or session.closed is not None:
+            done.fail(self._lost(session))
+            return None
+        return session
+
+    def _lost(self, session: AmqpSession | None = None) -> JMSException:
+        """Say why something is not there any more."""
+        if session is not None and session.closed is not None:
+            return session.closed
+        if self._engine is not None and self._engine.failed is not None:
+            return self._engine.failed
+        return IllegalStateException("it is closed")
+
+    # -- flow and messages --------------------------------------------------------------------------------------
+
+    def start_consumer(self, consumer_id: int) -> None:
+        """Open the credit window."""
+        self.replenish(consumer_id)
+
+    def replenish(self, consumer_id: int) -> None:
+        """Top up credit (S53)."""
+        receiver = self._receivers.get(consumer_id)
+        if receiver is not None:
+            receiver.replenish()
+
+    def pull(self, consumer_id: int) -> None:
+        """Grant one credit (S50)."""
+        receiver = self._receivers.get(consumer_id)
+        if receiver is not None:
+            receiver.pull()
+
+    def drain(self, consumer_id: int, done: Completion[None]) -> None:
+        """Use up the credit now."""
+        receiver = self._receivers.get(consumer_id)
+        if receiver is None:
+            done.fail(self._lost())
+        else:
+            receiver.drain(done)
+
+    def stop_consumer(self, consumer_id: int, done: Completion[None]) -> None:
+        """Stop deliveries to the sink."""
+        receiver = self._receivers.get(consumer_id)
+        if receiver is None:
+            done.succeed()
+        else:
+            receiver.stop(done)
+
+    def send(self, outbound: Outbound) -> None:
+        """Transfer, or queue for credit."""
+        sender = self._senders.get(outbound.producer_id)
+        if sender is None:
+            outbound.done(self._lost())
+        else:
+            sender.send(outbound)
+
+    def withdraw(self, outbound: Outbound) -> None:
+        """Forget a send that timed out."""
+        sender = self._senders.get(outbound.producer_id)
+        if sender is not None:
+            sender.withdraw(outbound)
+
+    def settle(self, inbound: Inbound, outcome: Outcome) -> None:
+        """Send an outcome, unless the delivery is of an earlier connection or its link is gone (S95, S96)."""
+        receiver = self._receivers.get(inbound.consumer_id)
+        if receiver is None or inbound.generation != self._generation:
+            return
+        session = self._transacted.get(receiver.info.session_id) if outcome is Outcome.ACCEPTED else None
+        template = None
+        if session is not None:
+            try:
+                template = session.ack_state()
+            except JMSException:  # the transaction is lost: commit says so, and the message stays the broker's (S87)
+                return
+        receiver.settle(cast(AmqpInbound, inbound), outcome, template)
+
+    # -- transactions -------------------------------------------------------------------------------------------
+
+    def begin(self, session_id: int, done: Completion[None]) -> None:
+        """Declare the next transaction."""
+        session = self._session(session_id, done)
+        if session is not None:
+            session.declare(done)
+
+    def commit(self, session_id: int, done: Completion[None]) -> None:
+        """Discharge."""
+        session = self._session(session_id, done)
+        if session is not None:
+            session.discharge(done, fail=False)
+
+    def rollback(self, session_id: int, done: Completion[None]) -> None:
+        """Discharge as failed."""
+        session = self._session(session_id, done)
+        if session is not None:
+            session.discharge(done, fail=True)
+
+    # -- names and encoding -------------------------------------------------------------------------------------
+
+    def address(self, destination: Destination) -> str:
+        """Return the name of a node in this broker's dialect: Classic announces prefixes in its Open frame."""
+        if destination.is_temporary:
+            return destination.name
+        return (self._topic_prefix if destination.is_topic else self._queue_prefix) + destination.name
+
+    def encoder(self, destination: Destination) -> Encoder:
+        """Return the encoder of messages for one destination."""
+        return partial(_encode, self.address(destination), self.address)
+
+
+def _encode(address: str, address_of: Any, message: Message, ttl_ms: int) -> bytes:
+    return encode(message, address, ttl_ms, address_of)

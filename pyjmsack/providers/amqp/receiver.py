@@ -1,0 +1,225 @@
+"""One receiving link: credit, deliveries in, outcomes out (AMQP 1.0 2.6.7, 2.6.12, 3.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from proton import Described, Receiver, Terminus, symbol, ulong
+
+from pyjmsack.errors import JMSException, RequestTimedOutException
+from pyjmsack.providers.amqp import native
+from pyjmsack.providers.amqp.engine import AmqpEngine
+from pyjmsack.providers.amqp.inbound import AmqpInbound
+from pyjmsack.providers.amqp.link import AmqpLink, set_terminus
+from pyjmsack.spi.completion import Completion
+from pyjmsack.spi.engine import Connector
+from pyjmsack.spi.resources import ConsumerInfo
+from pyjmsack.types import Outcome
+
+__all__ = ["AmqpReceiver"]
+
+# Registered filters, http://www.amqp.org/ filter registry of Apache: descriptor codes understood by both brokers.
+_SELECTOR_FILTER = (symbol("jms-selector"), ulong(0x0000468C00000004))
+_NO_LOCAL_FILTER = (symbol("no-local"), ulong(0x0000468C00000003))
+
+_STATES = {
+    Outcome.ACCEPTED: native.ACCEPTED,
+    Outcome.REJECTED: native.REJECTED,
+    Outcome.RELEASED: native.RELEASED,
+    Outcome.MODIFIED_FAILED: native.MODIFIED,
+    Outcome.MODIFIED_FAILED_UNDELIVERABLE: native.MODIFIED,
+}
+
+
+class AmqpReceiver(AmqpLink):
+    """The receiver of one consumer.
+
+    Args:
+        address: the node's name in this broker's dialect.
+        generation: number of the connection, stamped on every delivery (S96).
+        dirty: called with the sink when a burst brought it its first message.
+        drain_timeout: seconds a drain may stay unanswered before the link is closed (``amqp.drainTimeout``).
+    """
+
+    def __init__(
+        self,
+        engine: AmqpEngine,
+        link: Receiver,
+        info: ConsumerInfo,
+        address: str,
+        *,
+        generation: int,
+        dirty: list[AmqpReceiver],
+        connector: Connector,
+        drain_timeout: float | None,
+    ) -> None:
+        super().__init__(engine, link, f"the consumer of {info.destination.name}")
+        self.info = info
+        self.selector = info.selector
+        self._receiver = link
+        self._generation = generation
+        self._dirty = dirty
+        self._connector = connector
+        self._drain_timeout = drain_timeout
+        self._is_dirty = False
+        self._stopped = False
+        self._buffered: Callable[[], int] = info.sink.buffered
+        self._drained: list[Completion[None]] = []
+        self._drain_timer: Any = None
+        self._configure(address)
+
+    def _configure(self, address: str) -> None:
+        info, source = self.info, self._link.source
+        set_terminus(source, address, info.destination)
+        self._link.target.address = f"{info.destination.name}:{info.id}"
+        if info.browser:
+            source.distribution_mode = Terminus.DIST_MODE_COPY
+        filters: dict[Any, Any] = {}
+        if info.selector:
+            filters[_SELECTOR_FILTER[0]] = Described(_SELECTOR_FILTER[1], info.selector)
+        if info.no_local:
+            filters[_NO_LOCAL_FILTER[0]] = Described(_NO_LOCAL_FILTER[1], "NoLocalFilter{}")
+        if filters:
+            source.filter.put_dict(filters)
+        self._link.snd_settle_mode = self._link.SND_SETTLED if info.presettled else self._link.SND_UNSETTLED
+        self._link.rcv_settle_mode = self._link.RCV_FIRST
+
+    # -- flow ---------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Open the credit window, also after a drain."""
+        self.replenish()
+
+    def replenish(self) -> None:
+        """Top up by rule S53: at half the window, unless what is buffered fills it already."""
+        prefetch = self.info.prefetch
+        if prefetch == 0 or self._stopped or self._drained or self.closed:
+            return
+        credit = native.link_credit(self.native)
+        held = credit + self._buffered()
+        if credit <= prefetch * 0.5 and held <= prefetch * 0.7:
+            self._receiver.drain_mode = False
+            native.link_flow(self.native, prefetch - held)
+
+    def pull(self) -> None:
+        """Grant one credit unless one is open (S50)."""
+        if not self._stopped and not self._drained and native.link_credit(self.native) == 0:
+            self._receiver.drain_mode = False
+            native.link_flow(self.native, 1)
+
+    def drain(self, done: Completion[None]) -> None:
+        """Let the broker use up the credit now (AMQP 1.0 2.6.7); with prefetch 0, one credit."""
+        if self.closed is not None:
+            done.fail(self.closed)
+            return
+        credit = native.link_credit(self.native)
+        if credit == 0 and (self.info.prefetch > 0 or self._stopped) and not self._drained:
+            done.succeed()
+            return
+        self._drained.append(done)
+        if len(self._drained) == 1:
+            self._receiver.drain(0 if credit else 1)
+            if self._drain_timeout is not None:
+                self._drain_timer = self._connector.call_later(self._drain_timeout, self._drain_overdue)
+
+    def stop(self, done: Completion[None]) -> None:
+        """Stop delivering: credit is drained, and what still arrives is handed back uncounted (S31)."""
+        self._stopped = True
+        self.drain(done)
+
+    def on_flow(self) -> None:
+        """The broker answered a drain by using up the credit."""
+        if self._drained and native.link_credit(self.native) == 0:
+            self._end_drain(None)
+
+    def _end_drain(self, error: BaseException | None) -> None:
+        waiting, self._drained = self._drained, []
+        if self._drain_timer is not None:
+            self._drain_timer.cancel()
+            self._drain_timer = None
+        for done in waiting:
+            done.settle(error)
+
+    def _drain_overdue(self) -> None:
+        self._drain_timer = None
+        error = RequestTimedOutException(
+            f"{self._what} did not answer a drain within amqp.drainTimeout ({self._drain_timeout:g} s); it is closed"
+        )
+        self._end_drain(error)
+        self.closed = error
+        self._link.close()
+        self._engine.flush()
+        self.info.sink.detached(error)
+
+    # -- deliveries ---------------------------------------------------------------------------------------------
+
+    def on_delivery(self, delivery: Any) -> None:
+        """Buffer a complete message; its bytes are not looked at here."""
+        if not native.delivery_readable(delivery) or native.delivery_partial(delivery):
+            return
+        if native.delivery_aborted(delivery):
+            native.delivery_settle(delivery)
+            return
+        payload = native.receive(self.native, native.delivery_pending(delivery), self._engine.scratch)
+        native.link_advance(self.native)
+        if self._stopped:
+            self._update(delivery, Outcome.RELEASED)
+        else:
+            self._deliver(delivery, payload)
+        if self._drained:
+            self.on_flow()
+
+    def _deliver(self, delivery: Any, payload: bytes) -> None:
+        inbound = AmqpInbound(payload)
+        inbound.consumer_id = self.info.id
+        inbound.generation = self._generation
+        if native.delivery_remote_settled(delivery):  # no outcome is wanted any more (S36)
+            native.delivery_settle(delivery)
+            inbound.settled = True
+        else:
+            inbound.handle = delivery
+        self.info.sink.deliver(inbound)
+        if not self._is_dirty:
+            self._is_dirty = True
+            self._dirty.append(self)
+
+    def burst_end(self) -> None:
+        """Wake the consumer, once for all that arrived."""
+        self._is_dirty = False
+        self.info.sink.arrived()
+
+    def settle(self, inbound: AmqpInbound, outcome: Outcome, template: Any = None) -> None:
+        """Send an outcome; with ``template`` (a transactional state) it takes effect at the discharge (4.4.2).
+
+        Settled locally in both cases: an unsettled delivery would stay ours after a rollback instead of coming back.
+        """
+        delivery, inbound.handle = inbound.handle, None
+        if delivery is None or self.closed is not None:
+            return
+        if template is not None:
+            native.data_copy(native.delivery_data(delivery), template)
+            native.delivery_update(delivery, native.TRANSACTIONAL)
+            native.delivery_settle(delivery)
+        else:
+            self._update(delivery, outcome)
+
+    def _update(self, delivery: Any, outcome: Outcome) -> None:
+        if outcome is Outcome.MODIFIED_FAILED or outcome is Outcome.MODIFIED_FAILED_UNDELIVERABLE:
+            native.set_modified(delivery, outcome is Outcome.MODIFIED_FAILED_UNDELIVERABLE)
+        native.delivery_update(delivery, _STATES[outcome])
+        native.delivery_settle(delivery)
+
+    # -- end ----------------------------------------------------------------------------------------------------
+
+    def fail(self, error: BaseException) -> None:
+        """The session or the connection is over: no drain will be answered."""
+        super().fail(error)
+        self._lost(self.closed or JMSException(str(error)))
+
+    def _attached(self) -> bool:
+        return bool(self._link.remote_source.type != Terminus.UNSPECIFIED)
+
+    def _lost(self, error: JMSException) -> None:
+        self._end_drain(error)
+        self.info.sink.detached(error)

@@ -1,0 +1,330 @@
+"""The sections of an AMQP 1.0 message (3.2): where they are, and what those before the body say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct
+from struct import error as StructError  # noqa: N812 - "error" says too little
+from typing import Any, NamedTuple, TypeVar
+from uuid import UUID
+
+from pyjmsack.errors import MessageFormatException
+from pyjmsack.providers.amqp.wire import decode_value, malformed, skip
+from pyjmsack.providers.amqp.wire_types import Symbol, Timestamp, UByte, UInt, ULong
+
+__all__ = ["Annotations", "Header", "Sections", "Span", "read_application_properties", "read_properties"]
+
+Span = tuple[int, int]
+"""Where the value of a section begins and ends."""
+_Types = tuple[frozenset[type], ...]
+T = TypeVar("T")
+
+HEADER, DELIVERY_ANNOTATIONS, ANNOTATIONS, PROPERTIES, APPLICATION_PROPERTIES = range(0x70, 0x75)
+DATA, SEQUENCE, VALUE, FOOTER = range(0x75, 0x79)
+
+NAMES = {
+    HEADER: "header",
+    DELIVERY_ANNOTATIONS: "delivery-annotations",
+    ANNOTATIONS: "message-annotations",
+    PROPERTIES: "properties",
+    APPLICATION_PROPERTIES: "application-properties",
+    DATA: "data",
+    SEQUENCE: "amqp-sequence",
+    VALUE: "amqp-value",
+    FOOTER: "footer",
+}
+_CODES = {
+    "amqp:header:list": HEADER,
+    "amqp:delivery-annotations:map": DELIVERY_ANNOTATIONS,
+    "amqp:message-annotations:map": ANNOTATIONS,
+    "amqp:properties:list": PROPERTIES,
+    "amqp:application-properties:map": APPLICATION_PROPERTIES,
+    "amqp:data:binary": DATA,
+    "amqp:amqp-sequence:list": SEQUENCE,
+    "amqp:amqp-value:*": VALUE,
+    "amqp:footer:map": FOOTER,
+}
+_REPEATABLE = frozenset((DATA, SEQUENCE))
+_DESCRIPTORS = {bytes((0x00, 0x53, code)): code for code in NAMES}
+
+MESSAGE_ID, USER_ID, TO, SUBJECT, REPLY_TO, CORRELATION_ID, CONTENT_TYPE = range(7)
+ABSOLUTE_EXPIRY_TIME, CREATION_TIME, GROUP_ID, GROUP_SEQUENCE, REPLY_TO_GROUP_ID = range(8, 13)
+
+_NONE: type = type(None)
+_ID_TYPES: frozenset[type] = frozenset((_NONE, str, bytes, UUID, ULong))
+_TEXT_TYPES: frozenset[type] = frozenset((_NONE, str))
+_SYMBOL_TYPES: frozenset[type] = frozenset((_NONE, Symbol, str))
+_TIME_TYPES: frozenset[type] = frozenset((_NONE, int, Timestamp))
+_BOOLEAN_TYPES: frozenset[type] = frozenset((_NONE, bool))
+_UINT_TYPES: frozenset[type] = frozenset((_NONE, UInt))
+_HEADER_TYPES: _Types = (_BOOLEAN_TYPES, frozenset((_NONE, UByte)), _UINT_TYPES, _BOOLEAN_TYPES, _UINT_TYPES)
+_PROPERTY_TYPES: _Types = (
+    _ID_TYPES,
+    frozenset((_NONE, bytes)),
+    _TEXT_TYPES,
+    _TEXT_TYPES,
+    _TEXT_TYPES,
+    _ID_TYPES,
+    _SYMBOL_TYPES,
+    _SYMBOL_TYPES,
+    _TIME_TYPES,
+    _TIME_TYPES,
+    _TEXT_TYPES,
+    _UINT_TYPES,
+    _TEXT_TYPES,
+)
+_ABSENT = tuple([None] * (len(_PROPERTY_TYPES) - count) for count in range(len(_PROPERTY_TYPES) + 1))
+
+_U32 = Struct(">I").unpack_from
+_I64 = Struct(">q").unpack_from
+
+# how wide the size behind a type code is, where there is one (1.2); 0 = leave it to skip()
+_SIZE_WIDTHS = bytes((0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 4, 1, 4, 1, 4)[code >> 4] for code in range(256))
+
+_CACHED_SECTION = 256
+"""Longest header or annotations section, in bytes, whose decoding is kept."""
+_CACHE_LIMIT = 512
+
+
+class Header(NamedTuple):
+    """What the header section says (3.2.1), with the defaults of JMS."""
+
+    durable: bool = False
+    priority: int = 4
+    ttl_ms: int = 0
+    delivery_count: int = 0
+
+
+class Annotations(NamedTuple):
+    """What the message-annotations section says to JMS (S165, S157); ``None`` = no such mark."""
+
+    wire_type: int | None = None
+    to_kind: int | None = None
+    reply_kind: int | None = None
+    delivery_time: int = 0
+
+
+_NO_HEADER = Header()
+_NO_ANNOTATIONS = Annotations()
+_headers: dict[bytes, Header] = {}
+_annotations: dict[bytes, Annotations] = {}
+_good_properties: set[tuple[type, ...]] = set()
+
+
+class Sections:
+    """Where the sections of one message are; filled by ``_scan``."""
+
+    __slots__ = ("_annotations", "_application_properties", "_body", "_body_code", "_header", "_properties")
+
+    _header: Header
+    _annotations: Annotations
+    _properties: Span | None
+    _application_properties: Span | None
+    _body_code: int
+    _body: list[Span]
+
+    def _scan(self, data: bytes) -> None:
+        """Find the sections, and decode those that repeat from message to message.
+
+        Raises:
+            MessageFormatException: the bytes are no sequence of sections, or these are out of order (3.2).
+        """
+        self._header, self._annotations = _NO_HEADER, _NO_ANNOTATIONS
+        self._properties = self._application_properties = None
+        self._body_code = 0
+        body: list[Span] = []
+        position, end, last = 0, len(data), HEADER - 1
+        while position < end:
+            code = _DESCRIPTORS.get(data[position : position + 3])
+            start = position + 3
+            if code is None:
+                code, start = _long_descriptor(data, position, end)
+            if (code <= last and not (code == last and code in _REPEATABLE)) or DATA <= last < code < FOOTER:
+                raise malformed(f"{NAMES[code]} section: out of order", position)
+            position = _section_end(data, start, end, code)
+            last = code
+            if DATA <= code < FOOTER:
+                self._body_code = code
+                body.append((start, position))
+            elif code == PROPERTIES:
+                self._properties = (start, position)
+            elif code == ANNOTATIONS:
+                self._annotations = _cached(_annotations, data, start, position, _read_annotations)
+            elif code == HEADER:
+                self._header = _cached(_headers, data, start, position, _read_header)
+            elif code == APPLICATION_PROPERTIES:
+                self._application_properties = (start, position)
+        self._body = body
+
+
+def _section_end(data: bytes, start: int, end: int, code: int) -> int:
+    try:
+        width = _SIZE_WIDTHS[data[start]]
+        if width == 0:
+            return skip(data, start, end)
+        after: int = start + 2 + data[start + 1] if width == 1 else start + 5 + _U32(data, start + 1)[0]
+    except (IndexError, StructError):
+        after = end + 1
+    except MessageFormatException as error:
+        raise MessageFormatException(f"{NAMES[code]} section: {error}") from error
+    if after > end:
+        raise malformed(f"{NAMES[code]} section: goes beyond the end of the message", start)
+    return after
+
+
+def _long_descriptor(data: bytes, position: int, end: int) -> tuple[int, int]:
+    """Return the section's code and where its value begins, if the descriptor is not in its shortest form."""
+    if data[position] != 0:
+        raise malformed("section expected", position)
+    descriptor, start = decode_value(data, position + 1, end)
+    code: Any = None
+    if isinstance(descriptor, Symbol):
+        code = _CODES.get(descriptor)
+    elif isinstance(descriptor, ULong):
+        code = descriptor
+    if code not in NAMES:
+        raise malformed("unknown section", position)
+    return int(code), start
+
+
+def _cached(cache: dict[bytes, T], data: bytes, start: int, end: int, read: Callable[[bytes, int, int], T]) -> T:
+    """Return ``read(data, start, end)``; sections that repeat from message to message are decoded once."""
+    if end - start > _CACHED_SECTION:
+        return read(data, start, end)
+    key = data[start:end]
+    value = cache.get(key)
+    if value is None:
+        value = read(data, start, end)
+        if len(cache) >= _CACHE_LIMIT:
+            cache.clear()
+        cache[key] = value
+    return value
+
+
+def _read_header(data: bytes, start: int, end: int) -> Header:
+    durable, priority, ttl, _, delivery_count = _read_list(data, start, end, _HEADER_TYPES, "header")
+    return Header(
+        bool(durable),
+        4 if priority is None else min(int(priority), 9),  # JMS knows 0 to 9 (S152)
+        int(ttl or 0),
+        int(delivery_count or 0),
+    )
+
+
+def _read_list(data: bytes, start: int, end: int, types: _Types, section: str) -> list[Any]:
+    """Return the fields of a section that is a list, padded with ``None``.
+
+    Raises:
+        MessageFormatException: it is no list, too long, or a field is of a wrong type.
+    """
+    try:
+        values, after = decode_value(data, start, end)
+        if not isinstance(values, list) or len(values) > len(types) or after != end:
+            raise malformed(f"expected a list of at most {len(types)} fields", start)
+    except MessageFormatException as error:
+        raise MessageFormatException(f"{section} section: {error}") from error
+    _check_types(values, types, section, start)
+    return values + [None] * (len(types) - len(values))
+
+
+def _check_types(values: list[Any], types: _Types, section: str, start: int) -> None:
+    for index, value in enumerate(values):
+        if type(value) not in types[index]:
+            raise malformed(f"{section} section: field {index} is a {type(value).__name__}", start)
+
+
+def read_properties(data: bytes, span: Span | None) -> list[Any]:
+    """Return the 13 fields of the properties section (3.2.4), ``None`` where absent.
+
+    Raises:
+        MessageFormatException: the section cannot be decoded.
+    """
+    if span is None:
+        return _ABSENT[0]
+    start, end = span
+    code = data[start]
+    if code != 0xC0 and code != 0xD0:
+        return _read_list(data, start, end, _PROPERTY_TYPES, "properties")
+    try:
+        if code == 0xC0:
+            values = _read_fields(data, start + 3, data[start + 2], end)
+        else:
+            values = _read_fields(data, start + 9, _U32(data, start + 5)[0], end)
+    except (IndexError, StructError, UnicodeDecodeError) as error:
+        raise malformed(f"properties section: {error}", start) from error
+    except MessageFormatException as error:
+        raise MessageFormatException(f"properties section: {error}") from error
+    signature = tuple(map(type, values))
+    if signature not in _good_properties:
+        _check_types(values, _PROPERTY_TYPES, "properties", start)
+        _good_properties.add(signature)
+    return values + _ABSENT[len(values)]
+
+
+def _read_fields(data: bytes, position: int, count: int, end: int) -> list[Any]:
+    """Return ``count`` values that fill the bytes up to ``end``; what is common in properties is decoded in place.
+
+    A step beyond ``end`` is no harm: it is found when all fields are read.
+    """
+    if count > len(_PROPERTY_TYPES):
+        raise malformed(f"{count} fields", position)
+    values: list[Any] = []
+    for _ in range(count):
+        code = data[position]
+        if code == 0x40:
+            values.append(None)
+            position += 1
+        elif code == 0xA1:
+            start = position + 2
+            position = start + data[position + 1]
+            values.append(data[start:position].decode())
+        elif code == 0x83:
+            values.append(_I64(data, position + 1)[0])
+            position += 9
+        else:
+            value, position = decode_value(data, position, end)
+            values.append(value)
+    if position != end:
+        raise malformed("the fields do not fill the section", position)
+    return values
+
+
+def _read_map(data: bytes, start: int, end: int, section: str) -> dict[Any, Any]:
+    try:
+        value, after = decode_value(data, start, end)
+        if not isinstance(value, dict) or after != end:
+            raise malformed("expected a map", start)
+    except MessageFormatException as error:
+        raise MessageFormatException(f"{section} section: {error}") from error
+    return value
+
+
+def _read_annotations(data: bytes, start: int, end: int) -> Annotations:
+    found = _read_map(data, start, end, "message-annotations")
+    delivery_time = found.get("x-opt-delivery-time")
+    return Annotations(
+        _small_int(found.get("x-opt-jms-msg-type")),
+        _small_int(found.get("x-opt-jms-dest")),
+        _small_int(found.get("x-opt-jms-reply-to")),
+        int(delivery_time) if isinstance(delivery_time, int) else 0,
+    )
+
+
+def _small_int(value: Any) -> int | None:
+    return int(value) if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def read_application_properties(data: bytes, span: Span | None) -> dict[str, Any]:
+    """Return the application properties (3.2.5) as a fresh dict.
+
+    Raises:
+        MessageFormatException: the section cannot be decoded, or has a name that is no text.
+    """
+    if span is None:
+        return {}
+    start, end = span
+    found = _read_map(data, start, end, "application-properties")
+    for name in found:
+        if type(name) is not str:
+            raise MessageFormatException(f"application-properties section: name {name!r} is no string")
+    return found

@@ -1,0 +1,160 @@
+"""One sending link: a backlog for want of credit, transfers out, outcomes in (AMQP 1.0 2.6.7, 2.6.12)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from proton import Condition, Sender, Terminus
+from proton import Delivery as ProtonDelivery
+
+from pyjmsack.errors import JMSException
+from pyjmsack.providers.amqp import native
+from pyjmsack.providers.amqp.engine import AmqpEngine
+from pyjmsack.providers.amqp.errors import outcome_error
+from pyjmsack.providers.amqp.link import AmqpLink, set_terminus
+from pyjmsack.spi.completion import Completion
+from pyjmsack.spi.envelope import Outbound
+from pyjmsack.spi.resources import ProducerInfo
+
+__all__ = ["AmqpSender", "new_tags"]
+
+_STATE_NAMES = {
+    native.REJECTED: "rejected",
+    native.RELEASED: "released",
+    native.MODIFIED: "modified",
+    0: "none (settled without an outcome)",
+}
+
+
+def new_tags() -> Callable[[], bytes]:
+    """Return a source of delivery tags that differ within a session (2.6.12): a counter of eight bytes."""
+    number = 0
+
+    def next_tag() -> bytes:
+        nonlocal number
+        number += 1
+        return number.to_bytes(8, "big")
+
+    return next_tag
+
+
+class AmqpSender(AmqpLink):
+    """The sender of one producer.
+
+    Args:
+        address: the node's name, or ``None`` for the anonymous relay.
+        transactional_state: returns the state to put on transfers of the open transaction, or raises why there is none.
+    """
+
+    def __init__(
+        self,
+        engine: AmqpEngine,
+        link: Sender,
+        info: ProducerInfo,
+        address: str | None,
+        next_tag: Callable[[], bytes],
+        transactional_state: Callable[[], Any],
+    ) -> None:
+        super().__init__(engine, link, f"the producer for {info.destination.name if info.destination else 'any destination'}")
+        self.info = info
+        self._next_tag = next_tag
+        self._transactional_state = transactional_state
+        self._backlog: deque[Outbound] = deque()
+        self._unsettled: dict[Any, Outbound] = {}
+        set_terminus(link.target, address, info.destination)
+        link.source.address = f"producer:{info.id}"
+        link.snd_settle_mode = link.SND_SETTLED if info.presettled else link.SND_UNSETTLED
+        link.rcv_settle_mode = link.RCV_FIRST
+
+    def send(self, outbound: Outbound) -> None:
+        """Transfer now, or as soon as there is credit, in order."""
+        if self.closed is not None:
+            outbound.done(self.closed)
+        elif self._backlog or native.link_credit(self.native) <= 0:
+            self._backlog.append(outbound)
+        else:
+            self._transfer(outbound)
+
+    def withdraw(self, outbound: Outbound) -> bool:
+        """Forget a send: return True if it had not left and never will."""
+        try:
+            self._backlog.remove(outbound)
+        except ValueError:
+            return False
+        return True
+
+    def _transfer(self, outbound: Outbound) -> None:
+        link = self.native
+        state = None
+        if outbound.transacted:
+            try:
+                state = self._transactional_state()
+            except JMSException as error:  # the transaction is lost: the send would be stored outside it (S87)
+                outbound.done(error)
+                return
+        delivery = native.new_delivery(link, self._next_tag())
+        if state is not None:
+            native.data_copy(native.delivery_data(delivery), state)
+            native.delivery_update(delivery, native.TRANSACTIONAL)
+        native.send(link, outbound.payload)
+        native.link_advance(link)
+        if outbound.presettled:
+            native.delivery_settle(delivery)
+            outbound.done(None)
+        else:
+            self._unsettled[delivery] = outbound
+
+    def on_flow(self) -> None:
+        """Credit came: send what waits for it; a drain gives the rest back (2.6.7)."""
+        backlog = self._backlog
+        while backlog and native.link_credit(self.native) > 0:
+            self._transfer(backlog.popleft())
+        if self._link.drain_mode:
+            self._link.drained()
+
+    def on_delivery(self, delivery: Any) -> None:
+        """The broker's outcome for one transfer."""
+        state = native.delivery_remote_state(delivery)
+        if not state and not native.delivery_remote_settled(delivery):
+            return
+        outbound = self._unsettled.pop(delivery, None)
+        if outbound is None:
+            return
+        if state == native.TRANSACTIONAL:
+            state = native.remote_transactional_state(delivery)
+        error = None if state == native.ACCEPTED else self._refusal(delivery, state)
+        native.delivery_settle(delivery)
+        outbound.done(error)
+
+    @staticmethod
+    def _refusal(delivery: Any, state: int) -> JMSException:
+        condition: Condition | None = None
+        if state == native.REJECTED:
+            condition = ProtonDelivery.wrap(delivery).remote.condition
+        return outcome_error(_STATE_NAMES.get(state, f"0x{state:02x}"), condition)
+
+    def fail(self, error: BaseException) -> None:
+        """The connection is over: nobody will confirm what is out."""
+        super().fail(error)
+        self._fail_all(error)
+
+    def _lost(self, error: JMSException) -> None:
+        self._fail_all(error)
+
+    def close(self, done: Completion[None]) -> None:
+        """Close the link; the core has waited for what was out."""
+        super().close(done)
+        assert self.closed is not None  # set by close
+        self._fail_all(self.closed)
+
+    def _fail_all(self, error: BaseException) -> None:
+        pending = [*self._unsettled.values(), *self._backlog]
+        self._unsettled.clear()
+        self._backlog.clear()
+        for outbound in pending:
+            outbound.done(error)
+
+    def _attached(self) -> bool:
+        return bool(self._link.remote_target.type != Terminus.UNSPECIFIED)

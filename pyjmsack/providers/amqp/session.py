@@ -1,0 +1,124 @@
+"""One AMQP session: the begin and end handshakes, and the transaction of a transacted one (AMQP 1.0 2.5, 4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from proton import Receiver, Sender, Session
+
+from pyjmsack.errors import IllegalStateException, JMSException
+from pyjmsack.providers.amqp.coordinator import AmqpCoordinator
+from pyjmsack.providers.amqp.engine import AmqpEngine
+from pyjmsack.providers.amqp.errors import link_error
+from pyjmsack.providers.amqp.link import AmqpLink
+from pyjmsack.providers.amqp.sender import new_tags
+from pyjmsack.spi.completion import Completion
+
+__all__ = ["AmqpSession"]
+
+
+class AmqpSession:
+    """A session and its links. ``transacted`` ones have a coordinator."""
+
+    def __init__(self, engine: AmqpEngine, session: Session, transacted: bool) -> None:
+        self._engine = engine
+        self._session = session
+        self._native: Any = session._impl
+        self._opening: Completion[None] | None = None
+        self._closing: Completion[None] | None = None
+        self.closed: JMSException | None = None
+        self.links: dict[int, AmqpLink] = {}
+        self.next_tag = new_tags()
+        self.coordinator: AmqpCoordinator | None = None
+        engine.sessions[self._native] = self
+        if transacted:
+            self.coordinator = AmqpCoordinator(engine, session.sender("coordinator"), self.next_tag)
+
+    def open(self, done: Completion[None]) -> None:
+        """Begin the session; for a transacted one ``done`` waits for the coordinator and the first declare (S76)."""
+        self._session.open()
+        self._opening = done
+        if self.coordinator is not None:
+            attached: Completion[None] = Completion()
+            attached.add_callback(lambda c: done.fail(c.error) if c.error is not None else None)
+            self.coordinator.open(attached)
+            self.coordinator.declare(done)
+
+    def close(self, done: Completion[None]) -> None:
+        """End the session; the broker ends its links and rolls its transaction back."""
+        if self.closed is not None:
+            done.succeed()
+            return
+        self.closed = IllegalStateException("the session is closed")
+        self._closing = done
+        self._session.close()
+
+    def new_sender(self, name: str) -> Sender:
+        """Return a sending link that is not attached yet."""
+        return self._session.sender(name)
+
+    def new_receiver(self, name: str) -> Receiver:
+        """Return a receiving link that is not attached yet."""
+        return self._session.receiver(name)
+
+    # -- transactions: a session has a coordinator exactly if it is transacted ----------------------------------
+
+    def _the_coordinator(self) -> AmqpCoordinator:
+        if self.coordinator is None:
+            raise IllegalStateException("the session is not transacted")
+        return self.coordinator
+
+    def send_state(self) -> Any:
+        """Return the state for a transfer of the open transaction."""
+        return self._the_coordinator().send_state()
+
+    def ack_state(self) -> Any:
+        """Return the state for an acceptance in the open transaction."""
+        return self._the_coordinator().ack_state()
+
+    def declare(self, done: Completion[None]) -> None:
+        """Begin a transaction."""
+        self._the_coordinator().declare(done)
+
+    def discharge(self, done: Completion[None], *, fail: bool) -> None:
+        """End the transaction."""
+        self._the_coordinator().discharge(done, fail=fail)
+
+    # -- end ----------------------------------------------------------------------------------------------------
+
+    def fail(self, error: BaseException) -> None:
+        """The connection is over, or the broker ended this session."""
+        self.closed = error if isinstance(error, JMSException) else JMSException(str(error))
+        for completion in (self._opening, self._closing):
+            if completion is not None:
+                completion.fail(error)
+        self._opening = self._closing = None
+        self._fail_links(error)
+
+    def on_remote_open(self) -> None:
+        """The broker began its end."""
+        if self._opening is not None and self.coordinator is None:
+            opening, self._opening = self._opening, None
+            opening.succeed()
+
+    def on_remote_close(self) -> None:
+        """The answer to our end, or the broker ending the session."""
+        if self._closing is not None:
+            closing, self._closing = self._closing, None
+            assert self.closed is not None  # set by close
+            self._fail_links(self.closed)
+            closing.succeed()
+            self._session.free()
+        else:
+            error = link_error(self._session.remote_condition, "the broker ended the session")
+            self._session.close()
+            self.fail(error)
+        self._engine.sessions.pop(self._native, None)
+
+    def _fail_links(self, error: BaseException) -> None:
+        links: list[AmqpLink] = [*self.links.values()]
+        if self.coordinator is not None:
+            links.append(self.coordinator)
+        self.links.clear()
+        for link in links:
+            link.fail(error)

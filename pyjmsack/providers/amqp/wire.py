@@ -1,0 +1,333 @@
+"""AMQP 1.0 values from bytes (1.6). Trusts nothing: every size is checked, nesting and allocation are bounded.
+
+Every reader takes the buffer, the position behind the type code, the end of what encloses the value and the nesting
+depth, and returns the value and the position behind it.
+
+========================= ================= ======================== =================
+AMQP                      Python            AMQP                     Python
+========================= ================= ======================== =================
+null, boolean             None, bool        binary                   bytes
+byte, short, long         Byte, Short, Long string, symbol           str, Symbol
+int                       int               char                     Char
+ubyte ... ulong           UByte ... ULong   list, array              list
+float, double             Float, float      map                      dict
+timestamp, uuid           Timestamp, UUID   described                Described
+decimal                   OpaqueDecimal
+========================= ================= ======================== =================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from struct import Struct
+from typing import Any
+from uuid import UUID
+
+from pyjmsack.errors import MessageFormatException
+from pyjmsack.providers.amqp.wire_types import (
+    Described,
+    OpaqueDecimal,
+    Symbol,
+    Timestamp,
+    UByte,
+    UInt,
+    ULong,
+    UShort,
+)
+from pyjmsack.types import Byte, Char, Float, Long, Short
+
+__all__ = ["MAX_DEPTH", "Described", "decode_value", "malformed", "skip"]
+
+MAX_DEPTH = 64
+"""Levels of nested values; far below what Python's own stack allows."""
+
+MAX_EMPTY_ELEMENTS = 64
+"""Elements of an array whose elements take no bytes: nothing else bounds their number."""
+
+Reader = Callable[[bytes, int, int, int], "tuple[Any, int]"]
+
+_U32 = Struct(">I").unpack_from
+
+
+def malformed(why: str, position: int) -> MessageFormatException:
+    """Return the error for bytes that are not AMQP 1.0."""
+    return MessageFormatException(f"{why} at byte {position}")
+
+
+def _cut_short(position: int) -> MessageFormatException:
+    """Return the error for a value that goes beyond what encloses it."""
+    return malformed("value goes beyond its enclosing size", position)
+
+
+def decode_value(data: bytes, position: int, end: int | None = None, depth: int = 0) -> tuple[Any, int]:
+    """Decode one value.
+
+    Args:
+        data: the buffer.
+        position: where the type code of the value is.
+        end: where the enclosing value or section ends; the end of the buffer if ``None``.
+        depth: number of values around this one.
+
+    Returns:
+        The value, and the position behind it.
+
+    Raises:
+        MessageFormatException: these bytes are no AMQP value; the text names the offset.
+    """
+    if end is None:
+        end = len(data)
+    if position >= end:
+        raise _cut_short(position)
+    reader = _READERS.get(data[position])
+    if reader is None:
+        raise malformed(f"unknown type code 0x{data[position]:02x}", position)
+    return reader(data, position + 1, end, depth)
+
+
+def skip(data: bytes, position: int, end: int, depth: int = 0) -> int:
+    """Return the position behind the value at ``position`` without decoding it.
+
+    Raises:
+        MessageFormatException: the sizes do not fit.
+    """
+    if position >= end:
+        raise _cut_short(position)
+    category = data[position] >> 4  # the upper half of a type code says how wide the value is (1.2)
+    if category in _FIXED_WIDTHS:
+        after = position + 1 + _FIXED_WIDTHS[category]
+    elif category >= 0xA:
+        size, start = _size(data, position + 1, end, wide=bool(category & 1))
+        after = start + size
+    elif data[position] == 0 and depth < MAX_DEPTH:
+        after = skip(data, skip(data, position + 1, end, depth + 1), end, depth + 1)
+    else:
+        raise malformed(f"unknown type code 0x{data[position]:02x} or too deeply nested", position)
+    if after > end:
+        raise _cut_short(position)
+    return after
+
+
+_FIXED_WIDTHS = {4: 0, 5: 1, 6: 2, 7: 4, 8: 8, 9: 16}
+
+
+def _size(data: bytes, position: int, end: int, wide: bool) -> tuple[int, int]:
+    """Return a size or count of 1 or 4 bytes, and the position behind it."""
+    after = position + (4 if wide else 1)
+    if after > end:
+        raise _cut_short(position)
+    return (_U32(data, position)[0] if wide else data[position]), after
+
+
+def _constant(value: Any) -> Reader:
+    def read(data: bytes, position: int, end: int, depth: int) -> tuple[Any, int]:
+        return value, position
+
+    return read
+
+
+def _fixed(form: str, wrap: Callable[[Any], Any]) -> Reader:
+    layout = Struct(form)
+    width, unpack = layout.size, layout.unpack_from
+
+    def read(data: bytes, position: int, end: int, depth: int) -> tuple[Any, int]:
+        after = position + width
+        if after > end:
+            raise _cut_short(position)
+        return wrap(unpack(data, position)[0]), after
+
+    return read
+
+
+def _sized(wide: bool, wrap: Callable[[bytes, int], Any]) -> Reader:
+    def read(data: bytes, position: int, end: int, depth: int) -> tuple[Any, int]:
+        size, start = _size(data, position, end, wide)
+        after = start + size
+        if after > end:
+            raise _cut_short(position)
+        return wrap(data[start:after], start), after
+
+    return read
+
+
+def _text(raw: bytes, position: int) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise malformed("string is not UTF-8", position + error.start) from error
+
+
+def _symbol(raw: bytes, position: int) -> Symbol:
+    try:
+        return Symbol(raw.decode("ascii"))
+    except UnicodeDecodeError as error:
+        raise malformed("symbol is not ASCII", position + error.start) from error
+
+
+def _binary(raw: bytes, position: int) -> bytes:
+    return raw
+
+
+def _char(data: bytes, position: int, end: int, depth: int) -> tuple[Any, int]:
+    after = position + 4
+    if after > end:
+        raise _cut_short(position)
+    code = _U32(data, position)[0]
+    if code > 0x10FFFF:
+        raise malformed(f"char 0x{code:x} is no Unicode code point", position)
+    # AMQP's char may lie beyond the 16 bits of Java's, hence past the check in Char's constructor
+    return str.__new__(Char, chr(code)), after
+
+
+def _boolean(data: bytes, position: int, end: int, depth: int) -> tuple[Any, int]:
+    if position >= end:
+        raise _cut_short(position)
+    if data[position] > 1:
+        raise malformed("boolean is neither 0 nor 1", position)
+    return data[position] == 1, position + 1
+
+
+def _compound_head(data: bytes, position: int, end: int, wide: bool, depth: int) -> tuple[int, int, int]:
+    """Return count of elements, position of the first, and end of a list, map or array."""
+    if depth >= MAX_DEPTH:
+        raise malformed(f"more than {MAX_DEPTH} nested values", position)
+    size, start = _size(data, position, end, wide)
+    after = start + size
+    if after > end:
+        raise _cut_short(position)
+    count, first = _size(data, start, after, wide)
+    return count, first, after
+
+
+def _elements(data: bytes, position: int, count: int, end: int, depth: int) -> list[Any]:
+    if count > end - position:  # each takes a type code at least
+        raise malformed(f"{count} elements in {end - position} bytes", position)
+    values = []
+    for _ in range(count):
+        value, position = decode_value(data, position, end, depth)
+        values.append(value)
+    if position != end:
+        raise malformed(f"{end - position} bytes too many behind the last element", position)
+    return values
+
+
+def _list(wide: bool) -> Reader:
+    def read(data: bytes, position: int, end: int, depth: int) -> tuple[Any, int]:
+        count, first, after = _compound_head(data, position, end, wide, depth)
+        return _elements(data, first, count, after, depth + 1), after
+
+    return read
+
+
+def _map(wide: bool) -> Reader:
+    def read(data: bytes, position: int, end: int, depth: int) -> tuple[Any, int]:
+        count, first, after = _compound_head(data, position, end, wide, depth)
+        if count % 2:
+            raise malformed(f"map of {count} elements, not of pairs", position)
+        values = _elements(data, first, count, after, depth + 1)
+        try:
+            return dict(zip(values[::2], values[1::2], strict=True)), after
+        except TypeError as error:
+            raise malformed("map with a list or map as key", position) from error
+
+    return read
+
+
+def _array(wide: bool) -> Reader:
+    def read(data: bytes, position: int, end: int, depth: int) -> tuple[Any, int]:
+        count, first, after = _compound_head(data, position, end, wide, depth)
+        element, position = _element_reader(data, first, after, depth + 1)
+        values: list[Any] = []
+        for _ in range(count):
+            start = position
+            value, position = element(data, position, after, depth + 1)
+            if position == start and count > MAX_EMPTY_ELEMENTS:
+                raise malformed(f"array of {count} elements without bytes", start)
+            values.append(value)
+        if position != after:
+            raise malformed(f"{after - position} bytes too many behind the last element", position)
+        return values, after
+
+    return read
+
+
+def _element_reader(data: bytes, position: int, end: int, depth: int) -> tuple[Reader, int]:
+    """Return what reads the elements of an array, and the position of the first (1.6.24)."""
+    if position >= end:
+        raise _cut_short(position)
+    code = data[position]
+    if code != 0:
+        if code not in _READERS:
+            raise malformed(f"unknown type code 0x{code:02x}", position)
+        return _READERS[code], position + 1
+    if depth >= MAX_DEPTH:
+        raise malformed(f"more than {MAX_DEPTH} nested values", position)
+    descriptor, position = decode_value(data, position + 1, end, depth + 1)
+    element, position = _element_reader(data, position, end, depth + 1)
+
+    def read(data: bytes, position: int, end: int, depth: int) -> tuple[Any, int]:
+        value, position = element(data, position, end, depth)
+        return Described(descriptor, value), position
+
+    return read, position
+
+
+def _described(data: bytes, position: int, end: int, depth: int) -> tuple[Any, int]:
+    if depth >= MAX_DEPTH:
+        raise malformed(f"more than {MAX_DEPTH} nested values", position)
+    descriptor, position = decode_value(data, position, end, depth + 1)
+    value, position = decode_value(data, position, end, depth + 1)
+    return Described(descriptor, value), position
+
+
+def _empty_list(data: bytes, position: int, end: int, depth: int) -> tuple[Any, int]:
+    return [], position
+
+
+def _make(kind: type[Any]) -> Callable[[Any], Any]:
+    """Return the fastest way to a value of a wrapper class; its range check is not needed for so many bytes."""
+    return partial(kind.__mro__[-2].__new__, kind)
+
+
+_READERS: dict[int, Reader] = {
+    0x00: _described,
+    0x40: _constant(None),
+    0x41: _constant(True),
+    0x42: _constant(False),
+    0x43: _constant(_make(UInt)(0)),
+    0x44: _constant(_make(ULong)(0)),
+    0x45: _empty_list,
+    0x50: _fixed(">B", _make(UByte)),
+    0x51: _fixed(">b", _make(Byte)),
+    0x52: _fixed(">B", _make(UInt)),
+    0x53: _fixed(">B", _make(ULong)),
+    0x54: _fixed(">b", int),
+    0x55: _fixed(">b", _make(Long)),
+    0x56: _boolean,
+    0x60: _fixed(">H", _make(UShort)),
+    0x61: _fixed(">h", _make(Short)),
+    0x70: _fixed(">I", _make(UInt)),
+    0x71: _fixed(">i", int),
+    0x72: _fixed(">f", Float),
+    0x73: _char,
+    0x74: _fixed("4s", OpaqueDecimal),
+    0x80: _fixed(">Q", _make(ULong)),
+    0x81: _fixed(">q", _make(Long)),
+    0x82: _fixed(">d", float),
+    0x83: _fixed(">q", Timestamp),
+    0x84: _fixed("8s", OpaqueDecimal),
+    0x94: _fixed("16s", OpaqueDecimal),
+    0x98: _fixed("16s", lambda raw: UUID(bytes=raw)),
+    0xA0: _sized(False, _binary),
+    0xA1: _sized(False, _text),
+    0xA3: _sized(False, _symbol),
+    0xB0: _sized(True, _binary),
+    0xB1: _sized(True, _text),
+    0xB3: _sized(True, _symbol),
+    0xC0: _list(False),
+    0xC1: _map(False),
+    0xD0: _list(True),
+    0xD1: _map(True),
+    0xE0: _array(False),
+    0xF0: _array(True),
+}

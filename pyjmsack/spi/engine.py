@@ -1,0 +1,76 @@
+"""The byte contract between a provider and io: bytes in, bytes out, next deadline; and how a provider asks for a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from pyjmsack.uri import Endpoint
+
+__all__ = ["Connector", "Engine", "Stream", "Timer"]
+
+
+class Engine(Protocol):
+    """A protocol without sockets or clock. Every method runs on the loop."""
+
+    def connection_made(self, stream: Stream) -> None:
+        """The stream is open, and encrypted if ``stream.encrypted``."""
+        ...
+
+    def receive_data(self, data: bytes) -> None:
+        """Take bytes from the peer."""
+        ...
+
+    def data_to_send(self) -> bytes:
+        """Return bytes for the peer, or ``b""``; call again until empty."""
+        ...
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The stream is gone; ``None`` means the peer closed it in order."""
+        ...
+
+    def tick(self, now: float) -> float | None:
+        """Do what is due at ``now`` (seconds, monotonic); return the next deadline, or ``None``."""
+        ...
+
+
+class Stream(Protocol):
+    """One open byte stream."""
+
+    encrypted: bool
+
+    def flush(self) -> None:
+        """Write what the engine has to send, unless the socket is full."""
+        ...
+
+    def close(self) -> None:
+        """Write what is left, then close."""
+        ...
+
+    def abort(self) -> None:
+        """Close now; unwritten bytes are dropped."""
+        ...
+
+
+class Timer(Protocol):
+    """A pending call."""
+
+    def cancel(self) -> None:
+        """Forget it."""
+        ...
+
+
+class Connector(Protocol):
+    """What io gives a provider: new streams, time and timers. Used on the loop only."""
+
+    def connect(self, endpoint: Endpoint, engine: Engine, failed: Callable[[Exception], None]) -> None:
+        """Open a stream; then ``engine.connection_made``, or ``failed(error)``."""
+        ...
+
+    def now(self) -> float:
+        """Return monotonic seconds."""
+        ...
+
+    def call_later(self, delay: float, callback: Callable[[], None]) -> Timer:
+        """Run ``callback`` after ``delay`` seconds."""
+        ...

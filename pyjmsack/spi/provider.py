@@ -1,0 +1,121 @@
+"""The operations a protocol offers to the core, and the events it sends back (the twelve verbs of a JMS provider)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from pyjmsack.destination import Destination
+from pyjmsack.message import Message
+from pyjmsack.spi.completion import Completion
+from pyjmsack.spi.envelope import Inbound, Outbound
+from pyjmsack.spi.resources import ConnectionInfo, ConnectionMetadata, ConsumerInfo, ProducerInfo, SessionInfo
+from pyjmsack.types import Outcome
+
+__all__ = ["Encoder", "Provider", "ProviderListener"]
+
+Encoder = Callable[[Message, int], bytes]
+"""``encoder(message, ttl_ms) -> payload``; ``ttl_ms`` 0 means no time to live. Runs on the caller's thread."""
+
+
+class ProviderListener(Protocol):
+    """Events that concern the whole connection. They run on the loop and must not block."""
+
+    def on_failure(self, error: BaseException) -> None:
+        """The connection is lost and will not come back."""
+        ...
+
+
+class Provider(Protocol):
+    """One connection to a broker. All methods run on the loop, but for ``encoder``.
+
+    Requests that the broker answers take a :class:`Completion`; a lost connection fails every pending one.
+    """
+
+    def connect(self, info: ConnectionInfo, listener: ProviderListener, done: Completion[ConnectionMetadata]) -> None:
+        """Open the stream, log in, open the connection; may be called again after ``close``."""
+        ...
+
+    def close(self, done: Completion[None]) -> None:
+        """Close in order; ``done`` when the peer answered or is gone."""
+        ...
+
+    def abort(self, error: BaseException) -> None:
+        """Give up: fail what is pending with ``error`` and drop the stream."""
+        ...
+
+    def flush(self) -> None:
+        """Send what the calls since the last flush produced."""
+        ...
+
+    def create_session(self, info: SessionInfo, done: Completion[None]) -> None:
+        """Open a session."""
+        ...
+
+    def close_session(self, session_id: int, done: Completion[None]) -> None:
+        """End a session; an open transaction is rolled back by the broker (S84)."""
+        ...
+
+    def create_producer(self, info: ProducerInfo, done: Completion[None]) -> None:
+        """Attach a sender."""
+        ...
+
+    def close_producer(self, producer_id: int, done: Completion[None]) -> None:
+        """Detach a sender."""
+        ...
+
+    def create_consumer(self, info: ConsumerInfo, done: Completion[None]) -> None:
+        """Attach a receiver; it gets no message before ``start_consumer``."""
+        ...
+
+    def start_consumer(self, consumer_id: int) -> None:
+        """Let messages flow up to the prefetch; also after a drain. Nothing to do with prefetch 0."""
+        ...
+
+    def stop_consumer(self, consumer_id: int, done: Completion[None]) -> None:
+        """No message is delivered to the sink from now on: what still arrives goes back uncounted (S31)."""
+        ...
+
+    def close_consumer(self, consumer_id: int, done: Completion[None]) -> None:
+        """Detach a receiver. Outcomes for it are no longer possible."""
+        ...
+
+    def replenish(self, consumer_id: int) -> None:
+        """The caller took messages from the sink: grant credit again if the rule says so (S53)."""
+        ...
+
+    def pull(self, consumer_id: int) -> None:
+        """Ask for one message, for a consumer with prefetch 0 (S50)."""
+        ...
+
+    def drain(self, consumer_id: int, done: Completion[None]) -> None:
+        """Ask the broker to send what it has for the open credit; ``done`` when it said that is all (S24)."""
+        ...
+
+    def send(self, outbound: Outbound) -> None:
+        """Transfer a message as soon as there is credit, in order; ``outbound.done`` gets the outcome (S63)."""
+        ...
+
+    def withdraw(self, outbound: Outbound) -> None:
+        """Forget a send that timed out: if it did not leave yet, it never will; its outcome is ignored (S66)."""
+        ...
+
+    def settle(self, inbound: Inbound, outcome: Outcome) -> None:
+        """Send an outcome; in a transacted session ACCEPTED joins the transaction. Silent for a stale one (S95)."""
+        ...
+
+    def begin(self, session_id: int, done: Completion[None]) -> None:
+        """Declare a transaction (S76)."""
+        ...
+
+    def commit(self, session_id: int, done: Completion[None]) -> None:
+        """Discharge the transaction."""
+        ...
+
+    def rollback(self, session_id: int, done: Completion[None]) -> None:
+        """Discharge the transaction as failed."""
+        ...
+
+    def encoder(self, destination: Destination) -> Encoder:
+        """Return the function that encodes messages for this destination; any thread, once connected."""
+        ...

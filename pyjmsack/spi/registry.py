@@ -1,0 +1,27 @@
+"""URL scheme -> provider. Providers are imported on first use, so that ``import pyjmsack`` stays light."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import cast
+
+from pyjmsack.spi.engine import Connector
+from pyjmsack.spi.provider import Provider
+from pyjmsack.uri import BrokerUrl
+
+__all__ = ["create_provider"]
+
+ProviderFactory = Callable[[BrokerUrl, Connector], Provider]
+
+_FACTORIES = {
+    "amqp": ("pyjmsack.providers.amqp.provider", "AmqpProvider"),
+    "amqps": ("pyjmsack.providers.amqp.provider", "AmqpProvider"),
+}
+
+
+def create_provider(url: BrokerUrl, connector: Connector) -> Provider:
+    """Return a new, unconnected provider for ``url.scheme`` (which ``uri`` has checked)."""
+    module, name = _FACTORIES[url.scheme]
+    factory = cast(ProviderFactory, getattr(import_module(module), name))
+    return factory(url, connector)

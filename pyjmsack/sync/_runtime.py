@@ -1,0 +1,205 @@
+"""How the blocking face waits: locks for callers, one thread per dispatcher, the shared loop thread for I/O."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from _thread import allocate_lock
+from collections import deque
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+from pyjmsack.core.steps import Steps
+from pyjmsack.errors import IllegalStateException
+from pyjmsack.io.thread import acquire
+from pyjmsack.spi.completion import Completion
+
+__all__ = ["SessionGuard", "SyncRuntime", "ThreadDispatcher"]
+
+log = logging.getLogger("pyjmsack")
+T = TypeVar("T")
+
+
+def wait(completion: Completion[Any], timeout: float | None) -> bool:
+    """Block until the completion is done; False if ``timeout`` seconds passed first. Ctrl-C gets through."""
+    lock = allocate_lock()
+    lock.acquire()
+    completion.add_callback(lambda _: lock.release())
+    return lock.acquire(True, -1 if timeout is None else timeout) or completion.done
+
+
+class SyncRuntime:
+    """One connection's outbox to the loop thread.
+
+    Commands run in order; the loop is woken once per burst, and the provider flushes once per burst.
+    """
+
+    def __init__(self) -> None:
+        self._thread = acquire()
+        self.loop = self._thread.loop
+        self.flush: Callable[[], None] = lambda: None
+        """Set by the connection: the provider's flush."""
+        self._pid = os.getpid()
+        self._outbox: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
+        self._woken = False
+        self._closed = False
+
+    def submit(self, command: Callable[..., Any], *arguments: Any) -> None:
+        """Queue a command for the loop."""
+        self._outbox.append((command, arguments))
+        if not self._woken:
+            self._wake()
+
+    def _wake(self) -> None:
+        self._woken = True
+        if self._closed:
+            raise IllegalStateException("the connection is closed")
+        self.loop.call_soon_threadsafe(self._run)
+
+    def _run(self) -> None:
+        self._woken = False  # first: what is appended from here on wakes the loop again
+        outbox = self._outbox
+        while outbox:
+            command, arguments = outbox.popleft()
+            try:
+                command(*arguments)
+            except Exception:
+                log.exception("a command of the provider failed")
+        self.flush()
+
+    def run(self, steps: Steps[T]) -> T:
+        """Drive steps to their end on the caller's thread."""
+        if self._pid != os.getpid():
+            raise IllegalStateException("this connection belongs to the parent process; make one in this process")
+        try:
+            completion, timeout = next(steps)
+            while True:
+                completion, timeout = steps.send(completion.done or wait(completion, timeout))
+        except StopIteration as stop:
+            return stop.value  # type: ignore[no-any-return]  # Generator's return type is lost in StopIteration
+        except BaseException:
+            steps.close()  # Ctrl-C while waiting: let the steps clean up
+            raise
+
+    def dispatcher(self, name: str) -> ThreadDispatcher:
+        """Return a new dispatcher."""
+        return ThreadDispatcher(name)
+
+    def close(self) -> None:
+        """Give the loop thread back, once what is queued has run."""
+        if not self._closed and self._pid == os.getpid():
+            done: Completion[None] = Completion()
+            self.submit(done.succeed)
+            wait(done, None)
+            self._closed = True
+            self._thread.release()
+
+
+class ThreadDispatcher:
+    """Runs calls in order on a daemon thread that starts with the first one."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._calls: SimpleQueue[Callable[[], Any] | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
+        self._busy = False
+        self._closed = False
+        self._waiters: deque[Completion[None]] = deque()
+
+    def submit(self, call: Callable[[], Any]) -> None:
+        """Queue a call."""
+        if self._closed:
+            return
+        self._calls.put(call)
+        if self._thread is None:
+            with self._starting:
+                if self._thread is None and not self._closed:
+                    self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                    self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            call = self._calls.get()
+            if call is None:
+                break
+            self._busy = True
+            try:
+                if not self._closed:
+                    call()
+            except BaseException:
+                log.exception("a listener raised on %s", self._name)
+            self._busy = False
+            if self._waiters:
+                self._release_waiters()
+        self._release_waiters()
+
+    def _release_waiters(self) -> None:
+        while self._waiters:
+            try:
+                self._waiters.popleft().succeed()
+            except IndexError:
+                return
+
+    def running_here(self) -> bool:
+        """Whether the caller is inside a call of this dispatcher."""
+        return self._thread is not None and self._thread.ident == threading.get_ident()
+
+    def idle(self) -> Steps[None]:
+        """Wait for the call at work. The waiter is published before ``busy`` is read; the thread does the reverse."""
+        if self._thread is None or self.running_here():
+            return
+        done: Completion[None] = Completion()
+        self._waiters.append(done)
+        if self._busy or not self._calls.empty():
+            yield done, None
+
+    def close(self) -> None:
+        """Run nothing more; wait for the thread unless it is the caller's."""
+        with self._starting:
+            self._closed = True
+        self._calls.put(None)
+        if self._thread is not None and not self.running_here():
+            self._thread.join()
+
+
+class SessionGuard:
+    """A session belongs to one thread at a time (S15): a second one gets an error instead of a mixed-up session.
+
+    With a message listener there are two by design, the dispatcher and whoever else uses the session: those take turns,
+    call by call. Reentrant.
+    """
+
+    __slots__ = ("_has_listener", "_lock", "release")
+
+    def __init__(self, has_listener: Callable[[], bool]) -> None:
+        self._lock = threading.RLock()
+        self._has_listener = has_listener
+        self.release = self._lock.release
+
+    def acquire(self) -> None:
+        """Take the session for one call.
+
+        Raises:
+            IllegalStateException: another thread is inside a call, and there is no listener to explain it.
+        """
+        if self._lock.acquire(blocking=False):
+            return
+        if not self._has_listener():
+            raise IllegalStateException(
+                "this session is in use by another thread right now; a session and what it made belong to one thread "
+                "at a time, so give each thread a session of its own (S15)"
+            )
+        self._lock.acquire()
+
+    def wait(self) -> None:
+        """Take the session as its dispatcher, which may have to wait for a call to end."""
+        self._lock.acquire()
+
+    def __enter__(self) -> None:
+        self.acquire()
+
+    def __exit__(self, *exc: object) -> None:
+        self.release()

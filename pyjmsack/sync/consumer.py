@@ -1,0 +1,154 @@
+"""The blocking consumer and browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pyjmsack.core.consumer import Consumer
+from pyjmsack.core.facade import ConsumerFacade
+from pyjmsack.destination import Destination
+from pyjmsack.message import Message
+from pyjmsack.types import Outcome
+
+if TYPE_CHECKING:
+    from pyjmsack.sync.session import Session
+
+__all__ = ["MessageConsumer", "QueueBrowser"]
+
+T = TypeVar("T")
+
+
+class Acknowledger:
+    """What ``message.acknowledge()`` and the outcomes of one message do in this face."""
+
+    def __init__(self, session: Session) -> None:
+        self._guard = session._guard
+        self._core = session._core
+        self.allows_outcome = True
+
+    def acknowledge(self, message: Message) -> None:
+        """Acknowledge by the session's mode."""
+        with self._guard:
+            self._core.acknowledge_message(message)
+
+    def settle(self, message: Message, outcome: Outcome) -> None:
+        """Give one message its outcome."""
+        with self._guard:
+            self._core.settle_message(message, outcome)
+
+
+class MessageConsumer(ConsumerFacade):
+    """Receives messages; belongs to its session's thread. Iterating it receives until it is closed."""
+
+    def __init__(self, core: Consumer, session: Session) -> None:
+        super().__init__(core)
+        core.acknowledger = Acknowledger(session)
+        self._run = session._run
+        self._guard = session._guard
+
+    def receive(self, timeout: float | timedelta | None = None) -> Message | None:
+        """Wait for the next message.
+
+        In AUTO and DUPS_OK it is acknowledged before it is returned (S16).
+
+        Args:
+            timeout: seconds or a ``timedelta``; ``None`` waits for ever, 0 asks the broker once (S24).
+
+        Returns:
+            The message; ``None`` if there is none in time, or the consumer was closed meanwhile (S123).
+
+        Raises:
+            IllegalStateException: closed, a listener is set in this session (S8), or another thread is here (S15).
+            ConnectionLostException: the connection failed (S128).
+            RequestTimedOutException: the broker did not answer a drain within ``amqp.drainTimeout``.
+        """
+        guard = self._guard
+        guard.acquire()
+        try:
+            core = self._core
+            core.check_receive()
+            return core.receive_now() or self._run(core.receive(_seconds(timeout)))
+        finally:
+            guard.release()
+
+    def receive_nowait(self) -> Message | None:
+        """``receive(timeout=0)``: a message that the broker has now, or ``None`` (S24)."""
+        return self.receive(0)
+
+    def receive_body(self, type: type[T], timeout: float | timedelta | None = None) -> T | None:
+        """Receive a message and return its body as ``type``.
+
+        Raises:
+            MessageFormatException: the body is of another type; in AUTO and DUPS_OK the message is not acknowledged
+                and is the next to be received (S176).
+        """
+        with self._guard:
+            core = self._core
+            core.check_receive()
+            return self._run(core.receive_body(type, _seconds(timeout)))
+
+    def acknowledge(self) -> None:
+        """Acknowledge all that this consumer delivered, in CLIENT and individual mode (S25)."""
+        with self._guard:
+            self._core.check_open()
+            self._core.acknowledge()
+
+    def close(self) -> None:
+        """Close; what was delivered may still be acknowledged while the session is open (S29). Idempotent."""
+        self._run(self._core.close())
+
+    def __iter__(self) -> Iterator[Message]:
+        while not self._core.closed:
+            message = self.receive()
+            if message is None:
+                return
+            yield message
+
+    def __enter__(self) -> MessageConsumer:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+class QueueBrowser:
+    """Looks at the messages of a queue without taking them; each iteration starts at the head (S134)."""
+
+    def __init__(self, session: Session, queue: Destination, selector: str | None) -> None:
+        self._session = session
+        self._queue = queue
+        self._selector = selector
+        self._open: set[Consumer] = set()
+        self._closed = False
+
+    def __iter__(self) -> Iterator[Message]:
+        run, core = self._session._run, self._session._core
+        browser = run(core.create_consumer(self._queue, self._selector, False, browser=True))
+        self._open.add(browser)
+        try:
+            while not self._closed:
+                message = run(browser.browse())
+                if message is None:
+                    return
+                yield message
+        finally:
+            self._open.discard(browser)
+            run(browser.close())
+
+    def close(self) -> None:
+        """End every iteration under way; idempotent."""
+        self._closed = True
+        while self._open:
+            self._session._run(self._open.pop().close())
+
+    def __enter__(self) -> QueueBrowser:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def _seconds(timeout: Any) -> float | None:
+    return timeout.total_seconds() if isinstance(timeout, timedelta) else timeout

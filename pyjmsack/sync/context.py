@@ -1,0 +1,80 @@
+"""The simplified interface of JMS 2.0, blocking: a connection and a session in one object."""
+
+from __future__ import annotations
+
+from pyjmsack.destination import Destination, Queue
+from pyjmsack.spi.resources import ConnectionMetadata
+from pyjmsack.sync.connection import Connection
+from pyjmsack.sync.consumer import MessageConsumer, QueueBrowser
+from pyjmsack.sync.session import Session
+from pyjmsack.types import AckMode
+
+__all__ = ["JMSContext"]
+
+
+class JMSContext(Session):
+    """A session that owns its connection: whatever a session offers, and ``start``, ``stop`` and ``create_context``.
+
+    The first consumer or browser starts the connection, unless ``auto_start`` is off.
+    """
+
+    def __init__(self, connection: Connection, ack_mode: int, *, auto_start: bool = True, owner: bool = True) -> None:
+        try:
+            core = connection._run(connection._core.create_session(ack_mode, None))
+        except BaseException:
+            if owner:
+                connection.close()
+            raise
+        super().__init__(core, connection)
+        self._connection = connection
+        self._owner = owner
+        self.auto_start = auto_start
+
+    @property
+    def metadata(self) -> ConnectionMetadata:
+        """See :attr:`Connection.metadata`."""
+        return self._connection.metadata
+
+    @property
+    def client_id(self) -> str | None:
+        """See :attr:`Connection.client_id`."""
+        return self._connection.client_id
+
+    def create_context(self, ack_mode: int = AckMode.AUTO_ACKNOWLEDGE) -> JMSContext:
+        """Return a context with a session of its own on the same connection, which this context keeps owning."""
+        return JMSContext(self._connection, ack_mode, auto_start=self.auto_start, owner=False)
+
+    def create_consumer(
+        self, destination: Destination, selector: str | None = None, *, no_local: bool = False
+    ) -> MessageConsumer:
+        """Return a consumer; see :meth:`Session.create_consumer`."""
+        consumer = super().create_consumer(destination, selector, no_local=no_local)
+        self._auto_start()
+        return consumer
+
+    def create_browser(self, queue: Queue, selector: str | None = None) -> QueueBrowser:
+        """Return a browser; see :meth:`Session.create_browser`."""
+        browser = super().create_browser(queue, selector)
+        self._auto_start()
+        return browser
+
+    def _auto_start(self) -> None:
+        if self.auto_start:
+            self._connection.start()
+
+    def start(self) -> None:
+        """Let messages flow."""
+        self._connection.start()
+
+    def stop(self) -> None:
+        """Hand out no message until ``start``."""
+        self._connection.stop()
+
+    def close(self) -> None:
+        """Close the session, and the connection if this context made it."""
+        super().close()
+        if self._owner:
+            self._connection.close()
+
+    def __enter__(self) -> JMSContext:
+        return self

@@ -1,0 +1,154 @@
+"""The blocking producer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from pyjmsack.core.completions import CompletionListener
+from pyjmsack.core.facade import ProducerFacade
+from pyjmsack.core.producer import Producer
+from pyjmsack.destination import Destination
+from pyjmsack.errors import JMSException
+from pyjmsack.spi.completion import Completion
+
+if TYPE_CHECKING:
+    from pyjmsack.sync.session import Session
+
+__all__ = ["MessageProducer", "SendFuture"]
+
+
+class SendFuture(Future[None]):
+    """A future of one send. Its done-callbacks run on the session's completion thread, never on the I/O thread."""
+
+    def __init__(self, dispatch: Callable[[Callable[[], Any]], None]) -> None:
+        super().__init__()
+        self._dispatch = dispatch
+
+    def add_done_callback(self, fn: Callable[[Future[None]], Any]) -> None:
+        """Call ``fn(future)`` when the broker has answered."""
+        super().add_done_callback(lambda future: self._dispatch(lambda: fn(future)))
+
+    def cancel(self) -> bool:
+        """A send that was handed over cannot be taken back: always False."""
+        return False
+
+    def settle(self, error: BaseException | None) -> None:
+        """The broker answered, on the loop."""
+        if error is None:
+            self.set_result(None)
+        else:
+            self.set_exception(error.fresh() if isinstance(error, JMSException) else error)
+
+
+class MessageProducer(ProducerFacade):
+    """Sends messages; belongs to its session's thread. Closed by ``close()`` or as a context manager."""
+
+    def __init__(self, core: Producer, session: Session) -> None:
+        super().__init__(core)
+        self._session = session
+        self._run = session._run
+        self._guard = session._guard
+
+    def send(
+        self,
+        message: object,
+        destination: Destination | None = None,
+        *,
+        delivery_mode: int | None = None,
+        priority: int | None = None,
+        time_to_live: float | timedelta | None = None,
+        delivery_delay: float | timedelta | None = None,
+        completion_listener: CompletionListener | None = None,
+    ) -> None:
+        """Send a message, or ``str``/``bytes`` turned into one.
+
+        A persistent message outside a transaction is confirmed by the broker when this returns (S61-S63). With a
+        ``completion_listener`` it returns at once, and the message stays read-only until the listener was called (S73).
+
+        Args:
+            destination: for an anonymous producer only (S67).
+            delivery_mode, priority: override the producer's for this message (S152).
+            time_to_live, delivery_delay: seconds or ``timedelta`` (S154, S157).
+
+        Raises:
+            JMSException: the broker rejected, released or modified the message (S63).
+            SendTimedOutException: no credit or no outcome within ``jms.sendTimeout`` (S66).
+            InvalidDestinationException, UnsupportedFeatureException: the destination does not fit (S67).
+            MessageFormatException: not a message, or a value in it that JMS forbids.
+        """
+        with self._guard:
+            core = self._core
+            if core.full:
+                self._run(core.wait_for_room())
+            if completion_listener is not None:
+                self._submit(
+                    None, completion_listener, message, destination, delivery_mode, priority, time_to_live, delivery_delay
+                )
+                return
+            done: Completion[None] = Completion()
+            sent, outbound = core.prepare(
+                message, destination, delivery_mode, priority, time_to_live, delivery_delay, done.settle
+            )
+            if core.waits(sent._persistent):
+                core.submit(outbound)
+                self._run(core.confirm(outbound, done))
+            else:
+                done.add_callback(lambda answered: core.report(answered.error))
+                core.submit(outbound)
+
+    def _submit(
+        self, then: Callable[[BaseException | None], None] | None, listener: CompletionListener, message: object, *how: Any
+    ) -> None:
+        completions = self._session._core.completions
+        entry = completions.entry(listener, then)
+        sent, outbound = self._core.prepare(message, *how, entry.answered)
+        completions.add(entry, sent)
+        self._core.submit(outbound)
+
+    def send_async(
+        self,
+        message: object,
+        destination: Destination | None = None,
+        *,
+        delivery_mode: int | None = None,
+        priority: int | None = None,
+        time_to_live: float | timedelta | None = None,
+        delivery_delay: float | timedelta | None = None,
+        completion_listener: CompletionListener | None = None,
+    ) -> Future[None]:
+        """Send without waiting; the future is done when the broker has confirmed, and fails as ``send`` would.
+
+        At most 4096 sends of a producer may be unconfirmed; the next one waits for room, bounded by
+        ``jms.sendTimeout``. Arguments and immediate errors as for ``send``.
+        """
+        guard = self._guard
+        guard.acquire()
+        try:
+            core = self._core
+            if core.full:
+                self._run(core.wait_for_room())
+            future = SendFuture(self._session._dispatch_completion)
+            if completion_listener is not None:
+                how = (destination, delivery_mode, priority, time_to_live, delivery_delay)
+                self._submit(future.settle, completion_listener, message, *how)
+                return future
+            _, outbound = core.prepare(
+                message, destination, delivery_mode, priority, time_to_live, delivery_delay, future.settle
+            )
+            core.submit(outbound)
+            return future
+        finally:
+            guard.release()
+
+    def close(self) -> None:
+        """Close after what was sent is answered; idempotent."""
+        self._run(self._core.close())
+
+    def __enter__(self) -> MessageProducer:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()

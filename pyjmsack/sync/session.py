@@ -1,0 +1,150 @@
+"""The blocking session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pyjmsack.core import session as core_session
+from pyjmsack.core.consumer import Consumer
+from pyjmsack.core.facade import SessionFacade
+from pyjmsack.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
+from pyjmsack.errors import UnsupportedFeatureException
+from pyjmsack.sync._runtime import SessionGuard
+from pyjmsack.sync.consumer import MessageConsumer, QueueBrowser
+from pyjmsack.sync.producer import MessageProducer
+
+if TYPE_CHECKING:
+    from pyjmsack.sync.connection import Connection
+
+__all__ = ["Session"]
+
+BATCH = 64
+"""Messages a listener gets before the session's other consumers have a turn."""
+
+
+class Session(SessionFacade):
+    """Makes producers, consumers and messages; belongs to one thread at a time (S15), or to its listeners."""
+
+    def __init__(self, core: core_session.Session, connection: Connection) -> None:
+        super().__init__(core)
+        self._run = connection._run
+        self._guard = SessionGuard(lambda: core.has_listener)
+        core.run_listener = self._run_listener
+
+    def create_producer(self, destination: Destination | None = None) -> MessageProducer:
+        """Return a producer for a destination, or an anonymous one (S67).
+
+        Raises:
+            JMSException: the broker refused it, by the kind of its reason (S129).
+        """
+        return MessageProducer(self._run(self._core.create_producer(destination)), self)
+
+    def create_consumer(
+        self, destination: Destination, selector: str | None = None, *, no_local: bool = False
+    ) -> MessageConsumer:
+        """Return a consumer; it gets messages once the connection is started (S120).
+
+        Args:
+            selector: only messages for which this holds.
+            no_local: not those that this connection sent (S147).
+
+        Raises:
+            InvalidSelectorException: the broker refused the selector.
+            JMSException: the broker refused the consumer.
+        """
+        return MessageConsumer(self._run(self._core.create_consumer(destination, selector, no_local)), self)
+
+    def create_browser(self, queue: Queue, selector: str | None = None) -> QueueBrowser:
+        """Return a browser of a queue (S134)."""
+        self._core.check_open()
+        return QueueBrowser(self, queue, selector)
+
+    def acknowledge(self) -> None:
+        """CLIENT mode: acknowledge all delivered messages of the session (S25); elsewhere a no-op (S12)."""
+        with self._guard:
+            self._core.acknowledge()
+
+    def recover(self) -> None:
+        """Deliver again what is not acknowledged (S32)."""
+        with self._guard:
+            self._core.recover()
+
+    def commit(self) -> None:
+        """Commit the transaction and begin the next (S75, S78).
+
+        Raises:
+            TransactionRolledBackException: it did not commit, or nobody knows (S79, S86, S87).
+        """
+        with self._guard:
+            self._run(self._core.commit())
+
+    def rollback(self) -> None:
+        """Roll the transaction back and begin the next; its messages come again (S80, S83)."""
+        with self._guard:
+            self._run(self._core.rollback())
+
+    def close(self) -> None:
+        """Close; unacknowledged messages go back to the broker (S30), a transaction is rolled back (S84)."""
+        self._run(self._core.close())
+
+    def _run_listener(self, consumer: Consumer) -> None:
+        """Feed a consumer's listener, on the dispatcher's thread."""
+        guard = self._guard
+        for _ in range(BATCH):
+            guard.wait()
+            try:
+                listener, message = consumer.listener, consumer.begin_dispatch()
+            finally:
+                guard.release()
+            if message is None or listener is None:
+                consumer.unscheduled()
+                return
+            error: BaseException | None = None
+            try:
+                listener(message)
+            except BaseException as raised:  # a listener's SystemExit must not end the dispatcher
+                error = raised
+            guard.wait()
+            try:
+                consumer.end_dispatch(message, error)
+            finally:
+                guard.release()
+        self._core.dispatch(consumer)
+
+    def _dispatch_completion(self, call: Callable[[], Any]) -> None:
+        self._core.completions.dispatcher.submit(call)
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    # -- subscriptions and temporary destinations: a later issue; refused rather than done weakly ------------------
+
+    def create_temporary_queue(self) -> TemporaryQueue:
+        """Not there yet."""
+        raise UnsupportedFeatureException("temporary queues are not there yet")
+
+    def create_temporary_topic(self) -> TemporaryTopic:
+        """Not there yet."""
+        raise UnsupportedFeatureException("temporary topics are not there yet")
+
+    def create_durable_consumer(
+        self, topic: Topic, name: str, selector: str | None = None, *, no_local: bool = False
+    ) -> MessageConsumer:
+        """Not there yet."""
+        raise UnsupportedFeatureException("durable subscriptions are not there yet")
+
+    def create_shared_consumer(self, topic: Topic, name: str, selector: str | None = None) -> MessageConsumer:
+        """Not there yet."""
+        raise UnsupportedFeatureException("shared subscriptions are not there yet")
+
+    def create_shared_durable_consumer(self, topic: Topic, name: str, selector: str | None = None) -> MessageConsumer:
+        """Not there yet."""
+        raise UnsupportedFeatureException("shared durable subscriptions are not there yet")
+
+    def unsubscribe(self, name: str) -> None:
+        """Not there yet."""
+        raise UnsupportedFeatureException("durable subscriptions are not there yet")

@@ -1,0 +1,39 @@
+"""Broker URLs and options: text in, frozen typed values out.
+
+:func:`parse_url` for brokers, :func:`parse_destination_options` for destinations, :func:`redact` for logs; ``OPTIONS``
+is the table of all options, from which the documentation is made. Names, units and defaults are those of the
+configuration pages of Qpid JMS and ActiveMQ Classic.
+"""
+
+from pyjmsack.uri.destination_options import parse_destination_options
+from pyjmsack.uri.kinds import Kind, Option, Secret, option, store_conversion
+from pyjmsack.uri.model import AmqpOptions, BrokerUrl, ConnectionOptions, DestinationOptions, Endpoint, TransportOptions
+from pyjmsack.uri.parse import SCHEMES, parse_url
+from pyjmsack.uri.policy import PrefetchPolicy, PresettlePolicy, RedeliveryPolicy
+from pyjmsack.uri.redaction import redact
+from pyjmsack.uri.table import DESTINATION_OPTIONS, DESTINATION_OPTIONS_LATER, OPTIONS, OPTIONS_LATER
+
+__all__ = [
+    "DESTINATION_OPTIONS",
+    "DESTINATION_OPTIONS_LATER",
+    "OPTIONS",
+    "OPTIONS_LATER",
+    "SCHEMES",
+    "AmqpOptions",
+    "BrokerUrl",
+    "ConnectionOptions",
+    "DestinationOptions",
+    "Endpoint",
+    "Kind",
+    "Option",
+    "PrefetchPolicy",
+    "PresettlePolicy",
+    "RedeliveryPolicy",
+    "Secret",
+    "TransportOptions",
+    "option",
+    "parse_destination_options",
+    "parse_url",
+    "redact",
+    "store_conversion",
+]

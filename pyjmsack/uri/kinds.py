@@ -1,0 +1,263 @@
+"""How an option is declared and how its text becomes a typed value.
+
+An option is declared once, as a dataclass field made by :func:`option`; the dataclass field is the typed value that the
+rest of the library reads, and the :class:`Option` in its metadata is the row of the table that parsing and the
+documentation read. The text has Java's names and units (milliseconds, bytes); a typed duration is in seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Final, Generic, TypeVar, cast, overload
+
+from pyjmsack.errors import UnsupportedFeatureException
+from pyjmsack.types import Outcome
+
+__all__ = [
+    "BOOLEAN",
+    "BYTES_OR_SYSTEM",
+    "COUNT_OR_UNLIMITED",
+    "CREDIT",
+    "METADATA_KEY",
+    "MILLIS",
+    "MILLIS_OR_FOREVER",
+    "NAME",
+    "PASSWORD",
+    "PORT",
+    "STORE_TYPE",
+    "TEXT",
+    "USER",
+    "Kind",
+    "Option",
+    "Secret",
+    "choice",
+    "integer",
+    "names",
+    "option",
+    "outcomes",
+    "store_conversion",
+    "text_of",
+]
+
+T = TypeVar("T")
+METADATA_KEY: Final = "pyjmsack.option"
+_INT_MAX: Final = 2**31 - 1
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}")
+
+
+class Secret:
+    """A text that no ``repr``, ``str``, format or log shows; only :meth:`reveal` gives it."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def reveal(self) -> str:
+        """Return the text itself: for the login, never for a log."""
+        return self._text
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._text == self._text
+
+    def __hash__(self) -> int:
+        return hash((Secret, self._text))
+
+    def __repr__(self) -> str:
+        return "Secret('***')"
+
+    def __str__(self) -> str:
+        return "***"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[T]):
+    """A type of option value.
+
+    ``parse`` turns the text into the value and raises ``ValueError`` or ``KeyError`` where it cannot; ``expected`` is
+    what an error message then asks for; ``unit`` is the unit of the text; a ``secret`` value is never printed.
+    """
+
+    type: str
+    expected: str
+    parse: Callable[[str], T]
+    unit: str = ""
+    secret: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One row of the option table.
+
+    Attributes:
+        name: the Java name, with its prefix.
+        kind: type, unit and parser of the value.
+        default: as it would be written in a URL; ``None`` when there is none.
+        help: one line for the documentation.
+        source: rule number, or the client that the option and its default come from.
+        targets: dotted paths of the dataclass fields it sets, relative to the object that owns the table.
+    """
+
+    name: str
+    kind: Kind[Any]
+    default: str | None
+    help: str
+    source: str
+    targets: tuple[str, ...] = ()
+
+
+@overload
+def option(name: str, kind: Kind[T], default: str, help: str, source: str = ...) -> T: ...
+@overload
+def option(name: str, kind: Kind[T], default: None, help: str, source: str = ...) -> T | None: ...
+def option(name: str, kind: Kind[Any], default: str | None, help: str, source: str = "Qpid JMS") -> Any:
+    """Declare a dataclass field that is also a row of the option table; the default is written as in a URL."""
+    row = Option(name, kind, default, help, source)
+    value = None if default is None else kind.parse(default)
+    return field(default=value, metadata={METADATA_KEY: row}, repr=not kind.secret)
+
+
+def _boolean(text: str) -> bool:
+    return {"true": True, "false": False}[text.lower()]
+
+
+def _whole_number(text: str, minimum: int, maximum: int) -> int:
+    if not _INTEGER.fullmatch(text) or not minimum <= int(text) <= maximum:
+        raise ValueError
+    return int(text)
+
+
+def integer(minimum: int, maximum: int, unit: str = "") -> Kind[int]:
+    """A whole number within limits, both included."""
+    of_unit = f" of {unit}" if unit else ""
+    return Kind(
+        "integer",
+        f"a whole number{of_unit} from {minimum} to {maximum}",
+        lambda text: _whole_number(text, minimum, maximum),
+        unit,
+    )
+
+
+def _off_below(lowest: int) -> Callable[[str], int | None]:
+    def parse(text: str) -> int | None:
+        number = _whole_number(text, -1, _INT_MAX)
+        return None if number < lowest else number
+
+    return parse
+
+
+def _seconds(lowest: int) -> Callable[[str], float | None]:
+    milliseconds = _off_below(lowest)
+
+    def parse(text: str) -> float | None:
+        number = milliseconds(text)
+        return None if number is None else number / 1000
+
+    return parse
+
+
+def _not_empty(text: str) -> str:
+    if not text.strip():
+        raise ValueError
+    return text
+
+
+def choice(values: Mapping[str, T]) -> Kind[T]:
+    """One of a few names, in any letter case, with ``-`` or ``_``."""
+    folded = {_fold(name): value for name, value in values.items()}
+    return Kind("choice", f"one of {', '.join(values)}", lambda text: folded[_fold(text)])
+
+
+def _fold(name: str) -> str:
+    return name.strip().replace("-", "_").upper()
+
+
+def outcomes(*allowed: Outcome) -> Kind[Outcome]:
+    """An outcome by name or by number (property ``JMS_AMQP_ACK_TYPE``, S38)."""
+    by_name = choice({member.name: member for member in allowed})
+    by_text = {str(member.value): member for member in allowed}
+    expected = "one of " + ", ".join(f"{member.name} ({member.value})" for member in allowed)
+    return Kind("outcome", expected, lambda text: by_text.get(text) or by_name.parse(text))
+
+
+def names(*known: str) -> Kind[tuple[str, ...]]:
+    """A comma-separated list of known names, in any letter case; the empty list means no restriction."""
+
+    def parse(text: str) -> tuple[str, ...]:
+        given = tuple(part.strip().upper() for part in text.split(",")) if text.strip() else ()
+        if not set(given) <= set(known):
+            raise ValueError
+        return given
+
+    return Kind("list", f"a comma-separated list of {', '.join(known)}", parse)
+
+
+def store_conversion(store_type: str, path: str = "store") -> str:
+    """Return the text with the commands that turn a Java key or trust store into the PEM file that Python reads."""
+    steps: list[str] = []
+    if store_type != "PKCS12":
+        source, path = path, f"{path}.p12"
+        steps.append(
+            f"`keytool -importkeystore -srckeystore {source} -srcstoretype {store_type}"
+            f" -destkeystore {path} -deststoretype PKCS12`"
+        )
+    steps.append(f"`openssl pkcs12 -in {path} -out {path}.pem` (add -nokeys for a trust store)")
+    return f"{store_type} stores cannot be read yet; convert it to PEM with {', then '.join(steps)}"
+
+
+def _store_type(text: str) -> str:
+    upper = text.upper()
+    if upper in ("JKS", "JCEKS", "PKCS12"):
+        raise UnsupportedFeatureException(store_conversion(upper))
+    if upper != "PEM":
+        raise ValueError
+    return upper
+
+
+BOOLEAN: Final = Kind("boolean", "true or false", _boolean)
+TEXT: Final = Kind("text", "a text", str)
+NAME: Final = Kind("text", "a text that is not empty", _not_empty)
+USER: Final = Kind("text", NAME.expected, _not_empty, secret=True)
+PASSWORD: Final = Kind("text", "a text", Secret, secret=True)
+PORT: Final = integer(1, 65535)
+CREDIT: Final = integer(0, _INT_MAX, "messages")
+STORE_TYPE: Final = Kind("choice", "PEM", _store_type)
+MILLIS_OR_FOREVER: Final[Kind[float | None]] = Kind(
+    "duration", f"a whole number of milliseconds from 1 to {_INT_MAX}, or -1 or 0 for no limit", _seconds(1), "ms"
+)
+MILLIS: Final[Kind[float | None]] = Kind(
+    "duration", f"a whole number of milliseconds from 0 to {_INT_MAX}, or -1 for no limit", _seconds(0), "ms"
+)
+COUNT_OR_UNLIMITED: Final[Kind[int | None]] = Kind(
+    "integer", f"a whole number from 0 to {_INT_MAX}, or -1 for no limit", _off_below(0)
+)
+BYTES_OR_SYSTEM: Final[Kind[int | None]] = Kind(
+    "integer", f"a whole number of bytes from 1 to {_INT_MAX}, or -1 for the system's default", _off_below(1), "bytes"
+)
+
+
+def text_of(value: object) -> str:
+    """Return a value of ``options={...}`` as the text it would be in a URL.
+
+    Raises:
+        ValueError: the value has no such text.
+    """
+    if isinstance(value, Secret):
+        return value.reveal()
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Enum):
+        return value.name
+    if isinstance(value, (list, tuple)):
+        return ",".join(text_of(item) for item in value)
+    if isinstance(value, os.PathLike):
+        return os.fsdecode(cast("os.PathLike[str]", value))
+    if isinstance(value, (str, int)):
+        return str(value)
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    raise ValueError

@@ -1,0 +1,232 @@
+"""What a broker URL says, typed: durations in seconds (``None`` = no limit), sizes in bytes, secrets hidden."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Final
+
+from pyjmsack.types import Outcome
+from pyjmsack.uri.kinds import (
+    BOOLEAN,
+    BYTES_OR_SYSTEM,
+    METADATA_KEY,
+    MILLIS,
+    MILLIS_OR_FOREVER,
+    NAME,
+    PASSWORD,
+    PORT,
+    STORE_TYPE,
+    TEXT,
+    USER,
+    Secret,
+    choice,
+    integer,
+    names,
+    option,
+    outcomes,
+)
+from pyjmsack.uri.policy import PrefetchPolicy, PresettlePolicy, RedeliveryPolicy
+
+__all__ = ["AmqpOptions", "BrokerUrl", "ConnectionOptions", "DestinationOptions", "Endpoint", "TransportOptions"]
+
+_SASL = ("EXTERNAL", "SCRAM-SHA-512", "SCRAM-SHA-256", "SCRAM-SHA-1", "CRAM-MD5", "PLAIN", "XOAUTH2", "ANONYMOUS")
+_LISTENER_ERROR = outcomes(Outcome.MODIFIED_FAILED, Outcome.RELEASED)
+_BROKER = choice({"artemis": "artemis", "activemq": "activemq"})
+_TLS_FIELDS: Final = frozenset(
+    ["trust_store_location", "key_store_location", "key_store_password", "context_protocol", "verify_host", "trust_all"]
+)
+_TLS_VERSION = choice({"TLS": "TLS", "TLSv1.2": "TLSv1.2", "TLSv1.3": "TLSv1.3"})
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One address of a broker; ``host`` of an IPv6 address is without brackets."""
+
+    scheme: str
+    host: str
+    port: int
+    tls: bool
+
+    def __str__(self) -> str:
+        host = f"[{self.host.replace('%', '%25')}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionOptions:
+    """The ``jms.*`` options: what holds for the life of a connection, whatever the protocol."""
+
+    username: str | None = option("jms.username", USER, None, "user name of the login")
+    password: Secret | None = option(  # noqa: RUF009 - it returns dataclasses.field()
+        "jms.password", PASSWORD, None, "password of the login; never printed"
+    )
+    allow_user_info: bool = option(
+        "jms.allowUserInfo", BOOLEAN, "false", "take user:password@ from the URL instead of refusing it", "pyjmsack"
+    )
+    client_id: str | None = option(
+        "jms.clientID", NAME, None, "AMQP container id; an explicit one allows durable subscriptions; else generated"
+    )
+    client_id_prefix: str = option("jms.clientIDPrefix", TEXT, "ID:", "start of generated client ids")
+    connection_id_prefix: str = option("jms.connectionIDPrefix", TEXT, "ID:", "start of generated connection ids")
+    await_client_id: bool = option(
+        "jms.awaitClientID", BOOLEAN, "true", "delay the protocol's open until the client id is set or first use"
+    )
+    force_async_send: bool = option("jms.forceAsyncSend", BOOLEAN, "false", "no send waits for the broker")
+    force_sync_send: bool = option(
+        "jms.forceSyncSend", BOOLEAN, "false", "every send waits for the broker, unless it has a completion listener"
+    )
+    force_async_acks: bool = option("jms.forceAsyncAcks", BOOLEAN, "false", "acknowledgements do not wait")
+    local_message_expiry: bool = option(
+        "jms.localMessageExpiry", BOOLEAN, "true", "drop expired messages on arrival in the client"
+    )
+    validate_property_names: bool = option(
+        "jms.validatePropertyNames", BOOLEAN, "true", "property names must be Java identifiers", "S160"
+    )
+    validate_selector: bool = option(
+        "jms.validateSelector", BOOLEAN, "true", "parse a selector before it is sent to the broker", "S187"
+    )
+    receive_local_only: bool = option(
+        "jms.receiveLocalOnly", BOOLEAN, "false", "a timed receive looks only in the buffer; no drain at its end"
+    )
+    receive_no_wait_local_only: bool = option(
+        "jms.receiveNoWaitLocalOnly", BOOLEAN, "false", "the same for receive_nowait()"
+    )
+    queue_prefix: str = option("jms.queuePrefix", TEXT, "", "put before the name of every queue")
+    topic_prefix: str = option("jms.topicPrefix", TEXT, "", "put before the name of every topic")
+    # 0 keeps Qpid's meaning here: do not wait. Below it is ActiveMQ's word for no limit, as a limit of 0 is of no use.
+    close_timeout: float | None = option(
+        "jms.closeTimeout", MILLIS, "60000", "limit of close(); 0 does not wait", "S123"
+    )
+    connect_timeout: float | None = option(
+        "jms.connectTimeout", MILLIS_OR_FOREVER, "15000", "limit of the protocol's open, after TCP and TLS"
+    )
+    send_timeout: float | None = option("jms.sendTimeout", MILLIS_OR_FOREVER, "-1", "limit of a send", "S66")
+    request_timeout: float | None = option(
+        "jms.requestTimeout", MILLIS_OR_FOREVER, "-1", "limit of attach, begin, commit and the like"
+    )
+    warn_about_unstarted_connection_timeout: float | None = option(
+        "jms.warnAboutUnstartedConnectionTimeout",
+        MILLIS_OR_FOREVER,
+        "500",
+        "warn when a consumer exists this long on a connection never started; 0 or -1 never warns",
+        "ActiveMQ Classic",
+    )
+    populate_jmsx_user_id: bool = option(
+        "jms.populateJMSXUserID", BOOLEAN, "false", "write the user into sent messages; when off the field is cleared"
+    )
+    listener_error_outcome: Outcome = option(  # noqa: RUF009 - it returns dataclasses.field()
+        "jms.listenerErrorOutcome",
+        _LISTENER_ERROR,
+        "modified-failed",
+        "outcome of a message whose listener raised; released is not counted by the broker",
+        "S18",
+    )
+    broker: str | None = option(
+        "broker", _BROKER, None, "broker whose quirks to allow for, instead of what it says of itself", "S119"
+    )
+    prefetch_policy: PrefetchPolicy = field(default_factory=PrefetchPolicy)
+    redelivery_policy: RedeliveryPolicy = field(default_factory=RedeliveryPolicy)
+    presettle_policy: PresettlePolicy = field(default_factory=PresettlePolicy)
+
+
+@dataclass(frozen=True, slots=True)
+class AmqpOptions:
+    """The ``amqp.*`` options."""
+
+    idle_timeout: float | None = option(
+        "amqp.idleTimeout", MILLIS_OR_FOREVER, "60000", "fail when no frame arrives for so long; 0 or -1 is off"
+    )
+    vhost: str | None = option(
+        "amqp.vhost", TEXT, None, "hostname of SASL and Open; the URL's host when unset, omitted when empty"
+    )
+    sasl_mechanisms: tuple[str, ...] = option(
+        "amqp.saslMechanisms", names(*_SASL), "", "mechanisms allowed, comma-separated; empty allows all"
+    )
+    max_frame_size: int = option(
+        "amqp.maxFrameSize", integer(512, 2**32 - 1, "bytes"), "1048576", "largest frame accepted"
+    )
+    drain_timeout: float | None = option(
+        "amqp.drainTimeout", MILLIS_OR_FOREVER, "60000", "limit of a drain; 0 or -1 has none"
+    )
+    trace_frames: bool = option("amqp.traceFrames", BOOLEAN, "false", "log every frame, passwords masked")
+    channel_max: int = option("amqp.channelMax", integer(0, 65535), "32767", "highest channel number (sessions - 1)")
+
+
+@dataclass(frozen=True, slots=True)
+class TransportOptions:
+    """The ``transport.*`` options: TCP and TLS."""
+
+    connect_timeout: float | None = option(
+        "transport.connectTimeout", MILLIS_OR_FOREVER, "60000", "limit of TCP connect and TLS handshake"
+    )
+    tcp_no_delay: bool = option("transport.tcpNoDelay", BOOLEAN, "true", "TCP_NODELAY")
+    tcp_keep_alive: bool = option("transport.tcpKeepAlive", BOOLEAN, "false", "SO_KEEPALIVE")
+    send_buffer_size: int | None = option(
+        "transport.sendBufferSize", BYTES_OR_SYSTEM, "65536", "SO_SNDBUF; -1 keeps the system's default"
+    )
+    receive_buffer_size: int | None = option(
+        "transport.receiveBufferSize", BYTES_OR_SYSTEM, "65536", "SO_RCVBUF; -1 keeps the system's default"
+    )
+    local_address: str | None = option("transport.localAddress", NAME, None, "address to bind before connecting")
+    local_port: int = option("transport.localPort", integer(0, 65535), "0", "port to bind; 0 is any")
+    default_tcp_port: int = option("transport.defaultTcpPort", PORT, "5672", "port of a plain URL that names none")
+    default_ssl_port: int = option("transport.defaultSslPort", PORT, "5671", "port of a TLS URL that names none")
+    trust_store_location: str | None = option(
+        "transport.trustStoreLocation", NAME, None, "PEM file of the authorities to trust, instead of the system's"
+    )
+    trust_store_type: str = option("transport.trustStoreType", STORE_TYPE, "PEM", "format of the trust store")
+    key_store_location: str | None = option(
+        "transport.keyStoreLocation", NAME, None, "PEM file with the client's certificate chain and private key"
+    )
+    key_store_password: Secret | None = option(  # noqa: RUF009 - it returns dataclasses.field()
+        "transport.keyStorePassword", PASSWORD, None, "password of the private key; never printed"
+    )
+    key_store_type: str = option("transport.keyStoreType", STORE_TYPE, "PEM", "format of the key store")
+    store_type: str = option("transport.storeType", STORE_TYPE, "PEM", "format of both stores")
+    context_protocol: str = option(
+        "transport.contextProtocol",
+        _TLS_VERSION,
+        "TLS",
+        "highest TLS version; TLS is the best of both; 1.2 at least",
+    )
+    verify_host: bool = option(
+        "transport.verifyHost", BOOLEAN, "true", "the certificate must be for the host of the URL"
+    )
+    trust_all: bool = option("transport.trustAll", BOOLEAN, "false", "verify nothing: for tests only, logs a warning")
+
+    def tls_options(self) -> list[str]:
+        """Return the names of the options that differ from their default and concern TLS alone."""
+        rows = ((member, member.metadata[METADATA_KEY].name) for member in fields(self) if member.name in _TLS_FIELDS)
+        return [name for member, name in rows if getattr(self, member.name) != member.default]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerUrl:
+    """A broker URL, parsed; ``str`` gives the addresses alone."""
+
+    scheme: str
+    endpoints: tuple[Endpoint, ...]
+    connection: ConnectionOptions = field(default_factory=ConnectionOptions)
+    amqp: AmqpOptions = field(default_factory=AmqpOptions)
+    transport: TransportOptions = field(default_factory=TransportOptions)
+
+    def __str__(self) -> str:
+        return ",".join(str(endpoint) for endpoint in self.endpoints)
+
+
+@dataclass(frozen=True, slots=True)
+class DestinationOptions:
+    """Options written after a destination's name, for this consumer only; ``None`` leaves it to the factory (S49)."""
+
+    prefetch: int | None = option(
+        "consumer.prefetchSize", integer(0, 2**31 - 1, "messages"), None, "prefetch of this consumer", "S11, S49"
+    )
+    allow_pull_listener: bool = option(
+        "consumer.allowPullListener", BOOLEAN, "false", "allow a listener with prefetch 0", "S9"
+    )
+    selector: str | None = option(
+        "consumer.selector", NAME, None, "selector, when the call gives none", "ActiveMQ Classic"
+    )
+    no_local: bool | None = option(
+        "consumer.noLocal", BOOLEAN, None, "skip messages sent by this connection", "ActiveMQ Classic"
+    )

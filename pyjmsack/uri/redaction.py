@@ -1,0 +1,75 @@
+"""Broker URLs for logs and error messages: only what is known to be harmless is shown."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from pyjmsack.uri.kinds import Option
+from pyjmsack.uri.table import OPTION_PREFIXES, OPTIONS
+
+__all__ = ["redact", "split_query", "split_user_info"]
+
+HIDDEN: Final = "***"
+_SIMPLE: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
+_COMPOSITE: Final = re.compile(r"([A-Za-z]+):(?://)?\((.*)", re.DOTALL)
+_HOST_AND_PORT: Final = re.compile(r"(\[[0-9A-Fa-f:.]*(%25\w+)?\]|[\w.-]*)(:[0-9]{0,5})?")
+_MEMBER: Final = re.compile(rf"[A-Za-z0-9+.-]+://{_HOST_AND_PORT.pattern}")
+
+
+def split_user_info(rest: str) -> tuple[str | None, str]:
+    """Split what follows ``//`` into user-info and the rest; ``None`` when there is no user-info.
+
+    Also finds one that holds a ``/``, ``?`` or ``#`` raw: it ends at the last ``@`` before the first ``=``. A later
+    ``@`` is part of an option's value.
+    """
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    scope = authority if "@" in authority else rest.partition("=")[0]
+    user_info, at, _ = scope.rpartition("@")
+    return (user_info, rest[len(user_info) + 1 :]) if at else (None, rest)
+
+
+def split_query(rest: str) -> tuple[str, str]:
+    """Split what follows ``//`` into address and query, without the fragment."""
+    address, _, query = rest.partition("#")[0].partition("?")
+    return address, query
+
+
+def redact(url: str) -> str:
+    """Return a broker URL without passwords and user-info.
+
+    Works on text that is no URL as well: what cannot be told from a password becomes ``***``.
+    """
+    if composite := _COMPOSITE.fullmatch(url):
+        return _redact_composite(composite[1], composite[2])
+    simple = _SIMPLE.fullmatch(url)
+    if simple is None:
+        return url if _HOST_AND_PORT.fullmatch(url) else HIDDEN
+    user_info, rest = split_user_info(simple[2])
+    return f"{simple[1]}://" + (f"{HIDDEN}@" if user_info is not None else "") + _redact_rest(rest)
+
+
+def _redact_rest(rest: str) -> str:
+    address, query = split_query(rest)
+    host, slash, path = address.partition("/")
+    shown = host if _HOST_AND_PORT.fullmatch(host) else HIDDEN
+    shown += slash + (HIDDEN if path else "")
+    if query:
+        shown += "?" + "&".join(_redact_option(part) for part in query.split("&"))
+    return shown + (f"#{HIDDEN}" if "#" in rest else "")
+
+
+def _redact_option(part: str) -> str:
+    name, _, _ = part.partition("=")
+    row: Option | None = OPTIONS.get(name)
+    if row is not None and not row.kind.secret:
+        return part
+    return f"{name}={HIDDEN}" if row is not None or name.startswith(OPTION_PREFIXES) else HIDDEN
+
+
+def _redact_composite(scheme: str, rest: str) -> str:
+    members, closed, after = rest.partition(")")
+    shown = [member.partition("?")[0] for member in members.split(",")]
+    if "@" in rest or not all(_MEMBER.fullmatch(member) for member in shown):
+        shown = [HIDDEN]
+    return f"{scheme}:({','.join(shown)}{closed}" + (f"?{HIDDEN}" if after else "")

@@ -1,0 +1,187 @@
+"""The option table, made from the declarations; the options known but not there yet; those that mean nothing here."""
+
+from __future__ import annotations
+
+import difflib
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from pyjmsack.uri.kinds import CREDIT, METADATA_KEY, Option
+from pyjmsack.uri.model import BrokerUrl, DestinationOptions
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+__all__ = [
+    "DESTINATION_OPTIONS",
+    "DESTINATION_OPTIONS_LATER",
+    "OPTIONS",
+    "OPTIONS_LATER",
+    "OPTION_PREFIXES",
+    "build",
+    "is_later",
+    "is_meaningless",
+    "nearest",
+    "option_rows",
+    "warn_meaningless",
+]
+
+S = TypeVar("S", bound="DataclassInstance")
+logger = logging.getLogger("pyjmsack")
+
+
+def option_rows(section: type[DataclassInstance], path: str = "") -> Iterator[Option]:
+    """Yield the rows that a dataclass and the dataclasses in its fields declare, with the fields they set."""
+    for member in fields(section):
+        row = member.metadata.get(METADATA_KEY)
+        if isinstance(row, Option):
+            yield replace(row, targets=(path + member.name,))
+        elif isinstance(member.default_factory, type):
+            yield from option_rows(member.default_factory, f"{path}{member.name}.")
+
+
+def build(section: type[S], values: Mapping[str, Any], path: str = "", /, **given: Any) -> S:
+    """Return the dataclass with ``values``, which are keyed by dotted path, in its fields and theirs."""
+    for member in fields(section):
+        here = path + member.name
+        if isinstance(member.default_factory, type):
+            given[member.name] = build(member.default_factory, values, f"{here}.")
+        elif here in values:
+            given[member.name] = values[here]
+    return section(**given)
+
+
+_ALL_PREFETCH: Final = Option(
+    "jms.prefetchPolicy.all",
+    CREDIT,
+    None,
+    "sets queuePrefetch, topicPrefetch, queueBrowserPrefetch and durableTopicPrefetch where they are not given",
+    "Qpid JMS",
+    tuple(
+        f"connection.prefetch_policy.{name}"
+        for name in ("queue_prefetch", "topic_prefetch", "queue_browser_prefetch", "durable_topic_prefetch")
+    ),
+)
+
+# The option that sets several fields comes first: one that sets a field alone is applied after it and wins.
+OPTIONS: Final[Mapping[str, Option]] = {row.name: row for row in (_ALL_PREFETCH, *option_rows(BrokerUrl))}
+"""Every option of a broker URL by name, in the order in which they are applied."""
+
+DESTINATION_OPTIONS: Final[Mapping[str, Option]] = {row.name: row for row in option_rows(DestinationOptions)}
+"""Every option of a destination by name."""
+
+OPTION_PREFIXES: Final = (
+    "jms.",
+    "transport.",
+    "amqp.",
+    "failover.",
+    "nested.",
+    "discovery.",
+    "wireFormat.",
+    "provider.",
+)
+
+
+def _later(prefix: str, names: str, hint: str = "") -> dict[str, str]:
+    return {prefix + name: hint for name in names.split()}
+
+
+OPTIONS_LATER: Final[Mapping[str, str]] = {
+    # Qpid JMS
+    **_later("jms.", "localMessagePriority tracing closeLinksThatFailOnReconnect messageIDPolicy.messageIDType"),
+    **_later("jms.deserializationPolicy.", "allowList denyList"),
+    "jms.useDaemonThread": "the thread of the blocking interface never keeps the process alive",
+    **_later("transport.", "trafficClass soTimeout soLinger traceBytes keyAlias"),
+    **_later("transport.", "enabledCipherSuites disabledCipherSuites", "pass an ssl_context"),
+    **_later("transport.", "enabledProtocols disabledProtocols", "use transport.contextProtocol"),
+    "transport.trustStorePassword": "a PEM trust store has no password",
+    **_later("amqp.", "saslLayer allowNonSecureRedirects anonymousFallbackCacheSize anonymousFallbackCacheTimeout"),
+    **_later("amqp.", "traceBytes traceFramesPayloadLimit sessionOutgoingWindow maxWriteBytesBeforeFlush"),
+    **_later("sasl.options.", "configScope protocol serverName"),
+    **_later("amqp.sasl.options.", "configScope protocol serverName"),
+    # ActiveMQ Classic
+    **_later(
+        "jms.", "optimizeAcknowledge optimizeAcknowledgeTimeOut optimizedAckScheduledAckInterval producerWindowSize"
+    ),
+    "jms.useAsyncSend": "jms.forceAsyncSend is the nearest",
+    "jms.alwaysSyncSend": "jms.forceSyncSend is the nearest",
+    "jms.sendAcksAsync": "jms.forceAsyncAcks is the nearest",
+    "jms.connectResponseTimeout": "jms.connectTimeout is the nearest",
+    "jms.consumerExpiryCheckEnabled": "jms.localMessageExpiry is the nearest",
+    "jms.redeliveryPolicy.maximumRedeliveries": "jms.redeliveryPolicy.maxRedeliveries is the nearest",
+    **_later("jms.prefetchPolicy.", "optimizeDurableTopicPrefetch maximumPendingMessageLimit"),
+    **_later("jms.redeliveryPolicy.", "initialRedeliveryDelay redeliveryDelay useExponentialBackOff backOffMultiplier"),
+    **_later("jms.redeliveryPolicy.", "maximumRedeliveryDelay useCollisionAvoidance collisionAvoidancePercent"),
+    "jms.redeliveryPolicy.preDispatchCheck": "",
+    **_later("jms.", "nonBlockingRedelivery alwaysSessionAsync dispatchAsync copyMessageOnSend sendTimeoutForcesSync"),
+    **_later("jms.", "disableTimeStampsByDefault useCompression maxInflatedDataSizeRatio useRetroactiveConsumer"),
+    **_later("jms.", "exclusiveConsumer messagePrioritySupported transactedIndividualAck watchTopicAdvisories"),
+    **_later("jms.", "consumerFailoverRedeliveryWaitPeriod checkForDuplicates auditDepth auditMaximumProducerNumber"),
+    **_later("jms.", "nestedMapAndListEnabled strictCompliance"),
+    "wireFormat.maxInactivityDuration": "amqp.idleTimeout is the nearest",
+    "wireFormat.maxInactivityDurationInitalDelay": "amqp.idleTimeout is the nearest",
+    "wireFormat.maxFrameSize": "amqp.maxFrameSize is the nearest",
+    "connectionTimeout": "transport.connectTimeout is the nearest",
+    "keepAlive": "transport.tcpKeepAlive is the nearest",
+    "tcpNoDelay": "write transport.tcpNoDelay",
+    "socketBufferSize": "transport.sendBufferSize and transport.receiveBufferSize are the nearest",
+    **_later("", "soTimeout soLinger ioBufferSize trafficClass trace"),
+}
+"""Options that a Java client knows and this one does not honour yet, with a hint; refused, never ignored."""
+
+DESTINATION_OPTIONS_LATER: Final[Mapping[str, str]] = {
+    **_later("consumer.", "exclusive priority retroactive dispatchAsync maximumPendingMessageLimit"),
+    **_later("producer.", "windowSize duplicateDetection"),
+}
+"""Destination options that are known and not honoured yet."""
+
+_LATER_PREFIXES: Final = ("transport.ws.", "jms.blobTransferPolicy.")
+_MEANINGLESS: Final = frozenset(
+    f"{prefix}{name}"
+    for prefix, names in {
+        "transport.": "useEpoll useKQueue useOpenSSL sharedEventLoopThreads",
+        "amqp.": "provider.futureType",
+        "provider.": "futureType",
+        "jms.": "maxThreadPoolSize useDedicatedTaskRunner useVirtualThreadTaskRunner rmIdFromConnectionId"
+        " objectMessageSerializationDefered trustAllPackages",
+        "wireFormat.": "version stackTraceEnabled tcpNoDelayEnabled cacheEnabled cacheSize tightEncodingEnabled"
+        " sizePrefixDisabled maxFrameSizeEnabled host providerName providerVersion platformDetails"
+        " includePlatformDetails",
+    }.items()
+    for name in names.split()
+)
+_warned: set[str] = set()
+
+
+def is_later(name: str) -> bool:
+    """Return True for a broker URL option that is known and not honoured yet."""
+    return name in OPTIONS_LATER or name.startswith(_LATER_PREFIXES)
+
+
+def is_meaningless(name: str) -> bool:
+    """Return True for an option that tunes the Java virtual machine or its libraries."""
+    return name in _MEANINGLESS
+
+
+def warn_meaningless(name: str) -> None:
+    """Log, once for each name, that an option has no meaning in Python."""
+    if name not in _warned:
+        _warned.add(name)
+        logger.warning("option %s has no meaning in Python and is ignored", name)
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that was probably meant: other letter case, missing or wrong prefix, or a misspelling."""
+    folded = {candidate.lower(): candidate for candidate in known}
+    wanted = name.lower()
+    if wanted in folded:
+        return folded[wanted]
+    last = wanted.rpartition(".")[2]
+    for tail in (wanted, last):
+        for candidate, spelling in folded.items():
+            if candidate.endswith("." + tail):
+                return spelling
+    close = difflib.get_close_matches(wanted, folded, n=1, cutoff=0.6)
+    return folded[close[0]] if close else None
