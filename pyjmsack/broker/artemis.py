@@ -230,10 +230,13 @@ class EmbeddedArtemis:
         """Start; if the broker dies at once, try without the class archive before giving up."""
         flags = archive.flags()
         try:
-            boot(process, instance, flags, self._start_timeout)
+            log = boot(process, instance, flags, self._start_timeout)
+            damaged = bool(flags) and not self._jvm_options and archive.was_refused(log)
         except BrokerExitedError:
             if not flags:
                 raise
             boot(process, instance, [], self._start_timeout)
-            _log.warning("the class archive was damaged; it is removed and written anew at the next start")
+            damaged = True
+        if damaged:
+            _log.warning("the class archive is damaged; it is removed and written anew at the next start")
             archive.discard()

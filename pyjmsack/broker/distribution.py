@@ -177,6 +177,7 @@ def _is_wanted(name: str, root: str) -> bool:
 
 
 def _publish(fresh: Path, home: Path) -> None:
+    os.sync()  # the manifest only holds sizes: after a power cut, no file may have its size and no content
     try:
         fresh.rename(home)
     except OSError:

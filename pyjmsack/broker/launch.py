@@ -17,8 +17,8 @@ __all__ = ["boot", "train"]
 _TRAINING_SECONDS = 60.0  # for the start, and again for the end, at which the JVM writes the archive
 
 
-def boot(process: BrokerProcess, instance: Instance, archive_flags: Sequence[str], timeout: float) -> None:
-    """Start the broker and return when it is ready, within ``timeout`` seconds.
+def boot(process: BrokerProcess, instance: Instance, archive_flags: Sequence[str], timeout: float) -> str:
+    """Start the broker, and return what it logged when it is ready, within ``timeout`` seconds.
 
     Raises:
         BrokerError: see :func:`pyjmsack.broker.readiness.await_ready`.
@@ -26,7 +26,7 @@ def boot(process: BrokerProcess, instance: Instance, archive_flags: Sequence[str
     log = instance.log_path
     log_start = log.stat().st_size if log.exists() else 0
     process.launch(instance.command(archive_flags), instance.directory, log)
-    await_ready(process, instance, log_start, timeout)
+    return await_ready(process, instance, log_start, timeout)
 
 
 def train(java: Java, distribution: Distribution, flags: Sequence[str]) -> None:

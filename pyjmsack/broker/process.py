@@ -27,13 +27,16 @@ __all__ = ["BrokerProcess"]
 
 # $1: the broker's process group; $2: the directory to remove, or nothing. SIGKILL: a paused broker hears nothing else.
 # `kill -s NAME --` is the one spelling that every shell takes for a process group; dash refuses `kill -KILL --`.
+# A line on its input says that the broker has ended and been waited for: its number may soon be another process's.
 _WATCHDOG = """
-read -r ignored
-kill -s KILL -- "-$1" 2>/dev/null
-[ -n "$2" ] || exit 0
-tries=0
-while kill -s 0 -- "-$1" 2>/dev/null && [ $tries -lt 50 ]; do sleep 0.1; tries=$((tries + 1)); done
-rm -rf -- "$2"
+if read -r ended; then
+    read -r ignored
+else
+    kill -s KILL -- "-$1" 2>/dev/null
+    tries=0
+    while kill -s 0 -- "-$1" 2>/dev/null && [ $tries -lt 50 ]; do sleep 0.1; tries=$((tries + 1)); done
+fi
+[ -z "$2" ] || rm -rf -- "$2"
 """
 
 
@@ -44,6 +47,7 @@ class BrokerProcess:
         self._temporary = temporary
         self._child: subprocess.Popen[bytes] | None = None
         self._watchdog: subprocess.Popen[bytes] | None = None
+        self._end_told = False
 
     @property
     def pid(self) -> int | None:
@@ -53,12 +57,21 @@ class BrokerProcess:
     @property
     def running(self) -> bool:
         """Whether the process lives; a paused one does."""
-        return self._child is not None and self._child.poll() is None
+        return self._child is not None and self._poll(self._child) is None
 
     @property
     def exit_code(self) -> int | None:
         """Exit code of the last broker, negative for a signal; ``None`` while it runs."""
-        return self._child.poll() if self._child is not None else None
+        return self._poll(self._child) if self._child is not None else None
+
+    def _poll(self, child: subprocess.Popen[bytes]) -> int | None:
+        """Ask for the exit code; from an end that is seen here on, the watchdog no longer kills."""
+        code = child.poll()
+        if code is not None and not self._end_told and self._watchdog is not None and self._watchdog.stdin is not None:
+            self._end_told = True
+            with contextlib.suppress(OSError):
+                os.write(self._watchdog.stdin.fileno(), b"ended\n")
+        return code
 
     def launch(self, command: Sequence[str], directory: Path, log: Path) -> None:
         """Start ``command`` in a session of its own, so that Ctrl-C at the terminal reaches Python alone.
@@ -78,6 +91,7 @@ class BrokerProcess:
                 start_new_session=True,
             )
             self._watchdog = self._watch(self._child.pid)
+            self._end_told = False
         except OSError as error:
             self.kill()
             raise BrokerError(f"The broker's process cannot be started: {error}") from error

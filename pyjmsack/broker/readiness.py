@@ -55,8 +55,8 @@ def check_port_free(port: int) -> None:
             raise PortTakenError(f"Port {port} on {_HOST} is not free: {error.strerror}.") from error
 
 
-def await_ready(process: BrokerProcess, instance: Instance, log_start: int, timeout: float) -> None:
-    """Return when the broker serves AMQP and STOMP; ``log_start`` is the log's size in bytes before this start.
+def await_ready(process: BrokerProcess, instance: Instance, log_start: int, timeout: float) -> str:
+    """Return the log of this start when the broker serves AMQP and STOMP; ``log_start`` is its size in bytes before.
 
     Raises:
         PortTakenError: another process was faster with a port.
@@ -72,7 +72,7 @@ def await_ready(process: BrokerProcess, instance: Instance, log_start: int, time
         if exited:
             raise BrokerExitedError(f"The broker ended with exit code {process.exit_code}. {_tail(log)}")
         if _owns_ports(log, instance) and _answers(instance.amqp_port):
-            return
+            return log
         time.sleep(_POLL_SECONDS)
     raise BrokerError(f"The broker was not ready after {timeout:g} s. {_tail(_read_log(instance, log_start))}")
 

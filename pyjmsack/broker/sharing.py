@@ -23,6 +23,7 @@ from pyjmsack.broker.locks import FileLock
 __all__ = ["ClassArchive"]
 
 _DUMP_SECONDS = 60.0
+_JVM_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 _log = logging.getLogger("pyjmsack.broker")
 
 Trainer = Callable[[list[str]], None]
@@ -49,8 +50,13 @@ class ClassArchive:
         layers = [self._broker] if self._java.has_class_archive else [self._base, self._broker]
         return ["-Xshare:auto", f"-XX:SharedArchiveFile={os.pathsep.join(map(str, layers))}"]
 
+    @staticmethod
+    def was_refused(log: str) -> bool:
+        """Whether the JVM logged that it cannot use the archive, for another reason than the user's own JVM options."""
+        return "][cds" in log and not any(name in os.environ for name in _JVM_VARIABLES)
+
     def discard(self) -> None:
-        """Remove an archive with which the broker did not start."""
+        """Remove an archive that is of no use, so that the next start writes it anew."""
         for file in (self._broker, self._base):
             file.unlink(missing_ok=True)
 
@@ -77,6 +83,8 @@ class ClassArchive:
         with _temporary_name(self._broker) as fresh:
             base = [] if self._java.has_class_archive else [f"-XX:SharedArchiveFile={self._base}"]
             train([*base, f"-XX:ArchiveClassesAtExit={fresh}"])
+            with fresh.open("rb") as stream:  # a file that a power cut filled with zeros would be ignored silently
+                os.fsync(stream.fileno())
             fresh.replace(self._broker)
 
     def _write_base(self) -> None:

@@ -37,6 +37,30 @@ WINDOW = 4096
 memory; four times the credit that the brokers grant, so that it never slows a pipeline."""
 
 
+class Send(Outbound):
+    """One send of a producer: who is told when it is done."""
+
+    __slots__ = ("_producer", "_then", "_transaction")
+
+    def __init__(self, producer: Producer, payload: bytes, message_id: str | None, then: Done) -> None:
+        info = producer.info
+        self.producer_id = info.id
+        self.payload = payload
+        self.message_id = message_id
+        self.presettled = info.presettled
+        self.transacted = producer.transacted
+        self._producer = producer
+        self._then = then
+        self._transaction = producer.session.transaction if producer.transacted else None
+
+    def done(self, error: BaseException | None) -> None:
+        """The broker answered: first the caller, then the transaction, which may be waiting to commit."""
+        self._producer.on_done()
+        self._then(error)
+        if self._transaction is not None:
+            self._transaction.on_sent(error)
+
+
 class Producer:
     """The core of one producer; used by one thread at a time, like its session."""
 
@@ -62,7 +86,7 @@ class Producer:
         self._force_sync = options.force_sync_send
         self._force_async = options.force_async_send or info.presettled
         self._send_timeout = options.send_timeout
-        self._transacted = session.info.transacted
+        self.transacted = session.info.transacted
 
     def set_delivery_mode(self, value: int) -> None:
         """Set the default, checked (S152)."""
@@ -93,7 +117,7 @@ class Producer:
         time_to_live: Seconds | None,
         delivery_delay: Seconds | None,
         done: Done,
-    ) -> tuple[Message, Outbound]:
+    ) -> tuple[Message, Send]:
         """Stamp and encode a message (S71); the payload is a snapshot (S72).
 
         Raises:
@@ -116,9 +140,7 @@ class Producer:
             encoder = self._encoder(target)
         payload = encoder(message, ttl)
         self._number += 1
-        return message, Outbound(
-            self.info.id, payload, self._on_done(done), message._message_id, self.info.presettled, self._transacted
-        )
+        return message, Send(self, payload, message._message_id, done)
 
     def _stamp(self, message: Message, target: Destination, ttl: int, delay: int) -> None:
         now = time.time_ns() // 1_000_000
@@ -161,7 +183,7 @@ class Producer:
 
     def submit(self, outbound: Outbound) -> None:
         """Hand a prepared message to the provider."""
-        if self._transacted:
+        if self.transacted:
             transaction = self.session.transaction
             transaction.submitted += 1
             if outbound.message_id is not None:
@@ -172,7 +194,7 @@ class Producer:
         """Whether a plain send waits for the broker (table S62)."""
         if self._force_sync or self._send_timeout is not None:
             return True
-        return persistent and not (self._force_async or self._transacted)
+        return persistent and not (self._force_async or self.transacted)
 
     def confirm(self, outbound: Outbound, done: Completion[None]) -> Steps[None]:
         """Wait for the outcome of a send (S63), bounded by ``jms.sendTimeout`` (S66).
@@ -211,26 +233,20 @@ class Producer:
                     f"within jms.sendTimeout ({self._send_timeout:g} s)"
                 )
 
-    def _on_done(self, done: Done) -> Done:
-        transaction = self.session.transaction if self._transacted else None
-
-        def on_done(error: BaseException | None) -> None:  # on the loop
-            self._settled += 1
-            room = self._room
-            if room is not None and self._number - self._settled <= WINDOW // 2:
-                self._room = None
-                room.succeed()
-            if self._answered is not None and self._settled >= self._number:
-                self._answered.succeed()
-            done(error)
-            if transaction is not None:
-                transaction.on_sent(error)
-
-        return on_done
+    def on_done(self) -> None:
+        """One more send is answered, on the loop."""
+        self._settled += 1
+        open_sends = self._number - self._settled
+        room = self._room
+        if room is not None and open_sends <= WINDOW // 2:
+            self._room = None
+            room.succeed()
+        if self._answered is not None and open_sends <= 0:
+            self._answered.succeed()
 
     def report(self, error: BaseException | None) -> None:
         """Outcome of a send nobody waits for: a failure goes to the exception listener (S64)."""
-        if error is not None and not self._transacted:
+        if error is not None and not self.transacted:
             self._connection.report(error)
 
     # -- end ----------------------------------------------------------------------------------------------------

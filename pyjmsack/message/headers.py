@@ -30,7 +30,7 @@ RECEIVED_DEFAULTS: dict[str, Any] = {
     "_buffer": None,
     "_position": 0,
 }
-"""What an empty slot of a received message means, where the wire has no word for it."""
+"""What an empty slot of a received message means where the wire has no word for it; the last two: ``BytesMessage``."""
 
 
 class LazyContent(Protocol):
@@ -163,7 +163,7 @@ class Headers:
                 value = RECEIVED_DEFAULTS[name]
             elif name == "_properties":
                 value = self._lazy.load_properties()
-            elif name in Headers.__slots__ and name != "_lazy":
+            elif name in _LOADABLE:
                 value = self._lazy.load_header(name)
             else:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
@@ -304,6 +304,9 @@ class Headers:
     def delivery_count(self) -> int:
         """JMSXDeliveryCount: 1 on the first delivery (S110)."""
         return self._redelivery_count + 1
+
+
+_LOADABLE = frozenset(Headers.__slots__) - {"__weakref__", "_lazy"}
 
 
 def as_datetime(milliseconds: int) -> datetime | None:

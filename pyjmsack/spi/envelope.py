@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Protocol
 
 from pyjmsack.destination import Destination
@@ -14,27 +13,21 @@ __all__ = ["Inbound", "InboundSink", "Outbound"]
 class Outbound:
     """One encoded message for one producer.
 
-    The payload is a snapshot: the caller may change and send the message again at once (S72).
+    The payload is a snapshot: the caller may change and send the message again at once (S72). A subclass says what is
+    to happen when it is done.
     """
 
-    __slots__ = ("done", "message_id", "payload", "presettled", "producer_id", "transacted")
+    __slots__ = ("message_id", "payload", "presettled", "producer_id", "transacted")
 
-    def __init__(
-        self,
-        producer_id: int,
-        payload: bytes,
-        done: Callable[[BaseException | None], None],
-        message_id: str | None,
-        presettled: bool = False,
-        transacted: bool = False,
-    ) -> None:
-        self.producer_id = producer_id
-        self.payload = payload
-        self.done = done
+    producer_id: int
+    payload: bytes
+    message_id: str | None
+    presettled: bool
+    transacted: bool
+
+    def done(self, error: BaseException | None) -> None:
         """Called once, on the loop: ``None`` when the broker confirmed (or the bytes left, if presettled)."""
-        self.message_id = message_id
-        self.presettled = presettled
-        self.transacted = transacted
+        raise AssertionError("a subclass defines what a finished send does")
 
 
 class Inbound(Protocol):

@@ -3,7 +3,7 @@
 from pyjmsack.sync.connection import Connection, ConnectionFactory
 from pyjmsack.sync.consumer import MessageConsumer, QueueBrowser
 from pyjmsack.sync.context import JMSContext
-from pyjmsack.sync.producer import MessageProducer, SendFuture
+from pyjmsack.sync.producer import MessageProducer
 from pyjmsack.sync.session import Session
 
 __all__ = [
@@ -13,6 +13,5 @@ __all__ = [
     "MessageConsumer",
     "MessageProducer",
     "QueueBrowser",
-    "SendFuture",
     "Session",
 ]

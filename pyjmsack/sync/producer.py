@@ -11,36 +11,13 @@ from pyjmsack.core.completions import CompletionListener
 from pyjmsack.core.facade import ProducerFacade
 from pyjmsack.core.producer import Producer
 from pyjmsack.destination import Destination
-from pyjmsack.errors import JMSException
 from pyjmsack.spi.completion import Completion
+from pyjmsack.sync._future import SendFuture
 
 if TYPE_CHECKING:
     from pyjmsack.sync.session import Session
 
-__all__ = ["MessageProducer", "SendFuture"]
-
-
-class SendFuture(Future[None]):
-    """A future of one send. Its done-callbacks run on the session's completion thread, never on the I/O thread."""
-
-    def __init__(self, dispatch: Callable[[Callable[[], Any]], None]) -> None:
-        super().__init__()
-        self._dispatch = dispatch
-
-    def add_done_callback(self, fn: Callable[[Future[None]], Any]) -> None:
-        """Call ``fn(future)`` when the broker has answered."""
-        super().add_done_callback(lambda future: self._dispatch(lambda: fn(future)))
-
-    def cancel(self) -> bool:
-        """A send that was handed over cannot be taken back: always False."""
-        return False
-
-    def settle(self, error: BaseException | None) -> None:
-        """The broker answered, on the loop."""
-        if error is None:
-            self.set_result(None)
-        else:
-            self.set_exception(error.fresh() if isinstance(error, JMSException) else error)
+__all__ = ["MessageProducer"]
 
 
 class MessageProducer(ProducerFacade):

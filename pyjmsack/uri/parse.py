@@ -11,7 +11,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 from urllib.parse import unquote, unquote_plus
 
 from pyjmsack.errors import InvalidURLException, UnsupportedFeatureException
@@ -28,7 +28,7 @@ from pyjmsack.uri.table import (
     nearest,
     warn_meaningless,
 )
-from pyjmsack.uri.values import did_you_mean, not_there_yet, parse_values, shown
+from pyjmsack.uri.values import did_you_mean, named, not_there_yet, parse_values
 
 __all__ = ["SCHEMES", "parse_url"]
 
@@ -82,6 +82,8 @@ def parse_url(url: str, options: Mapping[str, object] | None = None) -> BrokerUr
     scheme, rest = _split_scheme(url)
     user_info, rest = split_user_info(rest)
     address, query = split_query(rest)
+    # before the options: where the address is wrong, they may be a piece of a password
+    host, port = _host_and_port(url, address, "#" in rest)
     in_url, in_options = _query_texts(query), _option_texts(options or {})
     _check_names((*in_url, *in_options))
     if user_info is not None:
@@ -89,12 +91,16 @@ def parse_url(url: str, options: Mapping[str, object] | None = None) -> BrokerUr
     # two passes, so that jms.prefetchPolicy.all in `options` wins over a single prefetch in the URL
     values = parse_values(in_url, OPTIONS, InvalidURLException)
     values.update(parse_values(in_options, OPTIONS, InvalidURLException))
+    return _assemble(scheme, host, port, values)
+
+
+def _assemble(scheme: str, host: str, port: int | None, values: Mapping[str, Any]) -> BrokerUrl:
     parsed = build(BrokerUrl, values, scheme=scheme, endpoints=())
-    tls = SCHEMES[scheme]
-    port = parsed.transport.default_ssl_port if tls else parsed.transport.default_tcp_port
-    if not tls and (idle := parsed.transport.tls_options()):
+    transport, tls = parsed.transport, SCHEMES[scheme]
+    if not tls and (idle := transport.tls_options()):
         logger.warning("%s: no effect without TLS; use amqps:// for TLS", ", ".join(idle))
-    return replace(parsed, endpoints=(_endpoint(url, scheme, address, "#" in rest, port),))
+    port = port or (transport.default_ssl_port if tls else transport.default_tcp_port)
+    return replace(parsed, endpoints=(Endpoint(scheme, host, port, tls),))
 
 
 def _refuse(url: str, why: str) -> NoReturn:
@@ -141,7 +147,7 @@ def _with_user_info(
     return {**in_url, **texts}
 
 
-def _endpoint(url: str, scheme: str, address: str, fragment: bool, default_port: int) -> Endpoint:
+def _host_and_port(url: str, address: str, fragment: bool) -> tuple[str, int | None]:
     authority, _, path = address.partition("/")
     if path:
         _refuse(url, "a path is not allowed; a virtual host is written as the option amqp.vhost")
@@ -158,7 +164,7 @@ def _endpoint(url: str, scheme: str, address: str, fragment: bool, default_port:
     if not well_formed:
         _refuse(url, "expected host:port; an IPv6 address goes in brackets, as in amqp://[::1]:5672")
     _check_host(url, host, ipv6=authority.startswith("["))
-    return Endpoint(scheme, host, _port(url, port, default_port), SCHEMES[scheme])
+    return host, _port(url, port)
 
 
 def _check_host(url: str, host: str, *, ipv6: bool) -> None:
@@ -175,9 +181,9 @@ def _check_host(url: str, host: str, *, ipv6: bool) -> None:
         _refuse(url, "the host is neither a name nor an address")
 
 
-def _port(url: str, text: str, default: int) -> int:
+def _port(url: str, text: str) -> int | None:
     if not text:
-        return default
+        return None
     if not re.fullmatch("[0-9]{1,5}", text) or not 0 < int(text) < 65536:
         _refuse(url, "the port must be a number from 1 to 65535")
     return int(text)
@@ -186,10 +192,11 @@ def _port(url: str, text: str, default: int) -> int:
 def _query_texts(query: str) -> dict[str, str]:
     """Return the options of the query, decoded.
 
-    A raw ``&`` in a password makes its rest look like options: an unknown name that follows a secret is not printed.
+    A raw ``&`` in a password makes its rest look like options, and a raw ``?`` in user-info makes it look like a query:
+    an unknown name that follows a secret, or where there is an ``@``, is not printed.
     """
     texts: dict[str, str] = {}
-    after_secret = False
+    unsafe = "@" in query
     for position, part in enumerate(query.split("&") if query else (), start=1):
         name, equals, value = part.partition("=")
         if not equals:
@@ -199,15 +206,15 @@ def _query_texts(query: str) -> dict[str, str]:
         name = _decode(f"the name of option number {position}", name)
         row = OPTIONS.get(name)
         known = row is not None or name.startswith(OPTION_PREFIXES)
-        if after_secret and not known:
+        if unsafe and not known:
             raise InvalidURLException(
-                f"option number {position} of the broker URL is unknown (not shown, as it follows a password);"
-                " a '&' in a password is written %26"
+                f"option number {position} of the broker URL is unknown (not shown, as it may be part of a password);"
+                " in a password '&' is written %26 and '?' %3F"
             )
         if name in texts:
-            raise InvalidURLException(f"option {shown(name)} is given twice in the broker URL")
-        after_secret = row is not None and row.kind.secret
-        texts[name] = _decode(f"option {shown(name)}", value)
+            raise InvalidURLException(f"option {named(name)} is given twice in the broker URL")
+        unsafe = "@" in query or (row is not None and row.kind.secret)
+        texts[name] = _decode(f"option {named(name)}", value)
     return texts
 
 
@@ -232,7 +239,7 @@ def _option_texts(options: Mapping[str, object]) -> dict[str, str]:
         except ValueError:
             kind = type(value).__name__
             expected = OPTIONS[name].kind.expected if name in OPTIONS else "a text"
-            raise InvalidURLException(f"option {shown(name)}: expected {expected}, got {kind}") from None
+            raise InvalidURLException(f"option {named(name)}: expected {expected}, got {kind}") from None
     return texts
 
 
@@ -241,7 +248,7 @@ def _check_names(names: tuple[str, ...]) -> None:
     composite = [name for name in names if name.startswith(("failover.", "nested.", "discovery."))]
     if composite:
         raise InvalidURLException(
-            f"option {', '.join(map(shown, composite))} belongs to a failover:(...) or discovery:(...) URL"
+            f"option {', '.join(map(named, composite))} belongs to a failover:(...) or discovery:(...) URL"
         )
     later = [name for name in names if is_later(name)]
     meaningless = [name for name in names if is_meaningless(name)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from pyjmsack.uri.kinds import Option
 from pyjmsack.uri.table import OPTION_PREFIXES, OPTIONS
 
 __all__ = ["redact", "split_query", "split_user_info"]
@@ -14,6 +13,7 @@ HIDDEN: Final = "***"
 _SIMPLE: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 _COMPOSITE: Final = re.compile(r"([A-Za-z]+):(?://)?\((.*)", re.DOTALL)
 _HOST_AND_PORT: Final = re.compile(r"(\[[0-9A-Fa-f:.]*(%25\w+)?\]|[\w.-]*)(:[0-9]{0,5})?")
+_OPTION_NAME: Final = re.compile(rf"({'|'.join(map(re.escape, OPTION_PREFIXES))})[A-Za-z.]+=.*", re.DOTALL)
 _MEMBER: Final = re.compile(rf"[A-Za-z0-9+.-]+://{_HOST_AND_PORT.pattern}")
 
 
@@ -46,7 +46,10 @@ def redact(url: str) -> str:
     if simple is None:
         return url if _HOST_AND_PORT.fullmatch(url) else HIDDEN
     user_info, rest = split_user_info(simple[2])
-    return f"{simple[1]}://" + (f"{HIDDEN}@" if user_info is not None else "") + _redact_rest(rest)
+    if user_info is None:
+        return f"{simple[1]}://{_redact_rest(rest)}"
+    # options where the '?' was forgotten: then the '@' may belong to a password, and so may what follows it
+    return f"{simple[1]}://{HIDDEN}@" + (HIDDEN if "=" in user_info else _redact_rest(rest))
 
 
 def _redact_rest(rest: str) -> str:
@@ -60,11 +63,11 @@ def _redact_rest(rest: str) -> str:
 
 
 def _redact_option(part: str) -> str:
-    name, _, _ = part.partition("=")
-    row: Option | None = OPTIONS.get(name)
+    name = part.partition("=")[0]
+    row = OPTIONS.get(name)
     if row is not None and not row.kind.secret:
         return part
-    return f"{name}={HIDDEN}" if row is not None or name.startswith(OPTION_PREFIXES) else HIDDEN
+    return f"{name}={HIDDEN}" if _OPTION_NAME.fullmatch(part) else HIDDEN
 
 
 def _redact_composite(scheme: str, rest: str) -> str:

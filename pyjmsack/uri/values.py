@@ -10,7 +10,7 @@ from pyjmsack.errors import JMSException
 from pyjmsack.uri.kinds import Option
 from pyjmsack.uri.table import nearest
 
-__all__ = ["did_you_mean", "not_there_yet", "parse_values", "shown"]
+__all__ = ["did_you_mean", "named", "not_there_yet", "parse_values", "shown"]
 
 _SHOWN: Final = 60
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,60}")
@@ -24,11 +24,15 @@ def shown(value: object) -> str:
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
 
 
+def named(name: str) -> str:
+    """Return an option's name as error messages quote it; other texts are not shown, as a password may be cut there."""
+    return name if _PLAIN_NAME.fullmatch(name) else "***"
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return ``name`` with the nearest known one, as error messages list unknown options."""
     near = nearest(name, known)
-    quoted = name if _PLAIN_NAME.fullmatch(name) else shown(name)
-    return f"{quoted} (did you mean {near}?)" if near else quoted
+    return f"{named(name)} (did you mean {near}?)" if near else named(name)
 
 
 def not_there_yet(names: Iterable[str], hints: Mapping[str, str]) -> str:

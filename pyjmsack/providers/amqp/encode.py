@@ -76,8 +76,8 @@ def encode(
 @lru_cache(maxsize=256)
 def _header(persistent: bool, priority: int, ttl: int) -> bytes:
     """Return the header section (3.2.1): durable, priority, ttl; nothing where all is default."""
-    fields = [persistent, None if priority == 4 else UByte(priority), UInt(ttl) if ttl else None]
-    while fields and not fields[-1]:
+    fields = [persistent or None, None if priority == 4 else UByte(priority), UInt(ttl) if ttl else None]
+    while fields and fields[-1] is None:
         fields.pop()
     return b"\x00\x53\x70" + encode_value(fields) if fields else b""
 
@@ -125,7 +125,7 @@ def _properties(message: Message, address: str, reply_address: str | None, kind:
     fields = b"".join(
         (
             _NULL if message_id is None else encode_id(message_id),
-            _NULL if user_id is None else encode_binary(user_id.encode()),
+            _NULL if user_id is None else _user_id(user_id),
             _address(address),
             _NULL if subject is None else encode_string(subject),
             _NULL if reply_address is None else _address(reply_address),
@@ -141,6 +141,13 @@ def _properties(message: Message, address: str, reply_address: str | None, kind:
     if size < 255:
         return _LIST8_HEAD(b"\x00\x53\x73\xc0", size + 1, count) + fields
     return _LIST32_HEAD(b"\x00\x53\x73\xd0", size + 4, count) + fields
+
+
+def _user_id(text: str) -> bytes:
+    try:
+        return encode_binary(text.encode())
+    except UnicodeEncodeError as error:
+        raise MessageFormatException(f"JMSXUserID is not Unicode at character {error.start}") from error
 
 
 def _group_fields(message: Message) -> bytes:

@@ -1,0 +1,52 @@
+"""From an exception to one line on standard error that says what to do next."""
+
+from __future__ import annotations
+
+import click
+
+from pyjmsack import (
+    ConnectionLostException,
+    InvalidSelectorException,
+    InvalidURLException,
+    JMSException,
+    JMSSecurityException,
+    RequestTimedOutException,
+    TransactionRolledBackException,
+)
+
+__all__ = ["Failure", "as_click_error", "explain"]
+
+_NEXT_STEPS: tuple[tuple[type[JMSException], str], ...] = (
+    (JMSSecurityException, "give --user NAME, and the password in PYJMSACK_PASSWORD or --password-file"),
+    (InvalidSelectorException, "a selector looks like \"region = 'EU' AND amount > 10\""),
+    (TransactionRolledBackException, "nothing of this transaction took effect; run the command again"),
+    (RequestTimedOutException, "the broker is reachable but silent; look at its log"),
+)
+_UNREACHABLE = "start one with `pyjmsack broker`, or point --url (PYJMSACK_URL) at a running one"
+_LOST = "look at the broker's log; messages that were not confirmed or acknowledged are safe to repeat"
+
+
+class Failure(click.ClickException):
+    """The command could not do its work: exit code 1."""
+
+    exit_code = 1
+
+
+def explain(error: BaseException) -> str:
+    """Return one line: what went wrong and the next step."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    step = _next_step(error)
+    return f"{text}; {step}" if step else text
+
+
+def _next_step(error: BaseException) -> str | None:
+    if isinstance(error, ConnectionLostException):
+        return _UNREACHABLE if isinstance(error.__cause__, OSError) and "cannot connect" in str(error) else _LOST
+    return next((step for kind, step in _NEXT_STEPS if isinstance(error, kind)), None)
+
+
+def as_click_error(error: JMSException) -> click.ClickException:
+    """Return what click shall show for a library error: a wrong URL is a usage error, the rest are failures."""
+    if isinstance(error, InvalidURLException):
+        return click.UsageError(f"--url: {explain(error)}")
+    return Failure(explain(error))

@@ -1,0 +1,63 @@
+"""What of the library's log a user sees: warnings as one line each, everything with ``--debug``."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+__all__ = ["debugging", "narrate_broker", "quiet_about", "show_logs"]
+
+
+class _StderrHandler(logging.Handler):
+    """Writes through click, so that standard error is looked up anew for each line."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        click.echo(self.format(record), err=True)
+
+
+class _OneLine(logging.Formatter):
+    """``warning: text``, without the traceback that the record may carry."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = " ".join(record.getMessage().split())
+        return text if record.levelno < logging.WARNING else f"{record.levelname.lower()}: {text}"
+
+
+def show_logs(debug: bool) -> None:
+    """Send the library's log to standard error."""
+    handler = _StderrHandler()
+    detailed = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler.setFormatter(detailed if debug else _OneLine())
+    log = logging.getLogger("pyjmsack")
+    log.handlers[:] = [handler]  # one command per process, except in tests
+    log.setLevel(logging.DEBUG if debug else logging.WARNING)
+    logging.getLogger("pyjmsack.broker").setLevel(logging.NOTSET)
+
+
+def narrate_broker() -> None:
+    """Let the embedded broker say what takes it long, such as its download."""
+    log = logging.getLogger("pyjmsack.broker")
+    log.setLevel(min(logging.INFO, log.getEffectiveLevel()))
+
+
+def debugging(ctx: click.Context) -> bool:
+    """Whether ``--debug`` was given."""
+    return bool(ctx.find_root().obj)
+
+
+@contextmanager
+def quiet_about(kind: type[BaseException]) -> Iterator[None]:
+    """Drop log records about exceptions of one kind, which the caller raises on purpose."""
+
+    def unexpected(record: logging.LogRecord) -> bool:
+        return not (record.exc_info and isinstance(record.exc_info[1], kind))
+
+    log = logging.getLogger("pyjmsack")
+    log.addFilter(unexpected)
+    try:
+        yield
+    finally:
+        log.removeFilter(unexpected)

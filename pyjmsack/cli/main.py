@@ -1,0 +1,56 @@
+"""The command group, and what all commands share: ``--version``, ``--debug``, errors as one line."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+import click
+
+from pyjmsack import JMSException
+from pyjmsack.cli.broker import broker
+from pyjmsack.cli.browse import browse
+from pyjmsack.cli.demo import demo
+from pyjmsack.cli.errors import as_click_error
+from pyjmsack.cli.logs import debugging, show_logs
+from pyjmsack.cli.receive import receive
+from pyjmsack.cli.send import send
+
+__all__ = ["cli", "main"]
+
+
+class _Commands(click.Group):
+    """Shows every library error as one line; with ``--debug`` it lets the traceback through."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except JMSException as error:
+            if debugging(ctx):
+                raise
+            raise as_click_error(error) from error
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(version("pyjmsack"), prog_name="pyjmsack")
+@click.option("--debug", is_flag=True, help="Show tracebacks and the library's debug log.")
+@click.pass_context
+def cli(ctx: click.Context, debug: bool) -> None:
+    """JMS messaging on ActiveMQ Artemis from the command line.
+
+    Start with `pyjmsack demo`: it starts a real broker, sends real files through it in every acknowledge mode and
+    proves that nothing was lost.
+
+    \b
+    Exit codes: 0 done, 1 failed, 2 usage.
+    """
+    ctx.obj = debug
+    show_logs(debug)
+
+
+for _command in (demo, broker, send, receive, browse):
+    cli.add_command(_command)
+
+
+def main() -> None:
+    """Run the command line; the entry point ``pyjmsack``."""
+    cli()

@@ -1,0 +1,79 @@
+"""Options that several commands take: where the broker is and who logs in."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pyjmsack import ConnectionFactory, Destination, Queue, Topic
+
+__all__ = ["DEFAULT_URL", "Login", "connection_options", "destination_of", "login_options"]
+
+DEFAULT_URL = "amqp://localhost:5672"
+PASSWORD_VARIABLE = "PYJMSACK_PASSWORD"  # noqa: S105 - the name of a variable
+Command = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Login:
+    """Where to connect and as whom. The password never leaves it but through :meth:`factory`."""
+
+    url: str | None
+    user: str | None = None
+    password_file: Path | None = None
+
+    def factory(self, url: str | None = None, **options: object) -> ConnectionFactory:
+        """Return a connection factory; ``options`` are URL options with ``__`` for the dot.
+
+        Raises:
+            UsageError: a user without a password.
+            InvalidURLException: the URL is wrong.
+        """
+        chosen = url or self.url or DEFAULT_URL
+        settings = {name.replace("__", "."): value for name, value in options.items()}
+        return ConnectionFactory(chosen, username=self.user, password=self._password(), options=settings)
+
+    def _password(self) -> str | None:
+        if self.password_file is not None:
+            return self.password_file.read_text(encoding="utf-8").rstrip("\r\n")
+        from_environment = os.environ.get(PASSWORD_VARIABLE)
+        if self.user is None or from_environment is not None:
+            return from_environment if self.user is not None else None
+        if not sys.stdin.isatty():
+            raise click.UsageError(f"--user needs a password: set {PASSWORD_VARIABLE} or give --password-file")
+        prompt = f"Password of {self.user}"
+        return str(click.prompt(prompt, hide_input=True, err=True))
+
+
+def login_options(command: Command) -> Command:
+    """Add ``--user`` and ``--password-file``; the command gets ``user`` and ``password_file``."""
+    command = click.option(
+        "--password-file",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help=f"File with the password. Otherwise {PASSWORD_VARIABLE} or a prompt.",
+    )(command)
+    return click.option("--user", metavar="NAME", help="Log in as NAME.")(command)
+
+
+def connection_options(command: Command) -> Command:
+    """Add ``--url`` and the login options; the command gets a :class:`Login` as ``login``."""
+
+    @functools.wraps(command)
+    def with_login(*args: Any, url: str, user: str | None, password_file: Path | None, **options: Any) -> Any:
+        return command(*args, login=Login(url, user, password_file), **options)
+
+    return click.option(
+        "--url", envvar="PYJMSACK_URL", default=DEFAULT_URL, show_default=True, show_envvar=True, help="The broker."
+    )(login_options(with_login))
+
+
+def destination_of(name: str, topic: bool) -> Destination:
+    """Return the queue, or topic, of a command's argument."""
+    return Topic(name) if topic else Queue(name)

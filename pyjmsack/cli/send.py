@@ -1,0 +1,87 @@
+"""``pyjmsack send``: a stream of messages, confirmed by the broker without waiting for each."""
+
+from __future__ import annotations
+
+import json as json_module
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pyjmsack import AckMode, DeliveryMode, JMSException, MessageProducer, Session, TransactionRolledBackException
+from pyjmsack.cli.errors import Failure, explain
+from pyjmsack.cli.options import Login, connection_options, destination_of
+from pyjmsack.cli.send_input import FORMATS, InputError, Item, read_items
+from pyjmsack.cli.stopping import Stop, stop_on_signals
+from pyjmsack.cli.terminal import Counter, counting
+from pyjmsack.cli.values import PropertyType
+
+__all__ = ["send"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the command line asks for."""
+
+    properties: tuple[tuple[str, Any], ...]
+    defaults: dict[str, Any]
+    transaction: int | None
+
+
+@click.command()
+@click.argument("destination")
+@click.argument("files", nargs=-1, type=click.Path(allow_dash=True, path_type=Path))
+@connection_options
+@click.option("--format", "format_name", type=click.Choice(list(FORMATS)), default="lines", show_default=True)
+@click.option("--bytes", "as_bytes", is_flag=True, help="Send bytes messages instead of text.")
+@click.option("--topic", is_flag=True, help="DESTINATION is a topic.")
+@click.option("--property", "properties", type=PropertyType(), multiple=True, help="On every message; repeatable.")
+@click.option("--priority", type=click.IntRange(0, 9), help="0 (lowest) to 9; 4 unless given.")
+@click.option("--ttl", type=click.FloatRange(min=0), metavar="SECONDS", help="Messages expire after this time.")
+@click.option("--delay", type=click.FloatRange(min=0), metavar="SECONDS", help="The broker delivers them later.")
+@click.option("--non-persistent", is_flag=True, help="Faster; a restart of the broker loses them.")
+@click.option("--transaction", type=click.IntRange(min=1), metavar="N", help="Commit after every N messages.")
+@click.option("--count", type=click.IntRange(min=0), metavar="N", help="Stop after N messages.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def send(
+    destination: str,
+    files: tuple[Path, ...],
+    login: Login,
+    format_name: str,
+    as_bytes: bool,
+    topic: bool,
+    count: int | None,
+    as_json: bool,
+    **how: Any,
+) -> None:
+    """Send lines, JSON objects or files to DESTINATION, one message each.
+
+    Reads the FILEs, or standard input as it comes, for ever if need be. A file's bytes are not changed; of a line,
+    the line end is left out.
+
+    \b
+    pyjmsack send orders orders.txt
+    tail -F app.log | pyjmsack send logs --property host=web1
+    pyjmsack send --format jsonl orders <<< '{"body": "hi", "priority": 7, "properties": {"amount": 5}}'
+    """
+    plan = _plan(**how)
+    with stop_on_signals() as stop:
+        items = islice(read_items(format_name, files, as_bytes, stop), count)
+        with counting("Sending", count) as show, login.factory().create_connection() as connection:
+            mode = AckMode.SESSION_TRANSACTED if plan.transaction else AckMode.AUTO_ACKNOWLEDGE
+            job = _Job(stop, show, plan)
+            connection.exception_listener = job.on_lost
+            with connection.create_session(mode) as session, closing_input(items):
+                job.run(session, session.create_producer(destination_of(destination, topic)), items)
+    job.report(destination, as_json)
+
+
+def closing_input(items: Iterator[Item]) -> Any:
+    """Close what the items are read from."""
+    return closing(items) if hasattr(items, "close") else closing(_Nothing())

@@ -1,0 +1,171 @@
+"""What ``pyjmsack send`` sends: lines, JSON objects or whole files, one message each, read as they come."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from pyjmsack import BytesMessage, JMSException, Message, Queue, TextMessage
+from pyjmsack.cli.stopping import Stop
+from pyjmsack.cli.values import set_properties
+
+__all__ = ["FORMATS", "FileName", "InputError", "Item", "read_items"]
+
+FileName = "file_name"
+"""Property of a message that is a whole file: its name without directories."""
+
+_CHUNK = 1 << 16
+_TEXT_HEADERS = ("correlation_id", "type")
+_SEND_OPTIONS = ("priority", "time_to_live", "delivery_delay")
+_KNOWN = {
+    "body",
+    "body_base64",
+    "properties",
+    "property_types",
+    "reply_to",
+    "persistent",
+    *_TEXT_HEADERS,
+    *_SEND_OPTIONS,
+}
+_RECEIVED = {"message_id", "timestamp", "destination", "expiration", "redelivered", "delivery_count"}
+"""What ``receive --format jsonl`` adds and a send stamps itself: accepted and ignored, so that its output can be sent."""
+
+
+class InputError(Exception):
+    """An input that is no message; the text names its place."""
+
+
+@dataclass
+class Item:
+    """One message to send, with its place in the input and what differs from the producer's defaults."""
+
+    place: str
+    message: Message
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def read_items(format_name: str, files: tuple[Path, ...], as_bytes: bool, stop: Stop) -> Iterator[Item]:
+    """Yield the messages of all files, or of standard input if there are none, until a stop is requested.
+
+    Raises:
+        InputError: an input is no message; it names the place.
+    """
+    make = FORMATS[format_name]
+    for source in files or (Path("-"),):
+        name = "standard input" if str(source) == "-" else str(source)
+        if format_name == "file":
+            yield _checked(make, name, _whole(source), as_bytes)
+            continue
+        for number, line in enumerate(_lines(source, stop), 1):
+            yield _checked(make, f"{name}, line {number}", line, as_bytes)
+
+
+Make = Callable[[str, bytes, bool], Item]
+
+
+def _checked(make: Make, place: str, data: bytes, as_bytes: bool) -> Item:
+    try:
+        return make(place, data, as_bytes)
+    except UnicodeDecodeError as error:
+        raise InputError(f"{place}: not UTF-8 ({error.reason} at byte {error.start}); --bytes sends it as it is") from error
+    except (ValueError, TypeError, JMSException) as error:
+        raise InputError(f"{place}: {error}") from error
+
+
+def _from_line(place: str, data: bytes, as_bytes: bool) -> Item:
+    body = data.removesuffix(b"\n").removesuffix(b"\r")
+    return Item(place, BytesMessage(body) if as_bytes else TextMessage(body.decode()))
+
+
+def _from_file(place: str, data: bytes, as_bytes: bool) -> Item:
+    message = BytesMessage(data) if as_bytes else TextMessage(data.decode())
+    message.properties[FileName] = os.path.basename(place)
+    return Item(place, message)
+
+
+def _from_json(place: str, data: bytes, _: bool) -> Item:
+    document = json.loads(data)
+    if not isinstance(document, dict):
+        raise ValueError("expected a JSON object, such as {\"body\": \"hello\"}")
+    if "text" in document:
+        document.setdefault("body", document.pop("text"))
+    unknown = sorted(document.keys() - _KNOWN - _RECEIVED)
+    if unknown:
+        raise ValueError(f"unknown field {unknown[0]!r}; known are {', '.join(sorted(_KNOWN))}")
+    message = _json_message(document)
+    set_properties(message, document.get("properties") or {}, document.get("property_types") or {})
+    for header in _TEXT_HEADERS:
+        setattr(message, header, document.get(header))
+    if document.get("reply_to") is not None:
+        message.reply_to = Queue(document["reply_to"])
+    return Item(place, message, _json_options(document))
+
+
+def _json_message(document: Mapping[str, Any]) -> Message:
+    if document.get("body_base64") is not None:
+        return BytesMessage(base64.b64decode(document["body_base64"], validate=True))
+    body = document.get("body")
+    if body is None:
+        return Message() if "body" not in document else TextMessage(None)
+    if not isinstance(body, str):
+        raise ValueError(f"body: expected a string, not {type(body).__name__}; send JSON as a string, bytes as body_base64")
+    return TextMessage(body)
+
+
+def _json_options(document: Mapping[str, Any]) -> dict[str, Any]:
+    options = {name: document[name] for name in _SEND_OPTIONS if document.get(name) is not None}
+    if document.get("persistent") is not None:
+        options["delivery_mode"] = 2 if document["persistent"] else 1
+    return options
+
+
+FORMATS: Mapping[str, Make] = {"lines": _from_line, "jsonl": _from_json, "file": _from_file}
+
+
+def _whole(source: Path) -> bytes:
+    if str(source) == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return source.read_bytes()
+    except OSError as error:
+        raise InputError(f"{source}: {error.strerror}") from error
+
+
+def _lines(source: Path, stop: Stop) -> Iterator[bytes]:
+    """Yield lines with their ends. The last one may lack it."""
+    if str(source) == "-":
+        yield from _stdin_lines(stop)
+        return
+    try:
+        with source.open("rb") as file:
+            yield from file
+    except OSError as error:
+        raise InputError(f"{source}: {error.strerror}") from error
+
+
+def _stdin_lines(stop: Stop) -> Iterator[bytes]:
+    """Yield lines as they are written, and end at a stop although nothing comes."""
+    stream: BinaryIO = sys.stdin.buffer
+    try:
+        descriptor = stream.fileno()
+    except io.UnsupportedOperation:  # a test's standard input
+        yield from stream
+        return
+    rest = b""
+    while not stop.requested:
+        if not stop.wait(readable=descriptor):
+            continue
+        chunk = os.read(descriptor, _CHUNK)
+        if not chunk:
+            break
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from (line + b"\n" for line in lines)
+    if rest and not stop.requested:
+        yield rest

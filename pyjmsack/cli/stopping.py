@@ -1,0 +1,91 @@
+"""Stopping on SIGINT and SIGTERM without tearing a step of the work apart.
+
+A handler that raises would do so at any instruction, also in the middle of an acknowledgement. This one takes a note
+and wakes who waits; the command looks at the note between two messages. The second signal ends the process at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+from collections.abc import Iterator
+from types import FrameType
+
+__all__ = ["Stop", "stop_on_signals", "termination_as_interrupt"]
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Stop:
+    """A note that work shall stop, which can be waited for together with files. Settable from handlers and threads."""
+
+    def __init__(self) -> None:
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._reader, False)
+        os.set_blocking(self._writer, False)
+        self.requested = False
+        self.signal: int | None = None
+
+    def request(self, signum: int | None = None) -> None:
+        """Stop as soon as possible."""
+        self.requested = True
+        self.signal = signum
+        self.wake()
+
+    def wake(self) -> None:
+        """Make ``wait`` return, without asking for a stop."""
+        with contextlib.suppress(BlockingIOError, OSError):  # full: it will wake anyway; closed: nobody waits
+            os.write(self._writer, b"\0")
+
+    def wait(self, timeout: float | None = None, *, readable: int | None = None) -> bool:
+        """Wait for a stop, a wake, or for a file descriptor to be readable, whatever comes first.
+
+        Returns:
+            Whether the descriptor is readable.
+        """
+        watched = [self._reader] if readable is None else [self._reader, readable]
+        ready, _, _ = select.select(watched, [], [], timeout)
+        if self._reader in ready and not self.requested:
+            with contextlib.suppress(BlockingIOError):
+                os.read(self._reader, 4096)
+        return readable in ready
+
+    def fileno(self) -> int:
+        """Readable from the moment a stop is requested; for ``poll`` and ``select``."""
+        return self._reader
+
+    def close(self) -> None:
+        """Give the descriptors back."""
+        os.close(self._reader)
+        os.close(self._writer)
+
+
+@contextlib.contextmanager
+def stop_on_signals() -> Iterator[Stop]:
+    """Note SIGINT and SIGTERM in the :class:`Stop` that this yields; the second one ends the process."""
+    stop = Stop()
+
+    def on_signal(signum: int, _: FrameType | None) -> None:
+        if stop.signal is not None:
+            os._exit(128 + signum)
+        stop.request(signum)
+
+    previous = {number: signal.signal(number, on_signal) for number in _SIGNALS}
+    try:
+        yield stop
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+        stop.close()
+
+
+@contextlib.contextmanager
+def termination_as_interrupt() -> Iterator[None]:
+    """Let SIGTERM raise ``KeyboardInterrupt`` as Ctrl-C does, so that both run the same ``finally`` clauses."""
+    previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)

@@ -1,0 +1,55 @@
+"""What a person sees: consoles, progress, and text of strangers made harmless."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+__all__ = ["counting", "printable", "stderr_console", "stdout_console", "table_width"]
+
+TABLE_WIDTH = 120
+Counter = Callable[[int, str], None]
+"""Called with the total so far and a remark."""
+
+
+def stdout_console() -> Console:
+    """Return a console for results; a file gets a fixed width instead of the default 80."""
+    return Console(width=table_width(sys.stdout.isatty()))
+
+
+def stderr_console() -> Console:
+    """Return a console for remarks and progress."""
+    return Console(stderr=True, highlight=False)
+
+
+def table_width(terminal: bool) -> int | None:
+    """Return the width of a table, ``None`` for that of the terminal."""
+    return None if terminal else TABLE_WIDTH
+
+
+def printable(text: str, limit: int) -> str:
+    """Return the start of a text without control characters, which could take over the terminal."""
+    clean = "".join(c if c.isprintable() else "·" for c in text[: limit + 1].replace("\t", " ").rstrip("\r\n"))
+    return clean if len(clean) <= limit else clean[: limit - 1] + "…"
+
+
+@contextmanager
+def counting(what: str, total: int | None = None) -> Iterator[Counter]:
+    """Show a running count on standard error if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda count, remark="": None
+        return
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        *((BarColumn(), MofNCompleteColumn()) if total else (TextColumn("{task.completed:,.0f}"),)),
+        TextColumn("{task.fields[remark]}", style="dim"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=stderr_console(), transient=True, refresh_per_second=8) as progress:
+        task = progress.add_task(what, total=total, remark="")
+        yield lambda count, remark="": progress.update(task, completed=count, remark=remark)

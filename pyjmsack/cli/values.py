@@ -1,0 +1,94 @@
+"""Typed properties: ``amount:int=5`` on the command line, ``"property_types": {"amount": "int"}`` in JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import click
+
+from pyjmsack import Byte, Char, Double, Float, Int, Long, Message, Short
+
+__all__ = ["PropertyType", "set_properties", "typed_value", "wire_types"]
+
+Value = bool | int | float | str
+
+_BOOLEANS = {"true": True, "false": False}
+
+
+def _boolean(value: object) -> bool:
+    if str(value).lower() not in _BOOLEANS:
+        raise ValueError(f"{value!r} is neither true nor false")
+    return _BOOLEANS[str(value).lower()]
+
+
+_TYPES: Mapping[str, Callable[[object], Value]] = {
+    "boolean": _boolean,
+    "byte": Byte,
+    "short": Short,
+    "int": Int,
+    "long": Long,
+    "float": lambda value: Float(str(value)),
+    "double": lambda value: Double(str(value)),
+    "char": lambda value: Char(str(value)),
+    "string": str,
+}
+_ALIASES = {"bool": "boolean", "str": "string", "text": "string"}
+_SPECIAL: Mapping[type, str] = {Byte: "byte", Short: "short", Long: "long", Float: "float", Char: "char"}
+_INT_LIMIT = 1 << 31
+
+
+def typed_value(kind: str, value: object) -> Value:
+    """Return a value as the JMS type ``kind``.
+
+    Raises:
+        ValueError: no such type, or the value does not fit it.
+    """
+    convert = _TYPES.get(_ALIASES.get(kind, kind))
+    if convert is None:
+        raise ValueError(f"type {kind!r} is unknown; expected one of {', '.join(_TYPES)}")
+    return convert(value)
+
+
+def wire_types(properties: Mapping[str, object]) -> dict[str, str]:
+    """Return the types that JSON would lose: a long that looks like an int, a float that looks like a double."""
+    return {name: _SPECIAL[type(value)] for name, value in properties.items() if _needs_type(value)}
+
+
+def _needs_type(value: object) -> bool:
+    kind = type(value)
+    return kind in _SPECIAL and not (isinstance(value, Long) and not -_INT_LIMIT <= value < _INT_LIMIT)
+
+
+def set_properties(message: Message, properties: Mapping[str, object], types: Mapping[str, str]) -> None:
+    """Set the properties of a message.
+
+    Raises:
+        ValueError: a value does not fit its type, or is none that a property may have.
+    """
+    for name, value in properties.items():
+        kind = types.get(name)
+        if kind is not None:
+            value = typed_value(kind, value)
+        if value is not None and not isinstance(value, bool | int | float | str):
+            raise ValueError(f"property {name!r}: expected a string, number, boolean or null")
+        message.properties[name] = value
+
+
+class PropertyType(click.ParamType):
+    """``NAME=VALUE`` or ``NAME:TYPE=VALUE``; converts to ``(name, value)``."""
+
+    name = "K[:TYPE]=V"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, Value] | object:
+        if not isinstance(value, str):
+            return value
+        left, equals, right = value.partition("=")
+        name, colon, kind = left.partition(":")
+        if not equals or not name:
+            self.fail(f"{value!r}: expected NAME=VALUE or NAME:TYPE=VALUE, such as region=EU or amount:int=5")
+        try:
+            return name, typed_value(kind if colon else "string", right)
+        except ValueError as error:
+            self.fail(f"{value!r}: {error}")
