@@ -1,8 +1,26 @@
 """JMS semantics for Python over AMQP 1.0: the blocking face. The asyncio face is ``pyjmsack.aio``."""
 
 from pyjmsack.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
-from pyjmsack.errors import *  # noqa: F403 - the whole public error tree
-from pyjmsack.errors import __all__ as _errors
+from pyjmsack.errors import (
+    ConnectionLostException,
+    IllegalStateException,
+    InvalidClientIDException,
+    InvalidDestinationException,
+    InvalidSelectorException,
+    InvalidURLException,
+    JMSException,
+    JMSSecurityException,
+    MessageEOFException,
+    MessageFormatException,
+    MessageNotReadableException,
+    MessageNotWriteableException,
+    RequestTimedOutException,
+    ResourceAllocationException,
+    SendTimedOutException,
+    TransactionInProgressException,
+    TransactionRolledBackException,
+    UnsupportedFeatureException,
+)
 from pyjmsack.message import BytesMessage, Message, TextMessage
 from pyjmsack.sync import (
     Connection,
@@ -27,8 +45,7 @@ from pyjmsack.types import (
     Short,
 )
 
-__all__ = [  # noqa: PLE0604 - the errors are listed once, in their module
-    *_errors,
+__all__ = [
     "AckMode",
     "AckType",
     "Byte",
@@ -36,23 +53,41 @@ __all__ = [  # noqa: PLE0604 - the errors are listed once, in their module
     "Char",
     "Connection",
     "ConnectionFactory",
+    "ConnectionLostException",
     "DeliveryMode",
     "Destination",
     "Double",
     "Float",
+    "IllegalStateException",
     "Int",
+    "InvalidClientIDException",
+    "InvalidDestinationException",
+    "InvalidSelectorException",
+    "InvalidURLException",
     "JMSContext",
+    "JMSException",
+    "JMSSecurityException",
     "Long",
     "Message",
     "MessageConsumer",
+    "MessageEOFException",
+    "MessageFormatException",
+    "MessageNotReadableException",
+    "MessageNotWriteableException",
     "MessageProducer",
     "Outcome",
     "Queue",
     "QueueBrowser",
+    "RequestTimedOutException",
+    "ResourceAllocationException",
+    "SendTimedOutException",
     "Session",
     "Short",
     "TemporaryQueue",
     "TemporaryTopic",
     "TextMessage",
     "Topic",
+    "TransactionInProgressException",
+    "TransactionRolledBackException",
+    "UnsupportedFeatureException",
 ]

@@ -21,7 +21,8 @@
     +-- RequestTimedOutException         (TimeoutError) no answer in the time allowed
         +-- SendTimedOutException        the same, for a send
 
-Names are those of JMS 2.0 (chapter 8); a Python built-in beside the JMS class lets a caller write ``except TimeoutError``.
+Names are those of JMS 2.0 (chapter 8); a Python built-in beside the JMS class lets a caller write
+``except TimeoutError``.
 The cause is always chained (``raise ... from cause``), rule S129.
 """
 
@@ -51,7 +52,7 @@ __all__ = [
 ]
 
 
-class JMSException(Exception):  # noqa: N818 - JMS names are the public contract
+class JMSException(Exception):
     """Root of the tree.
 
     ``error_code`` is the protocol's own word for the failure, where it gave one (an AMQP error condition such as

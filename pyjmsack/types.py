@@ -45,8 +45,8 @@ class AckMode(IntEnum):
         """
         if isinstance(mode, bool):
             raise TypeError(
-                f"create_session({mode}, ...) is the Java call; in Python write create_session(AckMode.AUTO_ACKNOWLEDGE)"
-                " or create_session(AckMode.SESSION_TRANSACTED)"
+                f"create_session({mode}, ...) is the Java call; in Python write "
+                "create_session(AckMode.AUTO_ACKNOWLEDGE) or create_session(AckMode.SESSION_TRANSACTED)"
             )
         if transacted:
             return cls.SESSION_TRANSACTED

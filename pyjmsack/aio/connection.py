@@ -23,7 +23,10 @@ class ConnectionFactory(FactoryFacade):
     """Makes connections to one broker; see :class:`pyjmsack.core.factory.FactoryFacade` for the arguments."""
 
     def create_connection(self, username: str | None = None, password: str | None = None) -> Opening[Connection]:
-        """Connect and log in; ``await`` it, or ``async with`` it. See :meth:`pyjmsack.ConnectionFactory.create_connection`."""
+        """Connect and log in; ``await`` it, or ``async with`` it.
+
+        See :meth:`pyjmsack.ConnectionFactory.create_connection`.
+        """
         return Opening(self._create_connection(username, password))
 
     async def _create_connection(self, username: str | None, password: str | None) -> Connection:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from pyjmsack.core.completions import CompletionListener
 from pyjmsack.core.facade import ProducerFacade
-from pyjmsack.core.producer import Producer
+from pyjmsack.core.producer import Done, Producer
 from pyjmsack.destination import Destination
 from pyjmsack.errors import JMSException
 from pyjmsack.spi.completion import Completion
@@ -19,9 +18,6 @@ if TYPE_CHECKING:
     from pyjmsack.aio.session import Session
 
 __all__ = ["MessageProducer"]
-
-Settle = Callable[["BaseException | None"], None]
-
 
 class MessageProducer(ProducerFacade):
     """Sends messages. Closed by ``close()`` or as an asynchronous context manager."""
@@ -56,7 +52,7 @@ class MessageProducer(ProducerFacade):
                 self._submit(None, completion_listener, message, *how)
                 return
             done: Completion[None] = Completion()
-            sent, outbound = core.prepare(message, *how, done.settle)
+            sent, outbound = core.prepare(done.settle, message, *how)
             if core.waits(sent._persistent):
                 core.submit(outbound)
                 await self._run(core.confirm(outbound, done))
@@ -64,10 +60,10 @@ class MessageProducer(ProducerFacade):
                 done.add_callback(lambda answered: core.report(answered.error))
                 core.submit(outbound)
 
-    def _submit(self, then: Settle | None, listener: CompletionListener, message: object, *how: Any) -> None:
+    def _submit(self, then: Done | None, listener: CompletionListener, message: object, *how: Any) -> None:
         completions = self._session._core.completions
         entry = completions.entry(listener, then)
-        sent, outbound = self._core.prepare(message, *how, entry.answered)
+        sent, outbound = self._core.prepare(entry.answered, message, *how)
         completions.add(entry, sent)
         self._core.submit(outbound)
 
@@ -100,7 +96,7 @@ class MessageProducer(ProducerFacade):
             how = (destination, delivery_mode, priority, time_to_live, delivery_delay)
             self._submit(settle, completion_listener, message, *how)
             return future
-        _, outbound = core.prepare(message, destination, delivery_mode, priority, time_to_live, delivery_delay, settle)
+        _, outbound = core.prepare(settle, message, destination, delivery_mode, priority, time_to_live, delivery_delay)
         core.submit(outbound)
         return future
 

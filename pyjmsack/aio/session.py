@@ -25,7 +25,7 @@ BATCH = 64
 
 
 class Session(SessionFacade):
-    """Makes producers, consumers and messages. Tasks may share it; commits, rollbacks and listeners take turns (S15)."""
+    """Makes producers, consumers and messages. Tasks may share it: commits, rollbacks, listeners take turns (S15)."""
 
     def __init__(self, core: core_session.Session, connection: Connection) -> None:
         super().__init__(core)

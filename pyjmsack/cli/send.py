@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json as json_module
-import threading
 from collections.abc import Iterator
-from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
@@ -14,12 +11,11 @@ from typing import Any
 
 import click
 
-from pyjmsack import AckMode, DeliveryMode, JMSException, MessageProducer, Session, TransactionRolledBackException
-from pyjmsack.cli.errors import Failure, explain
+from pyjmsack import AckMode
 from pyjmsack.cli.options import Login, connection_options, destination_of
-from pyjmsack.cli.send_input import FORMATS, InputError, Item, read_items
-from pyjmsack.cli.stopping import Stop, stop_on_signals
-from pyjmsack.cli.terminal import Counter, counting
+from pyjmsack.cli.send_input import FORMATS, Item, read_items
+from pyjmsack.cli.stopping import stop_on_signals
+from pyjmsack.cli.terminal import counting
 from pyjmsack.cli.values import PropertyType
 
 __all__ = ["send"]

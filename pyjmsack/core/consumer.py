@@ -1,4 +1,4 @@
-"""Receiving: what may be handed to the caller, who acknowledges it and when, and what comes again (S16-S38, S49-S53)."""
+"""Receiving: what may be handed out, who acknowledges it and when, and what comes again (S16-S38, S49-S53)."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Consumer:
         return len(self.inbox)
 
     def detached(self, error: BaseException) -> None:
-        """The broker closed this consumer, or it is lost with its connection, which reports that itself (S126, S128)."""
+        """The broker closed this consumer, or its connection is lost, which reports that itself (S126, S128)."""
         if self.closed:
             return
         self.error = error
@@ -134,7 +134,8 @@ class Consumer:
         return None
 
     def _admit(self, inbound: Inbound) -> Message | None:
-        refusal = None
+        refusal: Outcome | None = None
+        message: Message | None = None
         if self._checks_expiry and inbound.expired(time.time_ns() // 1_000_000):
             refusal = Outcome.MODIFIED_FAILED_UNDELIVERABLE
         elif self._limits and self._redelivery_policy.exceeded(inbound.redelivery_count + inbound.redeliveries):
@@ -145,8 +146,8 @@ class Consumer:
             except MessageFormatException as error:
                 log.error("a message on %s cannot be decoded and is refused: %s", self.info.destination.name, error)
                 refusal = Outcome.MODIFIED_FAILED_UNDELIVERABLE
-        if refusal is not None:
-            self.settle(inbound, refusal)
+        if message is None:
+            self.settle(inbound, refusal or Outcome.RELEASED)
             return None
         count = inbound.redelivery_count + inbound.redeliveries
         message._redelivery_count = count
@@ -350,11 +351,13 @@ class Consumer:
         if error is not None:
             log.warning("the listener of %s raised", self.info.destination.name, exc_info=error)
         if self._auto:
-            self.settle_one(inbound, Outcome.ACCEPTED if error is None else self._connection.options.listener_error_outcome)
+            failed = self._connection.options.listener_error_outcome
+            self.settle_one(inbound, Outcome.ACCEPTED if error is None else failed)
         elif error is not None and self.session.info.ack_mode.individual:
             self.settle_one(inbound, Outcome.MODIFIED_FAILED)
         elif error is not None:
-            failure = JMSException(f"the listener of {self.info.destination.name} raised {type(error).__name__}: {error}")
+            what = f"{type(error).__name__}: {error}"
+            failure = JMSException(f"the listener of {self.info.destination.name} raised {what}")
             failure.__cause__ = error
             self._connection.report(failure)
 

@@ -27,9 +27,9 @@ from pyjmsack.types import DeliveryMode
 if TYPE_CHECKING:
     from pyjmsack.core.session import Session
 
-__all__ = ["Producer"]
+__all__ = ["Done", "Producer"]
 
-Done = Callable[[BaseException | None], None]
+Done = Callable[["BaseException | None"], None]
 Seconds = float | timedelta
 
 WINDOW = 4096
@@ -110,13 +110,13 @@ class Producer:
 
     def prepare(
         self,
+        done: Done,
         message: object,
         destination: Destination | None,
         delivery_mode: int | None,
         priority: int | None,
         time_to_live: Seconds | None,
         delivery_delay: Seconds | None,
-        done: Done,
     ) -> tuple[Message, Send]:
         """Stamp and encode a message (S71); the payload is a snapshot (S72).
 
@@ -158,11 +158,11 @@ class Producer:
         bound = self.info.destination
         if destination is None:
             if bound is None:
-                raise InvalidDestinationException("this producer has no destination of its own; give one to send() (S67)")
+                raise InvalidDestinationException("this producer has no destination; give one to send() (S67)")
             target = bound
         elif bound is not None and destination is not bound:
             raise UnsupportedFeatureException(
-                f"this producer sends to {bound.name} only; for other destinations use create_producer() without one (S67)"
+                f"this producer sends to {bound.name} only; one from create_producer() takes any destination (S67)"
             )
         else:
             target = destination
@@ -278,7 +278,7 @@ class Producer:
 
     def describe(self) -> str:
         """Return the destination's name for messages."""
-        return self.info.destination.name if self.info.destination is not None else "an anonymous producer's destination"
+        return "any destination" if self.info.destination is None else self.info.destination.name
 
 
 def _delivery_mode(value: int) -> DeliveryMode:

@@ -165,7 +165,7 @@ class Session:
                 consumer.settle_delivered(outcome)
 
     def acknowledge_message(self, message: Message) -> None:
-        """``message.acknowledge()`` by the mode; ``JMS_AMQP_ACK_TYPE`` on the message chooses the outcome (S28, S38)."""
+        """``message.acknowledge()`` by the mode; ``JMS_AMQP_ACK_TYPE`` chooses the outcome (S28, S38)."""
         self.check_open()
         outcome = _outcome(message._ack_type)
         if self.info.ack_mode.individual:
@@ -220,7 +220,7 @@ class Session:
         in_time = answered.done or (yield answered, timeout)
         failure = transaction.failure
         if failure is None and not in_time:
-            failure = RequestTimedOutException(f"commit: a send had no answer within jms.requestTimeout ({timeout:g} s)")
+            failure = RequestTimedOutException(f"a send had no answer within jms.requestTimeout ({timeout:g} s)")
         if failure is not None:
             yield from self._roll_back()
             raise self._rolled_back(transaction, "a send of it failed", failure)
@@ -256,7 +256,7 @@ class Session:
         return error
 
     def _restart(self, started: bool) -> None:
-        """The transaction's end is over: hand out messages again, unless the session was stopped or closed meanwhile."""
+        """The transaction's end is over: hand out messages again, unless stopped or closed meanwhile."""
         self.started = started and self.connection.started and not self.closed
         for consumer in [*self.consumers.values()]:
             consumer.wake()
@@ -275,7 +275,7 @@ class Session:
 
     @staticmethod
     def _rolled_back(transaction: Transaction, what: str, cause: BaseException) -> TransactionRolledBackException:
-        ids = [message._message_id for message in transaction.acknowledged]
+        ids = [message.message_id for message in transaction.acknowledged]
         error = TransactionRolledBackException(
             f"the transaction was rolled back, {what}: {cause}",
             error_code=getattr(cause, "error_code", None),
@@ -313,9 +313,10 @@ class Session:
         for consumer in [*self.consumers.values()]:
             consumer.abandon()
         yield from self._end(deadline)
-        for dispatcher in (self._dispatcher, self._completions and self._completions.dispatcher):
-            if dispatcher is not None:
-                dispatcher.close()
+        if self._dispatcher is not None:
+            self._dispatcher.close()
+        if self._completions is not None:
+            self._completions.dispatcher.close()
 
     def _end(self, deadline: Deadline) -> Steps[None]:
         provider, number = self.connection.provider, self.info.id

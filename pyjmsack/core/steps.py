@@ -6,14 +6,14 @@ time ran out first. ``yield from`` composes them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from time import monotonic
 from typing import Any, TypeVar
 
 from pyjmsack.errors import JMSException, RequestTimedOutException
 from pyjmsack.spi.completion import Completion
 
-__all__ = ["Deadline", "Steps", "finished", "request"]
+__all__ = ["Deadline", "Steps", "request"]
 
 T = TypeVar("T")
 Wait = tuple[Completion[Any], "float | None"]
@@ -39,7 +39,11 @@ class Deadline:
 
 
 def request(
-    completion: Completion[T], timeout: float | None, what: str, option: str, error: type[JMSException] = RequestTimedOutException
+    completion: Completion[T],
+    timeout: float | None,
+    what: str,
+    option: str,
+    error: type[JMSException] = RequestTimedOutException,
 ) -> Steps[T]:
     """Wait for the answer to a request.
 
@@ -50,9 +54,3 @@ def request(
     if not completion.done and not (yield completion, timeout) and not completion.done:
         raise error(f"{what}: no answer within {option} ({timeout:g} s)")
     return completion.result()
-
-
-def finished(value: Callable[[], T]) -> Steps[T]:
-    """Return steps that wait for nothing."""
-    return value()
-    yield  # pragma: no cover - makes this a generator function

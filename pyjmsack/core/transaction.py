@@ -1,7 +1,8 @@
-"""What the client knows about the open transaction of a session: its sends, its deliveries, and whether it can commit."""
+"""What the client knows of a session's open transaction: its sends, its deliveries, and whether it can commit."""
 
 from __future__ import annotations
 
+from pyjmsack.message import Message
 from pyjmsack.spi.completion import Completion
 
 __all__ = ["Transaction"]
@@ -22,7 +23,7 @@ class Transaction:
         self.failure: BaseException | None = None
         """The first send that the broker did not take: the transaction can only be rolled back (S86)."""
         self.sent: list[str] = []
-        self.acknowledged: list[object] = []
+        self.acknowledged: list[Message] = []
         self._idle: Completion[None] | None = None
 
     def on_sent(self, error: BaseException | None) -> None:

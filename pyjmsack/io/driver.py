@@ -149,7 +149,9 @@ class AsyncioConnector:
     async def _open(self, endpoint: Endpoint, engine: Engine) -> None:
         options = self._options
         context = client_context(options, self._ssl_context) if endpoint.tls else None
-        local = (options.local_address or "", options.local_port) if options.local_address or options.local_port else None
+        local = None
+        if options.local_address or options.local_port:
+            local = (options.local_address or "", options.local_port)
         transport, _ = await self._loop.create_connection(
             partial(Driver, engine, self._loop, endpoint.tls),
             endpoint.host,

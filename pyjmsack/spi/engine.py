@@ -1,4 +1,7 @@
-"""The byte contract between a provider and io: bytes in, bytes out, next deadline; and how a provider asks for a stream."""
+"""The byte contract between a provider and io: bytes in, bytes out, next deadline.
+
+And :class:`Connector`, by which a provider asks io for a stream or a timer.
+"""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Inbound(Protocol):
         """Whether its time to live is over at ``now_ms`` (milliseconds since the epoch, S156)."""
         ...
 
-    def to_message(self, destination: Destination) -> Message:
+    def to_message(self, consumer_destination: Destination, /) -> Message:
         """Return a message of its own (S169).
 
         Raises:

@@ -57,7 +57,7 @@ class SendFuture(Future[None]):
                 for waiter in self._waiters:
                     waiter.add_result(self) if error is None else waiter.add_exception(self)
                 self._condition.notify_all()
-            self._invoke_callbacks()  # type: ignore[attr-defined]  # typeshed does not list it
+            self._invoke_callbacks()
 
     def done(self) -> bool:
         """Return whether the broker has answered."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import Future
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from pyjmsack.core.completions import CompletionListener
 from pyjmsack.core.facade import ProducerFacade
-from pyjmsack.core.producer import Producer
+from pyjmsack.core.producer import Done, Producer
 from pyjmsack.destination import Destination
 from pyjmsack.spi.completion import Completion
 from pyjmsack.sync._future import SendFuture
@@ -60,15 +59,12 @@ class MessageProducer(ProducerFacade):
             core = self._core
             if core.full:
                 self._run(core.wait_for_room())
+            how = (destination, delivery_mode, priority, time_to_live, delivery_delay)
             if completion_listener is not None:
-                self._submit(
-                    None, completion_listener, message, destination, delivery_mode, priority, time_to_live, delivery_delay
-                )
+                self._submit(None, completion_listener, message, *how)
                 return
             done: Completion[None] = Completion()
-            sent, outbound = core.prepare(
-                message, destination, delivery_mode, priority, time_to_live, delivery_delay, done.settle
-            )
+            sent, outbound = core.prepare(done.settle, message, *how)
             if core.waits(sent._persistent):
                 core.submit(outbound)
                 self._run(core.confirm(outbound, done))
@@ -76,12 +72,10 @@ class MessageProducer(ProducerFacade):
                 done.add_callback(lambda answered: core.report(answered.error))
                 core.submit(outbound)
 
-    def _submit(
-        self, then: Callable[[BaseException | None], None] | None, listener: CompletionListener, message: object, *how: Any
-    ) -> None:
+    def _submit(self, then: Done | None, listener: CompletionListener, message: object, *how: Any) -> None:
         completions = self._session._core.completions
         entry = completions.entry(listener, then)
-        sent, outbound = self._core.prepare(message, *how, entry.answered)
+        sent, outbound = self._core.prepare(entry.answered, message, *how)
         completions.add(entry, sent)
         self._core.submit(outbound)
 
@@ -113,7 +107,7 @@ class MessageProducer(ProducerFacade):
                 self._submit(future.settle, completion_listener, message, *how)
                 return future
             _, outbound = core.prepare(
-                message, destination, delivery_mode, priority, time_to_live, delivery_delay, future.settle
+                future.settle, message, destination, delivery_mode, priority, time_to_live, delivery_delay
             )
             core.submit(outbound)
             return future

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from proton import Data, Described, Sender, Terminus, symbol, ulong
-from proton import Delivery as ProtonDelivery
 
 from pyjmsack.errors import JMSException, TransactionRolledBackException
 from pyjmsack.providers.amqp import native
@@ -110,9 +109,9 @@ class AmqpCoordinator(AmqpLink):
         if request is None:
             return
         done, declares = request
-        remote = ProtonDelivery.wrap(delivery).remote
-        if declares and state == native.DECLARED:
-            self._declared(bytes(remote.data[0]))
+        remote = native.wrap(delivery).remote
+        if declares and state == native.DECLARED and remote.data:
+            self._declared(bytes(cast(bytes, remote.data[0])))
             error: JMSException | None = None
         elif not declares and state == native.ACCEPTED:
             error = None
@@ -125,7 +124,8 @@ class AmqpCoordinator(AmqpLink):
         if declares:
             self._failed = cause
             return cause
-        rolled_back = TransactionRolledBackException(f"the broker refused the commit: {cause}", error_code=cause.error_code)
+        text = f"the broker refused the commit: {cause}"
+        rolled_back = TransactionRolledBackException(text, error_code=cause.error_code)
         rolled_back.__cause__ = cause
         return rolled_back
 

@@ -101,7 +101,7 @@ class AmqpEngine:
         self.links: dict[native.Link, LinkHandler] = {}
         self.sessions: dict[Any, SessionHandler] = {}
         if trace:
-            self.transport.tracer = lambda _, text: log.debug("%s", text)
+            self.transport.tracer = _trace
             self.transport.trace(Transport.TRACE_FRM)
 
     # -- the byte contract (spi.engine.Engine) ------------------------------------------------------------------
@@ -137,7 +137,8 @@ class AmqpEngine:
 
     def connection_lost(self, error: Exception | None) -> None:
         """The stream is gone: whatever is open is lost."""
-        lost = ConnectionLostException("the broker closed the connection" if error is None else f"connection lost: {error}")
+        text = "the broker closed the connection" if error is None else f"connection lost: {error}"
+        lost = ConnectionLostException(text)
         lost.__cause__ = error
         self.fail(lost)
 
@@ -242,6 +243,10 @@ class AmqpEngine:
             self.connection.close()
         except ProtonException as error:  # pragma: no cover - proton refuses only an unbound, never-opened connection
             log.debug("close: %s", error)
+
+
+def _trace(transport: Transport, text: str) -> None:
+    log.debug("%s", text)
 
 
 _RARE: dict[int, Callable[[AmqpEngine, Any], None]] = {

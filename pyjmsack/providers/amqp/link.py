@@ -17,7 +17,8 @@ __all__ = ["AmqpLink", "set_terminus"]
 
 def set_terminus(terminus: Terminus, address: str | None, destination: Destination | None) -> None:
     """Point a terminus at a destination, always with its routing capability: Artemis drops messages without (S165)."""
-    terminus.address = address
+    if address is not None:
+        terminus.address = address
     if destination is not None:
         terminus.capabilities.put_object(symbol(destination.capability))
 

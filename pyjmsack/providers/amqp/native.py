@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from cproton_ffi import ffi, lib
+import proton
+from cproton_ffi import ffi, lib  # type: ignore[import-not-found]  # a compiled module without stubs
 
 __all__ = [
     "ACCEPTED",
@@ -60,6 +61,7 @@ __all__ = [
     "set_modified",
     "take_output",
     "tick",
+    "wrap",
 ]
 
 Delivery: TypeAlias = Any
@@ -157,6 +159,12 @@ def remote_transactional_state(delivery: Delivery) -> int:
     if not (lib.pn_data_next(data) and lib.pn_data_is_described(data) and lib.pn_data_enter(data)):
         return 0
     return int(lib.pn_data_get_ulong(data)) if lib.pn_data_next(data) else 0
+
+
+def wrap(delivery: Delivery) -> proton.Delivery:
+    """Return proton's own object for a delivery: for what is rare."""
+    wrapped: proton.Delivery = proton.Delivery.wrap(delivery)  # type: ignore[no-untyped-call]  # proton's, untyped
+    return wrapped
 
 
 def push(transport: Any, data: bytes) -> int:

@@ -101,7 +101,9 @@ class AmqpProvider:
         engine, info, amqp = self._the_engine, self._the_info, self._url.amqp
         connection, transport = engine.connection, engine.transport
         connection.container = info.client_id
-        connection.hostname = self._url.endpoints[0].host if amqp.vhost is None else amqp.vhost or None
+        host = self._url.endpoints[0].host if amqp.vhost is None else amqp.vhost
+        if host:
+            connection.hostname = host
         desired = _DESIRED + ((_EXCLUSIVE_CLIENT_ID,) if info.explicit_client_id else ())
         connection.desired_capabilities = [symbol(name) for name in desired]
         connection.properties = {

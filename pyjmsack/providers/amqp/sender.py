@@ -7,9 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from proton import Condition, Sender, Terminus
-from proton import Delivery as ProtonDelivery
 
-from pyjmsack.errors import JMSException
+from pyjmsack.errors import IllegalStateException, JMSException
 from pyjmsack.providers.amqp import native
 from pyjmsack.providers.amqp.engine import AmqpEngine
 from pyjmsack.providers.amqp.errors import outcome_error
@@ -57,7 +56,8 @@ class AmqpSender(AmqpLink):
         next_tag: Callable[[], bytes],
         transactional_state: Callable[[], Any],
     ) -> None:
-        super().__init__(engine, link, f"the producer for {info.destination.name if info.destination else 'any destination'}")
+        name = info.destination.name if info.destination else "any destination"
+        super().__init__(engine, link, f"the producer for {name}")
         self.info = info
         self._next_tag = next_tag
         self._transactional_state = transactional_state
@@ -132,7 +132,7 @@ class AmqpSender(AmqpLink):
     def _refusal(delivery: Any, state: int) -> JMSException:
         condition: Condition | None = None
         if state == native.REJECTED:
-            condition = ProtonDelivery.wrap(delivery).remote.condition
+            condition = native.wrap(delivery).remote.condition
         return outcome_error(_STATE_NAMES.get(state, f"0x{state:02x}"), condition)
 
     def fail(self, error: BaseException) -> None:
@@ -146,8 +146,7 @@ class AmqpSender(AmqpLink):
     def close(self, done: Completion[None]) -> None:
         """Close the link; the core has waited for what was out."""
         super().close(done)
-        assert self.closed is not None  # set by close
-        self._fail_all(self.closed)
+        self._fail_all(IllegalStateException("the producer was closed before the broker confirmed this send"))
 
     def _fail_all(self, error: BaseException) -> None:
         pending = [*self._unsettled.values(), *self._backlog]

@@ -1,0 +1,287 @@
+"""JMS messages as AMQP 1.0 sections, read by proton (S165, S154, S157)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import Any
+
+import proton
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyjmsack.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
+from pyjmsack.errors import MessageFormatException, MessageNotWriteableException
+from pyjmsack.message import BytesMessage, Message, TextMessage
+from pyjmsack.message.headers import Headers
+from pyjmsack.providers.amqp.encode import encode
+from pyjmsack.providers.amqp.inbound import _LOADERS, AmqpInbound
+from pyjmsack.types import Byte, Char, DeliveryMode, Double, Float, Int, Long, Short
+
+
+def read(message: Message, address: str = "q", ttl_ms: int = 0, **more: Any) -> proton.Message:
+    judge = proton.Message()
+    judge.decode(encode(message, address, ttl_ms, **more))
+    return judge
+
+
+def marks(judge: proton.Message) -> dict[str, Any]:
+    return {str(key): value for key, value in (judge.annotations or {}).items()}
+
+
+@pytest.mark.parametrize(
+    ("message", "mark", "body", "content_type", "inferred"),
+    [
+        (Message(), 0, None, None, False),
+        (TextMessage("é"), 5, "é", None, False),
+        (TextMessage(""), 5, "", None, False),
+        (TextMessage(), 5, None, None, False),
+        (TextMessage("x" * 70_000), 5, "x" * 70_000, None, False),
+        (BytesMessage(b"\x00\xff"), 3, b"\x00\xff", "application/octet-stream", True),
+        (BytesMessage(), 3, b"", "application/octet-stream", True),
+        (BytesMessage(b"x" * 70_000), 3, b"x" * 70_000, "application/octet-stream", True),
+    ],
+)
+def test_each_class_has_the_body_section_and_mark_of_qpid_jms_s165(
+    message: Message, mark: int, body: Any, content_type: str | None, inferred: bool
+) -> None:
+    judge = read(message)
+    assert marks(judge) == {"x-opt-jms-msg-type": proton.byte(mark)}
+    assert type(marks(judge)["x-opt-jms-msg-type"]) is proton.byte
+    assert (bytes(judge.body) if isinstance(body, bytes) else judge.body) == body
+    assert judge.inferred is inferred
+    assert str(judge.content_type) == str(content_type)
+
+
+@pytest.mark.parametrize(("kind", "mark"), [(Queue, 0), (Topic, 1), (TemporaryQueue, 2), (TemporaryTopic, 3)])
+def test_destination_and_reply_to_carry_their_kind_s165(kind: type[Destination], mark: int) -> None:
+    message = TextMessage("x")
+    message.destination = message.reply_to = kind("d")
+    judge = read(message, "queue://d", address_of=lambda destination: f"prefix-{destination.name}")
+    assert (judge.address, judge.reply_to) == ("queue://d", "prefix-d")
+    assert marks(judge) == {"x-opt-jms-msg-type": 5, "x-opt-jms-dest": mark, "x-opt-jms-reply-to": mark}
+    assert {type(value) for value in marks(judge).values()} == {proton.byte}
+
+
+def test_reply_to_is_by_default_the_name() -> None:
+    message = Message()
+    message.reply_to = Queue("answers?consumer.prefetchSize=1")
+    assert read(message).reply_to == "answers"
+
+
+@pytest.mark.parametrize("mode", DeliveryMode)
+@pytest.mark.parametrize("priority", range(10))
+@pytest.mark.parametrize("ttl", [0, 1, 255, 256, 2**32 - 1])
+def test_header_has_durable_priority_and_ttl_s152(mode: DeliveryMode, priority: int, ttl: int) -> None:
+    message = Message()
+    message.delivery_mode, message.priority = mode, priority
+    judge = read(message, ttl_ms=ttl)
+    assert judge.durable is (mode is DeliveryMode.PERSISTENT)
+    assert judge.priority == priority
+    assert round(judge.ttl * 1000) == ttl
+
+
+def test_a_ttl_beyond_32_bits_is_said_by_the_expiry_time_only_s154() -> None:
+    message = Message()
+    message._expiration = 2**50
+    judge = read(message, ttl_ms=2**32)
+    assert judge.ttl == 0
+    assert judge.expiry_time == 2**50 / 1000
+
+
+@pytest.mark.parametrize("override", [0, 1, 5000])
+def test_the_property_jms_amqp_ttl_overrides_the_ttl_and_0_removes_it_s154(override: int) -> None:
+    message = Message()
+    message.properties["JMS_AMQP_TTL"] = override
+    judge = read(message, ttl_ms=1000)
+    assert judge.ttl == override / 1000
+    assert not judge.properties
+
+
+def test_all_fields_of_the_properties_section_s164_s165() -> None:
+    message = TextMessage("x")
+    message.message_id, message.correlation_id, message.type = "ID:1", "corr", "kind"
+    message.timestamp = datetime(2024, 1, 1, tzinfo=timezone.utc)
+    message.expiration = datetime(2025, 1, 1, tzinfo=timezone.utc)
+    message.properties.update(JMSXUserID="üser", JMSXGroupID="g", JMSXGroupSeq=7, JMS_AMQP_REPLY_TO_GROUP_ID="r")
+    judge = read(message)
+    assert (judge.id, judge.correlation_id, judge.subject) == ("ID:1", "corr", "kind")
+    assert (judge.creation_time, judge.expiry_time) == (1704067200, 1735689600)
+    assert bytes(judge.user_id).decode() == "üser"
+    assert (judge.group_id, judge.group_sequence, judge.reply_to_group_id) == ("g", 7, "r")
+    assert not judge.properties
+
+
+def test_a_negative_group_sequence_keeps_its_32_bits_s164() -> None:
+    message = Message()
+    message.properties["JMSXGroupSeq"] = -1
+    raw = encode(message, "q")
+    assert AmqpInbound(raw).to_message().properties["JMSXGroupSeq"] == -1
+
+
+def test_a_long_properties_section() -> None:
+    message = Message()
+    for size in range(180, 260):
+        message.correlation_id = "c" * size
+        assert read(message).correlation_id == message.correlation_id
+
+
+def test_delivery_time_is_an_annotation_of_delayed_messages_only_s157() -> None:
+    message = Message()
+    message._timestamp = message._delivery_time = 1_700_000_000_000
+    assert "x-opt-delivery-time" not in marks(read(message))
+    message._delivery_time += 1000
+    assert marks(read(message))["x-opt-delivery-time"] == 1_700_000_001_000
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (True, bool),
+        (Byte(1), proton.byte),
+        (Short(1), proton.short),
+        (Int(1), proton.int32),
+        (1, proton.int32),
+        (2**31, int),
+        (Long(1), int),
+        (Float(0.1), proton.float32),
+        (0.1, float),
+        (Double(0.1), float),
+        ("x", str),
+        (Char("x"), str),
+        (None, type(None)),
+    ],
+)
+def test_application_properties_keep_their_width_s161(value: Any, kind: type) -> None:
+    message = Message()
+    message.properties["p"] = value
+    judge = read(message)
+    assert type(judge.properties["p"]) is kind
+    if value is not None:
+        assert judge.properties["p"] == pytest.approx(value) if kind is proton.float32 else value
+
+
+@pytest.mark.parametrize("count", [1, 127, 128, 300])
+def test_many_application_properties(count: int) -> None:
+    message = Message()
+    message.properties.update({f"p{i}": i for i in range(count)})
+    assert read(message).properties == {f"p{i}": i for i in range(count)}
+
+
+def test_sending_resets_a_bytes_message_s171() -> None:
+    message = BytesMessage()
+    message.write_int(1)
+    encode(message, "q")
+    assert message.read_int() == 1
+    with pytest.raises(MessageNotWriteableException):
+        message.write_int(2)
+
+
+def test_the_encoded_bytes_are_a_snapshot_s72() -> None:
+    message = TextMessage("one")
+    raw = encode(message, "q")
+    message.text = "two"
+    assert AmqpInbound(raw).to_message().body == "one"
+
+
+@pytest.mark.parametrize(
+    ("prepare", "named"),
+    [
+        (lambda m: setattr(m, "text", "\ud800"), "body"),
+        (lambda m: m.properties.__setitem__("p", "\ud800"), "'p'"),
+        (lambda m: setattr(m, "correlation_id", "ID:AMQP_UUID:x"), "ID:AMQP_UUID:x"),
+        (lambda m: setattr(m, "message_id", "ID:AMQP_ULONG:x"), "ID:AMQP_ULONG:x"),
+        (lambda m: setattr(m, "type", "\ud800"), "not Unicode"),
+        (lambda m: setattr(m, "_user_id", "\ud800"), "not Unicode"),
+    ],
+)
+def test_what_amqp_cannot_carry_is_a_format_error_that_names_it(prepare: Any, named: str) -> None:
+    message = TextMessage("x")
+    prepare(message)
+    with pytest.raises(MessageFormatException, match=named):
+        encode(message, "q")
+
+
+def test_a_foreign_body_is_sent_on_unmarked_so_that_it_keeps_its_kind_s166() -> None:
+    received = AmqpInbound(bytes(proton.Message(body={"a": [1, "x"]}).encode())).to_message()
+    judge = read(received)
+    assert judge.body == {"a": [1, "x"]}
+    assert "x-opt-jms-msg-type" not in marks(judge)
+
+
+LAZY_SLOTS = [slot for slot in Headers.__slots__ if slot in _LOADERS and slot != "_delivery_time"]
+
+# proton's messages end a string at the first NUL, as C does
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40)
+PROPERTY_VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**7), 2**7 - 1).map(Byte),
+    st.integers(-(2**15), 2**15 - 1).map(Short),
+    st.integers(-(2**31), 2**31 - 1),
+    st.integers(-(2**63), 2**63 - 1).map(Long),
+    st.floats(width=32, allow_nan=False).map(Float),
+    st.floats(allow_nan=False),
+    TEXT,
+)
+MILLISECONDS = st.integers(1, 2**62)
+
+
+@st.composite
+def messages(draw: st.DrawFn) -> Message:
+    """Messages as a producer may hand them to the codec."""
+    message = draw(
+        st.one_of(
+            st.builds(Message),
+            st.builds(
+                TextMessage,
+                st.none() | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=400),
+            ),
+            st.builds(BytesMessage, st.binary(max_size=400)),
+        )
+    )
+    maybe = st.none() | TEXT
+    message._message_id = draw(st.none() | TEXT.map("ID:x".__add__))
+    message._correlation_id = draw(st.none() | TEXT.map("c".__add__))
+    message._type, message._group_id, message._reply_to_group_id = draw(maybe), draw(maybe), draw(maybe)
+    message._user_id = draw(st.none() | TEXT.filter(bool))
+    message._group_sequence = draw(st.none() | st.integers(-(2**31), 2**31 - 1))
+    message._timestamp, message._expiration = draw(st.just(0) | MILLISECONDS), draw(st.just(0) | MILLISECONDS)
+    message._priority, message._persistent = draw(st.integers(0, 9)), draw(st.booleans())
+    kinds = st.sampled_from([Queue, Topic, TemporaryQueue, TemporaryTopic])
+    names = st.text(st.characters(min_codepoint=33, exclude_categories=["Cs"], exclude_characters="?"), min_size=1)
+    destinations = st.builds(lambda kind, name: kind(name), kinds, names.filter(str.strip))
+    message._destination, message._reply_to = draw(destinations), draw(st.none() | destinations)
+    message._validate_names = False
+    message.properties.update(draw(st.dictionaries(st.text("abcdef", min_size=1, max_size=9), PROPERTY_VALUES)))
+    return message
+
+
+@settings(deadline=None)
+@given(messages(), st.integers(0, 2**32 - 1))
+def test_proton_reads_every_field_we_write_s165(message: Any, ttl_ms: int) -> None:
+    judge = read(message, message._destination.name, ttl_ms)
+    assert judge.id == message._message_id
+    assert judge.address == message._destination.name
+    assert judge.reply_to == (None if message._reply_to is None else message._reply_to.name)
+    assert (judge.correlation_id, judge.subject) == (message._correlation_id, message._type)
+    assert (judge.durable, judge.priority) == (message._persistent, message._priority)
+    assert round(judge.ttl * 1000) == ttl_ms
+    assert round(judge.creation_time * 1000) == pytest.approx(message._timestamp, rel=1e-12)
+    assert (judge.group_id, judge.reply_to_group_id) == (message._group_id, message._reply_to_group_id)
+    assert judge.group_sequence == (message._group_sequence or 0) & 0xFFFFFFFF
+    assert bytes(judge.user_id or b"").decode() == (message._user_id or "")
+    assert (judge.properties or {}) == (message._properties or {})
+    body = judge.body
+    assert (bytes(body) if isinstance(body, memoryview) else body) == message.body
+
+
+@settings(deadline=None)
+@given(messages(), st.integers(0, 2**32 - 1))
+def test_our_own_codec_reads_every_field_we_write_s165(message: Any, ttl_ms: int) -> None:
+    twin: Any = AmqpInbound(encode(message, message._destination.name, ttl_ms)).to_message()
+    assert type(twin) is type(message)
+    for slot in LAZY_SLOTS:
+        assert getattr(twin, slot) == getattr(message, slot), slot
+    assert twin.body == message.body
+    assert twin._properties == (message._properties or {})

@@ -1,0 +1,329 @@
+"""AMQP 1.0 messages of any sender as JMS messages (S110, S156, S159, S160, S163, S165, S166)."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import proton
+import pytest
+
+from pyjmsack.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
+from pyjmsack.errors import MessageFormatException, MessageNotWriteableException
+from pyjmsack.message import BytesMessage, Message, TextMessage
+from pyjmsack.providers.amqp.encode import encode
+from pyjmsack.providers.amqp.inbound import AmqpInbound
+from pyjmsack.providers.amqp.wire_encode import encode_value
+from pyjmsack.providers.amqp.wire_types import Described, Symbol, UByte, UInt, ULong
+from pyjmsack.types import Byte, DeliveryMode, Long
+
+
+def section(code: int, value: Any) -> bytes:
+    return b"\x00\x53" + bytes((code,)) + encode_value(value)
+
+
+def marked(kind: int | None, body: bytes, **properties: Any) -> bytes:
+    """Return a message with the mark ``x-opt-jms-msg-type`` and raw body sections."""
+    marks = b"" if kind is None else section(0x72, {Symbol("x-opt-jms-msg-type"): Byte(kind)})
+    content_type = properties.get("content_type")
+    fields = section(0x73, [None] * 6 + [Symbol(content_type)]) if content_type else b""
+    return marks + fields + body
+
+
+def receive(payload: bytes, consumer: Destination | None = None) -> Any:
+    return AmqpInbound(payload).to_message(consumer)
+
+
+def from_proton(**fields: Any) -> bytes:
+    return bytes(proton.Message(**fields).encode())
+
+
+VALUE, DATA, SEQUENCE = 0x77, 0x75, 0x76
+
+
+@pytest.mark.parametrize(
+    ("mark", "body", "kind", "content"),
+    [
+        (None, section(VALUE, "é"), TextMessage, "é"),
+        (None, section(VALUE, "x" * 300), TextMessage, "x" * 300),
+        (None, section(VALUE, b"b"), BytesMessage, b"b"),
+        (None, section(DATA, b"b"), BytesMessage, b"b"),
+        (None, section(DATA, b"a") + section(DATA, b"b" * 300), BytesMessage, b"a" + b"b" * 300),
+        (None, section(VALUE, None), Message, None),
+        (None, section(VALUE, {"a": 1}), Message, {"a": 1}),
+        (None, section(VALUE, [1, "x"]), Message, [1, "x"]),
+        (None, section(VALUE, 5), Message, 5),
+        (None, section(SEQUENCE, [1]) + section(SEQUENCE, []) + section(SEQUENCE, ["x"]), Message, [1, "x"]),
+        (None, section(VALUE, Described(ULong(1), "x")), Message, Described(ULong(1), "x")),
+        (None, b"", Message, None),
+        (5, section(VALUE, "x"), TextMessage, "x"),
+        (5, section(VALUE, None), TextMessage, None),
+        (5, section(DATA, "é".encode()), TextMessage, "é"),
+        (5, section(VALUE, {"a": 1}), Message, {"a": 1}),
+        (5, b"", TextMessage, None),
+        (3, section(DATA, b"b"), BytesMessage, b"b"),
+        (3, section(VALUE, b"b"), BytesMessage, b"b"),
+        (3, section(VALUE, None), BytesMessage, b""),
+        (3, section(VALUE, "x"), TextMessage, "x"),
+        (3, b"", BytesMessage, b""),
+        (0, section(VALUE, None), Message, None),
+        (0, section(VALUE, "x"), Message, "x"),
+        (1, section(DATA, b"java"), Message, b"java"),
+        (2, section(VALUE, {"k": Long(1)}), Message, {"k": Long(1)}),
+        (4, section(SEQUENCE, [b"x", None]), Message, [b"x", None]),
+        (99, section(VALUE, "x"), TextMessage, "x"),
+    ],
+)
+def test_mark_and_body_choose_the_class_s165_s166(mark: int | None, body: bytes, kind: type, content: Any) -> None:
+    message = receive(marked(mark, body))
+    assert type(message) is kind
+    assert message.body == content
+
+
+@pytest.mark.parametrize(
+    ("content_type", "raw", "text"),
+    [
+        ("text/plain", "é".encode(), "é"),
+        ("TEXT/plain; charset=iso-8859-1", b"\xe9", "é"),
+        ('text/html;charset="UTF-16LE"', "é".encode("utf-16-le"), "é"),
+        ("application/json", b"{}", "{}"),
+        ("application/vnd.x+xml", b"<a/>", "<a/>"),
+        ("application/octet-stream", b"x", None),
+        ("application/x-java-serialized-object", b"x", None),
+        ("text/plain; charset=idna", b"x", None),
+        ("text/plain; charset=klingon", b"x", None),
+        ("nonsense", b"x", None),
+    ],
+)
+def test_data_with_a_text_content_type_is_text_s166(content_type: str, raw: bytes, text: str | None) -> None:
+    message = receive(marked(None, section(DATA, raw), content_type=content_type))
+    if text is None:
+        assert type(message) is BytesMessage
+        assert message.data == raw
+    else:
+        assert type(message) is TextMessage
+        assert message.text == text
+
+
+def test_received_bodies_are_read_only_at_the_start_until_cleared_s163_s171() -> None:
+    text = receive(marked(5, section(VALUE, "x")))
+    with pytest.raises(MessageNotWriteableException):
+        text.text = "y"
+    data = receive(marked(3, section(DATA, b"\x00\x01\x02")))
+    assert data.read_short() == 1
+    assert (data.data, data.body_length) == (b"\x00\x01\x02", 3)
+    with pytest.raises(MessageNotWriteableException):
+        data.write_byte(1)
+    data.clear_body()
+    data.write_byte(1)
+    assert data.data == b"\x01"
+
+
+def test_each_receive_hands_out_a_message_of_its_own_s169() -> None:
+    inbound = AmqpInbound(encode(BytesMessage(b"x"), "q"))
+    one, two = inbound.to_message(), inbound.to_message()
+    one.clear_properties()
+    one.properties["a"] = 1
+    assert one is not two
+    assert dict(two.properties) == {}
+
+
+def test_the_delivery_count_is_read_from_the_header_s110() -> None:
+    inbound = AmqpInbound(from_proton(delivery_count=3, body="x"))
+    assert inbound.redelivery_count == 3
+    message = inbound.to_message()
+    assert (message.delivery_count, message.redelivered) == (4, True)
+
+
+def test_without_a_header_the_defaults_of_amqp_hold() -> None:
+    inbound = AmqpInbound(section(VALUE, "x"))
+    message = inbound.to_message()
+    assert inbound.redelivery_count == 0
+    assert (message.delivery_mode, message.priority) == (DeliveryMode.NON_PERSISTENT, 4)
+    assert (message.message_id, message.timestamp, message.destination) == (None, None, None)
+
+
+def test_a_priority_above_9_is_9_s152() -> None:
+    assert receive(section(0x70, [True, UByte(200)]) + section(VALUE, "x")).priority == 9
+
+
+def test_expiry_is_the_absolute_time_else_arrival_plus_ttl_s154() -> None:
+    both = proton.Message(body="x", ttl=10, expiry_time=5)
+    assert AmqpInbound(bytes(both.encode()), arrival_ms=1000).expiration_ms == 5000
+    only_ttl = from_proton(body="x", ttl=10)
+    assert AmqpInbound(only_ttl, arrival_ms=1000).expiration_ms == 11_000
+    assert AmqpInbound(only_ttl).expiration_ms == 0
+    assert AmqpInbound(from_proton(body="x"), arrival_ms=1000).expiration_ms == 0
+
+
+def test_expired_compares_with_the_time_given_s156() -> None:
+    inbound = AmqpInbound(from_proton(body="x", expiry_time=5))
+    assert [inbound.expired(now) for now in (4999, 5000, 5001)] == [False, True, True]
+    assert not AmqpInbound(from_proton(body="x")).expired(2**62)
+
+
+def test_broken_bytes_are_reported_by_to_message_only_s166() -> None:
+    inbound = AmqpInbound(b"garbage")
+    assert inbound.redelivery_count == 0
+    assert not inbound.expired(2**62)
+    with pytest.raises(MessageFormatException):
+        inbound.to_message()
+
+
+@pytest.mark.parametrize(
+    ("address", "mark", "consumer", "expected"),
+    [
+        ("a", 0, Topic("c"), Queue("a")),
+        ("a", 1, Queue("c"), Topic("a")),
+        ("a", 2, None, TemporaryQueue("a")),
+        ("a", 3, None, TemporaryTopic("a")),
+        ("a", None, Topic("c"), Topic("a")),
+        ("a", None, TemporaryQueue("c"), TemporaryQueue("a")),
+        ("a", None, None, Queue("a")),
+        ("a", 77, Topic("c"), Topic("a")),
+        ("queue://a", None, Topic("c"), Queue("a")),
+        ("topic://a", None, Queue("c"), Topic("a")),
+        ("queue://a", 0, None, Queue("a")),
+        ("topic://a", 1, None, Topic("a")),
+        ("queue://", None, None, Queue("queue://")),
+        ("temp-queue://ID:x", None, Queue("c"), TemporaryQueue("temp-queue://ID:x")),
+        ("temp-topic://ID:x", 3, Queue("c"), TemporaryTopic("temp-topic://ID:x")),
+        (None, None, Topic("c"), Topic("c")),
+        (None, 0, None, None),
+        ("", None, Queue("c"), Queue("c")),
+        (" ", None, Queue("c"), Queue("c")),
+    ],
+)
+def test_destination_from_address_mark_prefix_and_consumer_s165(
+    address: str | None, mark: int | None, consumer: Destination | None, expected: Destination | None
+) -> None:
+    marks = {} if mark is None else {Symbol("x-opt-jms-dest"): Byte(mark), Symbol("x-opt-jms-reply-to"): Byte(mark)}
+    payload = section(0x72, marks) + section(0x73, [None, None, address, None, address]) + section(VALUE, "x")
+    message = receive(payload, consumer)
+    assert message.destination == expected
+    assert message.reply_to == (expected if address and address.strip() else None)
+
+
+def test_delivery_time_is_the_annotation_else_the_send_time_s157() -> None:
+    plain = proton.Message(body="x", creation_time=5)
+    assert receive(bytes(plain.encode()))._delivery_time == 5000
+    for value in (7000, proton.timestamp(7000)):
+        plain.annotations = {proton.symbol("x-opt-delivery-time"): value}
+        assert receive(bytes(plain.encode()))._delivery_time == 7000
+
+
+def test_incoming_names_that_jms_forbids_are_readable_s160() -> None:
+    message = receive(from_proton(body="x", properties={"a-b": "1", "": 2, "NULL": None, "JMSXDeliveryCount": None}))
+    assert dict(message.properties) == {"a-b": "1", "": 2, "NULL": None}
+    assert message.get_int_property("a-b") == 1
+    assert message.get_int_property("JMSXDeliveryCount") == 1
+
+
+def test_incoming_types_keep_their_conversions_s162() -> None:
+    values = {
+        "b": proton.byte(1),
+        "s": proton.short(1),
+        "i": proton.int32(1),
+        "l": 1,
+        "f": proton.float32(1.5),
+        "d": 0.5,
+    }
+    message = receive(from_proton(body="x", properties=values))
+    assert message.get_short_property("b") == message.get_int_property("s") == message.get_long_property("i") == 1
+    assert message.get_double_property("f") == 1.5
+    for name, wanted in (("s", "byte"), ("i", "short"), ("l", "int"), ("d", "float")):
+        with pytest.raises(MessageFormatException):
+            getattr(message, f"get_{wanted}_property")(name)
+
+
+def test_incoming_properties_without_a_jms_type_are_readable_as_objects() -> None:
+    values = {"t": proton.timestamp(5), "u": UUID(int=7), "n": proton.uint(3)}
+    message = receive(from_proton(body="x", properties=values))
+    assert message.get_object_property("t") == 5
+    assert message.properties["u"] == UUID(int=7)
+    with pytest.raises(MessageFormatException, match="'u' is a UUID"):
+        message.get_string_property("u")
+
+
+def test_long_descriptors_are_understood() -> None:
+    symbolic = b"\x00" + encode_value(Symbol("amqp:header:list")) + encode_value([True])
+    numeric = b"\x00\x80" + (0x77).to_bytes(8, "big") + encode_value("x")
+    message = receive(symbolic + numeric)
+    assert (message.text, message.delivery_mode) == ("x", DeliveryMode.PERSISTENT)
+
+
+def test_delivery_annotations_and_footer_are_passed_over() -> None:
+    payload = section(0x71, {Symbol("a"): 1}) + section(VALUE, "x") + section(0x78, {Symbol("b"): 2})
+    assert receive(payload).text == "x"
+
+
+def test_repeating_sections_are_told_apart_by_their_bytes() -> None:
+    for _ in range(2):
+        for count in range(600):
+            payload = section(0x70, [None, None, None, None, UInt(count)]) + section(VALUE, "x")
+            assert AmqpInbound(payload).redelivery_count == count
+
+
+BIG_LIST = b"\xd0\x00\x00\x00\x05\xff\xff\xff\xff\x40"
+
+
+@pytest.mark.parametrize(
+    ("payload", "named"),
+    [
+        (b"\x00", "byte"),
+        (b"\x00\x53", "byte"),
+        (b"\x00\x53\x77", "amqp-value"),
+        (b"\x01\x53\x77\x40", "section expected"),
+        (b"\x00\x53\x10\x40", "unknown section"),
+        (b"\x00\xa3\x01x\x40", "unknown section"),
+        (b"\x00\x45\x40", "unknown section"),
+        (b"\x00\xc0\x02\x01\x40\x40", "unknown section"),
+        (section(VALUE, "x")[:-1], "amqp-value"),
+        (section(VALUE, "x") + b"\x40", "section expected"),
+        (section(VALUE, "x") + section(VALUE, "x"), "amqp-value section: out of order"),
+        (section(VALUE, "x") + section(DATA, b"x"), "data section: out of order"),
+        (section(DATA, b"x") + section(VALUE, "x"), "amqp-value section: out of order"),
+        (section(0x73, []) + section(0x70, []), "header section: out of order"),
+        (section(0x70, []) + section(0x70, []), "header section: out of order"),
+        (section(0x70, {}) + section(VALUE, "x"), "header"),
+        (section(0x70, [5]) + section(VALUE, "x"), "header section: field 0 is a int"),
+        (section(0x70, [None] * 6) + section(VALUE, "x"), "header"),
+        (section(0x72, []) + section(VALUE, "x"), "message-annotations"),
+        (section(0x73, {}) + section(VALUE, "x"), "properties"),
+        (section(0x73, [None] * 14) + section(VALUE, "x"), "properties"),
+        (section(0x73, [5]) + section(VALUE, "x"), "properties section: field 0 is a int"),
+        (section(0x73, [None] * 9 + ["noon"]) + section(VALUE, "x"), "properties section: field 9 is a str"),
+        (b"\x00\x53\x73\xc0\x04\x01\xa1\x01\xff" + section(VALUE, "x"), "properties"),
+        (b"\x00\x53\x73\xc0\x04\x01\xa1\xff\x61" + section(VALUE, "x"), "properties"),
+        (b"\x00\x53\x73" + BIG_LIST + section(VALUE, "x"), "properties"),
+        (b"\x00\x53\x73\xc0\x00" + section(VALUE, "x"), "properties"),
+        (b"\x00\x53\x77\xa1\x01\xff", "amqp-value"),
+        (marked(5, section(DATA, b"\xff")), "data"),
+        (section(DATA, "x"), "data"),
+        (section(SEQUENCE, {}), "amqp-sequence"),
+        (b"\x00\x53\x77" + BIG_LIST, "amqp-value"),
+        (b"\x00\x53\x77" + b"\xf0\x00\x00\x00\x05\xff\xff\xff\xff\x40", "amqp-value"),
+        (b"\x00\x53\x77\xc1\x03\x01\x40\x40", "amqp-value"),
+        (b"\x00\x53\x77" + b"\x00" * 5000, "amqp-value"),
+    ],
+)
+def test_an_undecodable_message_names_section_and_offset_s166(payload: bytes, named: str) -> None:
+    with pytest.raises(MessageFormatException, match=named) as caught:
+        receive(payload)
+    assert "at byte" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        section(0x74, []),
+        section(0x74, {1: 2}),
+        section(0x74, {Symbol("a"): 2}),
+        b"\x00\x53\x74\xc1\x04\x02\xa1\x01\x61",
+    ],
+)
+def test_undecodable_application_properties_are_a_format_error_when_read(raw: bytes) -> None:
+    message = receive(raw + section(VALUE, "x"))
+    assert message.text == "x"
+    with pytest.raises(MessageFormatException, match="application-properties"):
+        message.properties.get("a")
