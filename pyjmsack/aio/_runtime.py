@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 from contextlib import asynccontextmanager
 from typing import Any, Generic, TypeVar
 
+from pyjmsack.core.runtime import run_command
 from pyjmsack.core.steps import Steps
 from pyjmsack.errors import IllegalStateException
 from pyjmsack.spi.completion import Completion
@@ -61,10 +62,7 @@ class AioRuntime:
         outbox = self._outbox
         while outbox:
             command, arguments = outbox.popleft()
-            try:
-                command(*arguments)
-            except Exception:
-                log.exception("a command of the provider failed")
+            run_command(command, arguments)
         self.flush()
 
     async def run(self, steps: Steps[T]) -> T:
@@ -95,19 +93,16 @@ class TaskDispatcher:
         self._calls: deque[Callable[[], Any]] = deque()
         self._task: asyncio.Task[None] | None = None
         self._waiters: list[Completion[None]] = []
-        self._closed = False
 
     def submit(self, call: Callable[[], Any]) -> None:
         """Queue a call."""
-        if self._closed:
-            return
         self._calls.append(call)
         if self._task is None:
             self._task = self._loop.create_task(self._run(), name=self._name)
 
     async def _run(self) -> None:
         try:
-            while self._calls and not self._closed:
+            while self._calls:
                 try:
                     result = self._calls.popleft()()
                     if inspect.isawaitable(result):
@@ -136,9 +131,7 @@ class TaskDispatcher:
             yield done, None
 
     def close(self) -> None:
-        """Run nothing more."""
-        self._closed = True
-        self._calls.clear()
+        """Nothing to end: the task ends by itself when no call is left."""
 
 
 class SessionLock:

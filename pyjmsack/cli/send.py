@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import click
 
-from pyjmsack import AckMode
+from pyjmsack import AckMode, DeliveryMode, MessageProducer
 from pyjmsack.cli.options import Login, connection_options, destination_of
-from pyjmsack.cli.send_input import FORMATS, Item, read_items
+from pyjmsack.cli.send_input import FORMATS, read_items
+from pyjmsack.cli.send_job import SendJob
 from pyjmsack.cli.stopping import stop_on_signals
 from pyjmsack.cli.terminal import counting
 from pyjmsack.cli.values import PropertyType
 
 __all__ = ["send"]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What the command line asks for."""
-
-    properties: tuple[tuple[str, Any], ...]
-    defaults: dict[str, Any]
-    transaction: int | None
 
 
 @click.command()
@@ -52,9 +41,11 @@ def send(
     format_name: str,
     as_bytes: bool,
     topic: bool,
+    properties: tuple[tuple[str, Any], ...],
+    transaction: int | None,
     count: int | None,
     as_json: bool,
-    **how: Any,
+    **defaults: Any,
 ) -> None:
     """Send lines, JSON objects or files to DESTINATION, one message each.
 
@@ -66,18 +57,23 @@ def send(
     tail -F app.log | pyjmsack send logs --property host=web1
     pyjmsack send --format jsonl orders <<< '{"body": "hi", "priority": 7, "properties": {"amount": 5}}'
     """
-    plan = _plan(**how)
-    with stop_on_signals() as stop:
+    mode = AckMode.SESSION_TRANSACTED if transaction else AckMode.AUTO_ACKNOWLEDGE
+    with stop_on_signals() as stop, counting("Sending", count) as show:
+        job = SendJob(stop, show, dict(properties), transaction)
         items = islice(read_items(format_name, files, as_bytes, stop), count)
-        with counting("Sending", count) as show, login.factory().create_connection() as connection:
-            mode = AckMode.SESSION_TRANSACTED if plan.transaction else AckMode.AUTO_ACKNOWLEDGE
-            job = _Job(stop, show, plan)
-            connection.exception_listener = job.on_lost
-            with connection.create_session(mode) as session, closing_input(items):
-                job.run(session, session.create_producer(destination_of(destination, topic)), items)
-    job.report(destination, as_json)
+        with login.factory().create_connection() as connection, connection.create_session(mode) as session:
+            connection.exception_listener = job.on_connection_error
+            with session.create_producer(destination_of(destination, topic)) as producer:
+                _set_defaults(producer, **defaults)
+                job.run(session, producer, items)
+    job.report(as_json)
 
 
-def closing_input(items: Iterator[Item]) -> Any:
-    """Close what the items are read from."""
-    return closing(items) if hasattr(items, "close") else closing(_Nothing())
+def _set_defaults(
+    producer: MessageProducer, priority: int | None, ttl: float | None, delay: float | None, non_persistent: bool
+) -> None:
+    producer.delivery_mode = DeliveryMode.NON_PERSISTENT if non_persistent else DeliveryMode.PERSISTENT
+    if priority is not None:
+        producer.priority = priority
+    producer.time_to_live = ttl or 0
+    producer.delivery_delay = delay or 0

@@ -16,9 +16,9 @@ from pyjmsack import BytesMessage, JMSException, Message, Queue, TextMessage
 from pyjmsack.cli.stopping import Stop
 from pyjmsack.cli.values import set_properties
 
-__all__ = ["FORMATS", "FileName", "InputError", "Item", "read_items"]
+__all__ = ["FORMATS", "FILE_NAME", "InputError", "Item", "read_items"]
 
-FileName = "file_name"
+FILE_NAME = "file_name"
 """Property of a message that is a whole file: its name without directories."""
 
 _CHUNK = 1 << 16
@@ -86,7 +86,7 @@ def _from_line(place: str, data: bytes, as_bytes: bool) -> Item:
 
 def _from_file(place: str, data: bytes, as_bytes: bool) -> Item:
     message = BytesMessage(data) if as_bytes else TextMessage(data.decode())
-    message.properties[FileName] = os.path.basename(place)
+    message.properties[FILE_NAME] = os.path.basename(place)
     return Item(place, message)
 
 

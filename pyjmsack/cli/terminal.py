@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-__all__ = ["counting", "printable", "stderr_console", "stdout_console", "table_width"]
+__all__ = ["Counter", "counting", "printable", "stderr_console", "stdout_console", "table_width"]
 
 TABLE_WIDTH = 120
+_SHOW_SECONDS = 0.1
 Counter = Callable[[int, str], None]
 """Called with the total so far and a remark."""
 
@@ -52,4 +54,18 @@ def counting(what: str, total: int | None = None) -> Iterator[Counter]:
     )
     with Progress(*columns, console=stderr_console(), transient=True, refresh_per_second=8) as progress:
         task = progress.add_task(what, total=total, remark="")
-        yield lambda count, remark="": progress.update(task, completed=count, remark=remark)
+        yield _Throttled(lambda count, remark: progress.update(task, completed=count, remark=remark))
+
+
+class _Throttled:
+    """Passes some calls on: a screen need not see every message, and each call costs more than a message."""
+
+    def __init__(self, show: Counter) -> None:
+        self._show = show
+        self._next = 0.0
+
+    def __call__(self, count: int, remark: str = "") -> None:
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + _SHOW_SECONDS
+            self._show(count, remark)

@@ -17,6 +17,7 @@ from pyjmsack.errors import (
     IllegalStateException,
     InvalidClientIDException,
     JMSException,
+    RequestTimedOutException,
 )
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.provider import Provider
@@ -132,14 +133,18 @@ class Connection:
         session = Session(self, SessionInfo(self.next_id(), mode))
         done: Completion[None] = Completion()
         self.submit(self.provider.create_session, session.info, done)
-        yield from self.request(done, "creating a session")
+        yield from self.request(done, "creating a session", self.provider.close_session, session.info.id)
         self.sessions[session.info.id] = session
         session.set_started(self.started)
         return session
 
-    def request(self, done: Completion[T], what: str) -> Steps[T]:
-        """Wait for the answer to a request, bounded by ``jms.requestTimeout``."""
-        return (yield from request(done, self.options.request_timeout, what, "jms.requestTimeout"))
+    def request(self, done: Completion[T], what: str, undo: Callable[..., None], number: int) -> Steps[T]:
+        """Wait for the answer to a request, bounded by ``jms.requestTimeout``; in vain, close what it may yet open."""
+        try:
+            return (yield from request(done, self.options.request_timeout, what, "jms.requestTimeout"))
+        except (RequestTimedOutException, GeneratorExit):
+            self.submit(undo, number, Completion())
+            raise
 
     def answer(self, done: Completion[None], what: str, timeout: float | None) -> Steps[None]:
         """Wait for the answer to a close; closing something that is lost, or a silent peer, is no error (S123)."""

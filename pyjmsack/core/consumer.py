@@ -111,6 +111,7 @@ class Consumer:
         if self.closed:
             return
         self.error = error
+        self.inbox.clear()  # these are the broker's again: no outcome for them would arrive
         self.arrived()
         if self.listener is not None and self._connection.failure is None:
             self._connection.report(error)

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Mapping
 from ssl import SSLContext
 
+from pyjmsack.errors import InvalidClientIDException
 from pyjmsack.spi.resources import ConnectionInfo
 from pyjmsack.uri import parse_url, redact
 
@@ -24,6 +25,7 @@ class FactoryFacade:
 
     Raises:
         InvalidURLException: the URL or an option is wrong; the text names the nearest right spelling.
+        InvalidClientIDException: the client id is empty (S122).
         UnsupportedFeatureException: a scheme or option that is known but not there yet.
     """
 
@@ -45,6 +47,8 @@ class FactoryFacade:
         if password is None and connection.password is not None:
             self._password = connection.password.reveal()
         self._client_id = connection.client_id if client_id is None else client_id
+        if self._client_id is not None and not str(self._client_id).strip():
+            raise InvalidClientIDException(f"client id {self._client_id!r}: expected a non-empty string (S122)")
         self._ssl_context = ssl_context
 
     def _login(self, username: str | None, password: str | None) -> ConnectionInfo:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from pyjmsack.core.steps import Deadline, Steps, request
+from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.destination import Destination
 from pyjmsack.errors import (
     IllegalStateException,
@@ -200,15 +200,21 @@ class Producer:
         """Wait for the outcome of a send (S63), bounded by ``jms.sendTimeout`` (S66).
 
         Raises:
-            SendTimedOutException: no outcome in time; the message may have been stored.
+            SendTimedOutException: no credit in time, and the message never left; or no outcome, and it may be stored.
         """
-        try:
-            yield from request(
-                done, self._send_timeout, f"send to {self.describe()}", "jms.sendTimeout", SendTimedOutException
+        if not done.done and not (yield done, self._send_timeout) and not done.done:
+            withdrawn: Completion[bool] = Completion()
+            self._connection.submit(self._connection.provider.withdraw, outbound, withdrawn)
+            yield withdrawn, None
+            why = (
+                "timed out waiting for credit; the message was not sent"
+                if withdrawn.result()
+                else "no outcome from the broker; the message may have been stored"
             )
-        except SendTimedOutException:
-            self._connection.submit(self._connection.provider.withdraw, outbound)
-            raise
+            raise SendTimedOutException(
+                f"send to {self.describe()}: {why}, within jms.sendTimeout ({self._send_timeout:g} s)"
+            )
+        done.result()
 
     @property
     def full(self) -> bool:

@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from pyjmsack.core.steps import Steps
+from pyjmsack.spi.completion import Completion
+from pyjmsack.spi.envelope import Outbound
 
-__all__ = ["Dispatcher", "Runtime"]
+__all__ = ["Dispatcher", "Runtime", "run_command"]
+
+
+log = logging.getLogger("pyjmsack")
+
+
+def run_command(command: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    """Run one command on the loop. One that breaks fails whoever waits for it, and nobody else."""
+    try:
+        command(*arguments)
+    except Exception as error:
+        log.exception("a command of the provider failed")
+        for argument in arguments:
+            if isinstance(argument, Completion):
+                argument.fail(error)
+            elif isinstance(argument, Outbound):
+                argument.done(error)
 
 
 class Dispatcher(Protocol):
@@ -26,7 +45,7 @@ class Dispatcher(Protocol):
         ...
 
     def close(self) -> None:
-        """Run no further call; the one at work may finish."""
+        """Run what is queued, then end."""
         ...
 
 

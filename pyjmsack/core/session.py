@@ -114,7 +114,8 @@ class Session:
         name = destination.name if destination is not None else "any destination"
         done: Completion[None] = Completion()
         self.connection.submit(self.connection.provider.create_producer, info, done)
-        yield from self.connection.request(done, f"creating a producer for {name}")
+        provider = self.connection.provider
+        yield from self.connection.request(done, f"creating a producer for {name}", provider.close_producer, info.id)
         producer = Producer(self, info)
         self.producers[info.id] = producer
         return producer
@@ -149,7 +150,9 @@ class Session:
         consumer.bind(info)
         done: Completion[None] = Completion()
         self.connection.submit(self.connection.provider.create_consumer, info, done)
-        yield from self.connection.request(done, f"creating a consumer of {destination.name}")
+        provider = self.connection.provider
+        what = f"creating a consumer of {destination.name}"
+        yield from self.connection.request(done, what, provider.close_consumer, info.id)
         self.consumers[info.id] = consumer
         if self.started or browser:
             self.connection.submit(self.connection.provider.start_consumer, info.id)

@@ -113,10 +113,6 @@ class AsyncioConnector:
         self._ssl_context = ssl_context
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def now(self) -> float:
-        """Return monotonic seconds."""
-        return self._loop.time()
-
     def call_later(self, delay: float, callback: Callable[[], None]) -> Timer:
         """Run ``callback`` after ``delay`` seconds."""
         return self._loop.call_later(delay, callback)

@@ -32,6 +32,9 @@ class LoopThread:
         try:
             self.loop.run_forever()
         finally:
+            for task in asyncio.all_tasks(self.loop):  # a stream that was still being opened
+                task.cancel()
+                self.loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
             self.loop.run_until_complete(self.loop.shutdown_asyncgens())
             self.loop.close()
 

@@ -70,8 +70,8 @@ class Connector(Protocol):
         """Open a stream; then ``engine.connection_made``, or ``failed(error)``."""
         ...
 
-    def now(self) -> float:
-        """Return monotonic seconds."""
+    def cancel(self) -> None:
+        """Give up streams that are still being opened."""
         ...
 
     def call_later(self, delay: float, callback: Callable[[], None]) -> Timer:

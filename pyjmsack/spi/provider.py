@@ -96,8 +96,8 @@ class Provider(Protocol):
         """Transfer a message as soon as there is credit, in order; ``outbound.done`` gets the outcome (S63)."""
         ...
 
-    def withdraw(self, outbound: Outbound) -> None:
-        """Forget a send that timed out: if it did not leave yet, it never will; its outcome is ignored (S66)."""
+    def withdraw(self, outbound: Outbound, withdrawn: Completion[bool]) -> None:
+        """Take back a send that timed out: True if it had not left and never will (S66). It counts as done then."""
         ...
 
     def settle(self, inbound: Inbound, outcome: Outcome) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import threading
+import weakref
 from _thread import allocate_lock
 from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
+from pyjmsack.core.runtime import run_command
 from pyjmsack.core.steps import Steps
 from pyjmsack.errors import IllegalStateException
 from pyjmsack.io.thread import acquire
@@ -19,6 +22,7 @@ from pyjmsack.spi.completion import Completion
 __all__ = ["SessionGuard", "SyncRuntime", "ThreadDispatcher"]
 
 log = logging.getLogger("pyjmsack")
+_FOREIGN = "this connection belongs to the parent process; make one in this process"
 T = TypeVar("T")
 
 
@@ -45,6 +49,7 @@ class SyncRuntime:
         self._outbox: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
         self._woken = False
         self._closed = False
+        _open.add(self)
 
     def submit(self, command: Callable[..., Any], *arguments: Any) -> None:
         """Queue a command for the loop."""
@@ -53,9 +58,11 @@ class SyncRuntime:
             self._wake()
 
     def _wake(self) -> None:
-        self._woken = True
         if self._closed:
             raise IllegalStateException("the connection is closed")
+        if self._pid != os.getpid():
+            raise IllegalStateException(_FOREIGN)
+        self._woken = True
         self.loop.call_soon_threadsafe(self._run)
 
     def _run(self) -> None:
@@ -63,16 +70,13 @@ class SyncRuntime:
         outbox = self._outbox
         while outbox:
             command, arguments = outbox.popleft()
-            try:
-                command(*arguments)
-            except Exception:
-                log.exception("a command of the provider failed")
+            run_command(command, arguments)
         self.flush()
 
     def run(self, steps: Steps[T]) -> T:
         """Drive steps to their end on the caller's thread."""
         if self._pid != os.getpid():
-            raise IllegalStateException("this connection belongs to the parent process; make one in this process")
+            raise IllegalStateException(_FOREIGN)
         try:
             completion, timeout = next(steps)
             while True:
@@ -87,14 +91,29 @@ class SyncRuntime:
         """Return a new dispatcher."""
         return ThreadDispatcher(name)
 
-    def close(self) -> None:
-        """Give the loop thread back, once what is queued has run."""
+    def flush_out(self, timeout: float | None) -> None:
+        """Wait until what is queued now has run on the loop."""
         if not self._closed and self._pid == os.getpid():
             done: Completion[None] = Completion()
             self.submit(done.succeed)
-            wait(done, None)
+            wait(done, timeout)
+
+    def close(self) -> None:
+        """Give the loop thread back, once what is queued has run."""
+        if not self._closed and self._pid == os.getpid():
+            self.flush_out(None)
             self._closed = True
             self._thread.release()
+
+
+_open: weakref.WeakSet[SyncRuntime] = weakref.WeakSet()
+
+
+@atexit.register
+def _flush_open_connections() -> None:
+    """A program that ends without closing its connections still gets out what it sent and acknowledged."""
+    for runtime in [*_open]:
+        runtime.flush_out(timeout=2.0)
 
 
 class ThreadDispatcher:
@@ -110,15 +129,15 @@ class ThreadDispatcher:
         self._waiters: deque[Completion[None]] = deque()
 
     def submit(self, call: Callable[[], Any]) -> None:
-        """Queue a call."""
-        if self._closed:
-            return
-        self._calls.put(call)
-        if self._thread is None:
-            with self._starting:
-                if self._thread is None and not self._closed:
+        """Queue a call. A late one, after ``close``, gets a short-lived thread: nobody's callback is dropped."""
+        with self._starting:
+            if not self._closed:
+                self._calls.put(call)
+                if self._thread is None:
                     self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
                     self._thread.start()
+                return
+        threading.Thread(target=self._guarded, args=(call,), name=self._name, daemon=True).start()
 
     def _run(self) -> None:
         while True:
@@ -126,15 +145,17 @@ class ThreadDispatcher:
             if call is None:
                 break
             self._busy = True
-            try:
-                if not self._closed:
-                    call()
-            except BaseException:
-                log.exception("a listener raised on %s", self._name)
+            self._guarded(call)
             self._busy = False
             if self._waiters:
                 self._release_waiters()
         self._release_waiters()
+
+    def _guarded(self, call: Callable[[], Any]) -> None:
+        try:
+            call()
+        except BaseException:  # whatever a listener does, the next call must run
+            log.exception("a listener raised on %s", self._name)
 
     def _release_waiters(self) -> None:
         while self._waiters:
@@ -157,7 +178,7 @@ class ThreadDispatcher:
             yield done, None
 
     def close(self) -> None:
-        """Run nothing more; wait for the thread unless it is the caller's."""
+        """Run what is queued, then end; wait for that unless this is the dispatcher's own thread."""
         with self._starting:
             self._closed = True
         self._calls.put(None)

@@ -108,6 +108,9 @@ class AmqpEngine:
 
     def connection_made(self, stream: Stream) -> None:
         """Start the SASL exchange, or AMQP at once where the user switched SASL off."""
+        if self.failed is not None:
+            stream.abort()
+            return
         self.stream = stream
         if self._make_sasl is None:
             self._start()
@@ -165,6 +168,13 @@ class AmqpEngine:
             if self.stream is not None:
                 self.stream.close()
             self._listener.on_failure(error)
+
+    def abort(self, error: BaseException) -> None:
+        """End without a word to the peer or the listener."""
+        if self.failed is None:
+            self.failed = error if isinstance(error, JMSException) else ConnectionLostException(str(error))
+        if self.stream is not None:
+            self.stream.abort()
 
     def _start(self) -> None:
         self.transport.bind(self.connection)

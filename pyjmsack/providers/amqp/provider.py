@@ -77,13 +77,19 @@ class AmqpProvider:
             opening.fail(error)
 
     def _sasl(self, encrypted: bool) -> SaslClient:
-        info, endpoint = self._the_info, self._url.endpoints[0]
+        info = self._the_info
         return SaslClient(
             info.username,
             info.password,
-            external=encrypted and endpoint.tls and self._url.transport.key_store_location is not None,
+            external=encrypted and self._has_certificate,
             allowed=self._url.amqp.sasl_mechanisms,
         )
+
+    @property
+    def _has_certificate(self) -> bool:
+        """Whether to offer EXTERNAL: nobody can ask an ``ssl.SSLContext`` for a certificate, so there the URL says it."""
+        named = "EXTERNAL" in (name.upper() for name in self._url.amqp.sasl_mechanisms)
+        return named or self._url.transport.key_store_location is not None
 
     @property
     def _the_info(self) -> ConnectionInfo:
@@ -162,8 +168,9 @@ class AmqpProvider:
         """Fail everything with ``error`` and drop the stream."""
         engine, self._engine = self._engine, None
         self._fail_everything(error)
-        if engine is not None and engine.stream is not None:
-            engine.stream.abort()
+        self._connector.cancel()
+        if engine is not None:
+            engine.abort(error)
 
     def flush(self) -> None:
         """Write what is pending."""
@@ -341,11 +348,10 @@ class AmqpProvider:
         else:
             sender.send(outbound)
 
-    def withdraw(self, outbound: Outbound) -> None:
-        """Forget a send that timed out."""
+    def withdraw(self, outbound: Outbound, withdrawn: Completion[bool]) -> None:
+        """Take back a send that timed out, if it did not leave yet."""
         sender = self._senders.get(outbound.producer_id)
-        if sender is not None:
-            sender.withdraw(outbound)
+        withdrawn.succeed(sender is not None and sender.withdraw(outbound))
 
     def settle(self, inbound: Inbound, outcome: Outcome) -> None:
         """Send an outcome, unless the delivery is of an earlier connection or its link is gone (S95, S96)."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from proton import Condition, Sender, Terminus
 
-from pyjmsack.errors import IllegalStateException, JMSException
+from pyjmsack.errors import IllegalStateException, JMSException, SendTimedOutException
 from pyjmsack.providers.amqp import native
 from pyjmsack.providers.amqp.engine import AmqpEngine
 from pyjmsack.providers.amqp.errors import outcome_error
@@ -83,6 +83,7 @@ class AmqpSender(AmqpLink):
             self._backlog.remove(outbound)
         except ValueError:
             return False
+        outbound.done(SendTimedOutException("withdrawn for want of credit"))
         return True
 
     def _transfer(self, outbound: Outbound) -> None:

@@ -1,0 +1,80 @@
+"""``pyjmsack browse``: look at a queue, take nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from itertools import islice
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from pyjmsack import BytesMessage, Message, Queue
+from pyjmsack.cli.options import Login, connection_options
+from pyjmsack.cli.receive_output import as_document
+from pyjmsack.cli.terminal import printable, stdout_console
+
+__all__ = ["browse"]
+
+_TABLE_LIMIT = 100
+_BODY = 200
+
+
+@click.command()
+@click.argument("queue")
+@connection_options
+@click.option("--selector", metavar="TEXT", help="Only messages for which this holds.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help=f"At most N; a table has {_TABLE_LIMIT} at most.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line, as `receive --format jsonl`.")
+def browse(queue: str, login: Login, selector: str | None, limit: int | None, as_json: bool) -> None:
+    """Show the messages of QUEUE without taking them."""
+    with login.factory().create_connection() as connection, connection.create_session() as session:
+        connection.exception_listener = lambda error: None  # the browser raises the same error
+        connection.start()
+        with session.create_browser(Queue(queue), selector) as browser:
+            if as_json:
+                for message in islice(browser, limit):
+                    click.echo(json.dumps(as_document(message), ensure_ascii=False))
+            else:
+                _show(queue, browser, limit or _TABLE_LIMIT)
+
+
+def _show(queue: str, messages: Iterable[Message], limit: int) -> None:
+    looking = iter(messages)
+    rows = list(islice(looking, limit))
+    table = Table(title=f"{queue}: {_count(len(rows), next(looking, None) is not None)}", title_justify="left")
+    table.add_column("#", justify="right")
+    table.add_column("sent (UTC)", no_wrap=True)
+    table.add_column("type", no_wrap=True)
+    table.add_column("prio", justify="right")
+    table.add_column("tries", justify="right")
+    table.add_column("properties", ratio=2, overflow="fold")
+    table.add_column("body", ratio=3, overflow="fold")
+    for number, message in enumerate(rows, 1):
+        table.add_row(str(number), *_cells(message))
+    stdout_console().print(table)
+
+
+def _count(shown: int, more: bool) -> str:
+    return f"the first {shown} messages, and more (--limit N, --json)" if more else f"{shown} messages"
+
+
+def _cells(message: Message) -> tuple[Text, ...]:
+    sent = message.timestamp
+    properties = ", ".join(f"{name}={value}" for name, value in message.properties.items())
+    cells = (
+        f"{sent:%Y-%m-%d %H:%M:%S}" if sent else "",
+        printable(message.type or "", 20),
+        str(message.priority),
+        str(message.delivery_count - 1),
+        printable(properties, _BODY),
+        _body(message),
+    )
+    return tuple(Text(cell) for cell in cells)
+
+
+def _body(message: Message) -> str:
+    if isinstance(message, BytesMessage):
+        return f"{message.body_length:,} bytes: " + printable(message.data[:_BODY].decode("latin-1"), 60)
+    return "" if message.body is None else printable(str(message.body), _BODY)

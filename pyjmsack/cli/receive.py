@@ -1,0 +1,100 @@
+"""``pyjmsack receive``: messages to standard output or files."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from pyjmsack import AckMode
+from pyjmsack.cli.errors import Failure
+from pyjmsack.cli.options import Login, connection_options, destination_of
+from pyjmsack.cli.receive_job import ReceiveJob
+from pyjmsack.cli.receive_output import RENDERERS, Directory, Output, open_output
+from pyjmsack.cli.stopping import Stop, stop_on_signals
+from pyjmsack.cli.terminal import counting
+
+__all__ = ["AckModeType", "receive"]
+
+
+class AckModeType(click.ParamType):
+    """An acknowledge mode by number or name, with or without ``_ACKNOWLEDGE``; mode 0 is ``--transaction``."""
+
+    name = "MODE"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> AckMode:
+        if isinstance(value, AckMode):
+            return value
+        text = str(value).upper().replace("-", "_")
+        for mode in AckMode:
+            if mode and text in (str(mode.value), mode.name, mode.name.removesuffix("_ACKNOWLEDGE")):
+                return mode
+        known = ", ".join(f"{m.value} ({m.name.removesuffix('_ACKNOWLEDGE').lower()})" for m in AckMode if m)
+        self.fail(f"{value!r}: expected one of {known}; for transactions use --transaction N")
+
+
+@click.command()
+@click.argument("destination")
+@connection_options
+@click.option("--count", type=click.IntRange(min=1), metavar="N", help="Stop after N messages.")
+@click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Stop when none came for this long.")
+@click.option("--follow", is_flag=True, help="Wait for more for ever.")
+@click.option("--ack-mode", type=AckModeType(), default="individual", show_default=True, help="Name or number.")
+@click.option("--selector", metavar="TEXT", help="Only messages for which this holds, such as \"region = 'EU'\".")
+@click.option("--topic", is_flag=True, help="DESTINATION is a topic; implies --follow.")
+@click.option("--format", "format_name", type=click.Choice([*RENDERERS, "file"]), default="text", show_default=True)
+@click.option("--output-dir", type=click.Path(file_okay=False, path_type=Path), help="For --format file.")
+@click.option("--transaction", type=click.IntRange(min=1), metavar="N", help="Commit after every N messages.")
+def receive(
+    destination: str,
+    login: Login,
+    count: int | None,
+    timeout: float | None,
+    follow: bool,
+    ack_mode: AckMode,
+    selector: str | None,
+    topic: bool,
+    format_name: str,
+    output_dir: Path | None,
+    transaction: int | None,
+) -> None:
+    """Write the messages of DESTINATION to standard output, or to files.
+
+    Takes what a queue has now; --timeout, --count and --follow wait for more. A message is acknowledged after it was
+    written, so Ctrl-C or a reader that ends (`| head`) leave the rest on the broker. The modes auto, dups_ok and
+    no_acknowledge give that up: there a message is acknowledged before it is written.
+    """
+    if (format_name == "file") != (output_dir is not None):
+        raise click.UsageError("--format file and --output-dir belong together")
+    if follow and timeout is not None:
+        raise click.UsageError("--follow waits for ever, --timeout does not; give one of them")
+    idle = None if follow or topic or (count is not None and timeout is None) else timeout or 0
+    mode = AckMode.SESSION_TRANSACTED if transaction else ack_mode
+    factory = login.factory(jms__receiveLocalOnly=True)
+    with stop_on_signals() as stop, counting("Receiving", count) as show:
+        output: Output = Directory(output_dir) if output_dir is not None else open_output(format_name, stop)
+        with factory.create_connection() as connection, connection.create_session(mode) as session:
+            connection.exception_listener = lambda error: None  # receive() raises the same error
+            connection.start()
+            job = ReceiveJob(session, output, stop, show, transaction)
+            job.run(session.create_consumer(destination_of(destination, topic), selector), count, idle)
+        _report(job, stop, count, timeout)
+
+
+def _report(job: ReceiveJob, stop: Stop, count: int | None, timeout: float | None) -> None:
+    """Say how it ended, if a person looks or a promise was not kept."""
+    if job.reader_gone:
+        _forget_stdout()
+    elif count is not None and job.received < count and not stop.requested:
+        raise Failure(f"{job.received} of {count} messages arrived; none for {timeout or 0:g} s")
+    if sys.stderr.isatty():
+        click.echo(f"Received {job.received:,}.", err=True)
+
+
+def _forget_stdout() -> None:
+    """Let the interpreter's last flush of a broken standard output go nowhere instead of printing a warning."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

@@ -1,0 +1,86 @@
+"""One run of ``pyjmsack receive``: a message is acknowledged after it was written, never before."""
+
+from __future__ import annotations
+
+import time
+
+from pyjmsack import AckMode, Message, MessageConsumer, Session
+from pyjmsack.cli.receive_output import Output
+from pyjmsack.cli.stopping import Stop
+from pyjmsack.cli.terminal import Counter
+
+__all__ = ["ReceiveJob"]
+
+SLICE = 0.2
+"""Seconds of one look at the local buffer while idle: a signal does not end ``receive()``, and costs no more than this."""
+
+
+class ReceiveJob:
+    """Receives, writes, flushes, acknowledges, in this order."""
+
+    def __init__(self, session: Session, output: Output, stop: Stop, show: Counter, transaction: int | None) -> None:
+        self._session = session
+        self._output = output
+        self._stop = stop
+        self._show = show
+        self._commit_size = transaction
+        self._batch = transaction or output.batch
+        self._unflushed = 0
+        self._uncommitted = 0
+        self._pending: list[Message] = []
+        self.received = 0
+        self.reader_gone = False
+
+    def run(self, consumer: MessageConsumer, count: int | None, idle: float | None) -> None:
+        """Receive until ``count`` messages, ``idle`` seconds without one, a signal, or nobody reads the output."""
+        try:
+            while not self._stop.requested and self.received != count:
+                message = self._next(consumer, idle)
+                if message is None:
+                    break
+                self._take(message, last=not consumer.stats.buffered)
+            self._acknowledge()
+            self._commit()
+        except BrokenPipeError:
+            self.reader_gone = True  # closing the session hands back what was not acknowledged
+
+    def _next(self, consumer: MessageConsumer, idle: float | None) -> Message | None:
+        deadline = None if idle is None else time.monotonic() + idle
+        while not self._stop.requested:
+            left = SLICE if deadline is None else min(SLICE, deadline - time.monotonic())
+            if left <= 0:
+                return consumer.receive_nowait()  # asks the broker, where a timed receive looked in the buffer only
+            message = consumer.receive(left)
+            if message is not None:
+                return message
+        return None
+
+    def _take(self, message: Message, *, last: bool) -> None:
+        self._output.write(message)
+        self._pending.append(message)
+        self._uncommitted += 1
+        self.received += 1
+        if len(self._pending) >= self._output.batch or last:
+            self._acknowledge()
+        if self._uncommitted == self._commit_size:
+            self._commit()
+        self._show(self.received, "")
+
+    def _acknowledge(self) -> None:
+        """Flush, then acknowledge what is safe now."""
+        if not self._pending:
+            return
+        self._output.flush()
+        mode = self._session.acknowledge_mode
+        if mode is AckMode.CLIENT_ACKNOWLEDGE:
+            self._session.acknowledge()
+        elif mode.individual:
+            for message in self._pending:
+                message.acknowledge()
+        self._pending.clear()
+
+    def _commit(self) -> None:
+        if self._commit_size and self._uncommitted:
+            self._acknowledge()
+            self._session.commit()
+            self._uncommitted = 0

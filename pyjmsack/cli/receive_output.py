@@ -1,0 +1,213 @@
+"""Where ``pyjmsack receive`` writes, and what "written" means: out of this process, so that it may be acknowledged."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import fcntl
+import io
+import itertools
+import json
+import os
+import select
+import stat
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from pyjmsack import BytesMessage, Message
+from pyjmsack.cli.send_input import FILE_NAME
+from pyjmsack.cli.stopping import Stop
+from pyjmsack.cli.values import wire_types
+
+__all__ = ["RENDERERS", "Directory", "Output", "as_document", "open_output"]
+
+_PAGE = 4096
+_STOP_GRACE_MS = 200
+
+
+class Output(Protocol):
+    """Takes messages; after ``flush`` they are safe with whoever reads the output."""
+
+    batch: int
+    """How many messages may be written before they are flushed and acknowledged together."""
+
+    def write(self, message: Message) -> None:
+        """Take a message."""
+        ...
+
+    def flush(self) -> None:
+        """Pass on what was taken.
+
+        Raises:
+            BrokenPipeError: nobody reads it any more.
+            OSError: it could not be written.
+        """
+        ...
+
+
+def _text_of(message: Message) -> bytes:
+    body = message.body
+    return body if isinstance(body, bytes) else b"" if body is None else str(body).encode()
+
+
+def as_document(message: Message) -> dict[str, Any]:
+    """Return a message as JSON-ready fields, which ``send --format jsonl`` understands."""
+    body: object = message.body
+    document: dict[str, Any] = {"message_id": message.message_id}
+    if isinstance(message, BytesMessage):
+        document["body_base64"] = base64.b64encode(message.data).decode()
+    elif body is not None:
+        document["body"] = body if isinstance(body, str) else str(body)
+    document |= _headers(message)
+    properties = dict(message.properties)
+    document["properties"] = properties
+    types = wire_types(properties)
+    return document | ({"property_types": types} if types else {})
+
+
+def _headers(message: Message) -> dict[str, Any]:
+    times = {"timestamp": message.timestamp, "expiration": message.expiration}
+    headers: dict[str, Any] = {
+        "destination": message.destination and message.destination.name,
+        "reply_to": message.reply_to and message.reply_to.name,
+        "correlation_id": message.correlation_id,
+        "type": message.type,
+        **{name: value.isoformat() if value else None for name, value in times.items()},
+    }
+    shown = {name: value for name, value in headers.items() if value is not None}
+    return shown | {
+        "priority": message.priority,
+        "persistent": message.delivery_mode == 2,
+        "redelivered": message.redelivered,
+        "delivery_count": message.delivery_count,
+    }
+
+
+def _json_of(message: Message) -> bytes:
+    return json.dumps(as_document(message), ensure_ascii=False).encode(errors="surrogatepass")
+
+
+RENDERERS: Mapping[str, Callable[[Message], bytes]] = {"text": _text_of, "jsonl": _json_of}
+
+
+def open_output(format_name: str, stop: Stop) -> Output:
+    """Return the output on standard output: a pipe if it is one that tells when its reader took something."""
+    render = RENDERERS[format_name]
+    try:
+        descriptor = sys.stdout.fileno()
+    except io.UnsupportedOperation:  # a test's standard output
+        return Stream(render, _write_to_buffer)
+    if _make_small_pipe(descriptor):
+        return Pipe(render, descriptor, stop)
+    return Stream(render, lambda data: _write_all(descriptor, data))
+
+
+def _write_to_buffer(data: bytes) -> None:
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+class Stream:
+    """Lines to a file or terminal, flushed in batches."""
+
+    batch = 100
+
+    def __init__(self, render: Callable[[Message], bytes], write: Callable[[bytes], None]) -> None:
+        self._render = render
+        self._write = write
+        self._buffer = bytearray()
+
+    def write(self, message: Message) -> None:
+        """Take a message."""
+        self._buffer += self._render(message) + b"\n"
+
+    def flush(self) -> None:
+        """Write what was taken."""
+        data = bytes(self._buffer)
+        self._buffer.clear()
+        self._write(data)
+
+
+class Pipe(Stream):
+    """Lines to a pipe, one by one, each counting as written when the reader has taken it.
+
+    A pipe holds 64 KiB that nobody gets if its reader ends: with ``| head -n 3`` hundreds of messages would be
+    acknowledged and never seen. One that holds a single page reports "writable" only when it is empty, so its reader
+    took everything. That is one system call and one switch to the reader per message.
+    """
+
+    batch = 1
+
+    def __init__(self, render: Callable[[Message], bytes], descriptor: int, stop: Stop) -> None:
+        super().__init__(render, lambda data: _write_all(descriptor, data))
+        self._stop = stop
+        self._poll = select.poll()
+        self._poll.register(descriptor, select.POLLOUT)
+        self._poll.register(stop.fileno(), select.POLLIN)
+        self._descriptor = descriptor
+
+    def flush(self) -> None:
+        """Write, and wait until the reader has taken it."""
+        super().flush()
+        if not self._taken(None) and not self._taken(_STOP_GRACE_MS):
+            return  # a stop, and the reader lives but is slow: what is in the pipe will reach it
+
+    def _taken(self, grace: int | None) -> bool:
+        while True:
+            events = dict(self._poll.poll(grace))
+            state = events.get(self._descriptor, 0)
+            if state & select.POLLOUT:
+                return True
+            if state & (select.POLLERR | select.POLLHUP):
+                raise BrokenPipeError
+            if self._stop.requested or not events:
+                return False
+
+
+def _make_small_pipe(descriptor: int) -> bool:
+    """Shrink a pipe to one page; False if it is no pipe, holds data of others, or the system cannot."""
+    if not stat.S_ISFIFO(os.fstat(descriptor).st_mode) or not hasattr(fcntl, "F_SETPIPE_SZ"):
+        return False
+    with contextlib.suppress(OSError):
+        return fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PAGE) == _PAGE
+    return False
+
+
+class Directory:
+    """One file per message, ``000001-name``, which appears when it is complete; nothing is ever overwritten."""
+
+    batch = 1
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self._directory = directory
+        self._numbers = itertools.count(1)
+
+    def write(self, message: Message) -> None:
+        """Write a file."""
+        partial = self._directory / f".{os.getpid()}.partial"
+        partial.write_bytes(_text_of(message))
+        label = _file_label(message)
+        for number in self._numbers:
+            with contextlib.suppress(FileExistsError):
+                os.link(partial, self._directory / f"{number:06d}{label}")
+                break
+        partial.unlink()
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+
+def _file_label(message: Message) -> str:
+    """Return what follows the number: the sender's file name without any directory, else an extension."""
+    name = os.path.basename(str(message.properties.get(FILE_NAME) or ""))
+    safe = "".join(c if c.isprintable() else "_" for c in name).lstrip(".")[:200]
+    return f"-{safe}" if safe else ".bin" if isinstance(message, BytesMessage) else ".txt"

@@ -1,0 +1,124 @@
+"""One run of ``pyjmsack send``: what was sent, what the broker confirmed, and where it failed."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from functools import partial
+
+import click
+
+from pyjmsack import JMSException, MessageProducer, Session
+from pyjmsack.cli.errors import Failure, explain
+from pyjmsack.cli.send_input import InputError, Item
+from pyjmsack.cli.stopping import Stop
+from pyjmsack.cli.terminal import Counter
+from pyjmsack.cli.values import Value
+
+__all__ = ["SendJob"]
+
+WINDOW = 2048
+"""Unconfirmed sends; below the producer's own window, whose wait a signal does not end."""
+
+
+class SendJob:
+    """Sends items without waiting for each. The broker's answers arrive on the session's completion thread."""
+
+    def __init__(self, stop: Stop, show: Counter, properties: Mapping[str, Value], transaction: int | None) -> None:
+        self._stop = stop
+        self._show = show
+        self._properties = properties
+        self._transaction = transaction
+        self._sent = 0
+        self._answered = 0
+        self._accepted = 0
+        self._committed = 0
+        self._limit: int | None = None
+        self._error: str | None = None
+        self._started = time.monotonic()
+        self._seconds = 0.0
+
+    def run(self, session: Session, producer: MessageProducer, items: Iterable[Item]) -> None:
+        """Send until the items end, one fails, or a stop is requested; then wait for the answers."""
+        try:
+            for item in items:
+                self._await_answers(WINDOW)
+                if self._stop.requested:
+                    break
+                self._send(producer, item)
+                if self._transaction and self._sent % self._transaction == 0:
+                    self._commit(session)
+            self._await_answers(0)
+            if self._transaction and self._error is None:
+                self._commit(session)
+        except InputError as error:
+            self._fail(str(error))
+        except JMSException as error:
+            self._fail(explain(error))
+        finally:
+            producer.close()  # waits for the answers too, also after a stop
+            self._seconds = time.monotonic() - self._started
+
+    def _send(self, producer: MessageProducer, item: Item) -> None:
+        try:
+            item.message.properties.update(self._properties)
+            future = producer.send_async(item.message, **item.options)
+        except JMSException as error:
+            raise InputError(f"{item.place}: {explain(error)}") from error
+        self._sent += 1
+        future.add_done_callback(partial(self._on_answer, item.place))
+        self._show(self._sent, f"{self._confirmed:,} confirmed")
+
+    def _commit(self, session: Session) -> None:
+        session.commit()
+        self._committed = self._sent
+
+    @property
+    def _confirmed(self) -> int:
+        return self._committed if self._transaction else self._accepted
+
+    def _await_answers(self, limit: int) -> None:
+        """Wait until at most ``limit`` sends are unanswered, or for a stop."""
+        self._limit = limit  # set before the count is read; the callback does the reverse, so one of them sees the other
+        while self._sent - self._answered > limit and not self._stop.requested:
+            self._stop.wait()
+        self._limit = None
+
+    def _on_answer(self, place: str, future: Future[None]) -> None:
+        error = future.exception()
+        if error is None:
+            self._accepted += 1
+        else:
+            self._fail(f"{place}: {explain(error)}")
+        self._answered += 1
+        limit = self._limit
+        if limit is not None and self._sent - self._answered <= limit:
+            self._stop.wake()
+
+    def on_connection_error(self, error: JMSException) -> None:
+        """The connection is lost; without this a wait for input would hide it."""
+        self._fail(explain(error))
+
+    def _fail(self, text: str) -> None:
+        """Keep the first failure, and stop."""
+        if self._error is None:
+            self._error = text
+        self._stop.request()
+
+    def report(self, as_json: bool) -> None:
+        """Say what came of it.
+
+        Raises:
+            Failure: something was not confirmed.
+        """
+        if self._error is None and self._confirmed < self._sent:
+            self._error = f"{self._sent - self._confirmed} messages were not confirmed; they may or may not be stored"
+        if as_json:
+            click.echo(json.dumps({"sent": self._sent, "confirmed": self._confirmed, "error": self._error}))
+        else:
+            rate = self._confirmed / self._seconds if self._seconds else 0
+            click.echo(f"Sent {self._sent:,}, confirmed {self._confirmed:,} ({rate:,.0f} messages/s).", err=True)
+        if self._error is not None:
+            raise Failure(self._error)

