@@ -79,6 +79,10 @@ class AioRuntime:
             steps.close()
             raise
 
+    def call_later(self, delay: float, callback: Callable[[], None]) -> None:
+        """Run ``callback`` on the loop after ``delay`` seconds."""
+        self.submit(self.loop.call_later, delay, callback)
+
     def dispatcher(self, name: str) -> TaskDispatcher:
         """Return a new dispatcher."""
         return TaskDispatcher(self.loop, name)

@@ -25,7 +25,7 @@ _BODY = 200
 @click.argument("queue")
 @connection_options
 @click.option("--selector", metavar="TEXT", help="Only messages for which this holds.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help=f"At most N; a table has {_TABLE_LIMIT} at most.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help=f"At most N; {_TABLE_LIMIT} in a table.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, as `receive --format jsonl`.")
 def browse(queue: str, login: Login, selector: str | None, limit: int | None, as_json: bool) -> None:
     """Show the messages of QUEUE without taking them."""
@@ -35,7 +35,7 @@ def browse(queue: str, login: Login, selector: str | None, limit: int | None, as
         with session.create_browser(Queue(queue), selector) as browser:
             if as_json:
                 for message in islice(browser, limit):
-                    click.echo(json.dumps(as_document(message), ensure_ascii=False))
+                    click.echo(json.dumps(as_document(message), ensure_ascii=False, default=str))
             else:
                 _show(queue, browser, limit or _TABLE_LIMIT)
 
@@ -76,5 +76,7 @@ def _cells(message: Message) -> tuple[Text, ...]:
 
 def _body(message: Message) -> str:
     if isinstance(message, BytesMessage):
-        return f"{message.body_length:,} bytes: " + printable(message.data[:_BODY].decode("latin-1"), 60)
-    return "" if message.body is None else printable(str(message.body), _BODY)
+        start = message.data[:_BODY].decode("latin-1")
+        return f"{message.body_length:,} bytes: {printable(start, 60)}"
+    body = message.body
+    return "" if body is None else printable(str(body), _BODY)

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from pyjmsack import ConnectionFactory, Destination, Queue, Topic
+from pyjmsack import ConnectionFactory, Destination, Queue, Topic, aio
 
 __all__ = ["DEFAULT_URL", "Login", "connection_options", "destination_of", "login_options"]
 
@@ -25,31 +25,36 @@ Command = Callable[..., Any]
 class Login:
     """Where to connect and as whom. The password never leaves it but through :meth:`factory`."""
 
-    url: str | None
+    url: str = DEFAULT_URL
     user: str | None = None
     password_file: Path | None = None
 
-    def factory(self, url: str | None = None, **options: object) -> ConnectionFactory:
+    def factory(self, **options: object) -> ConnectionFactory:
         """Return a connection factory; ``options`` are URL options with ``__`` for the dot.
 
         Raises:
             UsageError: a user without a password.
             InvalidURLException: the URL is wrong.
         """
-        chosen = url or self.url or DEFAULT_URL
         settings = {name.replace("__", "."): value for name, value in options.items()}
-        return ConnectionFactory(chosen, username=self.user, password=self._password(), options=settings)
+        return ConnectionFactory(self.url, username=self.user, password=self._password, options=settings)
 
+    def aio_factory(self) -> aio.ConnectionFactory:
+        """Return a connection factory of the asyncio face; see :meth:`factory`."""
+        return aio.ConnectionFactory(self.url, username=self.user, password=self._password)
+
+    @functools.cached_property
     def _password(self) -> str | None:
+        """From the file, the environment or a prompt, which comes once."""
+        if self.user is None:
+            return None
         if self.password_file is not None:
             return self.password_file.read_text(encoding="utf-8").rstrip("\r\n")
-        from_environment = os.environ.get(PASSWORD_VARIABLE)
-        if self.user is None or from_environment is not None:
-            return from_environment if self.user is not None else None
+        if PASSWORD_VARIABLE in os.environ:
+            return os.environ[PASSWORD_VARIABLE]
         if not sys.stdin.isatty():
             raise click.UsageError(f"--user needs a password: set {PASSWORD_VARIABLE} or give --password-file")
-        prompt = f"Password of {self.user}"
-        return str(click.prompt(prompt, hide_input=True, err=True))
+        return str(click.prompt(f"Password of {self.user}", hide_input=True, err=True))
 
 
 def login_options(command: Command) -> Command:

@@ -16,23 +16,27 @@ from pyjmsack.cli.receive_output import RENDERERS, Directory, Output, open_outpu
 from pyjmsack.cli.stopping import Stop, stop_on_signals
 from pyjmsack.cli.terminal import counting
 
-__all__ = ["AckModeType", "receive"]
+__all__ = ["receive"]
 
 
-class AckModeType(click.ParamType):
-    """An acknowledge mode by number or name, with or without ``_ACKNOWLEDGE``; mode 0 is ``--transaction``."""
+_MODE_NAMES = {
+    "auto": AckMode.AUTO_ACKNOWLEDGE,
+    "client": AckMode.CLIENT_ACKNOWLEDGE,
+    "dups-ok": AckMode.DUPS_OK_ACKNOWLEDGE,
+    "individual": AckMode.INDIVIDUAL_ACKNOWLEDGE,
+    "no-ack": AckMode.NO_ACKNOWLEDGE,
+}
 
-    name = "MODE"
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> AckMode:
-        if isinstance(value, AckMode):
-            return value
-        text = str(value).upper().replace("-", "_")
-        for mode in AckMode:
-            if mode and text in (str(mode.value), mode.name, mode.name.removesuffix("_ACKNOWLEDGE")):
-                return mode
-        known = ", ".join(f"{m.value} ({m.name.removesuffix('_ACKNOWLEDGE').lower()})" for m in AckMode if m)
-        self.fail(f"{value!r}: expected one of {known}; for transactions use --transaction N")
+def parse_ack_mode(_: click.Context, __: click.Parameter, text: str) -> AckMode:
+    """Convert a short name, a full JMS name or a number, as the callback of an option."""
+    name = text.lower().replace("_", "-")
+    for mode in AckMode:
+        if name in (str(mode.value), mode.name.lower().replace("_", "-")) or _MODE_NAMES.get(name) is mode:
+            if mode is AckMode.SESSION_TRANSACTED:
+                raise click.BadParameter(f"{text!r}: for transactions use --transaction N")
+            return mode
+    raise click.BadParameter(f"{text!r}: expected {', '.join(_MODE_NAMES)}, or a number of 1, 2, 3, 4, 100, 101, 257")
 
 
 @click.command()
@@ -41,7 +45,7 @@ class AckModeType(click.ParamType):
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="Stop after N messages.")
 @click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Stop when none came for this long.")
 @click.option("--follow", is_flag=True, help="Wait for more for ever.")
-@click.option("--ack-mode", type=AckModeType(), default="individual", show_default=True, help="Name or number.")
+@click.option("--ack-mode", callback=parse_ack_mode, default="individual", show_default=True, help="Name or number.")
 @click.option("--selector", metavar="TEXT", help="Only messages for which this holds, such as \"region = 'EU'\".")
 @click.option("--topic", is_flag=True, help="DESTINATION is a topic; implies --follow.")
 @click.option("--format", "format_name", type=click.Choice([*RENDERERS, "file"]), default="text", show_default=True)
@@ -63,8 +67,8 @@ def receive(
     """Write the messages of DESTINATION to standard output, or to files.
 
     Takes what a queue has now; --timeout, --count and --follow wait for more. A message is acknowledged after it was
-    written, so Ctrl-C or a reader that ends (`| head`) leave the rest on the broker. The modes auto, dups_ok and
-    no_acknowledge give that up: there a message is acknowledged before it is written.
+    written, so Ctrl-C or a reader that ends (`| head`) leave the rest on the broker. The modes auto, dups-ok and no-ack
+    give that up: there a message is acknowledged before it is written.
     """
     if (format_name == "file") != (output_dir is not None):
         raise click.UsageError("--format file and --output-dir belong together")

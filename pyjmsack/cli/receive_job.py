@@ -12,7 +12,7 @@ from pyjmsack.cli.terminal import Counter
 __all__ = ["ReceiveJob"]
 
 SLICE = 0.2
-"""Seconds of one look at the local buffer while idle: a signal does not end ``receive()``, and costs no more than this."""
+"""Seconds of one look at the local buffer while idle, as a signal does not end ``receive()``."""
 
 
 class ReceiveJob:

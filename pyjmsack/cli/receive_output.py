@@ -86,7 +86,7 @@ def _headers(message: Message) -> dict[str, Any]:
 
 
 def _json_of(message: Message) -> bytes:
-    return json.dumps(as_document(message), ensure_ascii=False).encode(errors="surrogatepass")
+    return json.dumps(as_document(message), ensure_ascii=False, default=str).encode(errors="surrogatepass")
 
 
 RENDERERS: Mapping[str, Callable[[Message], bytes]] = {"text": _text_of, "jsonl": _json_of}
@@ -149,27 +149,26 @@ class Pipe(Stream):
     def __init__(self, render: Callable[[Message], bytes], descriptor: int, stop: Stop) -> None:
         super().__init__(render, lambda data: _write_all(descriptor, data))
         self._stop = stop
-        self._poll = select.poll()
-        self._poll.register(descriptor, select.POLLOUT)
-        self._poll.register(stop.fileno(), select.POLLIN)
+        self._reader = select.poll()
+        self._reader.register(descriptor, select.POLLOUT)
+        self._reader_or_stop = select.poll()
+        self._reader_or_stop.register(descriptor, select.POLLOUT)
+        self._reader_or_stop.register(stop.fileno(), select.POLLIN)
         self._descriptor = descriptor
 
     def flush(self) -> None:
-        """Write, and wait until the reader has taken it."""
+        """Write, and wait until the reader has taken it; after a stop, what is in the pipe counts as taken."""
         super().flush()
-        if not self._taken(None) and not self._taken(_STOP_GRACE_MS):
-            return  # a stop, and the reader lives but is slow: what is in the pipe will reach it
+        while not self._stop.requested:
+            if self._taken(self._reader_or_stop.poll()):
+                return
+        self._taken(self._reader.poll(_STOP_GRACE_MS))
 
-    def _taken(self, grace: int | None) -> bool:
-        while True:
-            events = dict(self._poll.poll(grace))
-            state = events.get(self._descriptor, 0)
-            if state & select.POLLOUT:
-                return True
-            if state & (select.POLLERR | select.POLLHUP):
-                raise BrokenPipeError
-            if self._stop.requested or not events:
-                return False
+    def _taken(self, events: list[tuple[int, int]]) -> bool:
+        state = dict(events).get(self._descriptor, 0)
+        if state & (select.POLLERR | select.POLLHUP) and not state & select.POLLOUT:
+            raise BrokenPipeError
+        return bool(state & select.POLLOUT)
 
 
 def _make_small_pipe(descriptor: int) -> bool:

@@ -14,7 +14,7 @@ from pyjmsack.cli.send_input import FORMATS, read_items
 from pyjmsack.cli.send_job import SendJob
 from pyjmsack.cli.stopping import stop_on_signals
 from pyjmsack.cli.terminal import counting
-from pyjmsack.cli.values import PropertyType
+from pyjmsack.cli.values import Value, parse_properties
 
 __all__ = ["send"]
 
@@ -26,7 +26,14 @@ __all__ = ["send"]
 @click.option("--format", "format_name", type=click.Choice(list(FORMATS)), default="lines", show_default=True)
 @click.option("--bytes", "as_bytes", is_flag=True, help="Send bytes messages instead of text.")
 @click.option("--topic", is_flag=True, help="DESTINATION is a topic.")
-@click.option("--property", "properties", type=PropertyType(), multiple=True, help="On every message; repeatable.")
+@click.option(
+    "--property",
+    "properties",
+    multiple=True,
+    callback=parse_properties,
+    metavar="NAME[:TYPE]=VALUE",
+    help="Set on every message, such as amount:int=5; repeatable.",
+)
 @click.option("--priority", type=click.IntRange(0, 9), help="0 (lowest) to 9; 4 unless given.")
 @click.option("--ttl", type=click.FloatRange(min=0), metavar="SECONDS", help="Messages expire after this time.")
 @click.option("--delay", type=click.FloatRange(min=0), metavar="SECONDS", help="The broker delivers them later.")
@@ -41,7 +48,7 @@ def send(
     format_name: str,
     as_bytes: bool,
     topic: bool,
-    properties: tuple[tuple[str, Any], ...],
+    properties: dict[str, Value],
     transaction: int | None,
     count: int | None,
     as_json: bool,
@@ -59,7 +66,7 @@ def send(
     """
     mode = AckMode.SESSION_TRANSACTED if transaction else AckMode.AUTO_ACKNOWLEDGE
     with stop_on_signals() as stop, counting("Sending", count) as show:
-        job = SendJob(stop, show, dict(properties), transaction)
+        job = SendJob(stop, show, properties, transaction)
         items = islice(read_items(format_name, files, as_bytes, stop), count)
         with login.factory().create_connection() as connection, connection.create_session(mode) as session:
             connection.exception_listener = job.on_connection_error

@@ -16,7 +16,7 @@ from pyjmsack import BytesMessage, JMSException, Message, Queue, TextMessage
 from pyjmsack.cli.stopping import Stop
 from pyjmsack.cli.values import set_properties
 
-__all__ = ["FORMATS", "FILE_NAME", "InputError", "Item", "read_items"]
+__all__ = ["FILE_NAME", "FORMATS", "InputError", "Item", "read_items"]
 
 FILE_NAME = "file_name"
 """Property of a message that is a whole file: its name without directories."""
@@ -35,7 +35,7 @@ _KNOWN = {
     *_SEND_OPTIONS,
 }
 _RECEIVED = {"message_id", "timestamp", "destination", "expiration", "redelivered", "delivery_count"}
-"""What ``receive --format jsonl`` adds and a send stamps itself: accepted and ignored, so that its output can be sent."""
+"""What ``receive --format jsonl`` adds and a send stamps itself: ignored, so that its output can be sent again."""
 
 
 class InputError(Exception):
@@ -74,7 +74,9 @@ def _checked(make: Make, place: str, data: bytes, as_bytes: bool) -> Item:
     try:
         return make(place, data, as_bytes)
     except UnicodeDecodeError as error:
-        raise InputError(f"{place}: not UTF-8 ({error.reason} at byte {error.start}); --bytes sends it as it is") from error
+        raise InputError(
+            f"{place}: not UTF-8 ({error.reason} at byte {error.start}); --bytes sends it as it is"
+        ) from error
     except (ValueError, TypeError, JMSException) as error:
         raise InputError(f"{place}: {error}") from error
 
@@ -93,7 +95,7 @@ def _from_file(place: str, data: bytes, as_bytes: bool) -> Item:
 def _from_json(place: str, data: bytes, _: bool) -> Item:
     document = json.loads(data)
     if not isinstance(document, dict):
-        raise ValueError("expected a JSON object, such as {\"body\": \"hello\"}")
+        raise ValueError('expected a JSON object, such as {"body": "hello"}')
     if "text" in document:
         document.setdefault("body", document.pop("text"))
     unknown = sorted(document.keys() - _KNOWN - _RECEIVED)
@@ -115,7 +117,9 @@ def _json_message(document: Mapping[str, Any]) -> Message:
     if body is None:
         return Message() if "body" not in document else TextMessage(None)
     if not isinstance(body, str):
-        raise ValueError(f"body: expected a string, not {type(body).__name__}; send JSON as a string, bytes as body_base64")
+        raise ValueError(
+            f"body: expected a string, not {type(body).__name__}; send JSON as a string, bytes as body_base64"
+        )
     return TextMessage(body)
 
 

@@ -81,7 +81,8 @@ class SendJob:
 
     def _await_answers(self, limit: int) -> None:
         """Wait until at most ``limit`` sends are unanswered, or for a stop."""
-        self._limit = limit  # set before the count is read; the callback does the reverse, so one of them sees the other
+        # set before the counts are read; the callback does the reverse, so one of the two sees the other
+        self._limit = limit
         while self._sent - self._answered > limit and not self._stop.requested:
             self._stop.wait()
         self._limit = None

@@ -43,7 +43,7 @@ def printable(text: str, limit: int) -> str:
 def counting(what: str, total: int | None = None) -> Iterator[Counter]:
     """Show a running count on standard error if that is a terminal."""
     if not sys.stderr.isatty():
-        yield lambda count, remark="": None
+        yield _show_nothing
         return
     columns = (
         SpinnerColumn(),
@@ -54,7 +54,15 @@ def counting(what: str, total: int | None = None) -> Iterator[Counter]:
     )
     with Progress(*columns, console=stderr_console(), transient=True, refresh_per_second=8) as progress:
         task = progress.add_task(what, total=total, remark="")
-        yield _Throttled(lambda count, remark: progress.update(task, completed=count, remark=remark))
+
+        def show(count: int, remark: str) -> None:
+            progress.update(task, completed=count, remark=remark)
+
+        yield _Throttled(show)
+
+
+def _show_nothing(count: int, remark: str) -> None:
+    """Standard error is no terminal."""
 
 
 class _Throttled:
@@ -64,7 +72,7 @@ class _Throttled:
         self._show = show
         self._next = 0.0
 
-    def __call__(self, count: int, remark: str = "") -> None:
+    def __call__(self, count: int, remark: str) -> None:
         now = time.monotonic()
         if now >= self._next:
             self._next = now + _SHOW_SECONDS

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import click
 
 from pyjmsack import Byte, Char, Double, Float, Int, Long, Message, Short
 
-__all__ = ["PropertyType", "set_properties", "typed_value", "wire_types"]
+__all__ = ["Value", "parse_properties", "set_properties", "typed_value", "wire_types"]
 
 Value = bool | int | float | str
 
@@ -74,21 +74,17 @@ def set_properties(message: Message, properties: Mapping[str, object], types: Ma
         message.properties[name] = value
 
 
-class PropertyType(click.ParamType):
-    """``NAME=VALUE`` or ``NAME:TYPE=VALUE``; converts to ``(name, value)``."""
+def parse_properties(_: click.Context, __: click.Parameter, values: Sequence[str]) -> dict[str, Value]:
+    """Convert ``NAME=VALUE`` and ``NAME:TYPE=VALUE``, as the callback of an option."""
+    return dict(_parse_property(value) for value in values)
 
-    name = "K[:TYPE]=V"
 
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, Value] | object:
-        if not isinstance(value, str):
-            return value
-        left, equals, right = value.partition("=")
-        name, colon, kind = left.partition(":")
-        if not equals or not name:
-            self.fail(f"{value!r}: expected NAME=VALUE or NAME:TYPE=VALUE, such as region=EU or amount:int=5")
-        try:
-            return name, typed_value(kind if colon else "string", right)
-        except ValueError as error:
-            self.fail(f"{value!r}: {error}")
+def _parse_property(text: str) -> tuple[str, Value]:
+    left, equals, right = text.partition("=")
+    name, colon, kind = left.partition(":")
+    if not equals or not name:
+        raise click.BadParameter(f"{text!r}: expected NAME=VALUE or NAME:TYPE=VALUE, such as amount:int=5")
+    try:
+        return name, typed_value(kind if colon else "string", right)
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r}: {error}") from error

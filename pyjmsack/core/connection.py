@@ -61,6 +61,7 @@ class Connection:
         self._ids = itertools.count(1)
         self._events: Dispatcher | None = None
         self._closing: Completion[None] | None = None
+        self._warns = False
 
     def next_id(self) -> int:
         """Return an id for a resource, unique on this connection."""
@@ -145,6 +146,18 @@ class Connection:
         except (RequestTimedOutException, GeneratorExit):
             self.submit(undo, number, Completion())
             raise
+
+    def warn_if_never_started(self) -> None:
+        """A consumer was made: say so if the connection is still not started a while later, a beginner's trap."""
+        delay = self.options.warn_about_unstarted_connection_timeout
+        if delay is not None and not self.started and not self._warns:
+            self._warns = True
+            self.runtime.call_later(delay, self._warn_unstarted)
+
+    def _warn_unstarted(self) -> None:
+        self._warns = False
+        if not self.started and not self.closed and self.failure is None:
+            log.warning("%s has consumers but was not started: nothing arrives before connection.start()", self.url)
 
     def answer(self, done: Completion[None], what: str, timeout: float | None) -> Steps[None]:
         """Wait for the answer to a close; closing something that is lost, or a silent peer, is no error (S123)."""

@@ -6,6 +6,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -69,7 +70,7 @@ class Consumer:
         self._acknowledged = 0
         self._delivered = 0
         self._redelivered = 0
-        self._arrival: Completion[None] | None = None
+        self._arrivals: list[Completion[None]] = []
         self._scheduled = False
         self._in_transaction = False
         self._finishing = False
@@ -95,10 +96,11 @@ class Consumer:
 
     def arrived(self) -> None:
         """Wake who waits; once per burst."""
-        arrival = self._arrival
-        if arrival is not None:
-            self._arrival = None
-            arrival.succeed()
+        while self._arrivals:
+            try:
+                self._arrivals.pop().succeed()
+            except IndexError:  # its owner gave up at the same moment
+                break
         if self.listener is not None:
             self.schedule()
 
@@ -253,6 +255,7 @@ class Consumer:
             self._connection.submit(self._provider.start_consumer, self.info.id)
         if message is None and not self.closed:
             self._check_alive()
+            done.result()
         return message
 
     def receive_body(self, body_type: type[T], timeout: float | None) -> Steps[T | None]:
@@ -276,12 +279,15 @@ class Consumer:
 
     def _wait_for_arrival(self, deadline: Deadline) -> Steps[None]:
         arrival: Completion[None] = Completion()
-        self._arrival = arrival
-        # The loop appends before it looks for _arrival, and we set _arrival before we look at the inbox again, so one
-        # of the two sees the other. A stopped connection lets the inbox fill: only start() wakes us then.
-        if not (self.inbox and self.session.started) and not self.closed and self.error is None:
-            yield arrival, deadline.remaining()
-        self._arrival = None
+        self._arrivals.append(arrival)
+        # The loop appends to the inbox before it looks for arrivals, and we add ours before we look at the inbox again,
+        # so one of the two sees the other. A stopped connection lets the inbox fill: only start() wakes us then.
+        try:
+            if not (self.inbox and self.session.started) and not self.closed and self.error is None:
+                yield arrival, deadline.remaining()
+        finally:
+            with suppress(ValueError):  # it was taken out to be woken
+                self._arrivals.remove(arrival)
 
     def wake(self) -> None:
         """Something other than a message changed: started, closed."""

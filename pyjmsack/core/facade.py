@@ -134,6 +134,7 @@ class SessionFacade:
         raise UnsupportedFeatureException("object messages are not there yet; send JSON in a text message")
 
     def _configured(self, message: M) -> M:
+        self._core.check_open()
         message._validate_names = self._validate_names
         return message
 

@@ -87,6 +87,7 @@ class Producer:
         self._force_async = options.force_async_send or info.presettled
         self._send_timeout = options.send_timeout
         self.transacted = session.info.transacted
+        self._user_id = self._connection.info.username if options.populate_jmsx_user_id else None
 
     def set_delivery_mode(self, value: int) -> None:
         """Set the default, checked (S152)."""
@@ -150,7 +151,7 @@ class Producer:
         message._delivery_time = now + delay if delay else 0
         message._destination = target
         message._redelivery_count = 0
-        message._user_id = None
+        message._user_id = self._user_id  # never what the caller wrote into it (S71)
         if delay and "DELAYED_DELIVERY" not in self._connection.the_metadata.capabilities:
             raise UnsupportedFeatureException("this broker does not offer delayed delivery (S157)")
 

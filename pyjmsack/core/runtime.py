@@ -56,6 +56,10 @@ class Runtime(Protocol):
         """Run ``command(*arguments)`` on the loop, in order; one wake and one write per burst. Any thread."""
         ...
 
+    def call_later(self, delay: float, callback: Callable[[], None]) -> None:
+        """Run ``callback`` on the loop after ``delay`` seconds."""
+        ...
+
     def dispatcher(self, name: str) -> Dispatcher:
         """Return a new dispatcher; it starts with its first call."""
         ...

@@ -154,6 +154,7 @@ class Session:
         what = f"creating a consumer of {destination.name}"
         yield from self.connection.request(done, what, provider.close_consumer, info.id)
         self.consumers[info.id] = consumer
+        self.connection.warn_if_never_started()
         if self.started or browser:
             self.connection.submit(self.connection.provider.start_consumer, info.id)
         return consumer
@@ -173,8 +174,7 @@ class Session:
         outcome = _outcome(message._ack_type)
         if self.info.ack_mode.individual:
             self.settle_message(message, outcome)
-        elif message._ack is not None:
-            message._ack = None  # a second call is a no-op, even if more was delivered meanwhile (S28)
+        elif not message._delivery.settled:  # a second call is a no-op, even if more was delivered meanwhile (S28)
             self.acknowledge(outcome)
 
     def settle_message(self, message: Message, outcome: Outcome) -> None:
@@ -323,14 +323,14 @@ class Session:
 
     def _end(self, deadline: Deadline) -> Steps[None]:
         provider, number = self.connection.provider, self.info.id
-        for producer in self.producers.values():
+        for producer in [*self.producers.values()]:
             producer.closed = True
         self.connection.sessions.pop(number, None)
         if self.connection.failure is not None:
             return
         if self.info.transacted:
             self.connection.submit(provider.rollback, number, Completion())
-        for consumer_id in self.consumers:
+        for consumer_id in [*self.consumers]:
             self.connection.submit(provider.close_consumer, consumer_id, Completion())
         done: Completion[None] = Completion()
         self.connection.submit(provider.close_session, number, done)

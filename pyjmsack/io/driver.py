@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 from collections.abc import Callable
 from functools import partial
@@ -17,7 +16,8 @@ from pyjmsack.uri import BrokerUrl, Endpoint, TransportOptions
 
 __all__ = ["AsyncioConnector"]
 
-log = logging.getLogger("pyjmsack.io")
+WRITE_SIZE = 1 << 20
+"""Bytes gathered for one write: a system call costs more than copying what the engine gives in pieces."""
 
 
 class Driver(asyncio.Protocol):
@@ -41,8 +41,14 @@ class Driver(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Bytes from the peer."""
         self._engine.receive_data(data)
-        if self._timer is None and not self._closing:  # the engine had no deadline until the peer's first frames
+        if self._timer is None and not self._closing:
             self._tick()
+
+    def retick(self) -> None:
+        """Tick in the next turn of the loop instead of at the deadline known so far."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(self._loop.time(), self._tick)
 
     def eof_received(self) -> None:
         """The peer half-closed: nothing more will come, so the connection is over."""
@@ -71,10 +77,13 @@ class Driver(asyncio.Protocol):
             return
         take = self._engine.data_to_send
         while not self._paused:
-            data = take()
-            if not data:
+            chunks, size = [], 0
+            while size < WRITE_SIZE and (data := take()):
+                chunks.append(data)
+                size += len(data)
+            if not chunks:
                 return
-            transport.write(data)
+            transport.write(chunks[0] if len(chunks) == 1 else b"".join(chunks))
 
     def close(self) -> None:
         """Write what is left and close."""

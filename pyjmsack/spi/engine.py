@@ -46,6 +46,10 @@ class Stream(Protocol):
         """Write what the engine has to send, unless the socket is full."""
         ...
 
+    def retick(self) -> None:
+        """A deadline came nearer: ask the engine for it again, soon."""
+        ...
+
     def close(self) -> None:
         """Write what is left, then close."""
         ...

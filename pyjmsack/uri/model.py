@@ -31,7 +31,6 @@ __all__ = ["AmqpOptions", "BrokerUrl", "ConnectionOptions", "DestinationOptions"
 
 _SASL = ("EXTERNAL", "SCRAM-SHA-512", "SCRAM-SHA-256", "SCRAM-SHA-1", "CRAM-MD5", "PLAIN", "XOAUTH2", "ANONYMOUS")
 _LISTENER_ERROR = outcomes(Outcome.MODIFIED_FAILED, Outcome.RELEASED)
-_BROKER = choice({"artemis": "artemis", "activemq": "activemq"})
 _TLS_FIELDS: Final = frozenset(
     ["trust_store_location", "key_store_location", "key_store_password", "context_protocol", "verify_host", "trust_all"]
 )
@@ -69,7 +68,7 @@ class ConnectionOptions:
     client_id_prefix: str = option("jms.clientIDPrefix", TEXT, "ID:", "start of generated client ids")
     connection_id_prefix: str = option("jms.connectionIDPrefix", TEXT, "ID:", "start of generated connection ids")
     await_client_id: bool = option(
-        "jms.awaitClientID", BOOLEAN, "true", "delay the protocol's open until the client id is set or first use"
+        "jms.awaitClientID", BOOLEAN, "true", "allow a client id to be set after connecting, once, before first use"
     )
     force_async_send: bool = option("jms.forceAsyncSend", BOOLEAN, "false", "no send waits for the broker")
     force_sync_send: bool = option(
@@ -81,9 +80,6 @@ class ConnectionOptions:
     )
     validate_property_names: bool = option(
         "jms.validatePropertyNames", BOOLEAN, "true", "property names must be Java identifiers", "S160"
-    )
-    validate_selector: bool = option(
-        "jms.validateSelector", BOOLEAN, "true", "parse a selector before it is sent to the broker", "S187"
     )
     receive_local_only: bool = option(
         "jms.receiveLocalOnly", BOOLEAN, "false", "a timed receive looks only in the buffer; no drain at its end"
@@ -120,9 +116,6 @@ class ConnectionOptions:
         "modified-failed",
         "outcome of a message whose listener raised; released is not counted by the broker",
         "S18",
-    )
-    broker: str | None = option(
-        "broker", _BROKER, None, "broker whose quirks to allow for, instead of what it says of itself", "S119"
     )
     prefetch_policy: PrefetchPolicy = field(default_factory=PrefetchPolicy)
     redelivery_policy: RedeliveryPolicy = field(default_factory=RedeliveryPolicy)

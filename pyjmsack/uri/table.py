@@ -89,7 +89,9 @@ def _later(prefix: str, names: str, hint: str = "") -> dict[str, str]:
 
 
 OPTIONS_LATER: Final[Mapping[str, str]] = {
+    "broker": "the broker is known by what it says of itself",
     # Qpid JMS
+    "jms.validateSelector": "the broker checks selectors",
     **_later("jms.", "localMessagePriority tracing closeLinksThatFailOnReconnect messageIDPolicy.messageIDType"),
     **_later("jms.deserializationPolicy.", "allowList denyList"),
     "jms.useDaemonThread": "the thread of the blocking interface never keeps the process alive",

@@ -139,15 +139,8 @@ class AmqpCoordinator(AmqpLink):
 
     # -- end ----------------------------------------------------------------------------------------------------
 
-    def fail(self, error: BaseException) -> None:
-        """The connection is over."""
-        super().fail(error)
-        self._fail_all(error)
-
-    def _lost(self, error: JMSException) -> None:
-        self._fail_all(error)
-
-    def _fail_all(self, error: BaseException) -> None:
+    def _ended(self, error: JMSException) -> None:
+        """No request will be answered."""
         pending = [done for done, _ in self._sent.values()] + [done for _, done, _ in self._waiting]
         self._sent.clear()
         self._waiting.clear()

@@ -14,7 +14,7 @@ from proton import Collector, Connection, ProtonException, Transport
 
 from pyjmsack.errors import ConnectionLostException, JMSException
 from pyjmsack.providers.amqp import native
-from pyjmsack.providers.amqp.errors import connection_error
+from pyjmsack.providers.amqp.errors import connection_error, transport_error
 from pyjmsack.providers.amqp.sasl import SaslClient
 from pyjmsack.spi.engine import Stream
 
@@ -237,12 +237,14 @@ class AmqpEngine:
 
     def _on_connection_open(self, event: Any) -> None:
         self._listener.on_remote_open()
+        if self.stream is not None:
+            self.stream.retick()  # now the peer's idle time-out is known
 
     def _on_connection_close(self, event: Any) -> None:
         self.fail(connection_error(self.connection.remote_condition, "the broker closed the connection"))
 
     def _on_transport_error(self, event: Any) -> None:
-        self.fail(connection_error(self.transport.condition, "the AMQP connection failed"))
+        self.fail(transport_error(self.transport.condition))
 
     def _on_transport_closed(self, event: Any) -> None:
         self.fail(ConnectionLostException("the AMQP connection ended"))

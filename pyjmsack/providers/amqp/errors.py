@@ -17,7 +17,7 @@ from pyjmsack.errors import (
     UnsupportedFeatureException,
 )
 
-__all__ = ["connection_error", "link_error", "outcome_error"]
+__all__ = ["connection_error", "link_error", "outcome_error", "transport_error"]
 
 _BY_CONDITION: dict[str, type[JMSException]] = {
     "amqp:unauthorized-access": JMSSecurityException,
@@ -48,13 +48,24 @@ def connection_error(condition: Condition | None, what: str) -> JMSException:
         return InvalidClientIDException(
             f"{what}: the broker says the client id is in use", error_code=str(condition.name)
         )
+    if condition is not None and "idle-timeout" in str(condition.description):  # said by a broker that lost us
+        return ConnectionLostException(f"{what}: {condition.description}", error_code=str(condition.name))
     return _exception(condition, what, ConnectionLostException)
+
+
+def transport_error(condition: Condition | None) -> ConnectionLostException:
+    """Return the exception for a connection that proton gave up: lost, whatever proton calls the reason."""
+    text = "the AMQP connection failed"
+    if condition is None:
+        return ConnectionLostException(text)
+    return ConnectionLostException(f"{text}: {condition.description or condition.name}", error_code=str(condition.name))
 
 
 def link_error(condition: Condition | None, what: str, *, selector: str | None = None) -> JMSException:
     """Return the exception for a refused or closed link. A refused field can only be the selector if there is one."""
     if condition is not None and selector and str(condition.name) == "amqp:invalid-field":
-        return InvalidSelectorException(f"{what}: selector {selector!r} refused ({condition.description})")
+        text = f"{what}: selector {selector!r} refused ({condition.description})"
+        return InvalidSelectorException(text, error_code=str(condition.name))
     return _exception(condition, what, JMSException)
 
 

@@ -64,6 +64,8 @@ class AmqpLink:
             if completion is not None:
                 completion.fail(error)
         self._opening = self._closing = None
+        self._ended(self.closed)
+        self._lost(self.closed)
 
     def on_remote_open(self) -> None:
         """A refused attach is answered by an attach without the node, and then a detach that says why (2.6.3)."""
@@ -75,6 +77,7 @@ class AmqpLink:
         """The answer to our close, the refusal of our attach, or the broker closing a link in use (S126)."""
         if self._closing is not None:
             closing, self._closing = self._closing, None
+            self._ended(self.closed or JMSException(f"{self._what} is closed"))
             closing.succeed()
         else:
             error = link_error(self._link.remote_condition, f"the broker closed {self._what}", selector=self.selector)
@@ -84,6 +87,7 @@ class AmqpLink:
                 opening, self._opening = self._opening, None
                 opening.fail(error)
             else:
+                self._ended(error)
                 self._lost(error)
         self._free()
 
@@ -96,6 +100,9 @@ class AmqpLink:
 
     def _attached(self) -> bool:
         return True
+
+    def _ended(self, error: JMSException) -> None:
+        """The link is over: fail what waits for the peer."""
 
     def _lost(self, error: JMSException) -> None:
         """The broker closed a link that was in use."""

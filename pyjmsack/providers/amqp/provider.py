@@ -51,6 +51,8 @@ class AmqpProvider:
         self._opening: Completion[ConnectionMetadata] | None = None
         self._closing: Completion[None] | None = None
         self._sessions: dict[int, AmqpSession] = {}
+        self._ending: dict[int, AmqpSession] = {}
+        """Sessions whose End is not answered yet."""
         self._senders: dict[int, AmqpSender] = {}
         self._receivers: dict[int, AmqpReceiver] = {}
         self._transacted: dict[int, AmqpSession] = {}
@@ -87,7 +89,7 @@ class AmqpProvider:
 
     @property
     def _has_certificate(self) -> bool:
-        """Whether to offer EXTERNAL: nobody can ask an ``ssl.SSLContext`` for a certificate, so there the URL says it."""
+        """Whether to offer EXTERNAL; an ``ssl.SSLContext`` cannot be asked for its certificate, so the URL says it."""
         named = "EXTERNAL" in (name.upper() for name in self._url.amqp.sasl_mechanisms)
         return named or self._url.transport.key_store_location is not None
 
@@ -187,8 +189,8 @@ class AmqpProvider:
             closing.succeed()
 
     def _fail_everything(self, error: BaseException) -> None:
-        sessions = [*self._sessions.values()]
-        for table in (self._sessions, self._senders, self._receivers, self._transacted):
+        sessions = [*self._sessions.values(), *self._ending.values()]
+        for table in (self._sessions, self._senders, self._receivers, self._transacted, self._ending):
             cast(dict[int, object], table).clear()
         opening, self._opening = self._opening, None
         for session in sessions:
@@ -230,6 +232,8 @@ class AmqpProvider:
         for number in session.links:
             self._senders.pop(number, None)
             self._receivers.pop(number, None)
+        self._ending[session_id] = session
+        done.add_callback(lambda _: self._ending.pop(session_id, None))
         session.close(done)
 
     def create_producer(self, info: ProducerInfo, done: Completion[None]) -> None:
@@ -281,8 +285,8 @@ class AmqpProvider:
             done.succeed()
             return
         session = self._sessions.get(link.info.session_id)
-        if session is not None:
-            session.links.pop(link.info.id, None)
+        if session is not None:  # it stays the session's until the peer answers: a lost connection must end the wait
+            done.add_callback(lambda _: session.links.pop(link.info.id, None))
         link.close(done)
 
     def _usable(self, done: Completion[Any]) -> bool:

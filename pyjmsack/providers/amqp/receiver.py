@@ -212,14 +212,11 @@ class AmqpReceiver(AmqpLink):
 
     # -- end ----------------------------------------------------------------------------------------------------
 
-    def fail(self, error: BaseException) -> None:
-        """The session or the connection is over: no drain will be answered."""
-        super().fail(error)
-        self._lost(self.closed or JMSException(str(error)))
-
     def _attached(self) -> bool:
         return bool(self._link.remote_source.type != Terminus.UNSPECIFIED)
 
-    def _lost(self, error: JMSException) -> None:
+    def _ended(self, error: JMSException) -> None:
         self._end_drain(error)
+
+    def _lost(self, error: JMSException) -> None:
         self.info.sink.detached(error)

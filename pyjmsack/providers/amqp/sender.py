@@ -8,12 +8,11 @@ from typing import Any
 
 from proton import Condition, Sender, Terminus
 
-from pyjmsack.errors import IllegalStateException, JMSException, SendTimedOutException
+from pyjmsack.errors import JMSException, SendTimedOutException
 from pyjmsack.providers.amqp import native
 from pyjmsack.providers.amqp.engine import AmqpEngine
 from pyjmsack.providers.amqp.errors import outcome_error
 from pyjmsack.providers.amqp.link import AmqpLink, set_terminus
-from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.envelope import Outbound
 from pyjmsack.spi.resources import ProducerInfo
 
@@ -136,20 +135,8 @@ class AmqpSender(AmqpLink):
             condition = native.wrap(delivery).remote.condition
         return outcome_error(_STATE_NAMES.get(state, f"0x{state:02x}"), condition)
 
-    def fail(self, error: BaseException) -> None:
-        """The connection is over: nobody will confirm what is out."""
-        super().fail(error)
-        self._fail_all(error)
-
-    def _lost(self, error: JMSException) -> None:
-        self._fail_all(error)
-
-    def close(self, done: Completion[None]) -> None:
-        """Close the link; the core has waited for what was out."""
-        super().close(done)
-        self._fail_all(IllegalStateException("the producer was closed before the broker confirmed this send"))
-
-    def _fail_all(self, error: BaseException) -> None:
+    def _ended(self, error: JMSException) -> None:
+        """Nobody will confirm what is out."""
         pending = [*self._unsettled.values(), *self._backlog]
         self._unsettled.clear()
         self._backlog.clear()

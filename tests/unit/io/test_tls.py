@@ -14,7 +14,7 @@ from pyjmsack.errors import InvalidURLException, UnsupportedFeatureException
 from pyjmsack.io.tls import client_context
 from pyjmsack.uri import Secret, TransportOptions
 
-PASSWORD = "Xq7Marker"  # noqa: S105 - of a key that lives for one test run
+PASSWORD = "Xq7Marker"
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,104 @@
+"""The command: input, broker, rows, report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import click
+
+from pyjmsack.broker import EmbeddedArtemis
+from pyjmsack.cli.demo.job import Result
+from pyjmsack.cli.demo.ledger import ProcessingError
+from pyjmsack.cli.demo.report import as_document, as_table
+from pyjmsack.cli.demo.rows import ROWS
+from pyjmsack.cli.demo.source import Source, default_paths
+from pyjmsack.cli.errors import Failure
+from pyjmsack.cli.logs import narrate_broker, quiet_about
+from pyjmsack.cli.options import DEFAULT_URL, Login, login_options
+from pyjmsack.cli.stopping import termination_as_interrupt
+from pyjmsack.cli.terminal import Counter, counting, stdout_console
+
+__all__ = ["demo"]
+
+
+@click.command()
+@click.option(
+    "--input",
+    "paths",
+    type=click.Path(exists=True, path_type=Path),
+    multiple=True,
+    help="A file, or a directory with files; repeatable. Otherwise pyjmsack's own sources.",
+)
+@click.option("--url", envvar="PYJMSACK_URL", show_envvar=True, help="Use this broker instead of starting one.")
+@login_options
+@click.option(
+    "--patience",
+    type=click.FloatRange(min=0.5),
+    default=15,
+    show_default=True,
+    metavar="SECONDS",
+    help="Lines count as lost when nothing arrives for this long.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def demo(
+    paths: tuple[Path, ...],
+    url: str | None,
+    user: str | None,
+    password_file: Path | None,
+    patience: float,
+    as_json: bool,
+) -> None:
+    """Send real files through a real broker in every acknowledge mode, and prove that nothing is lost.
+
+    Every line is a message. The receiving end fails at every 97th and rolls back in the middle, then the files are
+    put together again and their SHA-256 compared. The exit code is 1 if a line is lost or a file differs.
+    """
+    source = Source.read(paths or default_paths())
+    login = Login(url or DEFAULT_URL, user, password_file)
+    with termination_as_interrupt(), quiet_about(ProcessingError), _broker(login, embedded=url is None) as there:
+        broker = _describe(there)
+        results = _run(there, source, patience)
+    if as_json:
+        click.echo(json.dumps(as_document(results, source, broker)))
+    else:
+        stdout_console().print(as_table(results, source, broker))
+    failed = sum(1 for result in results if not result.ok)
+    if failed:
+        raise Failure(f"{failed} of {len(results)} rows failed")
+
+
+@contextmanager
+def _broker(login: Login, *, embedded: bool) -> Iterator[Login]:
+    """Yield the login for the broker to use, which is started if it is to be embedded."""
+    if not embedded:
+        yield login
+        return
+    narrate_broker()
+    click.echo("Starting Artemis …", err=True)
+    with EmbeddedArtemis() as artemis:
+        yield replace(login, url=artemis.amqp_url)
+
+
+def _describe(login: Login) -> str:
+    with login.factory().create_connection() as connection:
+        metadata = connection.metadata
+        return f"{metadata.broker_name} {metadata.broker_version} over {metadata.protocol}"
+
+
+def _run(login: Login, source: Source, patience: float) -> list[Result]:
+    total = len(source.lines)
+    results: list[Result] = []
+    with counting("Sending and receiving", total * len(ROWS)) as show:
+        for row in ROWS:
+            remark, done = f"{row.mode.name} ({row.face})", len(results) * total
+            results.append(row.run(login, source, patience, partial(_show_row, show, done, remark)))
+    return results
+
+
+def _show_row(show: Counter, done: int, remark: str, received: int) -> None:
+    show(done + received, remark)

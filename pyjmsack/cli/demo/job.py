@@ -1,0 +1,95 @@
+"""One row at work: what its two ends share, and what came of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pyjmsack import AckMode, JMSException
+from pyjmsack.cli.demo.ledger import Ledger, ProcessingError
+from pyjmsack.cli.demo.source import Source
+from pyjmsack.cli.options import Login
+
+__all__ = ["Job", "Result"]
+
+
+@dataclass
+class Job:
+    """What the sending and the receiving end of a row share; each end has a connection of its own."""
+
+    login: Login
+    mode: AckMode
+    queue: str
+    source: Source
+    ledger: Ledger
+    patience: float
+    """Seconds without an arrival after which missing lines count as lost."""
+    show: Callable[[int], None]
+    sent: int = 0
+    confirmed: int = 0
+    abandoned: bool = False
+    started: float = field(default_factory=time.monotonic)
+    _error: JMSException | None = None
+
+    def on_exception(self, error: JMSException) -> None:
+        """Exception listener of both connections: keep what is not a failure on purpose."""
+        if not isinstance(error.__cause__, ProcessingError):
+            self._error = self._error or error
+
+    def waiting(self, sending: bool) -> bool:
+        """Show the progress; return whether more is to be expected.
+
+        Raises:
+            JMSException: a connection reported it.
+        """
+        self.show(self.ledger.received)
+        if self._error is not None:
+            raise self._error
+        patient = sending or time.monotonic() - self.ledger.last_arrival < self.patience
+        return not self.ledger.complete and patient
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a row."""
+
+    title: str
+    mode: AckMode
+    face: str
+    sent: int
+    confirmed: int
+    received: int
+    redelivered: int
+    lost: int
+    seconds: float
+    problems: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything arrived, unchanged, as its mode promises."""
+        return not self.problems
+
+    @property
+    def rate(self) -> float:
+        """Lines per second, from the first send to the last acknowledgement."""
+        return self.received / self.seconds if self.received and self.seconds > 0 else 0.0
+
+    @classmethod
+    def of(cls, job: Job, title: str, face: str, seconds: float, left: int) -> Result:
+        """Judge a finished job; ``left`` messages were found on its queue."""
+        ledger, total = job.ledger, len(job.source.lines)
+        lost = total - ledger.received
+        differing = ledger.differing()
+        findings = (
+            (lost, f"{lost} lines lost"),
+            (total - job.confirmed, f"{total - job.confirmed} sends not confirmed"),
+            (differing, f"{len(differing)} files differ, such as {differing[0] if differing else ''}"),
+            (ledger.rolled_back_sends, f"{ledger.rolled_back_sends} rolled-back sends appeared"),
+            (ledger.unflagged_duplicates, f"{ledger.unflagged_duplicates} duplicates without the redelivered flag"),
+            (ledger.owed, f"{ledger.owed} rolled-back or failed messages did not come again"),
+            (left, f"{left} messages left on the queue"),
+        )
+        problems = tuple(text for found, text in findings if found)
+        counts = (job.sent, job.confirmed, ledger.received, ledger.redelivered, lost)
+        return cls(title, job.mode, face, *counts, seconds, problems)

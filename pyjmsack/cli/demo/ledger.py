@@ -1,0 +1,96 @@
+"""What arrived: the bookkeeping of the receiving end, and a consumer that fails now and then on purpose."""
+
+from __future__ import annotations
+
+import time
+
+from pyjmsack import Message
+from pyjmsack.cli.demo.source import Source, body_bytes
+
+__all__ = ["FAIL_EVERY", "Ledger", "ProcessingError"]
+
+FAIL_EVERY = 97
+"""The first delivery of every 97th line fails."""
+
+Key = tuple[int, int]
+
+
+class ProcessingError(Exception):
+    """Raised on purpose, as an application's code would by accident."""
+
+
+class Ledger:
+    """Takes deliveries on one thread; others may read its counts.
+
+    ``fails_after`` is for the modes in which the broker has forgotten a message that fails: there the failure comes
+    after the line is stored, and proves that it is not delivered again.
+    """
+
+    def __init__(self, source: Source, *, fails_after: bool = False) -> None:
+        self._source = source
+        self._fails_after = fails_after
+        self._lines: dict[Key, bytes] = {}
+        self._failed: set[Key] = set()
+        self._owed: set[Key] = set()
+        self.redelivered = 0
+        self.rolled_back_sends = 0
+        self.unflagged_duplicates = 0
+        self.failures = 0
+        self.last_arrival = time.monotonic()
+
+    def deliver(self, message: Message) -> Key:
+        """Take one delivery and return what it is.
+
+        Raises:
+            ProcessingError: now and then.
+        """
+        properties = message.properties
+        key = (message.get_int_property("file"), message.get_int_property("line"))
+        self.last_arrival = time.monotonic()
+        if "rolled_back" in properties:
+            self.rolled_back_sends += 1
+            return key
+        if message.redelivered:
+            self.redelivered += 1
+            self._owed.discard(key)
+        fails = message.get_int_property("sequence") % FAIL_EVERY == FAIL_EVERY - 1 and key not in self._failed
+        if not fails or self._fails_after:
+            self._store(key, message)
+        if fails:
+            self._fail(key)
+        return key
+
+    def _store(self, key: Key, message: Message) -> None:
+        if key in self._lines and not message.redelivered:
+            self.unflagged_duplicates += 1
+        self._lines[key] = body_bytes(message)
+
+    def _fail(self, key: Key) -> None:
+        self._failed.add(key)
+        self.failures += 1
+        if not self._fails_after:
+            self._owed.add(key)
+        raise ProcessingError(f"line {key[1]} of file {key[0]}: a failure on purpose")
+
+    def expect_again(self, keys: list[Key]) -> None:
+        """These were delivered, and not acknowledged: each must come again, marked as redelivered."""
+        self._owed.update(keys)
+
+    @property
+    def received(self) -> int:
+        """Different lines so far."""
+        return len(self._lines)
+
+    @property
+    def owed(self) -> int:
+        """Lines that must come again and have not."""
+        return len(self._owed)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every line is there and nothing is owed."""
+        return len(self._lines) >= len(self._source.lines) and not self._owed
+
+    def differing(self) -> list[str]:
+        """Return the files that are not what was sent."""
+        return self._source.differing((file, line, data) for (file, line), data in self._lines.items())

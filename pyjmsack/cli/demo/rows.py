@@ -1,0 +1,68 @@
+"""The rows of the demo, as a table: a new row is a new line here."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+
+from pyjmsack import AckMode
+from pyjmsack.cli.demo.asyncio_end import run_on_asyncio
+from pyjmsack.cli.demo.job import Job, Result
+from pyjmsack.cli.demo.ledger import Ledger
+from pyjmsack.cli.demo.receiving import (
+    listen_and_recover,
+    listen_and_return,
+    listen_individually,
+    receive_in_transactions,
+)
+from pyjmsack.cli.demo.source import Source
+from pyjmsack.cli.options import Login
+
+__all__ = ["ROWS", "Row"]
+
+_LEFT_LIMIT = 1000
+
+
+@dataclass(frozen=True)
+class Row:
+    """One run of all lines: an acknowledge mode, and how its two ends work."""
+
+    mode: AckMode
+    title: str
+    execute: Callable[[Job], None]
+    face: str = "blocking"
+
+    def run(self, login: Login, source: Source, patience: float, show: Callable[[int], None]) -> Result:
+        """Run it through a queue of its own and judge what arrived.
+
+        Raises:
+            JMSException: the connection failed, or the broker refused something.
+        """
+        queue = f"pyjmsack.demo.{self.mode.value}.{uuid.uuid4()}"
+        ledger = Ledger(source, fails_after=self.mode.presettled)
+        job = Job(login, self.mode, queue, source, ledger, patience, show)
+        self.execute(job)
+        return Result.of(job, self.title, self.face, ledger.last_arrival - job.started, _left(login, queue))
+
+
+def _left(login: Login, queue: str) -> int:
+    """Count what is still on the queue after its consumer was closed."""
+    with login.factory().create_connection() as connection, connection.create_session() as session:
+        connection.start()
+        with session.create_browser(session.create_queue(queue)) as browser:
+            return sum(1 for _ in islice(browser, _LEFT_LIMIT))
+
+
+ROWS: tuple[Row, ...] = (
+    Row(AckMode.AUTO_ACKNOWLEDGE, "auto", listen_and_return),
+    Row(AckMode.CLIENT_ACKNOWLEDGE, "client, recover()", listen_and_recover),
+    Row(AckMode.DUPS_OK_ACKNOWLEDGE, "dups-ok", listen_and_return),
+    Row(AckMode.ACTIVEMQ_INDIVIDUAL_ACKNOWLEDGE, "individual (ActiveMQ)", listen_individually),
+    Row(AckMode.INDIVIDUAL_ACKNOWLEDGE, "individual", listen_individually),
+    Row(AckMode.ARTEMIS_PRE_ACKNOWLEDGE, "no-ack (Artemis)", listen_and_return),
+    Row(AckMode.NO_ACKNOWLEDGE, "no-ack", listen_and_return),
+    Row(AckMode.SESSION_TRANSACTED, "transacted, rollback()", receive_in_transactions),
+    Row(AckMode.AUTO_ACKNOWLEDGE, "auto", run_on_asyncio, face="asyncio"),
+)

@@ -1,0 +1,103 @@
+"""The files that the demo sends, line by line."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+import pyjmsack
+from pyjmsack import BytesMessage, Int, Message, TextMessage
+
+__all__ = ["Line", "Source", "body_bytes", "default_paths", "line_message"]
+
+
+class Line(NamedTuple):
+    """One line with its end, exactly as in the file."""
+
+    file: int
+    number: int
+    sequence: int
+    """Its number among the lines of all files."""
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Source:
+    """The input: file names, a digest of each, and all lines in order."""
+
+    names: tuple[str, ...]
+    digests: tuple[str, ...]
+    lines: tuple[Line, ...]
+
+    @classmethod
+    def read(cls, paths: Sequence[Path]) -> Source:
+        """Read files, and all files below directories.
+
+        Raises:
+            UsageError: there is nothing to send.
+        """
+        names: list[str] = []
+        digests: list[str] = []
+        lines: list[Line] = []
+        for file, path in enumerate(_files(paths)):
+            data = path.read_bytes()
+            names.append(str(path))
+            digests.append(hashlib.sha256(data).hexdigest())
+            for number, line in enumerate(_split(data), 1):
+                lines.append(Line(file, number, len(lines), line))
+        if not lines:
+            raise click.UsageError("--input: there is not one line in it")
+        return cls(tuple(names), tuple(digests), tuple(lines))
+
+    def differing(self, received: Iterable[tuple[int, int, bytes]]) -> list[str]:
+        """Return the names of the files whose reassembled lines have another digest."""
+        hashes = [hashlib.sha256() for _ in self.names]
+        for file, _, data in sorted(received):
+            hashes[file].update(data)
+        return [n for n, d, h in zip(self.names, self.digests, hashes, strict=True) if d != h.hexdigest()]
+
+
+def _split(data: bytes) -> Iterator[bytes]:
+    *lines, rest = data.split(b"\n")
+    yield from (line + b"\n" for line in lines)
+    if rest:
+        yield rest
+
+
+def _files(paths: Sequence[Path]) -> Iterator[Path]:
+    for path in paths:
+        if path.is_dir():
+            yield from sorted(p for p in path.rglob("*") if p.is_file())
+        else:
+            yield path
+
+
+def default_paths() -> tuple[Path, ...]:
+    """Return the sources of this package: several thousand lines that everybody has."""
+    return tuple(sorted(Path(pyjmsack.__file__).parent.rglob("*.py")))
+
+
+def line_message(line: Line, *, rolled_back: bool = False) -> Message:
+    """Return a line as a message: text where it is UTF-8, else bytes."""
+    try:
+        message: Message = TextMessage(line.data.decode())
+    except UnicodeDecodeError:
+        message = BytesMessage(line.data)
+    properties = message.properties
+    properties["file"] = Int(line.file)
+    properties["line"] = Int(line.number)
+    properties["sequence"] = Int(line.sequence)
+    if rolled_back:
+        properties["rolled_back"] = True
+    return message
+
+
+def body_bytes(message: Message) -> bytes:
+    """Return the bytes of the line that a message carries."""
+    body = message.body
+    return body.encode() if isinstance(body, str) else bytes(body or b"")
