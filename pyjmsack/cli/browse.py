@@ -43,17 +43,20 @@ def browse(queue: str, login: Login, selector: str | None, limit: int | None, as
 def _show(queue: str, messages: Iterable[Message], limit: int) -> None:
     looking = iter(messages)
     rows = list(islice(looking, limit))
-    table = Table(title=f"{queue}: {_count(len(rows), next(looking, None) is not None)}", title_justify="left")
+    more = next(looking, None) is not None
+    table = Table()
     table.add_column("#", justify="right")
     table.add_column("sent (UTC)", no_wrap=True)
     table.add_column("type", no_wrap=True)
     table.add_column("prio", justify="right")
-    table.add_column("tries", justify="right")
+    table.add_column("redelivered", justify="right")
     table.add_column("properties", ratio=2, overflow="fold")
     table.add_column("body", ratio=3, overflow="fold")
     for number, message in enumerate(rows, 1):
         table.add_row(str(number), *_cells(message))
-    stdout_console().print(table)
+    click.echo(f"{printable(queue, _BODY)}: {_count(len(rows), more)}")
+    if rows:
+        stdout_console().print(table)
 
 
 def _count(shown: int, more: bool) -> str:
@@ -62,7 +65,7 @@ def _count(shown: int, more: bool) -> str:
 
 def _cells(message: Message) -> tuple[Text, ...]:
     sent = message.timestamp
-    properties = ", ".join(f"{name}={value}" for name, value in message.properties.items())
+    properties = ", ".join(f"{name}={message.get_string_property(name)}" for name in message.properties)
     cells = (
         f"{sent:%Y-%m-%d %H:%M:%S}" if sent else "",
         printable(message.type or "", 20),

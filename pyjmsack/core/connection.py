@@ -255,6 +255,13 @@ class Connection:
             if method is not None:
                 self._event_dispatcher().submit(partial(method, *arguments))
 
+    def add_listener(self, listener: object) -> None:
+        """Tell ``listener`` of this connection's events, beginning with its establishment if that is past."""
+        self.listeners.append(listener)
+        method = getattr(listener, "on_connection_established", None)
+        if method is not None and self.metadata is not None and self.failure is None:
+            self._event_dispatcher().submit(partial(method, str(self.url)))
+
     def _event_dispatcher(self) -> Dispatcher:
         if self._events is None:
             self._events = self.runtime.dispatcher("pyjmsack-events")

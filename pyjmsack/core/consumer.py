@@ -249,10 +249,12 @@ class Consumer:
         """Let the broker send what it has, then look once more (S24). Unbounded but for ``amqp.drainTimeout``."""
         done: Completion[None] = Completion()
         self._connection.submit(self._provider.drain, self.info.id, done)
-        yield done, None
+        try:
+            yield done, None
+        finally:  # also if the caller gives up: the drain used the credit up
+            if self._prefetch > 0:
+                self._connection.submit(self._provider.start_consumer, self.info.id)
         message = self.receive_now(body_type)
-        if self._prefetch > 0:
-            self._connection.submit(self._provider.start_consumer, self.info.id)
         if message is None and not self.closed:
             self._check_alive()
             done.result()

@@ -53,7 +53,7 @@ class ConnectionFacade:
         """Tell ``listener`` of ``on_connection_established(url)`` and ``on_connection_failure(error)``, and with
         ``failover:`` of ``on_connection_interrupted(url)`` and ``on_connection_restored(url)``; those it lacks are
         skipped (S109)."""
-        self._core.listeners.append(listener)
+        self._core.add_listener(listener)
 
     def __repr__(self) -> str:
         state = "closed" if self._core.closed else "failed" if self._core.failure else "open"

@@ -82,6 +82,7 @@ class AmqpCoordinator(AmqpLink):
                 lost.__cause__ = error
                 done.fail(lost)
             return
+        self._engine.barrier()
         self._request(_discharge(txn_id, fail), done, False)
 
     def _request(self, payload: bytes, done: Completion[None], declares: bool) -> None:

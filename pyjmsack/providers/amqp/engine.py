@@ -7,6 +7,7 @@ the raw collector calls; deliveries are routed by the address of their link, eve
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -98,6 +99,7 @@ class AmqpEngine:
         self._native_transport: Any = self.transport._impl
         self._native_collector: Any = self._collector._impl
         self.scratch = native.new_scratch()
+        self._output: deque[bytes] = deque()
         self.links: dict[native.Link, LinkHandler] = {}
         self.sessions: dict[Any, SessionHandler] = {}
         if trace:
@@ -136,7 +138,18 @@ class AmqpEngine:
             output = bytes(self._sasl.output)
             self._sasl.output.clear()
             return output
+        if self._output:
+            return self._output.popleft()
         return native.take_output(self._native_transport, self.scratch) if self._ready else b""
+
+    def barrier(self) -> None:
+        """Turn all that was asked for so far into frames, before what comes next.
+
+        Within one turn proton writes transfers before dispositions; without this an acknowledgement could follow the
+        discharge of its transaction, which is a transfer.
+        """
+        while output := native.take_output(self._native_transport, self.scratch):
+            self._output.append(output)
 
     def connection_lost(self, error: Exception | None) -> None:
         """The stream is gone: whatever is open is lost."""

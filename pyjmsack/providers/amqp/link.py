@@ -98,6 +98,9 @@ class AmqpLink:
     def on_flow(self) -> None:
         """Credit changed."""
 
+    def rolled_back(self) -> None:
+        """The session's transaction is being rolled back."""
+
     def _attached(self) -> bool:
         return True
 

@@ -64,6 +64,7 @@ class AmqpReceiver(AmqpLink):
         self._drain_timeout = drain_timeout
         self._is_dirty = False
         self._stopped = False
+        self._replenish_after_drain = False
         self._buffered: Callable[[], int] = info.sink.buffered
         self._drained: list[Completion[None]] = []
         self._drain_timer: Any = None
@@ -94,7 +95,10 @@ class AmqpReceiver(AmqpLink):
     def replenish(self) -> None:
         """Top up by rule S53: at half the window, unless what is buffered fills it already."""
         prefetch = self.info.prefetch
-        if prefetch == 0 or self._stopped or self._drained or self.closed:
+        if prefetch == 0 or self._stopped or self.closed:
+            return
+        if self._drained:
+            self._replenish_after_drain = True
             return
         credit = native.link_credit(self.native)
         held = credit + self._buffered()
@@ -140,6 +144,9 @@ class AmqpReceiver(AmqpLink):
             self._drain_timer = None
         for done in waiting:
             done.settle(error)
+        if self._replenish_after_drain:
+            self._replenish_after_drain = False
+            self.replenish()
 
     def _drain_overdue(self) -> None:
         self._drain_timer = None

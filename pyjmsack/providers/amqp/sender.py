@@ -8,7 +8,7 @@ from typing import Any
 
 from proton import Condition, Sender, Terminus
 
-from pyjmsack.errors import JMSException, SendTimedOutException
+from pyjmsack.errors import JMSException, SendTimedOutException, TransactionRolledBackException
 from pyjmsack.providers.amqp import native
 from pyjmsack.providers.amqp.engine import AmqpEngine
 from pyjmsack.providers.amqp.errors import outcome_error
@@ -84,6 +84,12 @@ class AmqpSender(AmqpLink):
             return False
         outbound.done(SendTimedOutException("withdrawn for want of credit"))
         return True
+
+    def rolled_back(self) -> None:
+        """What still waits for credit belonged to the transaction: it must not leave with the next one."""
+        backlog, self._backlog = self._backlog, deque()
+        for outbound in backlog:
+            outbound.done(TransactionRolledBackException("rolled back before it could be sent"))
 
     def _transfer(self, outbound: Outbound) -> None:
         link = self.native

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from proton import Receiver, Sender, Session
@@ -29,20 +30,17 @@ class AmqpSession:
         self.closed: JMSException | None = None
         self.links: dict[int, AmqpLink] = {}
         self.next_tag = new_tags()
+        self._transacted = transacted
+        self._coordinators = itertools.count(1)
         self.coordinator: AmqpCoordinator | None = None
         engine.sessions[self._native] = self
-        if transacted:
-            self.coordinator = AmqpCoordinator(engine, session.sender("coordinator"), self.next_tag)
 
     def open(self, done: Completion[None]) -> None:
         """Begin the session; for a transacted one ``done`` waits for the coordinator and the first declare (S76)."""
         self._session.open()
         self._opening = done
-        if self.coordinator is not None:
-            attached: Completion[None] = Completion()
-            attached.add_callback(lambda c: done.fail(c.error) if c.error is not None else None)
-            self.coordinator.open(attached)
-            self.coordinator.declare(done)
+        if self._transacted:
+            self._open_coordinator(done).declare(done)
 
     def close(self, done: Completion[None]) -> None:
         """End the session; the broker ends its links and rolls its transaction back."""
@@ -77,11 +75,27 @@ class AmqpSession:
         return self._the_coordinator().ack_state()
 
     def declare(self, done: Completion[None]) -> None:
-        """Begin a transaction."""
-        self._the_coordinator().declare(done)
+        """Begin a transaction; with a new coordinator link if the broker closed the last one."""
+        coordinator = self._the_coordinator()
+        if coordinator.closed is not None and self.closed is None:
+            coordinator = self._open_coordinator(done)
+        coordinator.declare(done)
+
+    def _open_coordinator(self, done: Completion[None]) -> AmqpCoordinator:
+        """Attach a coordinator link; ``done`` fails if the broker refuses it."""
+        name = f"coordinator-{next(self._coordinators)}"
+        coordinator = AmqpCoordinator(self._engine, self._session.sender(name), self.next_tag)
+        attached: Completion[None] = Completion()
+        attached.add_callback(lambda c: done.fail(c.error) if c.error is not None else None)
+        coordinator.open(attached)
+        self.coordinator = coordinator
+        return coordinator
 
     def discharge(self, done: Completion[None], *, fail: bool) -> None:
         """End the transaction."""
+        if fail:
+            for link in [*self.links.values()]:
+                link.rolled_back()
         self._the_coordinator().discharge(done, fail=fail)
 
     # -- end ----------------------------------------------------------------------------------------------------
