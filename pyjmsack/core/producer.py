@@ -265,12 +265,16 @@ class Producer:
         self.closed = True
         deadline = Deadline(self._connection.options.close_timeout)
         self.session.producers.pop(self.info.id, None)
-        answered: Completion[None] = Completion()
-        self._connection.submit(self._when_answered, answered)
-        yield answered, deadline.remaining()
+        yield from self.all_answered(deadline)
         done: Completion[None] = Completion()
         self._connection.submit(self._connection.provider.close_producer, self.info.id, done)
         yield from self._connection.answer(done, f"closing the producer of {self.describe()}", deadline.remaining())
+
+    def all_answered(self, deadline: Deadline) -> Steps[None]:
+        """Wait until the broker has answered every send so far (S74)."""
+        answered: Completion[None] = Completion()
+        self._connection.submit(self._when_answered, answered)
+        yield answered, deadline.remaining()
 
     def _when_answered(self, answered: Completion[None]) -> None:
         if self._settled >= self._number:

@@ -311,6 +311,9 @@ class Session:
         self.closed = True
         self.started = False
         yield from self.handler_idle()
+        if not self.info.transacted:
+            for producer in [*self.producers.values()]:
+                yield from producer.all_answered(deadline)
         if self._completions is not None:
             yield from self._completions.finish(deadline)
         for consumer in [*self.consumers.values()]:

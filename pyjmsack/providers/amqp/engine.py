@@ -127,9 +127,11 @@ class AmqpEngine:
         if not self._ready:
             data = self._receive_sasl(data)
         if data and self._ready:
-            native.push(self._native_transport, data)
+            unread = native.push(self._native_transport, data)
             self._process_events()
             self._listener.on_burst_end()
+            if unread:  # proton stopped reading, without an event: what came is not AMQP
+                self.fail(transport_error(self.transport.condition))
         self.flush()
 
     def data_to_send(self) -> bytes:
@@ -257,6 +259,7 @@ class AmqpEngine:
         self.fail(connection_error(self.connection.remote_condition, "the broker closed the connection"))
 
     def _on_transport_error(self, event: Any) -> None:
+        """An error proton names, or one for which it only stops reading: a malformed frame."""
         self.fail(transport_error(self.transport.condition))
 
     def _on_transport_closed(self, event: Any) -> None:
@@ -284,5 +287,6 @@ _RARE: dict[int, Callable[[AmqpEngine, Any], None]] = {
     native.EVENT_CONNECTION_REMOTE_OPEN: AmqpEngine._on_connection_open,
     native.EVENT_CONNECTION_REMOTE_CLOSE: AmqpEngine._on_connection_close,
     native.EVENT_TRANSPORT_ERROR: AmqpEngine._on_transport_error,
+    native.EVENT_TRANSPORT_TAIL_CLOSED: AmqpEngine._on_transport_error,
     native.EVENT_TRANSPORT_CLOSED: AmqpEngine._on_transport_closed,
 }

@@ -57,7 +57,7 @@ def transport_error(condition: Condition | None) -> ConnectionLostException:
     """Return the exception for a connection that proton gave up: lost, whatever proton calls the reason."""
     text = "the AMQP connection failed"
     if condition is None:
-        return ConnectionLostException(text)
+        return ConnectionLostException(f"{text}: the peer sent what is not an AMQP 1.0 frame")
     return ConnectionLostException(f"{text}: {condition.description or condition.name}", error_code=str(condition.name))
 
 

@@ -79,7 +79,7 @@ class AmqpLink:
             closing, self._closing = self._closing, None
             self._ended(self.closed or JMSException(f"{self._what} is closed"))
             closing.succeed()
-        else:
+        elif self.closed is None:
             error = link_error(self._link.remote_condition, f"the broker closed {self._what}", selector=self.selector)
             self.closed = error
             self._link.close()
