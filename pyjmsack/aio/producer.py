@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MessageProducer"]
 
+
 class MessageProducer(ProducerFacade):
     """Sends messages. Closed by ``close()`` or as an asynchronous context manager."""
 

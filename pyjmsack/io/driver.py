@@ -144,8 +144,14 @@ class AsyncioConnector:
         except JMSException as error:
             failed(error)
         except asyncio.TimeoutError as error:  # not the built-in before Python 3.11
-            failed(_caused(RequestTimedOutException(
-                f"no connection to {endpoint} within transport.connectTimeout ({timeout:g} s)"), error))
+            failed(
+                _caused(
+                    RequestTimedOutException(
+                        f"no connection to {endpoint} within transport.connectTimeout ({timeout:g} s)"
+                    ),
+                    error,
+                )
+            )
         except SSLError as error:
             failed(_caused(JMSSecurityException(f"TLS with {endpoint} failed: {error}"), error))
         except OSError as error:

@@ -74,8 +74,12 @@ class SendFuture(Future[None]):
             super().result(timeout)
 
     def add_done_callback(self, fn: Callable[[Future[None]], Any]) -> None:
-        """Call ``fn(future)`` when the broker has answered, on the session's completion thread, never on the loop's."""
-        super().add_done_callback(lambda future: self._dispatch(lambda: fn(future)))
+        """Call ``fn(future)`` when the broker has answered, on the session's completion thread, never on the loop's;
+        at once, and here, if it has answered already."""
+        if self.done():
+            super().add_done_callback(fn)
+        else:
+            super().add_done_callback(lambda future: self._dispatch(lambda: fn(future)))
 
     def cancel(self) -> bool:
         """Return False: a send that was handed over cannot be taken back."""

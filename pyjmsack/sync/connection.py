@@ -115,5 +115,3 @@ class Connection(ConnectionFacade):
 
     def __exit__(self, *exc: object) -> None:
         self.close()
-
-

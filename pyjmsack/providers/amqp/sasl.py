@@ -105,7 +105,8 @@ class SaslClient:
                 return
         raise JMSSecurityException(
             f"no SASL mechanism in common: the broker offers {', '.join(offered) or 'none'}; this client could use "
-            f"{', '.join(ours)}" + (f", limited to {', '.join(sorted(self._allowed))}" if self._allowed else "")
+            f"{', '.join(ours)}"
+            + (f", limited to {', '.join(sorted(self._allowed))}" if self._allowed else "")
             + ("" if self._username else "; no user name was given")
         )
 

@@ -1,0 +1,132 @@
+"""The documentation is true: its programs run, its links lead somewhere, its names exist, its tables are complete."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from pyjmsack.cli.main import cli
+from pyjmsack.uri import DESTINATION_OPTIONS, DESTINATION_OPTIONS_LATER, OPTIONS, OPTIONS_LATER
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+TIMEOUT = 60
+
+RULES = {*range(1, 136), *range(140, 177), *range(187, 193)}
+"""The numbers of the rules; the gaps are room for more."""
+_RULE = re.compile(r"^- \*\*S(\d+)\*\* (kept|partly|later)(?: \(([^)]+)\))?\. ((?:.+\n(?=  ))*.+)", re.MULTILINE)
+_CITED = re.compile(r"\bS(\d{1,3})\b")
+_LINT_CODES = re.compile(r"# (?:ruff: )?noqa:.*")
+_PROGRAM = re.compile(r"^```python\n(.*?)^```\n(?:\n^```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_OPTION = re.compile(r"`\??((?:jms|amqp|transport)\.[A-Za-z.]+(?=[=`])|(?:consumer|producer)\.[A-Za-z]+(?==))")
+
+
+class Program(NamedTuple):
+    """A block of Python in a page, and the block of text behind it, which is what it prints."""
+
+    source: str
+    output: str | None
+
+
+def programs() -> dict[str, Program]:
+    """Return the programs of all pages, by page and number."""
+    return {
+        f"{page.name}-{number}": Program(match[1], match[2])
+        for page in PAGES
+        for number, match in enumerate(_PROGRAM.finditer(page.read_text(encoding="utf-8")), start=1)
+    }
+
+
+def rules() -> list[re.Match[str]]:
+    """Return the rules of the page, each with number, state, theme and text."""
+    return [*_RULE.finditer((ROOT / "docs" / "semantics.md").read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize("program", programs().values(), ids=programs().keys())
+def test_a_program_in_the_documentation_prints_what_stands_below_it(program: Program, broker_url: str) -> None:
+    assert program.output is not None, "a ```text block with the output is missing"
+    source = program.source.replace("amqp://localhost:5672", broker_url)
+    assert broker_url in source, "it would not run against the broker of the tests"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", source],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == (program.output, "")
+
+
+def test_the_page_of_options_is_what_the_option_table_says() -> None:
+    spec = importlib.util.spec_from_file_location("generate_options", ROOT / "docs" / "generate_options.py")
+    assert spec is not None
+    assert spec.loader is not None
+    generator = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generator)
+    committed = (ROOT / "docs" / "options.md").read_text(encoding="utf-8")
+    assert committed == generator.page(), "run: python docs/generate_options.py"
+
+
+def test_every_rule_has_a_line_once_and_in_order() -> None:
+    assert [int(rule[1]) for rule in rules()] == sorted(RULES)
+
+
+def test_every_rule_has_a_state_that_says_what_is_missing() -> None:
+    page = (ROOT / "docs" / "semantics.md").read_text(encoding="utf-8")
+    introduction = " ".join(page.partition("\n## ")[0].split())
+    for number, state, theme, text in (rule.groups() for rule in rules()):
+        assert ("Missing:" in text) == (state == "partly"), number
+        assert (theme is not None) == (state == "later"), number
+        assert theme is None or f"*{theme}*" in introduction, number
+
+
+@pytest.mark.parametrize("folder", ["pyjmsack", "tests", "examples", "benchmarks"])
+def test_every_rule_that_is_cited_exists(folder: str) -> None:
+    for path in (ROOT / folder).rglob("*.py"):
+        for cited in _CITED.finditer(_LINT_CODES.sub("", path.read_text(encoding="utf-8"))):
+            assert int(cited[1]) in RULES, f"{path.relative_to(ROOT)}: S{cited[1]}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_to_files_and_headings_lead_somewhere(page: Path) -> None:
+    for link in _LINK.findall(page.read_text(encoding="utf-8")):
+        if not link.startswith("https://"):
+            path, _, anchor = link.partition("#")
+            target = page.parent / path if path else page
+            assert target.exists(), link
+            assert not anchor or anchor in headings(target), link
+
+
+def headings(page: Path) -> set[str]:
+    """Return the anchors that a page's headings make."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_options_that_the_pages_name_exist(page: Path) -> None:
+    known = {*OPTIONS, *OPTIONS_LATER, *DESTINATION_OPTIONS, *DESTINATION_OPTIONS_LATER}
+    for name in _OPTION.findall(page.read_text(encoding="utf-8")):
+        assert name in known or name.endswith("."), name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_that_the_pages_show_exist(page: Path) -> None:
+    for block in re.findall(r"^```sh\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+        for name in re.findall(r"bin/pyjmsack (\w+)", block):
+            assert name in cli.commands, name
+
+
+def test_files_that_the_architecture_names_exist() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    names = {path.name for path in (ROOT / "pyjmsack").rglob("*.py")}
+    for named in re.findall(r"`([\w/]+\.py)`", page):
+        known = Path(named).name in names if "/" not in named else (ROOT / "pyjmsack" / named).exists()
+        assert known or (ROOT / named).exists(), named

@@ -1,0 +1,67 @@
+"""The programs in ``examples/`` do what they say, each in a process of its own, against a real broker."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+TIMEOUT = 60
+
+EXPECTED = {
+    "aio_workers.py": {"job 3: the first attempt fails", "10 jobs done"},
+    "browse_queue.py": {
+        "3 parcels wait",
+        "heavy: parcel of 12 kg",
+        "heavy: parcel of 25 kg",
+        "took 3: browsing had left them there",
+    },
+    "individual_listener.py": {
+        "fine: done, delivery 1",
+        "flaky: failed, once more",
+        "flaky: done, delivery 2",
+        "hopeless: rejected",
+        "all decided",
+    },
+    "pipelined_sends.py": {"5000 of 5000 confirmed", "received 5000"},
+    "send_and_receive.py": {
+        "received 'order 0' for EU",
+        "received 'order 1' for US",
+        "received 'order 2' for EU",
+        "acknowledged 3",
+    },
+    "transaction.py": {
+        "letter 0: moved, delivery 1",
+        "letter 1: something went wrong, rolling back",
+        "letter 1: moved, delivery 2",
+        "letter 2: moved, delivery 1",
+        "moved 3 in 4 tries",
+        "archived letter 0",
+        "archived letter 1",
+        "archived letter 2",
+    },
+}
+"""Lines that each program prints; their order may depend on the broker."""
+
+
+def test_every_example_is_tested() -> None:
+    assert {path.name for path in EXAMPLES.glob("*.py")} == EXPECTED.keys()
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_example_prints_what_it_promises_and_warns_of_nothing(name: str, broker_url: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(EXAMPLES / name)],
+        env={**os.environ, "PYJMSACK_URL": broker_url},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert set(done.stdout.splitlines()) == EXPECTED[name]
+    assert done.stderr == ""

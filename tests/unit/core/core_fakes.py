@@ -1,0 +1,197 @@
+"""A core without sockets, threads or time: a runtime that is stepped by hand and a provider that writes down its calls."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from pyjmsack.core.connection import Connection
+from pyjmsack.core.consumer import Consumer
+from pyjmsack.core.producer import Producer
+from pyjmsack.core.runtime import run_command
+from pyjmsack.core.session import Session
+from pyjmsack.core.steps import Steps
+from pyjmsack.destination import Destination, Queue
+from pyjmsack.errors import MessageFormatException
+from pyjmsack.message import Message, TextMessage
+from pyjmsack.spi.completion import Completion
+from pyjmsack.spi.resources import ConnectionInfo, ConnectionMetadata
+from pyjmsack.types import Outcome
+from pyjmsack.uri import parse_url
+
+__all__ = ["Bench", "FakeDispatcher", "FakeInbound", "FakeProvider", "FakeRuntime"]
+
+T = TypeVar("T")
+
+
+class FakeDispatcher:
+    """Runs what was submitted when it is told to."""
+
+    def __init__(self) -> None:
+        self.calls: deque[Callable[[], Any]] = deque()
+        self.running = False
+        self.closed = False
+
+    def submit(self, call: Callable[[], Any]) -> None:
+        self.calls.append(call)
+
+    def run(self) -> None:
+        while self.calls:
+            self.running = True
+            try:
+                self.calls.popleft()()
+            finally:
+                self.running = False
+
+    def running_here(self) -> bool:
+        return self.running
+
+    def idle(self) -> Steps[None]:
+        self.run()
+        return
+        yield
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class FakeRuntime:
+    """Commands wait until :meth:`turn`; a wait that no turn ends has timed out."""
+
+    def __init__(self) -> None:
+        self.commands: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
+        self.dispatchers: dict[str, FakeDispatcher] = {}
+        self.waits: list[float | None] = []
+        self.meanwhile: deque[Callable[[], Any]] = deque()
+        """What happens while steps wait, one thing for each wait."""
+
+    def submit(self, command: Callable[..., Any], *arguments: Any) -> None:
+        self.commands.append((command, arguments))
+
+    def call_later(self, delay: float, callback: Callable[[], None]) -> None:
+        """Time does not pass."""
+
+    def turn(self) -> None:
+        """Run the loop once."""
+        while self.commands:
+            run_command(*self.commands.popleft())
+
+    def run(self, steps: Steps[T]) -> T:
+        """Drive steps to their end."""
+        try:
+            completion, timeout = next(steps)
+            while True:
+                self.waits.append(timeout)
+                self.turn()
+                if not completion.done and self.meanwhile:
+                    self.meanwhile.popleft()()
+                    self.turn()
+                completion, timeout = steps.send(completion.done)
+        except StopIteration as stop:
+            return stop.value  # type: ignore[no-any-return]
+
+    def dispatcher(self, name: str) -> FakeDispatcher:
+        return self.dispatchers.setdefault(name, FakeDispatcher())
+
+
+class FakeProvider:
+    """Answers every request at once, except those named in ``held``; ``calls`` holds the names and arguments."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+        self.held: dict[str, list[Completion[Any]]] = {}
+        self.failing: dict[str, Exception] = {}
+        self.sent: list[Any] = []
+        self.outcomes: list[tuple[Any, Outcome]] = []
+
+    def hold(self, *names: str) -> None:
+        for name in names:
+            self.held[name] = []
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        def verb(*arguments: Any) -> None:
+            self.calls.append((name, *(a for a in arguments if not isinstance(a, Completion))))
+            done = next((a for a in arguments if isinstance(a, Completion)), None)
+            if name in self.held and done is not None:
+                self.held[name].append(done)
+            elif done is not None:
+                done.settle(self.failing.get(name))
+
+        return verb
+
+    def connect(self, info: Any, listener: Any, done: Completion[ConnectionMetadata]) -> None:
+        self.listener = listener
+        done.succeed(ConnectionMetadata("fake", "fake", "1", "1", frozenset({"DELAYED_DELIVERY"})))
+
+    def encoder(self, destination: Destination) -> Callable[[Message, int], bytes]:
+        return lambda message, ttl: str(message.body).encode()
+
+    def send(self, outbound: Any) -> None:
+        self.sent.append(outbound)
+
+    def settle(self, inbound: Any, outcome: Outcome) -> None:
+        self.outcomes.append((inbound.name, outcome))
+
+    def names(self) -> list[str]:
+        return [call[0] for call in self.calls]
+
+
+class FakeInbound:
+    """A delivered message."""
+
+    def __init__(self, name: str, *, redeliveries: int = 0, expired: bool = False, broken: bool = False) -> None:
+        self.name = name
+        self.consumer_id = 0
+        self.generation = 1
+        self.redeliveries = 0
+        self.redelivery_count = redeliveries
+        self.settled = False
+        self._expired = expired
+        self._broken = broken
+
+    def expired(self, now_ms: int) -> bool:
+        return self._expired
+
+    def to_message(self, destination: Destination, /) -> Message:
+        if self._broken:
+            raise MessageFormatException("broken")
+        return TextMessage(self.name)
+
+
+class Bench:
+    """A started connection on fakes."""
+
+    def __init__(self, *options: str) -> None:
+        self.runtime = FakeRuntime()
+        self.provider: Any = FakeProvider()
+        url = parse_url("amqp://broker?" + "&".join(options))
+        self.connection = Connection(url, self.runtime, self.provider, ConnectionInfo("me"))
+        self.run = self.runtime.run
+        self.run(self.connection.open())
+        self.connection.start()
+
+    def session(self, mode: int = 1) -> Session:
+        session = self.run(self.connection.create_session(mode, None))
+        session.run_listener = lambda consumer: None
+        return session
+
+    def producer(self, session: Session | None = None) -> Producer:
+        return self.run((session or self.session()).create_producer(Queue("q")))
+
+    def consumer(self, session: Session | None = None, prefetch: int = 10) -> Consumer:
+        queue = Queue(f"q?consumer.prefetchSize={prefetch}")
+        return self.run((session or self.session()).create_consumer(queue, None, False))
+
+    def arrive(self, consumer: Consumer, *inbounds: FakeInbound | str) -> None:
+        """One burst from the broker."""
+        for inbound in inbounds:
+            item = FakeInbound(inbound) if isinstance(inbound, str) else inbound
+            item.consumer_id = consumer.info.id
+            consumer.deliver(item)  # type: ignore[arg-type]
+        consumer.arrived()
+
+    def outcomes(self) -> list[tuple[str, Outcome]]:
+        """Run the loop and return what the broker was told."""
+        self.runtime.turn()
+        return list(self.provider.outcomes)

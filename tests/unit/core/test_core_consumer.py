@@ -1,0 +1,328 @@
+"""Handing out, acknowledging, recovering and dispatching without a broker (S8, S16-S38, S111, S120, S156)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from core_fakes import Bench, FakeInbound
+
+from pyjmsack.core.consumer import Consumer
+from pyjmsack.core.session import Session
+from pyjmsack.errors import ConnectionLostException, IllegalStateException, JMSException
+from pyjmsack.types import Outcome
+
+ACCEPTED, RELEASED, FAILED = Outcome.ACCEPTED, Outcome.RELEASED, Outcome.MODIFIED_FAILED
+UNDELIVERABLE = Outcome.MODIFIED_FAILED_UNDELIVERABLE
+
+
+def texts(consumer: Consumer) -> list[str]:
+    """Take everything there is."""
+    found = []
+    while (message := consumer.receive_now()) is not None:
+        found.append(message.text)  # type: ignore[attr-defined]
+    return found
+
+
+def test_messages_are_handed_out_in_order_and_accepted_before_s16() -> None:
+    bench = Bench()
+    consumer = bench.consumer()
+    bench.arrive(consumer, "a", "b")
+    assert texts(consumer) == ["a", "b"]
+    assert bench.outcomes() == [("a", ACCEPTED), ("b", ACCEPTED)]
+
+
+def test_nothing_is_handed_out_while_the_connection_is_stopped_s120() -> None:
+    bench = Bench()
+    consumer = bench.consumer()
+    bench.run(bench.connection.stop())
+    bench.arrive(consumer, "a")
+    assert bench.run(consumer.receive(0)) is None
+    bench.connection.start()
+    assert texts(consumer) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("options", "inbound", "outcome"),
+    [
+        ((), FakeInbound("bad", expired=True), UNDELIVERABLE),
+        ((), FakeInbound("bad", broken=True), UNDELIVERABLE),
+        (("jms.redeliveryPolicy.maxRedeliveries=2",), FakeInbound("bad", redeliveries=3), UNDELIVERABLE),
+        (
+            ("jms.redeliveryPolicy.maxRedeliveries=2", "jms.redeliveryPolicy.outcome=REJECTED"),
+            FakeInbound("bad", redeliveries=3),
+            Outcome.REJECTED,
+        ),
+    ],
+    ids=["expired", "undecodable", "limit", "limit-outcome"],
+)
+def test_what_must_not_be_handed_out_is_settled_and_the_next_one_taken(
+    options: tuple[str, ...], inbound: FakeInbound, outcome: Outcome
+) -> None:
+    """S111, S156, S166."""
+    bench = Bench(*options)
+    consumer = bench.consumer()
+    inbound.settled = False
+    bench.arrive(consumer, inbound, "good")
+    assert texts(consumer) == ["good"]
+    assert bench.outcomes() == [("bad", outcome), ("good", ACCEPTED)]
+
+
+@pytest.mark.parametrize(
+    ("options", "inbound"),
+    [
+        (("jms.localMessageExpiry=false",), FakeInbound("m", expired=True)),
+        (("jms.redeliveryPolicy.maxRedeliveries=2",), FakeInbound("m", redeliveries=2)),
+        ((), FakeInbound("m", redeliveries=99)),
+    ],
+    ids=["expiry-off", "at-the-limit", "no-limit"],
+)
+def test_what_may_be_handed_out_is(options: tuple[str, ...], inbound: FakeInbound) -> None:
+    bench = Bench(*options)
+    consumer = bench.consumer()
+    inbound.settled = False
+    bench.arrive(consumer, inbound)
+    assert texts(consumer) == ["m"]
+
+
+def test_a_message_the_broker_settled_gets_no_outcome_s36() -> None:
+    bench = Bench()
+    consumer = bench.consumer()
+    inbound = FakeInbound("m")
+    inbound.settled = True
+    bench.arrive(consumer, inbound)
+    assert texts(consumer) == ["m"]
+    assert bench.outcomes() == []
+
+
+def test_recover_brings_back_the_unacknowledged_oldest_first_before_newer_ones_s32() -> None:
+    bench = Bench()
+    session = bench.session(2)
+    consumer = bench.consumer(session)
+    bench.arrive(consumer, "a", "b", "c", "d")
+    for _ in range(3):
+        consumer.receive_now()
+    session.recover()
+    assert texts(consumer) == ["a", "b", "c", "d"]
+    assert consumer.stats.redelivered == 3
+    session.acknowledge()
+    assert bench.outcomes() == [(name, ACCEPTED) for name in "abcd"]
+
+
+def test_a_recovered_message_counts_towards_the_limit_s111() -> None:
+    bench = Bench("jms.redeliveryPolicy.maxRedeliveries=1")
+    session = bench.session(2)
+    consumer = bench.consumer(session)
+    bench.arrive(consumer, "a", "b")
+    seen = []
+    for _ in range(3):
+        seen.append(texts(consumer))
+        session.recover()
+    assert seen[0] == seen[1] == ["a", "b"]
+    assert texts(consumer) == []
+    assert bench.outcomes() == [("a", UNDELIVERABLE), ("b", UNDELIVERABLE)]
+
+
+def test_receive_is_forbidden_while_any_consumer_of_the_session_has_a_listener_s8() -> None:
+    bench = Bench()
+    session = bench.session()
+    first, second = bench.consumer(session), bench.consumer(session)
+    first.set_listener(lambda message: None)
+    with pytest.raises(IllegalStateException, match="S8"):
+        second.check_receive()
+    first.set_listener(None)
+    second.check_receive()
+    first.set_listener(lambda message: None)
+    bench.run(first.close())
+    second.check_receive()
+
+
+def test_a_receive_after_the_loss_raises_even_if_messages_were_buffered_s101_s128() -> None:
+    bench = Bench()
+    consumer = bench.consumer()
+    bench.arrive(consumer, "a")
+    bench.provider.listener.on_failure(ConnectionLostException("gone"))
+    assert consumer.buffered() == 0
+    with pytest.raises(ConnectionLostException):
+        bench.run(consumer.receive(None))
+
+
+def test_a_waiting_receive_that_is_abandoned_leaves_nothing_behind() -> None:
+    """Ctrl-C or a cancelled task: the next message goes to the next receive."""
+    bench = Bench()
+    consumer = bench.consumer()
+    steps = consumer.receive(None)
+    next(steps)
+    steps.close()
+    bench.arrive(consumer, "a")
+    assert texts(consumer) == ["a"]
+
+
+def test_receive_waits_again_for_the_rest_of_its_time_when_a_message_was_dropped_s22() -> None:
+    bench = Bench()
+    consumer = bench.consumer()
+    bench.runtime.meanwhile.append(lambda: bench.arrive(consumer, FakeInbound("old", expired=True)))
+    bench.runtime.meanwhile.append(lambda: bench.arrive(consumer, "new"))
+    message: Any = bench.run(consumer.receive(60))
+    assert message.text == "new"
+    first, second = bench.runtime.waits[-2:]
+    assert first is not None
+    assert second is not None
+    assert second <= first
+
+
+@pytest.mark.parametrize("mode", [2, 101])
+def test_abandon_hands_back_delivered_counted_and_prefetched_uncounted_s30_s31(mode: int) -> None:
+    bench = Bench()
+    session = bench.session(mode)
+    consumer = bench.consumer(session)
+    bench.arrive(consumer, "a", "b", "c")
+    consumer.receive_now()
+    bench.run(session.close())
+    assert bench.provider.outcomes == [("a", FAILED), ("b", RELEASED), ("c", RELEASED)]
+
+
+# -- the dispatcher ---------------------------------------------------------------------------------------------
+
+
+def listening(bench: Bench, session: Session, consumer: Consumer, listener: Any) -> None:
+    """Do what a face does: one dispatcher call feeds a listener until the inbox is empty."""
+
+    def feed(consumer: Consumer) -> None:
+        while (message := consumer.begin_dispatch()) is not None:
+            error: BaseException | None = None
+            try:
+                assert consumer.listener is not None
+                consumer.listener(message)
+            except Exception as raised:
+                error = raised
+            consumer.end_dispatch(message, error)
+        consumer.unscheduled()
+
+    session.run_listener = feed
+    consumer.set_listener(listener)
+
+
+def dispatch(bench: Bench) -> None:
+    for dispatcher in bench.runtime.dispatchers.values():
+        dispatcher.run()
+
+
+def test_a_listener_gets_messages_in_order_and_each_is_accepted_after_it_returned_s17() -> None:
+    bench = Bench()
+    session = bench.session()
+    consumer = bench.consumer(session)
+    log: list[str] = []
+    listening(bench, session, consumer, lambda m: log.append(f"{m.text} {len(bench.outcomes())}"))
+    bench.arrive(consumer, "a", "b")
+    bench.arrive(consumer, "c")
+    dispatch(bench)
+    assert log == ["a 0", "b 1", "c 2"]
+    assert bench.outcomes() == [("a", ACCEPTED), ("b", ACCEPTED), ("c", ACCEPTED)]
+
+
+def test_a_burst_is_one_call_of_the_dispatcher() -> None:
+    bench = Bench()
+    session = bench.session()
+    consumer = bench.consumer(session)
+    listening(bench, session, consumer, lambda m: None)
+    dispatch(bench)
+    for name in "abc":
+        bench.arrive(consumer, name)
+    (dispatcher,) = bench.runtime.dispatchers.values()
+    assert len(dispatcher.calls) == 1
+
+
+def test_consumers_of_a_session_share_one_dispatcher_s15() -> None:
+    bench = Bench()
+    session = bench.session()
+    seen: list[str] = []
+    for _ in range(2):
+        listening(bench, session, bench.consumer(session), lambda m: seen.append(m.text))
+    for name, consumer in zip("ab", session.consumers.values(), strict=True):
+        bench.arrive(consumer, name)
+    dispatch(bench)
+    assert len(bench.runtime.dispatchers) == 1
+    assert sorted(seen) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "outcome"), [(1, FAILED), (3, FAILED), (101, FAILED), (2, None)], ids=["auto", "dups", "individual", "client"]
+)
+def test_a_listener_that_raises_fails_its_message_or_tells_the_exception_listener(
+    mode: int, outcome: Outcome | None
+) -> None:
+    """S18, S20, S21."""
+    bench = Bench()
+    heard: list[JMSException] = []
+    bench.connection.exception_listener = heard.append
+    session = bench.session(mode)
+    consumer = bench.consumer(session)
+
+    def listener(message: Any) -> None:
+        raise ValueError("poison")
+
+    listening(bench, session, consumer, listener)
+    bench.arrive(consumer, "a")
+    for _ in range(2):
+        for dispatcher in list(bench.runtime.dispatchers.values()):
+            dispatcher.run()
+    assert bench.outcomes() == ([("a", outcome)] if outcome else [])
+    assert [str(error.__cause__) for error in heard] == ([] if outcome else ["poison"])
+
+
+def test_recover_inside_a_listener_brings_the_message_again_and_accepts_it_once_s33() -> None:
+    """Catalogue 2."""
+    bench = Bench()
+    session = bench.session()
+    consumer = bench.consumer(session)
+    seen: list[tuple[str, bool]] = []
+
+    def listener(message: Any) -> None:
+        seen.append((message.text, message.redelivered))
+        if len(seen) == 1:
+            session.recover()
+
+    listening(bench, session, consumer, listener)
+    bench.arrive(consumer, "a", "b")
+    dispatch(bench)
+    assert seen == [("a", False), ("a", True), ("b", False)]
+    assert bench.outcomes() == [("a", ACCEPTED), ("b", ACCEPTED)]
+
+
+def test_a_listener_may_close_its_consumer_and_gets_no_more_s31() -> None:
+    bench = Bench()
+    session = bench.session()
+    consumer = bench.consumer(session)
+    seen: list[str] = []
+
+    def listener(message: Any) -> None:
+        seen.append(message.text)
+        bench.run(consumer.close())
+
+    listening(bench, session, consumer, listener)
+    bench.arrive(consumer, "a", "b")
+    dispatch(bench)
+    assert seen == ["a"]
+    assert sorted(bench.outcomes()) == [("a", ACCEPTED), ("b", RELEASED)]
+
+
+@pytest.mark.parametrize("what", ["session", "connection", "stop"])
+def test_a_listener_may_not_close_its_session_or_connection_s14(what: str) -> None:
+    bench = Bench()
+    session = bench.session()
+    consumer = bench.consumer(session)
+    errors: list[BaseException] = []
+    calls = {"session": session.close, "connection": bench.connection.close, "stop": bench.connection.stop}
+
+    def listener(message: Any) -> None:
+        try:
+            bench.run(calls[what]())
+        except IllegalStateException as error:
+            errors.append(error)
+
+    listening(bench, session, consumer, listener)
+    bench.arrive(consumer, "a")
+    dispatch(bench)
+    assert len(errors) == 1
+    assert not session.closed

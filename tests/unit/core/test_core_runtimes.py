@@ -1,0 +1,362 @@
+"""Who may use a session, and on which thread or task listeners run (S15, S74, S123, S124, S127)."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pyjmsack.aio._runtime import AioRuntime, SessionLock, TaskDispatcher
+from pyjmsack.core.steps import Steps
+from pyjmsack.errors import IllegalStateException
+from pyjmsack.spi.completion import Completion
+from pyjmsack.sync._runtime import SessionGuard, SyncRuntime, ThreadDispatcher, wait
+
+PATIENCE = 10.0
+
+
+def finish(steps: Steps[Any]) -> None:
+    """Drive steps on this thread."""
+    try:
+        completion, timeout = next(steps)
+        while True:
+            completion, timeout = steps.send(wait(completion, PATIENCE if timeout is None else timeout))
+    except StopIteration:
+        pass
+
+
+@pytest.fixture
+def dispatcher() -> Iterator[ThreadDispatcher]:
+    dispatcher = ThreadDispatcher("pyjmsack-test")
+    yield dispatcher
+    dispatcher.close()
+
+
+# -- SessionGuard -----------------------------------------------------------------------------------------------
+
+
+def elsewhere(call: Any) -> Any:
+    """Run a call on another thread and return its result or error."""
+    results: list[Any] = []
+
+    def run() -> None:
+        try:
+            results.append(call())
+        except Exception as error:
+            results.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(PATIENCE)
+    return results[0]
+
+
+def test_a_second_thread_is_refused_at_once_s15() -> None:
+    guard = SessionGuard(lambda: False)
+    with guard:
+        error = elsewhere(guard.acquire)
+    assert isinstance(error, IllegalStateException)
+    assert "S15" in str(error)
+
+
+def test_threads_may_take_turns_s15() -> None:
+    guard = SessionGuard(lambda: False)
+    with guard:
+        pass
+    assert elsewhere(lambda: (guard.acquire(), guard.release())) == (None, None)
+
+
+def test_the_same_thread_may_enter_again() -> None:
+    guard = SessionGuard(lambda: False)
+    with guard, guard:
+        pass
+    assert elsewhere(lambda: (guard.acquire(), guard.release())) == (None, None)
+
+
+def test_with_a_listener_a_second_thread_waits_its_turn_s15() -> None:
+    guard = SessionGuard(lambda: True)
+    entered = threading.Event()
+
+    def enter() -> None:
+        with guard:
+            entered.set()
+
+    with guard:
+        thread = threading.Thread(target=enter)
+        thread.start()
+        assert not entered.is_set()
+    thread.join(PATIENCE)
+    assert entered.is_set()
+
+
+def test_an_error_inside_gives_the_session_back() -> None:
+    guard = SessionGuard(lambda: False)
+    with pytest.raises(ZeroDivisionError), guard:
+        raise ZeroDivisionError
+    assert elsewhere(lambda: (guard.acquire(), guard.release())) == (None, None)
+
+
+# -- ThreadDispatcher -------------------------------------------------------------------------------------------
+
+
+def test_calls_run_in_order_one_at_a_time_on_one_thread_of_its_own_s74(dispatcher: ThreadDispatcher) -> None:
+    seen: list[tuple[int, int]] = []
+    done = threading.Event()
+    for number in range(100):
+        dispatcher.submit(lambda number=number: seen.append((number, threading.get_ident())))
+    dispatcher.submit(done.set)
+    assert done.wait(PATIENCE)
+    assert [number for number, _ in seen] == list(range(100))
+    assert {ident for _, ident in seen} != {threading.get_ident()}
+    assert len({ident for _, ident in seen}) == 1
+
+
+def test_no_thread_is_started_before_the_first_call() -> None:
+    ThreadDispatcher("pyjmsack-unused").close()
+    assert "pyjmsack-unused" not in [thread.name for thread in threading.enumerate()]
+
+
+@pytest.mark.parametrize("error", [ValueError, SystemExit, KeyboardInterrupt])
+def test_a_call_that_raises_does_not_stop_the_next_s127(
+    dispatcher: ThreadDispatcher, error: type[BaseException]
+) -> None:
+    def boom() -> None:
+        raise error
+
+    done = threading.Event()
+    dispatcher.submit(boom)
+    dispatcher.submit(done.set)
+    assert done.wait(PATIENCE)
+
+
+def test_idle_waits_for_the_call_at_work_s124(dispatcher: ThreadDispatcher) -> None:
+    entered, leave = threading.Event(), threading.Event()
+    over: list[bool] = []
+
+    def call() -> None:
+        entered.set()
+        leave.wait(PATIENCE)
+        over.append(True)
+
+    dispatcher.submit(call)
+    assert entered.wait(PATIENCE)
+    waiting = threading.Thread(target=lambda: finish(dispatcher.idle()))
+    waiting.start()
+    assert waiting.is_alive()
+    leave.set()
+    waiting.join(PATIENCE)
+    assert over == [True]
+
+
+def test_idle_inside_a_call_does_not_wait_for_itself_s14(dispatcher: ThreadDispatcher) -> None:
+    done = threading.Event()
+
+    def call() -> None:
+        assert dispatcher.running_here()
+        finish(dispatcher.idle())
+        done.set()
+
+    dispatcher.submit(call)
+    assert done.wait(PATIENCE)
+    assert not dispatcher.running_here()
+
+
+def test_idle_returns_at_once_when_nothing_was_ever_submitted() -> None:
+    dispatcher = ThreadDispatcher("pyjmsack-test")
+    finish(dispatcher.idle())
+    dispatcher.close()
+
+
+def test_close_ends_the_thread_after_what_was_queued_s123() -> None:
+    dispatcher = ThreadDispatcher("pyjmsack-closing")
+    seen: list[int] = []
+    for number in range(10):
+        dispatcher.submit(lambda number=number: seen.append(number))
+    dispatcher.close()
+    assert seen == list(range(10))
+    assert "pyjmsack-closing" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_a_call_may_close_its_own_dispatcher() -> None:
+    dispatcher = ThreadDispatcher("pyjmsack-test")
+    done = threading.Event()
+    dispatcher.submit(lambda: (dispatcher.close(), done.set()))
+    assert done.wait(PATIENCE)
+
+
+def test_a_late_call_is_not_dropped() -> None:
+    """A callback that is added to a future after close must run."""
+    dispatcher = ThreadDispatcher("pyjmsack-test")
+    dispatcher.close()
+    done = threading.Event()
+    dispatcher.submit(done.set)
+    assert done.wait(PATIENCE)
+
+
+# -- SyncRuntime ------------------------------------------------------------------------------------------------
+
+
+def test_commands_run_in_order_and_are_flushed_once_a_burst() -> None:
+    runtime = SyncRuntime()
+    seen: list[Any] = []
+    runtime.flush = lambda: seen.append("flush")
+    try:
+        gate, done = threading.Event(), threading.Event()
+        runtime.submit(gate.wait, PATIENCE)
+        for number in range(50):
+            runtime.submit(seen.append, number)
+        runtime.submit(done.set)
+        gate.set()
+        assert done.wait(PATIENCE)
+    finally:
+        runtime.close()
+    assert [item for item in seen if item != "flush"] == list(range(50))
+    assert seen.count("flush") <= 4
+
+
+def test_a_command_that_breaks_does_not_stop_the_next_s127() -> None:
+    runtime = SyncRuntime()
+    try:
+        done = threading.Event()
+        runtime.submit(lambda: 1 // 0)
+        runtime.submit(done.set)
+        assert done.wait(PATIENCE)
+    finally:
+        runtime.close()
+
+
+def test_nothing_can_be_submitted_after_close_s125() -> None:
+    runtime = SyncRuntime()
+    runtime.close()
+    runtime.close()
+    with pytest.raises(IllegalStateException):
+        runtime.submit(lambda: None)
+
+
+def test_an_interrupted_wait_lets_the_steps_clean_up() -> None:
+    """Ctrl-C."""
+    runtime = SyncRuntime()
+    cleaned: list[bool] = []
+
+    def steps() -> Steps[None]:
+        done: Completion[None] = Completion()
+
+        def interrupt(_: Any) -> None:
+            raise KeyboardInterrupt
+
+        try:
+            done.add_callback(interrupt)
+            done.succeed()
+            yield done, None
+        finally:
+            cleaned.append(True)
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            runtime.run(steps())
+    finally:
+        runtime.close()
+    assert cleaned == [True]
+
+
+def test_a_wait_ends_with_its_time_or_with_the_answer() -> None:
+    completion: Completion[None] = Completion()
+    assert wait(completion, 0.01) is False
+    completion.succeed()
+    assert wait(completion, None) is True
+
+
+# -- asyncio ----------------------------------------------------------------------------------------------------
+
+
+def test_the_asyncio_dispatcher_awaits_what_calls_return_in_order_s74() -> None:
+    async def main() -> list[str]:
+        seen: list[str] = []
+        dispatcher = TaskDispatcher(asyncio.get_running_loop(), "test")
+
+        async def slow(name: str) -> None:
+            await asyncio.sleep(0)
+            seen.append(name)
+
+        dispatcher.submit(lambda: slow("a"))
+        dispatcher.submit(lambda: seen.append("b"))
+        dispatcher.submit(lambda: slow("c"))
+        runtime = AioRuntime()
+        while len(seen) < 3:
+            await runtime.run(dispatcher.idle())
+        return seen
+
+    assert asyncio.run(asyncio.wait_for(main(), PATIENCE)) == ["a", "b", "c"]
+
+
+def test_an_asyncio_call_that_raises_does_not_stop_the_next_s127() -> None:
+    async def main() -> None:
+        done = asyncio.Event()
+        dispatcher = TaskDispatcher(asyncio.get_running_loop(), "test")
+        dispatcher.submit(lambda: 1 // 0)
+        dispatcher.submit(done.set)
+        await asyncio.wait_for(done.wait(), PATIENCE)
+
+    asyncio.run(main())
+
+
+def test_tasks_take_turns_at_a_session_and_one_may_enter_again_s15() -> None:
+    async def main() -> list[str]:
+        seen: list[str] = []
+        lock = SessionLock()
+
+        async def work(name: str) -> None:
+            async with lock.hold():
+                seen.append(f"{name} in")
+                async with lock.hold():
+                    await asyncio.sleep(0)
+                seen.append(f"{name} out")
+
+        await asyncio.wait_for(asyncio.gather(work("a"), work("b")), PATIENCE)
+        return seen
+
+    assert asyncio.run(main()) == ["a in", "a out", "b in", "b out"]
+
+
+def test_a_cancelled_wait_closes_its_steps_and_an_answer_later_is_harmless() -> None:
+    """Catalogue 98."""
+
+    async def main() -> list[str]:
+        runtime, seen = AioRuntime(), []
+        done: Completion[None] = Completion()
+
+        def steps() -> Steps[None]:
+            try:
+                yield done, None
+            finally:
+                seen.append("closed")
+
+        task = asyncio.ensure_future(runtime.run(steps()))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        done.succeed()
+        return seen
+
+    assert asyncio.run(main()) == ["closed"]
+
+
+def test_an_asyncio_connection_belongs_to_its_loop() -> None:
+    async def make() -> AioRuntime:
+        return AioRuntime()
+
+    runtime = asyncio.run(make())
+
+    def steps() -> Steps[None]:
+        return
+        yield
+
+    async def use() -> None:
+        await runtime.run(steps())
+
+    with pytest.raises(IllegalStateException, match="another event loop"):
+        asyncio.run(use())

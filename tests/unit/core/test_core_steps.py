@@ -1,0 +1,95 @@
+"""Waiting without knowing how: deadlines, requests, and commands that break."""
+
+from __future__ import annotations
+
+import pytest
+from core_fakes import FakeRuntime
+
+from pyjmsack.core.runtime import run_command
+from pyjmsack.core.steps import Deadline, request
+from pyjmsack.core.transaction import Transaction
+from pyjmsack.errors import JMSException, RequestTimedOutException, SendTimedOutException
+from pyjmsack.spi.completion import Completion
+
+
+def test_a_deadline_without_seconds_never_comes() -> None:
+    deadline = Deadline(None)
+    assert deadline.remaining() is None
+    assert not deadline.expired
+
+
+def test_a_deadline_of_zero_has_come_and_never_has_a_negative_rest() -> None:
+    for seconds in (0, -1):
+        deadline = Deadline(seconds)
+        assert deadline.expired
+        assert deadline.remaining() == 0
+
+
+def test_a_request_returns_the_answer_without_waiting_if_it_is_there() -> None:
+    runtime, done = FakeRuntime(), Completion[int]()
+    done.succeed(5)
+    assert runtime.run(request(done, 1, "asking", "jms.requestTimeout")) == 5
+    assert runtime.waits == []
+
+
+def test_a_request_waits_for_its_time_and_names_what_and_which_option() -> None:
+    runtime = FakeRuntime()
+    with pytest.raises(RequestTimedOutException, match=r"asking.*jms\.requestTimeout.*2\.5 s"):
+        runtime.run(request(Completion[int](), 2.5, "asking", "jms.requestTimeout"))
+    assert runtime.waits == [2.5]
+
+
+def test_a_failed_request_raises_its_error() -> None:
+    done = Completion[int]()
+    done.fail(SendTimedOutException("x"))
+    with pytest.raises(SendTimedOutException):
+        FakeRuntime().run(request(done, None, "asking", "o"))
+
+
+def test_an_answer_that_comes_with_the_time_out_counts() -> None:
+    done = Completion[int]()
+    steps = request(done, 1, "asking", "o")
+    next(steps)
+    done.succeed(3)
+    with pytest.raises(StopIteration) as stop:
+        steps.send(False)
+    assert stop.value.value == 3
+
+
+def test_a_command_that_breaks_fails_who_waits_for_it() -> None:
+    """S127: and nobody else."""
+
+    def broken(done: Completion[None]) -> None:
+        raise ZeroDivisionError
+
+    done = Completion[None]()
+    run_command(broken, (done,))
+    assert isinstance(done.error, ZeroDivisionError)
+
+
+def test_a_transaction_is_idle_when_every_send_is_answered() -> None:
+    """S86."""
+    transaction = Transaction()
+    transaction.submitted = 2
+    idle = Completion[None]()
+    transaction.when_idle(idle)
+    transaction.on_sent(None)
+    assert not idle.done
+    transaction.on_sent(None)
+    assert idle.done
+    assert transaction.failure is None
+
+
+def test_a_transaction_without_sends_is_idle() -> None:
+    idle = Completion[None]()
+    Transaction().when_idle(idle)
+    assert idle.done
+
+
+def test_a_transaction_remembers_its_first_failure() -> None:
+    """S86."""
+    transaction = Transaction()
+    first, second = JMSException("first"), JMSException("second")
+    for error in (None, first, second):
+        transaction.on_sent(error)
+    assert transaction.failure is first

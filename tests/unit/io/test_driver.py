@@ -1,0 +1,317 @@
+"""Bytes in, bytes out, deadlines and errors of one stream (S127-S129)."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from typing import Any
+
+import pytest
+
+from pyjmsack.errors import ConnectionLostException, JMSException, JMSSecurityException, RequestTimedOutException
+from pyjmsack.io.driver import AsyncioConnector, Driver
+from pyjmsack.uri import Endpoint, parse_url
+
+
+class FakeEngine:
+    def __init__(self) -> None:
+        self.output: list[bytes] = []
+        self.received: list[bytes] = []
+        self.lost: list[Exception | None] = []
+        self.ticks: list[float] = []
+        self.deadline: float | None = None
+        self.stream: Any = None
+        self.made = asyncio.Event()
+        self.gone = asyncio.Event()
+
+    def connection_made(self, stream: Any) -> None:
+        self.stream = stream
+        self.made.set()
+
+    def receive_data(self, data: bytes) -> None:
+        self.received.append(data)
+
+    def data_to_send(self) -> bytes:
+        return self.output.pop(0) if self.output else b""
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.lost.append(error)
+        self.gone.set()
+
+    def tick(self, now: float) -> float | None:
+        self.ticks.append(now)
+        return self.deadline
+
+
+class FakeTransport:
+    def __init__(self) -> None:
+        self.written: list[bytes] = []
+        self.state = "open"
+
+    def write(self, data: bytes) -> None:
+        self.written.append(bytes(data))
+
+    def close(self) -> None:
+        self.state = "closed"
+
+    def abort(self) -> None:
+        self.state = "aborted"
+
+
+class FakeHandle:
+    def __init__(self, at: float, call: Any) -> None:
+        self.at = at
+        self.call = call
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class FakeLoop:
+    """Time stands still until a test moves it."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.timers: list[FakeHandle] = []
+
+    def time(self) -> float:
+        return self.now
+
+    def call_at(self, at: float, call: Any) -> FakeHandle:
+        self.timers.append(FakeHandle(at, call))
+        return self.timers[-1]
+
+    def pending(self) -> list[float]:
+        return [timer.at for timer in self.timers if not timer.cancelled]
+
+    def fire(self) -> None:
+        (timer,) = (timer for timer in self.timers if not timer.cancelled)
+        timer.cancelled = True
+        self.now = max(self.now, timer.at)
+        timer.call()
+
+
+@pytest.fixture
+def parts() -> tuple[Any, FakeEngine, Any, FakeLoop]:
+    """A connected driver with everything around it."""
+    engine, transport, loop = FakeEngine(), FakeTransport(), FakeLoop()
+    driver: Any = Driver(engine, loop, False)  # type: ignore[arg-type]
+    driver.connection_made(transport)
+    return driver, engine, transport, loop
+
+
+Parts = tuple[Any, FakeEngine, Any, FakeLoop]
+
+
+def test_what_the_engine_has_is_written_until_it_has_no_more(parts: Parts) -> None:
+    driver, engine, transport, _ = parts
+    engine.output = [b"a", b"b", b"c"]
+    driver.flush()
+    assert b"".join(transport.written) == b"abc"
+
+
+def test_while_the_socket_is_full_bytes_stay_in_the_engine(parts: Parts) -> None:
+    """Memory is bounded by the engine, not by an endless socket buffer."""
+    driver, engine, transport, _ = parts
+    driver.pause_writing()
+    engine.output = [b"a"]
+    driver.flush()
+    assert (transport.written, engine.output) == ([], [b"a"])
+    driver.resume_writing()
+    assert transport.written == [b"a"]
+
+
+def test_a_large_output_is_written_in_pieces_that_notice_a_full_socket(parts: Parts) -> None:
+    driver, engine, transport, _ = parts
+    engine.output = [bytes(60_000) for _ in range(40)]
+    transport.write = lambda data: (transport.written.append(data), driver.pause_writing())
+    driver.flush()
+    assert len(transport.written) == 1
+    assert engine.output
+
+
+def test_bytes_reach_the_engine(parts: Parts) -> None:
+    driver, engine, _, _ = parts
+    driver.data_received(b"abc")
+    assert engine.received == [b"abc"]
+
+
+def test_the_engine_is_asked_for_its_deadline_and_ticked_then(parts: Parts) -> None:
+    driver, engine, _, loop = parts
+    assert (engine.ticks, loop.pending()) == ([100.0], [])
+    engine.deadline = 105.0
+    driver.data_received(b"x")
+    assert loop.pending() == [105.0]
+    engine.deadline = 111.0
+    loop.fire()
+    assert engine.ticks[-1] == 105.0
+    assert loop.pending() == [111.0]
+
+
+def test_a_deadline_that_came_nearer_replaces_the_old_one(parts: Parts) -> None:
+    """The peer's idle time-out is known only after the timer for ours was set."""
+    driver, engine, _, loop = parts
+    engine.deadline = 160.0
+    driver.data_received(b"sasl")
+    engine.deadline = 100.2
+    driver.retick()
+    loop.fire()
+    assert loop.pending() == [100.2]
+
+
+def test_close_writes_what_is_left_also_past_a_full_socket(parts: Parts) -> None:
+    driver, engine, transport, _ = parts
+    driver.pause_writing()
+    engine.output = [b"bye"]
+    driver.close()
+    assert (transport.written, transport.state) == ([b"bye"], "closed")
+    engine.output = [b"late"]
+    driver.flush()
+    assert transport.written == [b"bye"]
+
+
+def test_abort_drops_what_is_left(parts: Parts) -> None:
+    driver, engine, transport, _ = parts
+    engine.output = [b"bye"]
+    driver.abort()
+    assert (transport.written, transport.state) == ([], "aborted")
+
+
+def test_the_end_of_the_socket_stops_the_timer_and_tells_the_engine(parts: Parts) -> None:
+    driver, engine, _, loop = parts
+    engine.deadline = 105.0
+    driver.data_received(b"x")
+    error = ConnectionResetError()
+    driver.connection_lost(error)
+    assert loop.pending() == []
+    assert engine.lost == [error]
+
+
+def test_no_timer_is_set_by_bytes_that_arrive_while_closing(parts: Parts) -> None:
+    driver, engine, _, loop = parts
+    driver.close()
+    engine.deadline = 105.0
+    driver.data_received(b"x")
+    assert loop.pending() == []
+
+
+def test_a_stream_that_is_not_connected_yet_can_be_flushed_and_closed() -> None:
+    driver: Any = Driver(FakeEngine(), FakeLoop(), False)  # type: ignore[arg-type]
+    driver.flush()
+    driver.close()
+    driver.abort()
+
+
+# -- opening ----------------------------------------------------------------------------------------------------
+
+
+async def open_stream(url: str, context: ssl.SSLContext | None = None) -> Exception | FakeEngine:
+    """Return the engine once connected, or the error."""
+    parsed = parse_url(url)
+    loop = asyncio.get_running_loop()
+    failed: asyncio.Future[Exception] = loop.create_future()
+    engine = FakeEngine()
+    connector = AsyncioConnector(parsed, loop, context)
+    connector.connect(parsed.endpoints[0], engine, failed.set_result)  # type: ignore[arg-type]
+    made = asyncio.ensure_future(engine.made.wait())
+    await asyncio.wait({failed, made}, timeout=10, return_when=asyncio.FIRST_COMPLETED)
+    if failed.done():
+        made.cancel()
+        return failed.result()
+    return engine
+
+
+def opened(url: str) -> Exception | FakeEngine:
+    return asyncio.run(open_stream(url))
+
+
+def test_a_refused_connection_is_lost_with_its_cause_s129() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    error = opened(f"amqp://127.0.0.1:{port}")
+    assert isinstance(error, ConnectionLostException)
+    assert isinstance(error.__cause__, OSError)
+
+
+def test_a_name_that_does_not_exist_is_a_lost_connection_s129() -> None:
+    assert isinstance(opened("amqp://no-such-host.invalid"), ConnectionLostException)
+
+
+def test_a_silent_tls_peer_is_a_time_out_that_names_its_option() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        error = opened(f"amqps://127.0.0.1:{port}?transport.connectTimeout=50&transport.trustAll=true")
+    assert isinstance(error, RequestTimedOutException)
+    assert "transport.connectTimeout" in str(error)
+
+
+def test_a_peer_that_answers_tls_with_something_else_is_a_security_error() -> None:
+    """S129."""
+
+    async def main() -> Any:
+        async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read(1)
+            writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            await writer.drain()
+            writer.close()
+
+        server = await asyncio.start_server(plain, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        async with server:
+            return await open_stream(f"amqps://127.0.0.1:{port}?transport.trustAll=true")
+
+    error = asyncio.run(main())
+    assert isinstance(error, JMSException)
+    assert isinstance(error, JMSSecurityException | ConnectionLostException)
+
+
+def test_the_socket_options_of_the_url_are_set_and_bytes_flow() -> None:
+    async def main() -> None:
+        peer: list[asyncio.StreamWriter] = []
+        arrived = asyncio.Event()
+
+        async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            peer.append(writer)
+            assert await reader.readexactly(5) == b"hello"
+            arrived.set()
+
+        server = await asyncio.start_server(accept, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        options = "transport.tcpKeepAlive=true&transport.tcpNoDelay=false&transport.localAddress=127.0.0.1"
+        async with server:
+            engine = await open_stream(f"amqp://127.0.0.1:{port}?{options}")
+            assert isinstance(engine, FakeEngine)
+            await asyncio.sleep(0)
+            sock = engine.stream._transport.get_extra_info("socket")
+            assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            assert not sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            engine.output = [b"hello"]
+            engine.stream.flush()
+            await asyncio.wait_for(arrived.wait(), 10)
+            peer[0].close()
+            await asyncio.wait_for(engine.gone.wait(), 10)
+            assert engine.lost == [None]
+
+    asyncio.run(main())
+
+
+def test_streams_that_are_being_opened_can_be_given_up() -> None:
+    async def main() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            url = parse_url(f"amqps://127.0.0.1:{server.getsockname()[1]}?transport.trustAll=true")
+            connector = AsyncioConnector(url, asyncio.get_running_loop(), None)
+            failed: list[Exception] = []
+            connector.connect(url.endpoints[0], FakeEngine(), failed.append)  # type: ignore[arg-type]
+            await asyncio.sleep(0)
+            connector.cancel()
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            await asyncio.wait_for(asyncio.gather(*others, return_exceptions=True), 10)
+            assert failed == []
+
+    asyncio.run(main())
+
+
+def test_an_endpoint_is_shown_without_secrets() -> None:
+    assert str(Endpoint("amqp", "::1", 5672, False)) == "amqp://[::1]:5672"
