@@ -1,0 +1,162 @@
+"""The command line: ``python -m benchmarks``."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+from rich.progress import Progress
+
+from benchmarks import memory, profiling, report
+from benchmarks.job import PASSWORD_VARIABLE, USERNAME_VARIABLE, BenchmarkError
+from benchmarks.run import run
+from benchmarks.scenarios import PEERS, SCENARIOS, Settings
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_SCENARIO_NAMES = click.Choice([scenario.name for scenario in SCENARIOS])
+_FACES = click.Choice([peer.name for peer in PEERS if peer.ours])
+_COUNT = click.IntRange(min=1)
+_BLOCKING_SHARE = 10  # one message each waits for the disk: a one-by-one send has so many times fewer of them
+_JIT_BLOCKING_WARMUP = 2_000  # here the disk decides, and compiled code wins little
+
+
+def _broker_options(command: F) -> F:
+    command = click.option("--url", help="A broker's address, amqp://host:port. Without: an embedded broker.")(command)
+    command = click.option("--username", envvar="PYJMSACK_USERNAME")(command)
+    command = click.option("--password", envvar="PYJMSACK_PASSWORD")(command)
+    return click.option("--size", default=1024, show_default=True, type=_COUNT, help="Characters a message.")(command)
+
+
+def _fill_option(command: F) -> F:
+    text = "What is received: bare texts of python-qpid-proton, or texts with the headers of a JMS client."
+    return click.option("--fill", default="plain", show_default=True, type=click.Choice(["plain", "jms"]), help=text)(
+        command
+    )
+
+
+def _pass_login(username: str | None, password: str | None) -> None:
+    """The workers find them in their environment, where no process list shows them."""
+    for variable, value in ((USERNAME_VARIABLE, username), (PASSWORD_VARIABLE, password)):
+        if value is not None:
+            os.environ[variable] = value
+
+
+def _warmups(pipelined: int) -> dict[str, int]:
+    return {one.name: pipelined if one.pipelined else min(pipelined, _JIT_BLOCKING_WARMUP) for one in SCENARIOS}
+
+
+@contextmanager
+def _clear_errors() -> Iterator[None]:
+    try:
+        yield
+    except BenchmarkError as error:
+        raise click.ClickException(str(error)) from error
+
+
+@click.group()
+def main() -> None:
+    """Measure pyjmsack beside python-qpid-proton and Qpid JMS (Java), on one broker."""
+
+
+@main.command(name="run")
+@_broker_options
+@click.option("--count", default=15_000, show_default=True, type=_COUNT, help="Messages of a pipelined scenario.")
+@click.option("--blocking-count", type=_COUNT, help="Messages of the one-by-one send.  [default: a tenth of --count]")
+@click.option("--rounds", default=3, show_default=True, type=_COUNT, help="The best one counts.")
+@click.option("--java/--no-java", default=True, help="Whether to measure Qpid JMS, if java and mvn are there.")
+@click.option(
+    "--java-warmup",
+    default=60_000,
+    show_default=True,
+    type=click.IntRange(min=0),
+    help="Messages before the timed ones, for the JIT; too few make Qpid JMS look slow.",
+)
+@click.option("--only", multiple=True, type=click.Choice([peer.name for peer in PEERS]), help="Clients; repeatable.")
+@click.option("--scenario", "scenarios", multiple=True, type=_SCENARIO_NAMES, help="Rows of the table; repeatable.")
+@_fill_option
+@click.option("--json", "as_json", is_flag=True, help="Every round, as JSON.")
+@click.pass_context
+def run_command(
+    context: click.Context,
+    url: str | None,
+    username: str | None,
+    password: str | None,
+    size: int,
+    count: int,
+    blocking_count: int | None,
+    rounds: int,
+    java: bool,
+    java_warmup: int,
+    only: tuple[str, ...],
+    scenarios: tuple[str, ...],
+    fill: str,
+    as_json: bool,
+) -> None:
+    """Run every client in turn and print rates and ratios; exit code 1 if a measurement failed."""
+    _pass_login(username, password)
+    peers = [peer for peer in PEERS if (not only or peer.name in only) and (java or peer.name != "java")]
+    chosen = [scenario for scenario in SCENARIOS if not scenarios or scenario.name in scenarios]
+    blocking = blocking_count or max(1, count // _BLOCKING_SHARE)
+    counts = {scenario.name: count if scenario.pipelined else blocking for scenario in SCENARIOS}
+    settings = Settings(size, rounds, counts, _warmups(java_warmup), fill)
+    with _clear_errors():
+        result = run(url, peers, chosen, settings)
+    if as_json:
+        click.echo(json.dumps(result.as_json(), indent=2))
+    else:
+        report.show(result, report.console())
+    context.exit(1 if result.errors else 0)
+
+
+@main.command(name="memory")
+@_broker_options
+@click.option("--count", default=1_000_000, show_default=True, type=_COUNT, help="Messages through the consumer.")
+@click.option("--face", default="sync", show_default=True, type=_FACES)
+@click.option("--json", "as_json", is_flag=True, help="Every sample, as JSON.")
+def memory_command(
+    url: str | None, username: str | None, password: str | None, size: int, count: int, face: str, as_json: bool
+) -> None:
+    """Watch the memory of a process that receives many messages through one consumer."""
+    _pass_login(username, password)
+    with _clear_errors(), Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("received", total=count)
+        result = memory.measure(url, face, count, size, lambda received: progress.update(task, completed=received))
+    click.echo(json.dumps(result.as_json(), indent=2) if as_json else result.sentence())
+
+
+@main.command(name="profile")
+@_broker_options
+@click.argument("scenario", type=_SCENARIO_NAMES)
+@click.option("--count", default=20_000, show_default=True, type=_COUNT)
+@click.option("--face", default="sync", show_default=True, type=_FACES)
+@_fill_option
+@click.option("--sort", default="tottime", show_default=True, type=click.Choice(["tottime", "cumulative"]))
+@click.option("--lines", default=30, show_default=True, type=_COUNT)
+def profile_command(
+    url: str | None,
+    username: str | None,
+    password: str | None,
+    size: int,
+    scenario: str,
+    count: int,
+    face: str,
+    fill: str,
+    sort: str,
+    lines: int,
+) -> None:
+    """Profile one scenario of pyjmsack, thread by thread."""
+    _pass_login(username, password)
+    chosen = next(one for one in SCENARIOS if one.name == scenario)
+    with _clear_errors():
+        timing = profiling.profile(url, chosen, face, count, size, fill, sort, lines)
+    click.echo(f"{timing.count * 1e9 / timing.nanoseconds:,.0f} messages per second, with the profiler's own cost")
+
+
+if __name__ == "__main__":
+    main(prog_name="python -m benchmarks")

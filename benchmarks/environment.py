@@ -1,0 +1,56 @@
+"""The broker and the machine that everything runs on."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from typing import Any
+
+from benchmarks.job import BenchmarkError
+
+# C2 and a roomy heap, against the frugal defaults of the embedded broker: it must not be the bottleneck.
+_BROKER_OPTIONS = ("-XX:TieredStopAtLevel=4", "-Xmx1g")
+
+
+@contextmanager
+def broker(url: str | None) -> Iterator[str]:
+    """Yield the address of the broker: the one given, else an embedded one that ends with the block."""
+    if url is not None:
+        yield url
+        return
+    try:
+        from pyjmsack.broker import EmbeddedArtemis
+    except ImportError as error:
+        raise BenchmarkError(f"there is no embedded broker ({error}); give the address of one with --url") from error
+    with EmbeddedArtemis(jvm_options=_BROKER_OPTIONS) as embedded:
+        yield embedded.amqp_url
+
+
+def require_library() -> None:
+    """Raise with a clear message when our side cannot be measured."""
+    for face in ("sync", "aio"):
+        try:
+            importlib.import_module(f"benchmarks.peers.{face}")
+        except ImportError as error:
+            raise BenchmarkError(
+                f"pyjmsack cannot be imported ({error}): install the project in this environment, "
+                "or measure the peers alone with --only raw"
+            ) from error
+
+
+def machine(java: str | None) -> dict[str, Any]:
+    """Describe what the numbers depend on."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return {
+        "cores": len(affinity(0)) if affinity else os.cpu_count(),
+        "load": os.getloadavg()[0],
+        "platform": platform.platform(),
+        "machine": platform.machine(),
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "proton": version("python-qpid-proton"),
+        "java": java,
+    }

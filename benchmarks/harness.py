@@ -1,0 +1,87 @@
+"""Interleaves the peers: in every round of a scenario each has its turn, on the same broker, on a fresh queue."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+
+from benchmarks.java_peer import JavaPeer
+from benchmarks.job import BenchmarkError, Job
+from benchmarks.processes import python_worker, run, run_tool
+from benchmarks.results import Round, Row
+from benchmarks.scenarios import Peer, Scenario, Settings
+
+_PRIMING = 10_000  # messages through a fresh broker before anything is timed: it has a JIT, too
+
+
+Turn = tuple[Row, Peer, int]
+
+
+class Harness:
+    """Runs the measurements."""
+
+    def __init__(self, url: str, settings: Settings, java: JavaPeer | None) -> None:
+        self._url = url
+        self._settings = settings
+        self._java = java
+
+    def prime(self) -> str:
+        """Let the broker compile its hot code; returns the broker's name."""
+        queue = f"bench-{uuid.uuid4().hex[:8]}-priming"
+        run_tool("fill-plain", self._url, queue, _PRIMING, self._settings.size)
+        return run_tool("drain", self._url, queue).client
+
+    def rows(self, scenarios: Sequence[Scenario]) -> list[Row]:
+        """Return empty rows for the scenarios."""
+        return [Row(scenario, self._settings.counts[scenario.name]) for scenario in scenarios]
+
+    def turns(self, rows: Sequence[Row], peers: Sequence[Peer]) -> Iterator[Turn]:
+        """Yield what to measure, in order."""
+        for row in rows:
+            for turn in range(self._settings.rounds):
+                first = turn % len(peers)  # so that no peer always follows the same other one
+                for peer in (*peers[first:], *peers[:first]):
+                    yield row, peer, turn
+
+    def measure(self, scenario: Scenario, peer: Peer, turn: int) -> Round:
+        """Make one measurement; a failed one is a result, too."""
+        settings = self._settings
+        count = settings.counts[scenario.name]
+        warmup = settings.warmups[scenario.name] if peer.warmup else 0
+        queue = f"bench-{uuid.uuid4().hex[:8]}-{scenario.name}-{peer.name}-{turn}"
+        job = Job(scenario.name, self._url, queue, count, settings.size, warmup)
+        try:
+            if not scenario.sends:
+                run_tool(f"fill-{settings.fill}", self._url, queue, count + warmup, settings.size)
+            timing = run(self._command(peer, job))
+            _verify("worker counted", timing.count, count)
+        except BenchmarkError as error:
+            self._discard(queue)
+            return Round(error=str(error))
+        return self._checked(Round(timing), queue, count + warmup if scenario.sends else 0)
+
+    def _command(self, peer: Peer, job: Job) -> list[str]:
+        if peer.name == "java":
+            if self._java is None:
+                raise BenchmarkError("Java is not there")
+            return self._java.command(job)
+        return python_worker(peer.name, job)
+
+    def _checked(self, measured: Round, queue: str, left: int) -> Round:
+        """Empty the queue, which also keeps the broker from paging, and compare with what must be there."""
+        try:
+            _verify("messages in the queue", run_tool("drain", self._url, queue).count, left)
+        except BenchmarkError as error:
+            return Round(error=str(error))
+        return measured
+
+    def _discard(self, queue: str) -> None:
+        try:
+            run_tool("drain", self._url, queue)
+        except BenchmarkError:
+            return  # the failure that led here is the one to report
+
+
+def _verify(what: str, found: int, expected: int) -> None:
+    if found != expected:
+        raise BenchmarkError(f"{what}: {found}, expected {expected}")

@@ -1,0 +1,1 @@
+"""The clients under measurement: the ``SCENARIOS`` of a module lead from name to function."""

@@ -1,0 +1,119 @@
+"""pyjmsack's asyncio face."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from benchmarks.job import PATIENCE, Job, Scenarios, Timing, login
+from benchmarks.peers.sync import CLIENT, read
+from pyjmsack import AckMode, DeliveryMode, Message
+from pyjmsack.aio import ConnectionFactory, MessageProducer, Session
+
+_UNDER_WAY = 1000  # unconfirmed sends; the broker gives no more credit than that
+
+
+@asynccontextmanager
+async def _session(job: Job, mode: AckMode) -> AsyncIterator[Session]:
+    username, password = login()
+    factory = ConnectionFactory(job.url, username=username, password=password)
+    async with factory.create_connection() as connection:
+        await connection.start()
+        async with connection.create_session(mode) as session:
+            yield session
+
+
+@asynccontextmanager
+async def _producer(job: Job) -> AsyncIterator[tuple[Session, MessageProducer]]:
+    async with _session(job, AckMode.AUTO_ACKNOWLEDGE) as session:
+        producer = await session.create_producer(session.create_queue(job.queue))
+        producer.delivery_mode = DeliveryMode.PERSISTENT
+        yield session, producer
+
+
+async def _send_async(job: Job) -> Timing:
+    """Timed from the first send to the last confirmation."""
+    text = job.text
+    async with _producer(job) as (session, producer):
+        under_way: deque[asyncio.Future[None]] = deque()
+        start = time.perf_counter_ns()
+        for _ in range(job.count):
+            if len(under_way) == _UNDER_WAY:
+                await under_way.popleft()
+            under_way.append(producer.send_async(session.create_text_message(text)))
+        for future in under_way:
+            await future
+        return Timing(job.count, time.perf_counter_ns() - start, CLIENT)
+
+
+async def _send(job: Job) -> Timing:
+    """Timed from the first send to the last confirmation."""
+    text = job.text
+    async with _producer(job) as (session, producer):
+        start = time.perf_counter_ns()
+        for _ in range(job.count):
+            await producer.send(session.create_text_message(text))
+        return Timing(job.count, time.perf_counter_ns() - start, CLIENT)
+
+
+async def _receive(job: Job) -> Timing:
+    """Timed from the first message to the answer to the consumer's close."""
+    async with _session(job, AckMode.AUTO_ACKNOWLEDGE) as session:
+        consumer = await session.create_consumer(session.create_queue(job.queue))
+        message = await consumer.receive(PATIENCE)
+        start = time.perf_counter_ns()
+        read(message, job)
+        for _ in range(job.count - 1):
+            read(await consumer.receive(PATIENCE), job)
+        await consumer.close()
+        return Timing(job.count, time.perf_counter_ns() - start, CLIENT)
+
+
+class _Listener:
+    """Acknowledges each message by itself."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.start = 0
+        self.seen = 0
+        self.finished = asyncio.Event()
+
+    async def on_message(self, message: Message) -> None:
+        """Take one message. ``acknowledge`` is awaited, as every call of this face that may wait."""
+        self.start = self.start or time.perf_counter_ns()
+        read(message, self.job)
+        acknowledged: Any = message.acknowledge()
+        await acknowledged
+        self.seen += 1
+        if self.seen == self.job.count:
+            self.finished.set()
+
+
+async def _listen(job: Job) -> Timing:
+    """Timed from the first message to the answer to the consumer's close."""
+    listener = _Listener(job)
+    async with _session(job, AckMode.INDIVIDUAL_ACKNOWLEDGE) as session:
+        consumer = await session.create_consumer(session.create_queue(job.queue))
+        consumer.message_listener = listener.on_message
+        await listener.finished.wait()
+        await consumer.close()
+        return Timing(listener.seen, time.perf_counter_ns() - listener.start, CLIENT)
+
+
+def _on_a_loop(scenario: Callable[[Job], Awaitable[Timing]]) -> Callable[[Job], Timing]:
+    async def run(job: Job) -> Timing:
+        return await scenario(job)
+
+    return lambda job: asyncio.run(run(job))
+
+
+SCENARIOS: Scenarios = {
+    "send-async": _on_a_loop(_send_async),
+    "receive": _on_a_loop(_receive),
+    "listener": _on_a_loop(_listen),
+    "send": _on_a_loop(_send),
+}

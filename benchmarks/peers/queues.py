@@ -1,0 +1,162 @@
+"""Fills and empties queues around a measurement, as fast as python-qpid-proton can."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from proton import Handler, Message, byte, symbol
+from proton.handlers import MessagingHandler
+from proton.reactor import AtMostOnce, Container
+
+from benchmarks.job import BenchmarkError, Job, Scenarios, Timing
+from benchmarks.peers.terminus import Event, QueueSource, QueueTarget, connect
+
+_BATCH = 1000
+_ID_DIGITS = 12
+_JMS_TEXT, _JMS_QUEUE = byte(5), byte(0)  # x-opt-jms-msg-type and x-opt-jms-dest
+
+
+def _broker_name(connection: Any) -> str:
+    properties = connection.remote_properties or {}
+    return " ".join(str(properties[key]) for key in ("product", "version") if key in properties) or "unknown broker"
+
+
+def _plain(job: Job) -> bytes:
+    """What ``proton.Message`` makes of a text: no annotations, no message id."""
+    encoded: bytes = Message(body=job.text, durable=True).encode()
+    return encoded
+
+
+def _jms(job: Job) -> bytes:
+    """What a JMS client sends: annotations, message id, address and timestamp."""
+    message = Message(body=job.text, durable=True, id="ID:" + "0" * _ID_DIGITS, address=job.queue)
+    message.creation_time = time.time()
+    message.annotations = {symbol("x-opt-jms-msg-type"): _JMS_TEXT, symbol("x-opt-jms-dest"): _JMS_QUEUE}
+    encoded: bytes = message.encode()
+    return encoded
+
+
+class _Filler(MessagingHandler):
+    """Sends bytes encoded once. All but the last go settled: links keep order, so its confirmation is for all."""
+
+    def __init__(self, job: Job, encoded: bytes) -> None:
+        super().__init__()
+        self.job = job
+        before, _, after = encoded.partition(b"0" * _ID_DIGITS)
+        self.parts = (before, after) if after else None
+        self.encoded = encoded
+        self.sent = 0
+        self.start = self.end = 0
+        self.broker = self.reason = ""
+
+    def on_start(self, event: Event) -> None:
+        """Open connection and link."""
+        connection = connect(event.container, self.job.url)
+        event.container.create_sender(connection, self.job.queue, options=QueueTarget())
+
+    def on_sendable(self, event: Event) -> None:
+        """Use up the credit."""
+        self.start = self.start or time.perf_counter_ns()
+        sender = event.sender
+        while sender.credit and self.sent < self.job.count:
+            self.sent += 1
+            delivery = sender.delivery(str(self.sent))
+            sender.stream(self._next())
+            sender.advance()
+            if self.sent < self.job.count:
+                delivery.settle()
+
+    def _next(self) -> bytes:
+        if self.parts is None:
+            return self.encoded
+        before, after = self.parts
+        return b"%s%0*d%s" % (before, _ID_DIGITS, self.sent, after)
+
+    def on_accepted(self, event: Event) -> None:
+        """The broker has the last message."""
+        self.end = time.perf_counter_ns()
+        self.broker = _broker_name(event.connection)
+        event.connection.close()
+
+    def on_rejected(self, event: Event) -> None:
+        """Give up."""
+        event.connection.close()
+
+    on_released = on_rejected
+
+    def on_transport_error(self, event: Event) -> None:
+        """Keep the reason: this is the first contact with a broker that may not be there."""
+        self.reason = f": {event.transport.condition}"
+
+
+def _fill(job: Job, encoded: bytes) -> Timing:
+    filler = _Filler(job, encoded)
+    Container(filler).run()
+    if not filler.end:
+        raise BenchmarkError(f"the queue was not filled, {filler.sent} of {job.count} were sent{filler.reason}")
+    return Timing(filler.sent, filler.end - filler.start, filler.broker)
+
+
+class _Drainer(Handler):
+    """Takes messages undecoded and settled in rounds of drained credit, until a round brings none."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.total = self.round = 0
+        self.empty = False
+        self.broker = ""
+
+    def on_reactor_init(self, event: Event) -> None:
+        """Open connection and link."""
+        connection = connect(event.container, self.job.url)
+        event.container.create_receiver(connection, self.job.queue, options=[QueueSource(), AtMostOnce()])
+
+    def on_link_remote_open(self, event: Event) -> None:
+        """Start the first round."""
+        event.link.drain(_BATCH)
+
+    def on_delivery(self, event: Event) -> None:
+        """Count one message."""
+        delivery = event.delivery
+        if delivery.readable and not delivery.partial:
+            delivery.settle()
+            self.round += 1
+            self._next_round(event)
+
+    def on_link_flow(self, event: Event) -> None:
+        """The broker may have given back the rest of the credit."""
+        self._next_round(event)
+
+    def on_link_remote_close(self, event: Event) -> None:
+        """Give up: the broker refused the link."""
+        event.connection.close()
+
+    def _next_round(self, event: Event) -> None:
+        link = event.link
+        if link.credit or self.empty:
+            return
+        self.total += self.round
+        self.empty = not self.round
+        self.round = 0
+        if self.empty:
+            self.broker = _broker_name(event.connection)
+            event.connection.close()
+        else:
+            link.drain(_BATCH)
+
+
+def _drain(job: Job) -> Timing:
+    drainer = _Drainer(job)
+    start = time.perf_counter_ns()
+    Container(drainer).run()
+    if not drainer.empty:
+        raise BenchmarkError(f"the queue could not be emptied: {drainer.total} messages came")
+    return Timing(drainer.total, time.perf_counter_ns() - start, drainer.broker)
+
+
+SCENARIOS: Scenarios = {
+    "fill-plain": lambda job: _fill(job, _plain(job)),
+    "fill-jms": lambda job: _fill(job, _jms(job)),
+    "drain": _drain,
+}

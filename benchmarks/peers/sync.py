@@ -1,0 +1,104 @@
+"""pyjmsack's blocking face."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+
+from benchmarks.job import PATIENCE, BenchmarkError, Job, Scenarios, Timing, check_text, login
+from pyjmsack import AckMode, ConnectionFactory, DeliveryMode, Message, MessageProducer, Session, TextMessage
+
+CLIENT = f"pyjmsack {version('pyjmsack')}"
+
+
+@contextmanager
+def _session(job: Job, mode: AckMode) -> Iterator[Session]:
+    username, password = login()
+    with ConnectionFactory(job.url, username=username, password=password).create_connection() as connection:
+        connection.start()
+        with connection.create_session(mode) as session:
+            yield session
+
+
+@contextmanager
+def _producer(job: Job) -> Iterator[tuple[Session, MessageProducer]]:
+    with _session(job, AckMode.AUTO_ACKNOWLEDGE) as session:
+        producer = session.create_producer(session.create_queue(job.queue))
+        producer.delivery_mode = DeliveryMode.PERSISTENT
+        yield session, producer
+
+
+def _send_async(job: Job) -> Timing:
+    """Timed from the first send to the last confirmation."""
+    text = job.text
+    with _producer(job) as (session, producer):
+        start = time.perf_counter_ns()
+        futures = [producer.send_async(session.create_text_message(text)) for _ in range(job.count)]
+        for future in futures:
+            future.result(PATIENCE)
+        return Timing(len(futures), time.perf_counter_ns() - start, CLIENT)
+
+
+def _send(job: Job) -> Timing:
+    """Timed from the first send to the last confirmation."""
+    text = job.text
+    with _producer(job) as (session, producer):
+        start = time.perf_counter_ns()
+        for _ in range(job.count):
+            producer.send(session.create_text_message(text))
+        return Timing(job.count, time.perf_counter_ns() - start, CLIENT)
+
+
+def read(message: Message | None, job: Job) -> None:
+    """Touch the text of a received message."""
+    if not isinstance(message, TextMessage):
+        raise BenchmarkError(f"expected a TextMessage, got {message!r}")
+    check_text(message.text, job)
+
+
+def _receive(job: Job) -> Timing:
+    """Timed from the first message to the answer to the consumer's close."""
+    with _session(job, AckMode.AUTO_ACKNOWLEDGE) as session:
+        consumer = session.create_consumer(session.create_queue(job.queue))
+        message = consumer.receive(PATIENCE)
+        start = time.perf_counter_ns()
+        read(message, job)
+        for _ in range(job.count - 1):
+            read(consumer.receive(PATIENCE), job)
+        consumer.close()
+        return Timing(job.count, time.perf_counter_ns() - start, CLIENT)
+
+
+class _Listener:
+    """Acknowledges each message by itself."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.start = 0
+        self.seen = 0
+        self.finished = threading.Event()
+
+    def __call__(self, message: Message) -> None:
+        self.start = self.start or time.perf_counter_ns()
+        read(message, self.job)
+        message.acknowledge()
+        self.seen += 1
+        if self.seen == self.job.count:
+            self.finished.set()
+
+
+def _listen(job: Job) -> Timing:
+    """Timed from the first message to the answer to the consumer's close."""
+    listener = _Listener(job)
+    with _session(job, AckMode.INDIVIDUAL_ACKNOWLEDGE) as session:
+        consumer = session.create_consumer(session.create_queue(job.queue))
+        consumer.message_listener = listener
+        listener.finished.wait()
+        consumer.close()
+        return Timing(listener.seen, time.perf_counter_ns() - listener.start, CLIENT)
+
+
+SCENARIOS: Scenarios = {"send-async": _send_async, "receive": _receive, "listener": _listen, "send": _send}

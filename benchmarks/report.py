@@ -1,0 +1,86 @@
+"""The table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from benchmarks.results import Report, Row
+from benchmarks.scenarios import PEERS
+
+_PIPE_WIDTH = 150  # a pipe has no width; the table must not be folded to 80 columns there
+_RATIOS = {"sync/raw": "pyjmsack / proton", "aio/sync": "aio / blocking", "sync/java": "pyjmsack / Qpid JMS"}
+
+
+def console() -> Console:
+    """Return a console for the report on standard output."""
+    probe = Console()
+    return probe if probe.is_terminal else Console(width=_PIPE_WIDTH)
+
+
+def table(rows: Sequence[Row], warmups: Mapping[str, int]) -> Table:
+    """Return rates and ratios; ``warmups`` is what the JIT got before, by scenario."""
+    made = Table(title="messages per second, best round", caption=_caption(warmups), caption_justify="left")
+    made.add_column("scenario")
+    made.add_column("messages", justify="right")
+    for peer in PEERS:
+        made.add_column(peer.title, justify="right")
+    for heading in _RATIOS.values():
+        made.add_column(heading, justify="right")
+    for row in rows:
+        ratios = {ratio.name: ratio for ratio in row.ratios()}
+        made.add_row(
+            row.scenario.title,
+            f"{row.count:,}",
+            *(_rate(row, peer.name) for peer in PEERS),
+            *(verdict(ratios[name].value, ratios[name].target) if name in ratios else "" for name in _RATIOS),
+        )
+    return made
+
+
+def verdict(value: float, target: float) -> Text:
+    """Return a ratio, the wanted one, and whether it is met."""
+    met = value >= target
+    return Text(f"{value:.2f} (>= {target:g}) {'met' if met else 'not met'}", style="green" if met else "red")
+
+
+def _rate(row: Row, peer: str) -> str:
+    best = row.best(peer)
+    if best is not None:
+        return f"{best:,.0f}"
+    return "failed" if peer in row.rounds else ""
+
+
+def _caption(warmups: Mapping[str, int]) -> str:
+    caption = (
+        "Messages are persistent, every number is from a process of its own. Sends end with the last confirmation, "
+        "receives with the answer to the consumer's close."
+    )
+    if not warmups:
+        return caption
+    counts = " or ".join(f"{count:,}" for count in dict.fromkeys(warmups.values()))
+    return f"{caption}\nQpid JMS: {counts} messages before, not timed, so that the JIT has compiled the code."
+
+
+def show(result: Report, target: Console) -> None:
+    """Print table, machine and failures."""
+    measured_java = any("java" in row.rounds for row in result.rows)
+    target.print(table(result.rows, result.settings.warmups if measured_java else {}))
+    target.print(_description(result), markup=False, highlight=False)
+    if result.machine["load"] > result.machine["cores"] / 2:
+        target.print("The machine was busy before the run: do not quote these numbers.", style="yellow")
+    for error in result.errors:
+        target.print(f"failed: {error}", style="red", markup=False, highlight=False)
+
+
+def _description(result: Report) -> str:
+    about, settings = result.machine, result.settings
+    java = f", Java {about['java']}" if about["java"] else ""
+    return (
+        f"{about['cores']} cores ({about['machine']}), load {about['load']:.1f} at the start, {about['platform']}\n"
+        f"{about['python']}{java}, {', '.join(result.clients)}; broker {result.broker}\n"
+        f"{settings.size} characters a message, best of {settings.rounds}, {result.seconds:.0f} s in all"
+    )
