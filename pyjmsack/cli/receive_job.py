@@ -45,7 +45,8 @@ class ReceiveJob:
             self.reader_gone = True  # closing the session hands back what was not acknowledged
 
     def _next(self, consumer: MessageConsumer, idle: float | None) -> Message | None:
-        deadline = None if idle is None else time.monotonic() + idle
+        # even for 0 seconds one look comes first: asking the broker whenever the buffer runs dry would stall the flow
+        deadline = None if idle is None else time.monotonic() + max(idle, SLICE)
         while not self._stop.requested:
             left = SLICE if deadline is None else min(SLICE, deadline - time.monotonic())
             if left <= 0:

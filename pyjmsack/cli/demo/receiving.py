@@ -35,7 +35,10 @@ def _ends(job: Job) -> Iterator[_Ends]:
     """Start the sending end on a thread of its own, and open the receiving end."""
     with ThreadPoolExecutor(1, "pyjmsack-demo-sender") as executor:
         try:
-            with job.login.factory().create_connection() as connection, connection.create_session(job.mode) as session:
+            with (
+                job.login.factory(jms__receiveLocalOnly=True).create_connection() as connection,
+                connection.create_session(job.mode) as session,
+            ):
                 connection.exception_listener = job.on_exception
                 consumer = session.create_consumer(session.create_queue(job.queue))
                 connection.start()

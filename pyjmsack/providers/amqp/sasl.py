@@ -39,6 +39,7 @@ class SaslClient:
         self.output = bytearray(_HEADER)
         self.done = False
         self._header_seen = False
+        self._chosen = False
 
     def receive(self, data: bytes) -> bytes:
         """Take bytes; return those after the outcome, which belong to the next layer.
@@ -92,7 +93,7 @@ class SaslClient:
         code, fields = value.descriptor, value.value
         if code == _MECHANISMS:
             self._choose(_names(fields[0] if fields else None))
-        elif code == _OUTCOME:
+        elif code == _OUTCOME and self._chosen:
             self._on_outcome(fields[0] if fields else None)
         else:
             raise JMSSecurityException(f"unexpected SASL frame 0x{code:02x} from the broker")
@@ -102,6 +103,7 @@ class SaslClient:
         for mechanism, response in ours.items():
             if mechanism in offered and (not self._allowed or mechanism in self._allowed):
                 self.output += _init_frame(mechanism, response)
+                self._chosen = True
                 return
         raise JMSSecurityException(
             f"no SASL mechanism in common: the broker offers {', '.join(offered) or 'none'}; this client could use "

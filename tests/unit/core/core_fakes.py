@@ -1,4 +1,4 @@
-"""A core without sockets, threads or time: a runtime that is stepped by hand and a provider that writes down its calls."""
+"""A core without sockets, threads or time: a runtime stepped by hand, a provider that writes down its calls."""
 
 from __future__ import annotations
 

@@ -247,7 +247,9 @@ def test_consumers_of_a_session_share_one_dispatcher_s15() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "outcome"), [(1, FAILED), (3, FAILED), (101, FAILED), (2, None)], ids=["auto", "dups", "individual", "client"]
+    ("mode", "outcome"),
+    [(1, FAILED), (3, FAILED), (101, FAILED), (2, None)],
+    ids=["auto", "dups", "individual", "client"],
 )
 def test_a_listener_that_raises_fails_its_message_or_tells_the_exception_listener(
     mode: int, outcome: Outcome | None

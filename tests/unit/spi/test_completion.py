@@ -74,7 +74,8 @@ def test_every_waiter_gets_an_error_of_its_own_with_the_original_as_cause() -> N
         raised.append(caught.value)
     assert raised[0] is not raised[1]
     assert original not in raised
-    assert [(e.error_code, e.sent, e.acknowledged, e.__cause__) for e in raised] == [("amqp:x", ("a",), ("b",), original)] * 2
+    seen = [(e.error_code, e.sent, e.acknowledged, e.__cause__) for e in raised]
+    assert seen == [("amqp:x", ("a",), ("b",), original)] * 2
 
 
 def test_the_cause_of_an_error_is_kept_in_its_copies() -> None:
