@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pyjmsack.aio._runtime import DONE, Done
-from pyjmsack.core.consumer import Consumer
+from pyjmsack.core.consumer import Consumer, seconds
 from pyjmsack.core.facade import ConsumerFacade
 from pyjmsack.destination import Destination
 from pyjmsack.message import Message
@@ -55,7 +55,7 @@ class MessageConsumer(ConsumerFacade):
         """
         core = self._core
         core.check_receive()
-        return core.receive_now() or await self._run(core.receive(_seconds(timeout)))
+        return core.receive_now() or await self._run(core.receive(seconds(timeout)))
 
     async def receive_nowait(self) -> Message | None:
         """``receive(timeout=0)``: a message that the broker has now, or ``None`` (S24)."""
@@ -65,7 +65,7 @@ class MessageConsumer(ConsumerFacade):
         """Receive a message and return its body as ``type``; see :meth:`pyjmsack.MessageConsumer.receive_body`."""
         core = self._core
         core.check_receive()
-        return await self._run(core.receive_body(type, _seconds(timeout)))
+        return await self._run(core.receive_body(type, seconds(timeout)))
 
     async def acknowledge(self) -> None:
         """Acknowledge all that this consumer delivered, in CLIENT and individual mode (S25)."""
@@ -125,7 +125,3 @@ class QueueBrowser:
 
     async def __aexit__(self, *exc: object) -> None:
         await self.close()
-
-
-def _seconds(timeout: Any) -> float | None:
-    return timeout.total_seconds() if isinstance(timeout, timedelta) else timeout

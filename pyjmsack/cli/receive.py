@@ -45,7 +45,14 @@ def parse_ack_mode(_: click.Context, __: click.Parameter, text: str) -> AckMode:
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="Stop after N messages.")
 @click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Stop when none came for this long.")
 @click.option("--follow", is_flag=True, help="Wait for more for ever.")
-@click.option("--ack-mode", callback=parse_ack_mode, default="individual", show_default=True, help="Name or number.")
+@click.option(
+    "--ack-mode",
+    metavar="MODE",
+    callback=parse_ack_mode,
+    default="individual",
+    show_default=True,
+    help="auto, client, dups-ok, individual, no-ack, a JMS name or number.",
+)
 @click.option("--selector", metavar="TEXT", help="Only messages for which this holds, such as \"region = 'EU'\".")
 @click.option("--topic", is_flag=True, help="DESTINATION is a topic; implies --follow.")
 @click.option("--format", "format_name", type=click.Choice([*RENDERERS, "file"]), default="text", show_default=True)

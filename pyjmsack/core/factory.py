@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from ssl import SSLContext
+from typing import TYPE_CHECKING
 
 from pyjmsack.errors import InvalidClientIDException
 from pyjmsack.spi.resources import ConnectionInfo
 from pyjmsack.uri import parse_url, redact
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 __all__ = ["FactoryFacade"]
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Session"]
 
+MIN_BROWSER_PREFETCH = 1000
+
 
 class Session:
     """The core of one session. ``owner`` is the face's session, for what the core must hand out."""
@@ -45,6 +47,7 @@ class Session:
         self.has_listener = False
         self.run_listener: Any = None
         """Set by the face: makes one dispatcher call that feeds a consumer's listener."""
+        self._closing: Completion[None] | None = None
         self._dispatcher: Dispatcher | None = None
         self._completions: Completions | None = None
 
@@ -58,7 +61,7 @@ class Session:
 
     def set_started(self, started: bool) -> None:
         """The connection was started or stopped: wake who waits for that."""
-        self.started = started and not self.closed
+        self.started = started and self._closing is None
         if self.started:
             for consumer in [*self.consumers.values()]:
                 self.connection.submit(self.connection.provider.start_consumer, consumer.info.id)
@@ -132,7 +135,8 @@ class Session:
         if options.prefetch is not None:
             prefetch = policy.clip(options.prefetch)
         if browser:
-            prefetch = max(prefetch, 1)  # a browser reads to the end anyway; it needs credit to do so (S134)
+            # A browser takes nothing from others, and Artemis 2.56 is unreliable when its credit runs out (S134)
+            prefetch = max(prefetch, MIN_BROWSER_PREFETCH)
         presettled = browser or self.info.ack_mode.presettled
         presettled = presettled or self.connection.options.presettle_policy.consumer(destination, self.info.transacted)
         consumer = Consumer(self, prefetch, allow_pull_listener=options.allow_pull_listener)
@@ -260,7 +264,7 @@ class Session:
 
     def _restart(self, started: bool) -> None:
         """The transaction's end is over: hand out messages again, unless stopped or closed meanwhile."""
-        self.started = started and self.connection.started and not self.closed
+        self.started = started and self.connection.started and self._closing is None
         for consumer in [*self.consumers.values()]:
             consumer.wake()
 
@@ -302,15 +306,24 @@ class Session:
         Raises:
             IllegalStateException: called from a listener of this session (S14) or a completion listener (S74).
         """
-        if self.closed:
-            return
         if self.in_listener():
             raise IllegalStateException("a message listener may not close its own session (S14)")
         self.check_not_in_callback("close()")
+        if self._closing is not None:
+            yield self._closing, None
+            return
+        self._closing = Completion()
+        try:
+            yield from self._close()
+        finally:
+            self.closed = True
+            self._closing.succeed()
+
+    def _close(self) -> Steps[None]:
+        self.started = False
+        yield from self.handler_idle()  # the listener at work may still acknowledge and send
         deadline = Deadline(self.connection.options.close_timeout)
         self.closed = True
-        self.started = False
-        yield from self.handler_idle()
         if not self.info.transacted:
             for producer in [*self.producers.values()]:
                 yield from producer.all_answered(deadline)

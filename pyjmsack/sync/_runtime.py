@@ -81,8 +81,12 @@ class SyncRuntime:
             raise IllegalStateException("the connection is closed")
         if self._pid != os.getpid():
             raise IllegalStateException(_FOREIGN)
-        self._woken = True
-        self.loop.call_soon_threadsafe(self._run)
+        try:
+            self._woken = True
+            self.loop.call_soon_threadsafe(self._run)
+        except BaseException:  # Ctrl-C in between: the next command must wake the loop
+            self._woken = False
+            raise
 
     def _run(self) -> None:
         self._woken = False  # first: what is appended from here on wakes the loop again

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from pyjmsack.core.consumer import Consumer
+from pyjmsack.core.consumer import Consumer, seconds
 from pyjmsack.core.facade import ConsumerFacade
 from pyjmsack.destination import Destination
 from pyjmsack.message import Message
@@ -60,6 +60,7 @@ class MessageConsumer(ConsumerFacade):
             The message; ``None`` if there is none in time, or the consumer was closed meanwhile (S123).
 
         Raises:
+            ValueError: a negative timeout.
             IllegalStateException: closed, a listener is set in this session (S8), or another thread is here (S15).
             ConnectionLostException: the connection failed (S128).
             RequestTimedOutException: the broker did not answer a drain within ``amqp.drainTimeout``.
@@ -69,7 +70,7 @@ class MessageConsumer(ConsumerFacade):
         try:
             core = self._core
             core.check_receive()
-            return core.receive_now() or self._run(core.receive(_seconds(timeout)))
+            return core.receive_now() or self._run(core.receive(seconds(timeout)))
         finally:
             guard.release()
 
@@ -87,7 +88,7 @@ class MessageConsumer(ConsumerFacade):
         with self._guard:
             core = self._core
             core.check_receive()
-            return self._run(core.receive_body(type, _seconds(timeout)))
+            return self._run(core.receive_body(type, seconds(timeout)))
 
     def acknowledge(self) -> None:
         """Acknowledge all that this consumer delivered, in CLIENT and individual mode (S25)."""
@@ -148,7 +149,3 @@ class QueueBrowser:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
-
-
-def _seconds(timeout: Any) -> float | None:
-    return timeout.total_seconds() if isinstance(timeout, timedelta) else timeout

@@ -53,7 +53,7 @@ def demo(
     patience: float,
     as_json: bool,
 ) -> None:
-    """Send real files through a real broker in every acknowledge mode, and prove that nothing is lost.
+    """Prove on a real broker that no mode loses a line of real files.
 
     Every line is a message. The receiving end fails at every 97th and rolls back in the middle, then the files are
     put together again and their SHA-256 compared. The exit code is 1 if a line is lost or a file differs.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from proton import Described, Receiver, Terminus, symbol, ulong
@@ -13,7 +14,7 @@ from pyjmsack.providers.amqp.engine import AmqpEngine
 from pyjmsack.providers.amqp.inbound import AmqpInbound
 from pyjmsack.providers.amqp.link import AmqpLink, set_terminus
 from pyjmsack.spi.completion import Completion
-from pyjmsack.spi.engine import Connector
+from pyjmsack.spi.engine import Connector, Timer
 from pyjmsack.spi.resources import ConsumerInfo
 from pyjmsack.types import Outcome
 
@@ -22,6 +23,9 @@ __all__ = ["AmqpReceiver"]
 # Registered filters, http://www.amqp.org/ filter registry of Apache: descriptor codes understood by both brokers.
 _SELECTOR_FILTER = (symbol("jms-selector"), ulong(0x0000468C00000004))
 _NO_LOCAL_FILTER = (symbol("no-local"), ulong(0x0000468C00000003))
+
+_REPEAT_DRAIN = 0.05
+"""Seconds until an unanswered drain is sent again, doubled each time."""
 
 _STATES = {
     Outcome.ACCEPTED: native.ACCEPTED,
@@ -65,9 +69,15 @@ class AmqpReceiver(AmqpLink):
         self._is_dirty = False
         self._stopped = False
         self._replenish_after_drain = False
+        self._pulling = False
+        self._drain_credit = 0
+        self._arrived_in_drain = False
+        self._answer_owed = False
+        """Whether the last drain ended before the broker said so."""
         self._buffered: Callable[[], int] = info.sink.buffered
         self._drained: list[Completion[None]] = []
-        self._drain_timer: Any = None
+        self._drain_timer: Timer | None = None
+        self._repeat_timer: Timer | None = None
         self._configure(address)
 
     def _configure(self, address: str) -> None:
@@ -111,6 +121,7 @@ class AmqpReceiver(AmqpLink):
         if not self._stopped and not self._drained and native.link_credit(self.native) == 0:
             self._receiver.drain_mode = False
             native.link_flow(self.native, 1)
+            self._pulling = True
 
     def drain(self, done: Completion[None]) -> None:
         """Let the broker use up the credit now (AMQP 1.0 2.6.7); with prefetch 0, one credit."""
@@ -123,9 +134,13 @@ class AmqpReceiver(AmqpLink):
             return
         self._drained.append(done)
         if len(self._drained) == 1:
+            self._drain_credit = credit or 1
+            self._arrived_in_drain = self._pulling = False
+            self._engine.barrier()  # credit just granted goes out first: Artemis delivers on that, then sees the drain
             self._receiver.drain(0 if credit else 1)
             if self._drain_timeout is not None:
                 self._drain_timer = self._connector.call_later(self._drain_timeout, self._drain_overdue)
+            self._repeat_timer = self._connector.call_later(_REPEAT_DRAIN, partial(self._repeat_drain, _REPEAT_DRAIN))
 
     def stop(self, done: Completion[None]) -> None:
         """Stop delivering: credit is drained, and what still arrives is handed back uncounted (S31)."""
@@ -133,15 +148,44 @@ class AmqpReceiver(AmqpLink):
         self.drain(done)
 
     def on_flow(self) -> None:
-        """The broker answered a drain by using up the credit."""
-        if self._drained and native.link_credit(self.native) == 0:
+        """The broker used credit up without a message: the answer to a drain, or a late one to the drain before.
+
+        A drain is over when the credit is (AMQP 1.0 2.6.7), so a message that takes the last credit ends it before
+        Artemis has written its own answer; that answer then takes the credit granted next.
+        """
+        if native.link_credit(self.native) != 0:
+            return
+        if not self._drained:
+            self._grant_again()
+        elif self._answer_owed and not self._arrived_in_drain:
+            self._answer_owed = False
+            self._receiver.drain(self._drain_credit)
+        else:
+            self._answer_owed = False
             self._end_drain(None)
+
+    def _grant_again(self) -> None:
+        if self._pulling and not self._stopped:
+            native.link_flow(self.native, 1)
+        else:
+            self.replenish()
+
+    def _repeat_drain(self, delay: float) -> None:
+        """Ask again, at longer and longer intervals.
+
+        Artemis 2.56 drops a drain that reaches it while it is still writing the answer to the one before, about one in
+        five thousand; the frame is a statement of state, so repeating it is harmless (AMQP 1.0 2.7.4).
+        """
+        self._receiver.drain(0)
+        self._engine.flush()
+        self._repeat_timer = self._connector.call_later(2 * delay, partial(self._repeat_drain, 2 * delay))
 
     def _end_drain(self, error: BaseException | None) -> None:
         waiting, self._drained = self._drained, []
-        if self._drain_timer is not None:
-            self._drain_timer.cancel()
-            self._drain_timer = None
+        for timer in (self._drain_timer, self._repeat_timer):
+            if timer is not None:
+                timer.cancel()
+        self._drain_timer = self._repeat_timer = None
         for done in waiting:
             done.settle(error)
         if self._replenish_after_drain:
@@ -153,11 +197,11 @@ class AmqpReceiver(AmqpLink):
         error = RequestTimedOutException(
             f"{self._what} did not answer a drain within amqp.drainTimeout ({self._drain_timeout:g} s); it is closed"
         )
-        self._end_drain(error)
         self.closed = error
         self._link.close()
         self._engine.flush()
         self.info.sink.detached(error)
+        self._end_drain(error)
 
     # -- deliveries ---------------------------------------------------------------------------------------------
 
@@ -174,8 +218,12 @@ class AmqpReceiver(AmqpLink):
             self._update(delivery, Outcome.RELEASED)
         else:
             self._deliver(delivery, payload)
+        self._pulling = False
         if self._drained:
-            self.on_flow()
+            self._arrived_in_drain = True
+            if native.link_credit(self.native) == 0:
+                self._answer_owed = True
+                self._end_drain(None)
 
     def _deliver(self, delivery: Any, payload: bytes) -> None:
         inbound = AmqpInbound(payload)

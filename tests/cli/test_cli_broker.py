@@ -1,0 +1,74 @@
+"""``pyjmsack broker``: a broker in the foreground."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+from cli_support import WAIT, Cli, first_lines, put, rest, take_all
+
+FREE_PORTS = ("--amqp-port", "0", "--stomp-port", "0")
+
+
+def started(cli: Cli, *options: object) -> tuple[subprocess.Popen[bytes], dict[str, object]]:
+    """Start a broker on free ports and wait until it says where."""
+    process = cli.start("broker", *FREE_PORTS, "--json", *options)
+    return process, json.loads(first_lines(process, 1)[0])
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_messages_survive_a_stop_by_signal(cli: Cli, queue_name: str, tmp_path: Path, signum: signal.Signals) -> None:
+    for texts in (["kept"], []):
+        process, told = started(cli, "--data-dir", tmp_path)
+        url = str(told["amqp"])
+        if texts:
+            put(url, queue_name, texts)
+        else:
+            assert take_all(url, queue_name) == [("kept", False)]
+        process.send_signal(signum)
+        assert rest(process)[2] == 0
+        with socket.socket() as probe:
+            assert probe.connect_ex(("127.0.0.1", int(url.rpartition(":")[2]))) != 0
+
+
+def test_it_prints_its_urls_and_an_example(cli: Cli) -> None:
+    process = cli.start("broker", *FREE_PORTS)
+    lines = first_lines(process, 4)
+    process.send_signal(signal.SIGINT)
+    assert rest(process)[2] == 0
+    url = lines[0].split()[1]
+    assert url.startswith("amqp://127.0.0.1:")
+    assert lines[1].split()[1].startswith("stomp://127.0.0.1:")
+    assert f"pyjmsack send --url {url}" in lines[3]
+
+
+def test_a_broker_that_dies_is_a_failure_and_ends_a_waiting_send(cli: Cli, queue_name: str) -> None:
+    process, told = started(cli)
+    url = str(told["amqp"])
+    sender = Cli(url).start("send", queue_name, stdin=subprocess.PIPE)
+    receiver = Cli(url).start("receive", queue_name, "--follow")
+    assert sender.stdin is not None
+    sender.stdin.write(b"hello\n")
+    sender.stdin.flush()
+    assert first_lines(receiver, 1) == ["hello"]
+    os.kill(int(str(told["pid"])), signal.SIGKILL)
+    for client in (process, sender, receiver):
+        assert client.wait(WAIT) == 1
+        _, err, _ = rest(client)
+        assert err.splitlines()[-1].startswith("Error: ")
+        assert "Traceback" not in err
+
+
+def test_a_port_in_use_is_one_clear_line(cli: Cli) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        result = cli.run("broker", "--amqp-port", port, "--stomp-port", 0)
+    assert result.exit_code == 1
+    assert f"Port {port}" in result.stderr

@@ -1,0 +1,128 @@
+"""``pyjmsack demo``: it passes on a good library, and notices a bad one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_support import Cli
+
+from pyjmsack import Message, ResourceAllocationException
+from pyjmsack.cli.demo import receiving, sending
+from pyjmsack.cli.demo.ledger import Ledger
+from pyjmsack.cli.demo.rows import ROWS
+from pyjmsack.cli.demo.source import Line, Source, line_message
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """Some files: text, empty, without a last line end, not UTF-8; 230 lines together."""
+    (tmp_path / "text.txt").write_text("".join(f"line {number}\n" for number in range(200)))
+    (tmp_path / "empty").touch()
+    (tmp_path / "unfinished").write_bytes(b"one\r\ntwo\n\nfour")
+    (tmp_path / "binary").write_bytes(bytes(range(256)) * 25 + b"\n")
+    return tmp_path
+
+
+def rows_of(cli: Cli, files: Path, exit_code: int = 0) -> list[dict[str, Any]]:
+    """Run the demo and return its rows."""
+    result = cli.run("demo", "--input", files, "--patience", 1, "--json")
+    assert result.exit_code == exit_code, result.output
+    document = json.loads(result.stdout)
+    assert document["ok"] is (exit_code == 0)
+    rows: list[dict[str, Any]] = document["rows"]
+    assert len(rows) == len(ROWS)
+    return rows
+
+
+def test_nothing_is_lost_in_any_row(cli: Cli, files: Path) -> None:
+    total = len(Source.read([files]).lines)
+    for row in rows_of(cli, files):
+        assert (row["sent"], row["confirmed"], row["received"], row["lost"]) == (total, total, total, 0), row
+        no_return = row["name"] in ("NO_ACKNOWLEDGE", "ARTEMIS_PRE_ACKNOWLEDGE")
+        assert (row["redelivered"] == 0) is no_return, row
+        assert row["problems"] == []
+
+
+def test_every_mode_has_a_row() -> None:
+    assert {row.mode.value for row in ROWS} == {0, 1, 2, 3, 4, 100, 101, 257}
+    assert {row.face for row in ROWS} == {"blocking", "asyncio"}
+
+
+def test_the_table_says_it_in_words(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "one").write_text("a single line\n")
+    out = cli.ok("demo", "--input", tmp_path / "one")
+    assert "1 lines of 1 files" in out
+    assert "Nothing lost" in out
+    assert "FAILED" not in out
+
+
+def test_a_lost_line_fails_every_row(cli: Cli, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deliver = Ledger.deliver
+
+    def lossy(ledger: Ledger, message: Message) -> tuple[int, int]:
+        if message.get_int_property("sequence") == 7:
+            return 0, 0
+        return deliver(ledger, message)
+
+    monkeypatch.setattr(Ledger, "deliver", lossy)
+    for row in rows_of(cli, files, exit_code=1):
+        assert (row["lost"], row["ok"]) == (1, False)
+        assert any("lines lost" in problem for problem in row["problems"])
+
+
+def test_a_changed_line_is_found_by_its_digest(cli: Cli, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def corrupting(line: Line, *, rolled_back: bool = False) -> Message:
+        changed = line._replace(data=b"changed\n") if line.sequence == 7 else line
+        return line_message(changed, rolled_back=rolled_back)
+
+    monkeypatch.setattr(sending, "line_message", corrupting)
+    blocking = [row for row in rows_of(cli, files, exit_code=1) if row["face"] == "blocking"]
+    assert [(row["lost"], row["ok"]) for row in blocking] == [(0, False)] * len(blocking)
+    assert all("1 files differ" in row["problems"][0] for row in blocking)
+
+
+def test_a_rolled_back_send_that_appears_is_a_failure(cli: Cli, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyjmsack.Session.rollback", lambda session: session.commit())
+    transacted = [row for row in rows_of(cli, files, exit_code=1) if row["name"] == "SESSION_TRANSACTED"]
+    assert any("rolled-back sends appeared" in problem for problem in transacted[0]["problems"])
+    assert any("did not come again" in problem for problem in transacted[0]["problems"])
+
+
+def test_a_missing_recover_is_a_failure(cli: Cli, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyjmsack.Session.recover", lambda session: None)
+    failed = [row for row in rows_of(cli, files, exit_code=1) if not row["ok"]]
+    assert [row["name"] for row in failed] == ["CLIENT_ACKNOWLEDGE"]
+
+
+def test_messages_left_on_the_queue_are_a_failure(cli: Cli, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Message, "acknowledge", lambda message: None)
+    failed = [row for row in rows_of(cli, files, exit_code=1) if not row["ok"]]
+    assert {row["mode"] for row in failed} == {2, 4, 101}
+    assert all("left on the queue" in row["problems"][-1] for row in failed)
+
+
+def test_a_failing_sender_ends_the_demo_with_one_line(cli: Cli, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(job: object) -> None:
+        raise ResourceAllocationException("the broker is full")
+
+    monkeypatch.setattr(receiving, "send_all", refused)
+    result = cli.run("demo", "--input", files, "--patience", 1)
+    assert result.exit_code == 1
+    assert result.stderr.strip().endswith("Error: the broker is full")
+
+
+def test_nothing_to_send_is_a_usage_error(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    assert cli.run("demo", "--input", tmp_path / "empty").exit_code == 2
+    assert cli.run("demo", "--input", tmp_path / "absent").exit_code == 2
+
+
+def test_it_starts_a_broker_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "one").write_text("a single line\n")
+    result = Cli("").run("demo", "--input", tmp_path / "one", "--json")
+    assert result.exit_code == 0, result.output
+    assert "Starting Artemis" in result.stderr
+    assert json.loads(result.stdout)["ok"] is True

@@ -1,0 +1,85 @@
+"""Every failure is one clear line with the next step, and no secret is ever shown."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli_support import Cli
+
+from pyjmsack import ConnectionLostException
+from pyjmsack.broker import EmbeddedArtemis
+
+ABSENT = "amqp://127.0.0.1:1"
+PASSWORD = "not-to-be-shown"
+
+
+@pytest.mark.parametrize("command", [("send", "q"), ("receive", "q"), ("browse", "q"), ("demo",)], ids=lambda c: c[0])
+def test_an_absent_broker_says_how_to_start_one(command: tuple[str, ...]) -> None:
+    result = Cli(ABSENT).run(*command, stdin="x\n")
+    assert result.exit_code == 1
+    line = result.stderr.strip().splitlines()[-1]
+    assert line.startswith(f"Error: cannot connect to {ABSENT}")
+    assert "start one with `pyjmsack broker`" in line
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize("url", ["tcp://localhost:61616", "amqp://localhost?jms.nonsense=1", "nonsense"])
+def test_a_wrong_url_is_a_usage_error(url: str) -> None:
+    assert Cli(url).run("browse", "q").exit_code == 2
+
+
+def test_debug_shows_the_traceback() -> None:
+    assert isinstance(Cli(ABSENT).run("--debug", "browse", "q").exception, ConnectionLostException)
+
+
+def test_a_wrong_selector_shows_a_right_one(cli: Cli, queue_name: str) -> None:
+    result = cli.run("receive", queue_name, "--selector", "a = = b")
+    assert result.exit_code == 1
+    assert "a selector looks like" in result.stderr
+
+
+def test_a_login_works_from_environment_and_file(
+    secured_broker: EmbeddedArtemis, queue_name: str, tmp_path: Path
+) -> None:
+    secured = Cli(secured_broker.amqp_url)
+    sent = secured.run("send", queue_name, "--user", "alice", stdin="secret\n", PYJMSACK_PASSWORD="wonderland")
+    assert sent.exit_code == 0, sent.output
+    (tmp_path / "password").write_text("wonderland\n")
+    arguments = ("receive", queue_name, "--user", "alice", "--password-file", tmp_path / "password")
+    assert secured.ok(*arguments) == "secret\n"
+
+
+def test_a_refused_login_names_the_options_and_hides_the_password(
+    secured_broker: EmbeddedArtemis, queue_name: str
+) -> None:
+    secured = Cli(secured_broker.amqp_url)
+    for arguments in (("--user", "alice"), ()):
+        result = secured.run("browse", queue_name, *arguments, PYJMSACK_PASSWORD=PASSWORD)
+        assert result.exit_code == 1
+        assert "PYJMSACK_PASSWORD or --password-file" in result.stderr
+        assert PASSWORD not in result.output
+
+
+def test_a_password_in_the_url_is_hidden() -> None:
+    result = Cli(f"amqp://u:{PASSWORD}@127.0.0.1:1").run("browse", "q")
+    assert result.exit_code in (1, 2)
+    assert PASSWORD not in result.output
+
+
+def test_a_user_without_a_password_is_a_usage_error(cli: Cli, queue_name: str) -> None:
+    result = cli.run("browse", queue_name, "--user", "alice")
+    assert result.exit_code == 2
+    assert "--password-file" in result.stderr
+
+
+@pytest.mark.parametrize("arguments", [("--version",), ("--help",)])
+def test_the_module_runs_as_a_program(arguments: tuple[str, ...]) -> None:
+    done = subprocess.run([sys.executable, "-m", "pyjmsack", *arguments], capture_output=True, text=True, check=True)
+    assert "pyjmsack" in done.stdout or "Usage" in done.stdout
+
+
+def test_an_unknown_command_is_a_usage_error(cli: Cli) -> None:
+    assert cli.run("sned").exit_code == 2
