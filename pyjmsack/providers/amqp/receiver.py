@@ -28,7 +28,7 @@ _REPEAT_DRAIN = 0.05
 """Seconds until an unanswered drain is sent again, doubled each time."""
 
 _LATE_ANSWERS = 2
-"""How many empty answers to disbelieve then. Of drains with one credit on a filled queue of Artemis 2.56, about 1 in 150
+"""How many empty answers to disbelieve then. Of drains with one credit on a filled queue of Artemis 2.56, some 1 in 150
 was answered wrongly before this rule, 1 in 30,000 with it."""
 
 _STATES = {
