@@ -1,0 +1,63 @@
+"""Runs each scenario over both faces; the axes for protocols and brokers are fixtures, each with one value so far."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from contract.faces import AIO, SYNC, Face
+from contract.harness import Jms
+from pyjmsack.broker import EmbeddedArtemis
+
+TIMEOUT = 30
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """No scenario may hang the suite."""
+    for item in items:
+        if item.path.parent.name == "contract" and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(TIMEOUT))
+
+
+@pytest.fixture(params=[SYNC, AIO], ids=lambda face: face.name)
+def face(request: pytest.FixtureRequest) -> Face:
+    """The face that the scenario runs on."""
+    assert isinstance(request.param, Face)
+    return request.param
+
+
+@pytest.fixture(params=["amqp"])
+def protocol(request: pytest.FixtureRequest) -> str:
+    """The protocol that the scenario runs on."""
+    return str(request.param)
+
+
+@pytest.fixture
+def jms(face: Face, protocol: str, broker: EmbeddedArtemis, queue_name: str, no_leaks: None) -> Jms:
+    """What a scenario works with."""
+    return Jms(face, getattr(broker, f"{protocol}_url"), queue_name)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a scenario, a coroutine function, and close what it opened."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+    arguments: dict[str, Any] = {name: pyfuncitem.funcargs[name] for name in names}
+    asyncio.run(_scenario(pyfuncitem.obj(**arguments), arguments.get("jms")))
+    return True
+
+
+async def _scenario(test: Coroutine[Any, Any, None], jms: Jms | None) -> None:
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(16, "scenario"))
+    try:
+        await test
+    finally:
+        if jms is not None:
+            await jms.close()

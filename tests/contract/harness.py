@@ -1,0 +1,256 @@
+"""What a scenario works with: a queue of its own on a real broker, and ways to wait for what happens."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from typing import Any, Generic, TypeVar
+
+from contract.faces import Face
+from pyjmsack import AckMode, JMSException, Message, Queue, aio
+
+__all__ = ["PATIENCE", "Completed", "Gate", "Heard", "Jms", "Relay", "counts", "eventually", "nothing", "take", "texts"]
+
+T = TypeVar("T")
+Options = Mapping[str, object]
+PATIENCE = 15.0
+"""Seconds after which a scenario gives up waiting for something that must happen."""
+
+
+class Gate:
+    """Opened once; a scenario and a callback of either face may wait for it."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self.open = self._event.set
+        self.is_open = self._event.is_set
+
+    async def passed(self) -> None:
+        """Wait until it is open."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:  # a callback of the blocking face
+            opened = self._event.wait(PATIENCE)
+        else:
+            opened = await loop.run_in_executor(None, self._event.wait, PATIENCE)
+        assert opened, "nobody opened the gate"
+
+
+class Heard(Generic[T]):
+    """A listener that remembers; a scenario waits for the next thing it heard."""
+
+    def __init__(self) -> None:
+        self._queue: queue.SimpleQueue[T] = queue.SimpleQueue()
+
+    def __call__(self, item: T) -> None:
+        self._queue.put(item)
+
+    async def next(self) -> T:
+        """Return what was heard and not asked for yet, oldest first."""
+        return await asyncio.get_running_loop().run_in_executor(None, self._queue.get, True, PATIENCE)
+
+    async def take(self, count: int) -> list[T]:
+        """Return the next ``count``."""
+        return [await self.next() for _ in range(count)]
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing is left to ask for."""
+        return self._queue.empty()
+
+
+class Completed:
+    """A completion listener that remembers ``(message, error)``."""
+
+    def __init__(self) -> None:
+        self.heard: Heard[tuple[Message, JMSException | None]] = Heard()
+
+    def on_completion(self, message: Message) -> None:
+        """The broker has it."""
+        self.heard((message, None))
+
+    def on_exception(self, message: Message, error: JMSException) -> None:
+        """The broker did not take it."""
+        self.heard((message, error))
+
+
+class Relay:
+    """Stands between client and broker, to hold back the broker's answers or to cut the line."""
+
+    def __init__(self, target: str) -> None:
+        host, _, port = target.partition("://")[2].partition(":")
+        self._target = (host, int(port))
+        self._answers = asyncio.Event()
+        self._answers.set()
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._pumps: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+
+    async def __aenter__(self) -> Relay:
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        return self
+
+    @property
+    def url(self) -> str:
+        """Where to connect instead of the broker."""
+        assert self._server is not None
+        return f"amqp://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    def hold(self) -> None:
+        """From now on nothing that the broker says arrives."""
+        self._answers.clear()
+
+    def release(self) -> None:
+        """Let through what was held back, and what comes."""
+        self._answers.set()
+
+    def cut(self) -> None:
+        """Break every connection, as a pulled cable that is noticed."""
+        for writer in self._writers:
+            writer.transport.abort()
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        broker_reader, broker_writer = await asyncio.open_connection(*self._target)
+        self._writers |= {writer, broker_writer}
+        always = asyncio.Event()
+        always.set()
+        for pump in (self._pump(reader, broker_writer, always), self._pump(broker_reader, writer, self._answers)):
+            self._pumps.add(asyncio.create_task(pump))
+
+    @staticmethod
+    async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, allowed: asyncio.Event) -> None:
+        try:
+            while data := await reader.read(65536):
+                await allowed.wait()
+                writer.write(data)
+                await writer.drain()
+        except OSError:
+            pass
+        writer.close()
+
+    async def __aexit__(self, *exc: object) -> None:
+        assert self._server is not None
+        self._server.close()
+        self.cut()
+        for pump in self._pumps:
+            pump.cancel()
+        await asyncio.gather(*self._pumps, return_exceptions=True)
+        await asyncio.gather(*(writer.wait_closed() for writer in self._writers), return_exceptions=True)
+        await self._server.wait_closed()
+
+
+class Jms:
+    """A face, a broker and a queue that is this test's alone. Closes what it opened."""
+
+    def __init__(self, face: Face, url: str, queue_name: str) -> None:
+        self.face = face
+        self.url = url
+        self.queue = Queue(queue_name)
+        self._opened = AsyncExitStack()
+
+    def queue_with(self, options: str) -> Queue:
+        """Return the queue with destination options, ``consumer.prefetchSize=1``."""
+        return Queue(f"{self.queue.name}?{options}")
+
+    def factory(self, url: str | None = None, *, options: Options | None = None, **login: Any) -> aio.ConnectionFactory:
+        """Return a factory for this broker, or for ``url``."""
+        return self.face.factory(url or self.url, options=options, **login)
+
+    async def connection(
+        self, url: str | None = None, *, started: bool = True, options: Options | None = None, **login: Any
+    ) -> aio.Connection:
+        """Return a new connection."""
+        opening = self.factory(url, options=options, **login).create_connection()
+        connection = await self._opened.enter_async_context(await opening)
+        if started:
+            await connection.start()
+        return connection
+
+    async def session(
+        self, mode: int = AckMode.AUTO_ACKNOWLEDGE, url: str | None = None, *, options: Options | None = None
+    ) -> aio.Session:
+        """Return a session on a started connection of its own."""
+        return await (await self.connection(url, options=options)).create_session(mode)
+
+    async def consumer(
+        self, mode: int = AckMode.AUTO_ACKNOWLEDGE, *, options: Options | None = None
+    ) -> aio.MessageConsumer:
+        """Return a consumer of the queue, on a connection of its own."""
+        return await (await self.session(mode, options=options)).create_consumer(self.queue)
+
+    async def relay(self) -> Relay:
+        """Return a relay to the broker."""
+        return await self._opened.enter_async_context(Relay(self.url))
+
+    async def send(self, *bodies: str, **how: Any) -> None:
+        """Put text messages into the queue; each carries the queue's name as property ``test``."""
+        async with self.factory().create_connection() as connection, connection.create_session() as session:
+            producer = await session.create_producer(self.queue)
+            for body in bodies:
+                await producer.send(self.text(session, body), **how)
+
+    def text(self, session: aio.Session, body: str) -> Message:
+        """Return a text message that :meth:`dead` finds again."""
+        message = session.create_text_message(body)
+        message.properties["test"] = self.queue.name
+        return message
+
+    async def left(self, *bodies: str) -> list[Message]:
+        """Close everything, then check that the queue holds these, in this order; return them, consumed."""
+        await self.close()
+        return await self._holds(self.queue, None, bodies)
+
+    async def dead(self, *bodies: str) -> list[Message]:
+        """Check that these are the messages of this test that the broker gave up; return them, consumed."""
+        return await self._holds(Queue("DLQ"), f"test = '{self.queue.name}'", bodies)
+
+    async def _holds(self, where: Queue, selector: str | None, bodies: Sequence[str]) -> list[Message]:
+        async with self.factory().create_connection() as connection, connection.create_session() as session:
+            await connection.start()
+            async with session.create_consumer(where, selector) as consumer:
+                found = await take(consumer, len(bodies))
+                assert texts(found) == [*bodies]
+                await nothing(consumer)
+                return found
+
+    async def close(self) -> None:
+        """Close everything."""
+        await self._opened.aclose()
+
+
+async def take(consumer: aio.MessageConsumer, count: int) -> list[Message]:
+    """Receive ``count`` messages."""
+    found: list[Message] = []
+    for _ in range(count):
+        message = await consumer.receive(timeout=PATIENCE)
+        assert message is not None, f"only {texts(found)} arrived"
+        found.append(message)
+    return found
+
+
+async def nothing(consumer: aio.MessageConsumer) -> None:
+    """Check that the broker has no message for this consumer: it is asked, so there is nothing to wait for (S24)."""
+    message = await consumer.receive(timeout=0)
+    assert message is None, f"unexpected: {texts([message])}"
+
+
+def texts(messages: Sequence[Message]) -> list[Any]:
+    """Return the bodies."""
+    return [message.body for message in messages]
+
+
+def counts(messages: Sequence[Message]) -> list[int]:
+    """Return the delivery counts (S110)."""
+    return [message.delivery_count for message in messages]
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    """Wait until the library has seen something that it reports to nobody."""
+    for _ in range(int(PATIENCE / 0.005)):
+        if condition():
+            return
+        await asyncio.sleep(0.005)
+    raise AssertionError("it did not happen")

@@ -1,0 +1,113 @@
+"""What only asyncio has: cancellation, and tasks that share a consumer."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from contract.faces import AIO, Face
+from contract.harness import PATIENCE, Jms, counts, eventually, take, texts
+from pyjmsack import AckMode
+
+
+@pytest.fixture
+def face() -> Face:
+    """The asyncio face alone."""
+    return AIO
+
+
+@pytest.mark.parametrize("prefetch", [0, 1, 1000])
+async def test_a_cancelled_receive_loses_no_message_and_acknowledges_none(jms: Jms, prefetch: int) -> None:
+    """Catalogue 98."""
+    consumer = await jms.consumer(AckMode.AUTO_ACKNOWLEDGE, options={"jms.prefetchPolicy.all": prefetch})
+    for _ in range(3):
+        receiving = asyncio.create_task(consumer.receive())
+        await asyncio.sleep(0)
+        receiving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await receiving
+    await jms.send("a", "b")
+    await eventually(lambda: consumer.stats.buffered == min(prefetch or 1, 2))
+    assert counts(await jms.left("a", "b")) == [1, 1]
+
+
+async def test_a_receive_cancelled_as_its_message_arrives_leaves_it_for_the_next(jms: Jms) -> None:
+    """Catalogue 98: the message is in the buffer, the receiver awake but not running yet."""
+    consumer = await jms.consumer()
+    receiving = asyncio.create_task(consumer.receive())
+    await jms.send("a")
+    for _ in range(1_000_000):
+        if consumer.stats.buffered or receiving.done():
+            break
+        await asyncio.sleep(0)
+    if receiving.cancel():
+        with pytest.raises(asyncio.CancelledError):
+            await receiving
+        await take(consumer, 1)
+    await jms.left()
+
+
+async def test_two_tasks_that_receive_from_one_consumer_get_a_message_each(jms: Jms) -> None:
+    """S15: tasks may share a session."""
+    consumer = await jms.consumer()
+    tasks = [asyncio.create_task(consumer.receive(timeout=PATIENCE)) for _ in range(2)]
+    await asyncio.sleep(0)
+    await jms.send("a", "b")
+    messages = await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE / 3)
+    assert sorted(message.body for message in messages if message is not None) == ["a", "b"]
+
+
+async def test_a_cancelled_commit_leaves_a_usable_session(jms: Jms) -> None:
+    """S79: the transaction may have been committed; the next one works."""
+    session = await jms.session(AckMode.SESSION_TRANSACTED)
+    producer = await session.create_producer(jms.queue)
+    await producer.send("a")
+    committing = asyncio.create_task(session.commit())
+    await asyncio.sleep(0)
+    committing.cancel()
+    await asyncio.gather(committing, return_exceptions=True)
+    await producer.send("b", priority=9)
+    await session.commit()
+    assert texts(await take(await jms.consumer(), 1)) == ["b"]
+
+
+@pytest.mark.parametrize("steps", range(6))
+async def test_a_cancelled_rollback_does_not_starve_the_consumer(jms: Jms, steps: int) -> None:
+    """S83: wherever it was cut, messages flow again after the next one; their order is not promised then."""
+    await jms.send("a", "b")
+    session = await jms.session(AckMode.SESSION_TRANSACTED)
+    consumer = await session.create_consumer(jms.queue)
+    await take(consumer, 1)
+    rolling_back = asyncio.create_task(session.rollback())
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    rolling_back.cancel()
+    await asyncio.gather(rolling_back, return_exceptions=True)
+    await session.rollback()
+    assert sorted(texts(await take(consumer, 2))) == ["a", "b"]
+
+
+async def test_a_receive_cancelled_while_it_asks_the_broker_does_not_starve_the_consumer(jms: Jms) -> None:
+    """S24, catalogue 98: the credit that the drain used up is granted again."""
+    relay = await jms.relay()
+    session = await jms.session(url=relay.url)
+    consumer = await session.create_consumer(jms.queue)
+    relay.hold()
+    receiving = asyncio.create_task(consumer.receive(timeout=0))
+    await asyncio.sleep(0)
+    receiving.cancel()
+    await asyncio.gather(receiving, return_exceptions=True)
+    relay.release()
+    await jms.send("a")
+    assert texts(await take(consumer, 1)) == ["a"]
+
+
+async def test_objects_open_with_await_and_with_async_with(jms: Jms) -> None:
+    """Both ways that the interface promises."""
+    async with jms.factory().create_connection() as connection:
+        await connection.start()
+        async with connection.create_session() as session, session.create_producer(jms.queue) as producer:
+            await producer.send("a")
+            async with session.create_consumer(jms.queue) as consumer:
+                assert texts([await anext(aiter(consumer))]) == ["a"]

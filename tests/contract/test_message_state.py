@@ -1,0 +1,171 @@
+"""What may be read and written on a message, and when (S160, S163, S169)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from contract.harness import Jms, take, texts
+from pyjmsack import (
+    AckMode,
+    BytesMessage,
+    MessageFormatException,
+    MessageNotReadableException,
+    MessageNotWriteableException,
+    Queue,
+    TextMessage,
+)
+
+SETTERS = {
+    "boolean": True,
+    "byte": 1,
+    "short": 2,
+    "int": 3,
+    "long": 4,
+    "float": 0.5,
+    "double": 0.25,
+    "string": "text",
+    "object": 1,
+}
+"""The typed property setters and a value for each."""
+
+
+async def test_properties_of_a_received_message_are_read_only_until_cleared(jms: Jms) -> None:
+    """S163."""
+    await jms.send("a")
+    (message,) = await take(await jms.consumer(), 1)
+    writes: list[Callable[[], Any]] = [
+        lambda: message.properties.update(new=1),
+        lambda: message.properties.pop("test"),
+        lambda: message.properties.clear(),
+        *(partial(getattr(message, f"set_{kind}_property"), "new", value) for kind, value in SETTERS.items()),
+    ]
+    for write in writes:
+        with pytest.raises(MessageNotWriteableException):
+            write()
+    assert message.properties["test"] == jms.queue.name
+    message.clear_properties()
+    assert not message.properties
+    for kind, value in SETTERS.items():
+        getattr(message, f"set_{kind}_property")(kind, value)
+        assert getattr(message, f"get_{kind}_property")(kind) == value
+    assert message.body == "a"
+
+
+async def test_the_body_of_a_received_text_message_is_read_only_until_cleared(jms: Jms) -> None:
+    """S163."""
+    await jms.send("a")
+    (message,) = await take(await jms.consumer(), 1)
+    assert isinstance(message, TextMessage)
+    with pytest.raises(MessageNotWriteableException):
+        message.text = "b"
+    assert message.text == "a"
+    message.clear_body()
+    assert message.text is None
+    message.text = "b"
+    assert message.properties["test"] == jms.queue.name
+
+
+async def test_the_body_of_a_received_bytes_message_is_read_only_until_cleared(jms: Jms) -> None:
+    """S163, S171."""
+    session = await jms.session()
+    await (await session.create_producer(jms.queue)).send(b"\x00\x07")
+    (message,) = await take(await session.create_consumer(jms.queue), 1)
+    assert isinstance(message, BytesMessage)
+    with pytest.raises(MessageNotWriteableException):
+        message.write_int(1)
+    assert message.read_short() == 7
+    message.clear_body()
+    message.write_int(1)
+    with pytest.raises(MessageNotReadableException):
+        message.read_int()
+
+
+async def test_headers_of_a_received_message_may_be_set(jms: Jms) -> None:
+    """S163."""
+    await jms.send("a")
+    (message,) = await take(await jms.consumer(), 1)
+    message.correlation_id, message.type, message.priority = "c", "t", 9
+    message.reply_to = message.destination = Queue("elsewhere")
+    assert (message.correlation_id, message.type, message.priority) == ("c", "t", 9)
+    assert message.reply_to == Queue("elsewhere")
+
+
+async def test_a_received_message_can_be_sent_on(jms: Jms) -> None:
+    """S71, S163: its own id, and what it carries stays."""
+    await jms.send("a")
+    session = await jms.session()
+    (message,) = await take(await session.create_consumer(jms.queue), 1)
+    received_id = message.message_id
+    await (await session.create_producer(jms.queue)).send(message)
+    (again,) = await jms.left("a")
+    assert again.properties["test"] == jms.queue.name
+    assert received_id != again.message_id == message.message_id
+
+
+async def test_every_receive_hands_out_a_copy_of_its_own(jms: Jms) -> None:
+    """S169."""
+    await jms.send("a")
+    session = await jms.session(AckMode.CLIENT_ACKNOWLEDGE)
+    consumer = await session.create_consumer(jms.queue)
+    (first,) = await take(consumer, 1)
+    assert isinstance(first, TextMessage)
+    first.clear_body()
+    first.clear_properties()
+    first.text, first.priority = "changed", 9
+    await session.recover()
+    (second,) = await take(consumer, 1)
+    assert second is not first
+    assert (second.body, second.priority, second.properties["test"]) == ("a", 4, jms.queue.name)
+    assert (first.body, first.delivery_count) == ("changed", 1)
+
+
+async def test_the_text_none_is_not_the_empty_text(jms: Jms) -> None:
+    """S170."""
+    session = await jms.session()
+    producer = await session.create_producer(jms.queue)
+    for text in (None, "", "ä\u0000😀"):
+        await producer.send(session.create_text_message(text))
+    await producer.send(session.create_message())
+    messages = await take(await session.create_consumer(jms.queue), 4)
+    assert texts(messages) == [None, "", "ä\u0000😀", None]
+    assert [isinstance(message, TextMessage) for message in messages] == [True, True, True, False]
+
+
+@pytest.mark.parametrize(
+    "name", ["", None, "with space", "with-dash", "1st", "a.b", "NULL", "TRUE", "NOT", "BETWEEN", "IS", "ESCAPE"]
+)
+async def test_a_property_name_that_jms_forbids_is_refused(jms: Jms, name: Any) -> None:
+    """S160."""
+    session = await jms.session()
+    for message in (session.create_message(), session.create_text_message(), session.create_bytes_message()):
+        with pytest.raises(MessageFormatException):
+            message.properties[name] = 1
+        with pytest.raises(MessageFormatException):
+            message.set_string_property(name, "x")
+
+
+async def test_a_name_check_that_is_off_allows_all_names_but_none_and_empty(jms: Jms) -> None:
+    """S160: and such names are readable where the check is on."""
+    session = await jms.session(options={"jms.validatePropertyNames": "false"})
+    message = session.create_text_message("a")
+    message.properties["not-java"] = 1
+    name: Any
+    for name in ("", None):
+        with pytest.raises(MessageFormatException):
+            message.properties[name] = 1
+    await (await session.create_producer(jms.queue)).send(message)
+    (received,) = await jms.left("a")
+    assert received.properties["not-java"] == 1
+    assert received.property_exists("not-java")
+
+
+@pytest.mark.parametrize("value", [object(), [1], {"a": 1}, b"bytes", 1 << 63, {1}])
+async def test_a_property_value_that_jms_forbids_is_refused(jms: Jms, value: Any) -> None:
+    """S161."""
+    message = (await jms.session()).create_message()
+    with pytest.raises(MessageFormatException):
+        message.properties["name"] = value

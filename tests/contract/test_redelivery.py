@@ -1,0 +1,161 @@
+"""Delivery counts and the redelivery limit (S110-S114)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from contract.harness import Heard, Jms, counts, nothing, take, texts
+from pyjmsack import AckMode, Message, aio
+
+CLIENT, TRANSACTED = AckMode.CLIENT_ACKNOWLEDGE, AckMode.SESSION_TRANSACTED
+INDIVIDUAL = AckMode.INDIVIDUAL_ACKNOWLEDGE
+
+GiveBack = Callable[[aio.Session, Message], Awaitable[None]]
+
+
+async def recover(session: aio.Session, message: Message) -> None:
+    """Let the session deliver it again."""
+    await session.recover()
+
+
+async def roll_back(session: aio.Session, message: Message) -> None:
+    """Let the broker deliver the transaction's messages again."""
+    await session.rollback()
+
+
+async def modify(session: aio.Session, message: Message) -> None:
+    """Hand this one back as failed."""
+    message.modify()
+
+
+WAYS = pytest.mark.parametrize(
+    ("mode", "give_back"), [(CLIENT, recover), (TRANSACTED, roll_back), (INDIVIDUAL, modify)]
+)  # fmt: skip
+STRICT = "jms.redeliveryPolicy.maxRedeliveries"
+OUTCOME = "jms.redeliveryPolicy.outcome"
+
+
+async def deliveries(session: aio.Session, consumer: aio.MessageConsumer, give_back: GiveBack) -> list[int]:
+    """Give a message back until it does not come again; return the counts seen."""
+    seen = []
+    while (message := await consumer.receive(timeout=0)) is not None:
+        seen.append(message.delivery_count)
+        assert len(seen) <= 12
+        await give_back(session, message)
+    return seen
+
+
+@WAYS
+async def test_the_count_is_one_at_first_and_redelivered_means_more_than_one(
+    jms: Jms, mode: AckMode, give_back: GiveBack
+) -> None:
+    """S110."""
+    await jms.send("a")
+    session = await jms.session(mode)
+    consumer = await session.create_consumer(jms.queue)
+    for count in (1, 2, 3):
+        (message,) = await take(consumer, 1)
+        assert (message.delivery_count, message.redelivered) == (count, count > 1)
+        assert message.properties["JMSXDeliveryCount"] == count
+        assert message.get_int_property("JMSXDeliveryCount") == count
+        await give_back(session, message)
+
+
+@WAYS
+@pytest.mark.parametrize("limit", [0, 1, 2])
+async def test_a_limit_of_n_allows_n_redeliveries_and_then_the_message_is_dead(
+    jms: Jms, mode: AckMode, give_back: GiveBack, limit: int
+) -> None:
+    """S111, S112, S113."""
+    await jms.send("a")
+    session = await jms.session(mode, options={STRICT: limit, OUTCOME: "REJECTED"})
+    consumer = await session.create_consumer(jms.queue)
+    for count in range(1, limit + 2):
+        (message,) = await take(consumer, 1)
+        assert (message.body, message.delivery_count) == ("a", count)
+        await give_back(session, message)
+    await jms.send("next")
+    (message,) = await take(consumer, 1)
+    assert message.body == "next"
+    message.acknowledge()
+    if mode is TRANSACTED:
+        await session.commit()
+    await jms.left()
+    await jms.dead("a")
+
+
+@pytest.mark.parametrize("mode", [AckMode.AUTO_ACKNOWLEDGE, AckMode.DUPS_OK_ACKNOWLEDGE, INDIVIDUAL])
+async def test_a_message_on_which_the_listener_keeps_raising_ends_dead_and_the_next_is_delivered(
+    jms: Jms, mode: AckMode
+) -> None:
+    """S18, S21, S111, S112."""
+    heard = Heard[Message]()
+
+    def listener(message: Message) -> None:
+        heard(message)
+        if message.body == "bad":
+            raise RuntimeError("on purpose")
+        message.acknowledge()
+
+    session = await jms.session(mode, options={STRICT: 2, OUTCOME: 2})
+    (await session.create_consumer(jms.queue_with("consumer.prefetchSize=1"))).message_listener = listener
+    await jms.send("bad", "good")
+    messages = await heard.take(4)
+    assert counts([message for message in messages if message.body == "bad"]) == [1, 2, 3]
+    await jms.dead("bad")
+    await jms.left()
+    assert heard.silent
+
+
+async def test_each_message_is_judged_by_its_own_count(jms: Jms) -> None:
+    """S112: a healthy message of the same range does not go along."""
+    await jms.send("bad")
+    session = await jms.session(TRANSACTED, options={STRICT: 1, OUTCOME: "REJECTED"})
+    consumer = await session.create_consumer(jms.queue)
+    await take(consumer, 1)
+    await session.rollback()
+    await jms.send("good")
+    assert counts(await take(consumer, 2)) == [2, 1]
+    await session.rollback()
+    messages = await take(consumer, 1)
+    assert (texts(messages), counts(messages)) == (["good"], [2])
+    await session.commit()
+    await jms.left()
+    await jms.dead("bad")
+
+
+async def test_beyond_the_limit_the_default_outcome_is_not_here_again(jms: Jms) -> None:
+    """S111: another consumer may still have it (Artemis; S118)."""
+    await jms.send("a", "b")
+    session = await jms.session(CLIENT, options={STRICT: 0})
+    consumer = await session.create_consumer(jms.queue)
+    (message,) = await take(consumer, 1)
+    await session.recover()
+    assert texts(await take(consumer, 1)) == ["b"]
+    await nothing(consumer)
+    assert message.delivery_count == 1
+    assert texts(await take(await jms.consumer(), 1)) == ["a"]
+
+
+@pytest.mark.parametrize(("outcome", "left", "dead"), [("ACCEPTED", [], []), (1, [], []), ("REJECTED", [], ["a"])])
+async def test_the_outcome_beyond_the_limit_is_chosen_by_name_or_number(
+    jms: Jms, outcome: str | int, left: list[str], dead: list[str]
+) -> None:
+    """S112, jms.redeliveryPolicy.outcome."""
+    await jms.send("a")
+    session = await jms.session(CLIENT, options={STRICT: 0, OUTCOME: outcome})
+    consumer = await session.create_consumer(jms.queue)
+    assert await deliveries(session, consumer, recover) == [1]
+    await jms.left(*left)
+    await jms.dead(*dead)
+
+
+async def test_without_a_limit_the_broker_decides(jms: Jms) -> None:
+    """S114: ten deliveries at Artemis."""
+    await jms.send("a")
+    session = await jms.session(TRANSACTED)
+    consumer = await session.create_consumer(jms.queue)
+    assert await deliveries(session, consumer, roll_back) == [*range(1, 11)]
+    await jms.dead("a")

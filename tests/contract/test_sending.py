@@ -1,0 +1,610 @@
+"""Sending: what waits for the broker, how it fails, what is stamped, and who may touch the message (S61-S74)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from contract.harness import PATIENCE, Completed, Gate, Heard, Jms, Relay, eventually, nothing, take, texts
+from pyjmsack import (
+    AckMode,
+    DeliveryMode,
+    IllegalStateException,
+    InvalidDestinationException,
+    JMSException,
+    Message,
+    MessageFormatException,
+    MessageNotWriteableException,
+    Queue,
+    ResourceAllocationException,
+    SendTimedOutException,
+    UnsupportedFeatureException,
+    aio,
+)
+
+AUTO, TRANSACTED = AckMode.AUTO_ACKNOWLEDGE, AckMode.SESSION_TRANSACTED
+PERSISTENT, NON_PERSISTENT = DeliveryMode.PERSISTENT, DeliveryMode.NON_PERSISTENT
+
+
+async def producer_behind(
+    jms: Jms, relay: Relay, mode: AckMode = AUTO, options: dict[str, object] | None = None
+) -> tuple[aio.Session, aio.MessageProducer]:
+    """Return a session and a producer behind a relay, with credit for many messages."""
+    session = await (await jms.connection(relay.url, options=options)).create_session(mode)
+    producer = await session.create_producer(jms.queue)
+    await producer.send_async("warm-up")
+    return session, producer
+
+
+# -- what waits -----------------------------------------------------------------------------------------------------
+
+WAITS: list[tuple[str, dict[str, object], AckMode, DeliveryMode, bool, bool]] = [
+    # row of S62, options, mode of the session, delivery mode, completion listener, does send wait?
+    ("1", {}, AUTO, PERSISTENT, True, False),
+    ("1 before 2", {"jms.forceSyncSend": "true"}, AUTO, PERSISTENT, True, False),
+    ("1 before 3", {"jms.sendTimeout": 9000}, AUTO, PERSISTENT, True, False),
+    ("2", {"jms.forceSyncSend": "true"}, AUTO, NON_PERSISTENT, False, True),
+    ("2 in a transaction", {"jms.forceSyncSend": "true"}, TRANSACTED, PERSISTENT, False, True),
+    ("2 before 5", {"jms.forceSyncSend": "true", "jms.forceAsyncSend": "true"}, AUTO, PERSISTENT, False, True),
+    ("3", {"jms.sendTimeout": 9000}, AUTO, NON_PERSISTENT, False, True),
+    ("3 before 5", {"jms.sendTimeout": 9000, "jms.forceAsyncSend": "true"}, AUTO, PERSISTENT, False, True),
+    ("5", {"jms.forceAsyncSend": "true"}, AUTO, PERSISTENT, False, False),
+    ("6", {"jms.presettlePolicy.presettleProducers": "true"}, AUTO, PERSISTENT, False, False),
+    ("7", {}, TRANSACTED, PERSISTENT, False, False),
+    ("8", {}, AUTO, NON_PERSISTENT, False, False),
+    ("9", {}, AUTO, PERSISTENT, False, True),
+]
+
+
+@pytest.mark.parametrize(
+    ("options", "mode", "delivery_mode", "listens", "waits"),
+    [pytest.param(*row[1:], id=row[0]) for row in WAITS],
+)
+async def test_a_send_waits_for_the_broker_as_the_table_says(
+    jms: Jms, options: dict[str, object], mode: AckMode, delivery_mode: DeliveryMode, listens: bool, waits: bool
+) -> None:
+    """S61, S62, S63: seen with the broker's answers held back."""
+    relay = await jms.relay()
+    session, producer = await producer_behind(jms, relay, mode, options)
+    relay.hold()
+    listener = Completed() if listens else None
+    sending = asyncio.create_task(producer.send("a", delivery_mode=delivery_mode, completion_listener=listener))
+    if waits:
+        await asyncio.wait({sending}, timeout=0.1)
+        assert not sending.done()
+        relay.release()
+    await sending
+    relay.release()
+    if mode is TRANSACTED:
+        await session.commit()
+    await producer.close()
+    await jms.left("warm-up", "a")
+
+
+async def test_a_producer_has_a_bounded_number_of_unconfirmed_sends(jms: Jms) -> None:
+    """S65: the window of 4096."""
+    relay = await jms.relay()
+    _, producer = await producer_behind(jms, relay)
+    relay.hold()
+    sent = 0
+
+    async def send_many() -> None:
+        nonlocal sent
+        for _ in range(5000):
+            await producer.send("a", delivery_mode=NON_PERSISTENT)
+            sent += 1
+
+    sending = asyncio.create_task(send_many())
+    await eventually(lambda: sent >= 4096)
+    await asyncio.wait({sending}, timeout=0.1)
+    assert sent == 4096
+    relay.release()
+    await sending
+
+
+# -- failures -------------------------------------------------------------------------------------------------------
+
+
+async def fill(jms: Jms, session: aio.Session, count: int = 1) -> tuple[Queue, list[aio.MessageProducer]]:
+    """Return a queue with room for no message, and producers that still have the credit from before."""
+    queue = Queue(f"limited.{jms.queue.name}")
+    producers = [await session.create_producer(queue) for _ in range(count)]
+    for body in "ab":
+        await producers[0].send_async(body)
+    return queue, producers
+
+
+async def test_a_refused_send_raises(jms: Jms) -> None:
+    """S63, S129."""
+    _, (producer,) = await fill(jms, await jms.session())
+    with pytest.raises(ResourceAllocationException, match="full") as raised:
+        await producer.send("c")
+    assert raised.value.error_code == "amqp:resource-limit-exceeded"
+
+
+@pytest.mark.parametrize("how", ["non-persistent", "force async"])
+async def test_a_refused_send_that_nobody_waits_for_reaches_the_exception_listener(jms: Jms, how: str) -> None:
+    """S64."""
+    connection = await jms.connection(options={"jms.forceAsyncSend": "true"} if how == "force async" else {})
+    errors = Heard[JMSException]()
+    connection.exception_listener = errors
+    _, (producer,) = await fill(jms, await connection.create_session())
+    await producer.send("c", delivery_mode=PERSISTENT if how == "force async" else NON_PERSISTENT)
+    assert isinstance(await errors.next(), ResourceAllocationException)
+
+
+async def test_a_refused_send_reaches_its_completion_listener_and_its_future_only(jms: Jms) -> None:
+    """S64."""
+    connection = await jms.connection()
+    errors = Heard[JMSException]()
+    connection.exception_listener = errors
+    _, (one, two) = await fill(jms, await connection.create_session(), 2)
+    listener = Completed()
+    await one.send("c", completion_listener=listener)
+    future = two.send_async("d")
+    message, error = await listener.heard.next()
+    assert isinstance(error, ResourceAllocationException)
+    message.properties["writeable"] = True
+    with pytest.raises(ResourceAllocationException):
+        await future
+    assert errors.silent
+
+
+async def test_a_send_without_credit_waits_until_there_is_room(jms: Jms) -> None:
+    """S66."""
+    queue, (producer,) = await fill(jms, await jms.session())
+    with pytest.raises(ResourceAllocationException):
+        await producer.send("refused; now the broker takes the credit back")
+    sending = asyncio.create_task(producer.send("c"))
+    await asyncio.wait({sending}, timeout=0.1)
+    assert not sending.done()
+    consumer = await (await jms.session()).create_consumer(queue)
+    assert texts(await take(consumer, 2)) == ["a", "b"]
+    await sending
+    assert texts(await take(consumer, 1)) == ["c"]
+
+
+async def test_a_send_without_credit_times_out_and_is_never_sent(jms: Jms) -> None:
+    """S66: and the text tells it from a send without an answer."""
+    queue, (producer,) = await fill(jms, await jms.session(options={"jms.sendTimeout": 200}))
+    with pytest.raises(ResourceAllocationException):
+        await producer.send("refused; now the broker takes the credit back")
+    with pytest.raises(SendTimedOutException, match=r"credit.*jms\.sendTimeout"):
+        await producer.send("too late")
+    consumer = await (await jms.session()).create_consumer(queue)
+    assert texts(await take(consumer, 2)) == ["a", "b"]
+    await nothing(consumer)
+    await producer.send("c")
+    assert texts(await take(consumer, 1)) == ["c"]
+
+
+async def test_a_send_without_an_answer_times_out(jms: Jms) -> None:
+    """S66: also as the built-in TimeoutError; the connection goes on."""
+    relay = await jms.relay()
+    _, producer = await producer_behind(jms, relay, options={"jms.sendTimeout": 100})
+    relay.hold()
+    with pytest.raises(TimeoutError, match=r"jms\.sendTimeout") as raised:
+        await producer.send("a")
+    assert isinstance(raised.value, SendTimedOutException)
+    assert "credit" not in str(raised.value)
+    relay.release()
+    await producer.send("b")
+
+
+# -- destinations and bodies ----------------------------------------------------------------------------------------
+
+
+async def test_a_destination_is_given_once(jms: Jms) -> None:
+    """S67."""
+    session = await jms.session()
+    bound, anonymous = await session.create_producer(jms.queue), await session.create_producer()
+    with pytest.raises(UnsupportedFeatureException, match=jms.queue.name):
+        await bound.send("x", Queue("other"))
+    with pytest.raises(InvalidDestinationException):
+        await anonymous.send("x")
+    with pytest.raises(InvalidDestinationException):
+        await anonymous.send("x", jms.queue.name)  # type: ignore[arg-type]
+    await anonymous.send("a", jms.queue)
+    await jms.left("a")
+
+
+@pytest.mark.parametrize("name", ["", "  ", "?consumer.prefetchSize=1"])
+async def test_an_empty_destination_name_is_refused(jms: Jms, name: str) -> None:
+    """S67."""
+    session = await jms.session()
+    for create in (session.create_queue, session.create_topic):
+        with pytest.raises(InvalidDestinationException):
+            create(name)
+
+
+async def test_an_anonymous_producer_reaches_many_destinations(jms: Jms) -> None:
+    """S67, catalogue 47."""
+    session = await jms.session()
+    producer = await session.create_producer()
+    queues = [Queue(f"{jms.queue.name}-{number}") for number in range(10)]
+    for queue in queues:
+        await producer.send(queue.name, queue)
+    for queue in queues:
+        assert texts(await take(await session.create_consumer(queue), 1)) == [queue.name]
+
+
+@pytest.mark.parametrize("body", [None, object(), 1, 1.5])
+async def test_what_is_no_message_is_refused(jms: Jms, body: object) -> None:
+    """S69."""
+    producer = await (await jms.session()).create_producer(jms.queue)
+    with pytest.raises(MessageFormatException):
+        await producer.send(body)
+    await jms.left()
+
+
+@pytest.mark.parametrize("when", ["before start", "after stop"])
+async def test_sending_works_on_a_stopped_connection(jms: Jms, when: str) -> None:
+    """S70."""
+    connection = await jms.connection(started=when == "after stop")
+    if when == "after stop":
+        await connection.stop()
+    await (await (await connection.create_session()).create_producer(jms.queue)).send("a")
+    await jms.left("a")
+
+
+# -- the message ----------------------------------------------------------------------------------------------------
+
+
+async def test_send_stamps_the_callers_message_and_the_receiver_sees_the_same(jms: Jms) -> None:
+    """S71, S152-S154: what the sender had put there is overwritten."""
+    session = await jms.session()
+    producer = await session.create_producer(jms.queue)
+    message = session.create_text_message("a")
+    message.message_id, message.priority, message.delivery_mode = "ID:mine", 1, PERSISTENT
+    message.redelivered, message.expiration = True, datetime(2001, 1, 1, tzinfo=timezone.utc)
+    message.destination = Queue("elsewhere")
+    message.properties["JMSXUserID"] = "spoofed"
+    before = datetime.now(timezone.utc)
+    await producer.send(message, priority=7, delivery_mode=NON_PERSISTENT, time_to_live=timedelta(hours=1))
+    after = datetime.now(timezone.utc)
+    (received,) = await take(await jms.consumer(), 1)
+    for seen in (message, received):
+        assert seen.message_id is not None
+        assert seen.message_id.startswith("ID:")
+        assert seen.message_id != "ID:mine"
+        assert seen.timestamp is not None
+        assert before - timedelta(milliseconds=1) <= seen.timestamp <= after
+        assert seen.expiration == seen.timestamp + timedelta(hours=1)
+        assert (seen.priority, seen.delivery_mode, seen.redelivered) == (7, NON_PERSISTENT, False)
+        assert seen.destination == jms.queue
+        assert seen.properties.get("JMSXUserID") is None
+    assert received.message_id == message.message_id
+
+
+async def test_the_producers_defaults_hold_for_each_send_that_does_not_override_them(jms: Jms) -> None:
+    """S152, S158."""
+    session = await jms.session()
+    producer = await session.create_producer(jms.queue)
+    assert (producer.delivery_mode, producer.priority, producer.time_to_live) == (PERSISTENT, 4, 0)
+    producer.delivery_mode, producer.priority, producer.time_to_live = NON_PERSISTENT, 9, 600
+    producer.disable_message_id = producer.disable_message_timestamp = True
+    message = session.create_text_message("a")
+    message.message_id = "ID:mine"
+    await producer.send(message)
+    await producer.send("b", priority=0, delivery_mode=PERSISTENT, time_to_live=0)
+    first, second = await take(await jms.consumer(), 2)
+    assert (first.delivery_mode, first.priority, first.expiration is None) == (NON_PERSISTENT, 9, False)
+    assert (second.delivery_mode, second.priority, second.expiration is None) == (PERSISTENT, 0, True)
+    assert message.message_id is first.message_id is second.message_id is None
+    assert message.timestamp is first.timestamp is None
+
+
+WRONG = [
+    ("delivery_mode", 0),
+    ("delivery_mode", 3),
+    ("priority", -1),
+    ("priority", 10),
+    ("time_to_live", -1),
+    ("delivery_delay", -1),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), WRONG)
+async def test_values_outside_the_rules_are_refused_as_default_and_for_one_send(
+    jms: Jms, name: str, value: int
+) -> None:
+    """S152."""
+    producer = await (await jms.session()).create_producer(jms.queue)
+    with pytest.raises(JMSException, match=str(value)):
+        setattr(producer, name, value)
+    how: dict[str, Any] = {name: value}
+    with pytest.raises(JMSException, match=str(value)):
+        await producer.send("a", **how)
+    await jms.left()
+
+
+async def test_a_message_may_be_changed_and_sent_again_at_once(jms: Jms) -> None:
+    """S72: for every way of sending without a listener."""
+    session = await jms.session()
+    producer = await session.create_producer(jms.queue)
+    message = session.create_text_message()
+    ids = []
+    pending = []
+    for number in range(9):
+        message.text = str(number)
+        message.properties["number"] = number
+        if number % 3 == 0:
+            await producer.send(message)
+        elif number % 3 == 1:
+            await producer.send(message, delivery_mode=NON_PERSISTENT)
+        else:
+            pending.append(producer.send_async(message))
+        ids.append(message.message_id)
+    message.clear_body()
+    message.clear_properties()
+    await asyncio.gather(*pending)
+    received = await jms.left(*map(str, range(9)))
+    assert [each.properties["number"] for each in received] == [*range(9)]
+    assert [each.message_id for each in received] == ids
+    assert len(set(ids)) == 9
+
+
+async def test_a_delayed_message_is_delivered_late(jms: Jms) -> None:
+    """S157, catalogue 46."""
+    session = await jms.session()
+    producer = await session.create_producer(jms.queue)
+    message = session.create_text_message("late")
+    await producer.send(message, delivery_delay=0.3)
+    assert message.delivery_time is not None
+    await producer.send("soon")
+    soon, late = await take(await session.create_consumer(jms.queue), 2)
+    assert texts([soon, late]) == ["soon", "late"]
+    assert datetime.now(timezone.utc) >= message.delivery_time - timedelta(milliseconds=50)
+    assert late.delivery_time == message.delivery_time
+
+
+# -- completion listeners and futures -------------------------------------------------------------------------------
+
+WRITES: dict[str, Callable[[Any], Any]] = {
+    "text": lambda message: setattr(message, "text", "changed"),
+    "clear_body": lambda message: message.clear_body(),
+    "clear_properties": lambda message: message.clear_properties(),
+    "property": lambda message: message.properties.update(changed=True),
+    "set_int_property": lambda message: message.set_int_property("changed", 1),
+    "message_id": lambda message: setattr(message, "message_id", "ID:changed"),
+    "correlation_id": lambda message: setattr(message, "correlation_id", "changed"),
+    "type": lambda message: setattr(message, "type", "changed"),
+    "timestamp": lambda message: setattr(message, "timestamp", None),
+    "expiration": lambda message: setattr(message, "expiration", None),
+    "delivery_time": lambda message: setattr(message, "delivery_time", None),
+    "destination": lambda message: setattr(message, "destination", None),
+    "reply_to": lambda message: setattr(message, "reply_to", None),
+    "delivery_mode": lambda message: setattr(message, "delivery_mode", 1),
+    "priority": lambda message: setattr(message, "priority", 1),
+    "redelivered": lambda message: setattr(message, "redelivered", True),
+}
+
+
+async def test_a_message_is_read_only_until_its_completion_listener_was_called(jms: Jms) -> None:
+    """S73."""
+    relay = await jms.relay()
+    session, producer = await producer_behind(jms, relay)
+    relay.hold()
+    listener = Completed()
+    message = session.create_text_message("a")
+    await producer.send(message, completion_listener=listener)
+    for write in WRITES.values():
+        with pytest.raises(MessageNotWriteableException):
+            write(message)
+    with pytest.raises(IllegalStateException):
+        await producer.send(message)
+    assert message.text == "a"
+    relay.release()
+    assert (await listener.heard.next())[0] is message
+    for write in WRITES.values():
+        write(message)
+    message.text = "b"
+    await producer.send(message)
+    await jms.left("warm-up", "a", "b")
+
+
+async def test_completion_listeners_are_called_in_the_order_of_the_sends_one_at_a_time(jms: Jms) -> None:
+    """S74: over all producers of a session."""
+    session = await jms.session()
+    producers = [await session.create_producer(jms.queue) for _ in range(3)]
+    running, most = 0, 0
+    heard = Heard[Message]()
+
+    class Listener:
+        def on_completion(self, message: Message) -> None:
+            nonlocal running, most
+            running += 1
+            most = max(most, running)
+            heard(message)
+            running -= 1
+
+        def on_exception(self, message: Message, error: JMSException) -> None:
+            raise AssertionError(error)
+
+    for number in range(60):
+        await producers[number % 3].send(
+            str(number), completion_listener=Listener(), delivery_mode=PERSISTENT if number % 2 else NON_PERSISTENT
+        )
+    assert texts(await heard.take(60)) == [str(number) for number in range(60)]
+    assert most == 1
+
+
+@pytest.mark.parametrize("call", ["session.commit", "session.rollback", "session.close", "connection.close"])
+async def test_a_completion_listener_may_not_end_its_session_or_transaction(jms: Jms, call: str) -> None:
+    """S74."""
+    connection = await jms.connection()
+    session = await connection.create_session(TRANSACTED)
+    producer = await session.create_producer(jms.queue)
+    heard = Heard[object]()
+
+    class Listener:
+        async def on_completion(self, message: Message) -> None:
+            owner, _, method = call.partition(".")
+            try:
+                await getattr(session if owner == "session" else connection, method)()
+            except IllegalStateException as error:
+                heard(error)
+            else:
+                heard(None)
+
+        def on_exception(self, message: Message, error: JMSException) -> None:
+            heard(error)
+
+    await producer.send("a", completion_listener=Listener())
+    error = await heard.next()
+    assert isinstance(error, IllegalStateException)
+    assert "S74" in str(error)
+    await session.commit()
+    await jms.left("a")
+
+
+async def test_a_completion_listener_may_send(jms: Jms) -> None:
+    """S74."""
+    producer = await (await jms.session()).create_producer(jms.queue)
+    done = Gate()
+
+    class Listener:
+        async def on_completion(self, message: Message) -> None:
+            await producer.send("b")
+            done.open()
+
+        def on_exception(self, message: Message, error: JMSException) -> None:
+            raise AssertionError(error)
+
+    await producer.send("a", completion_listener=Listener())
+    await done.passed()
+    await jms.left("a", "b")
+
+
+async def test_a_raising_completion_listener_does_not_stop_the_others(jms: Jms) -> None:
+    """S127."""
+    producer = await (await jms.session()).create_producer(jms.queue)
+    heard = Completed()
+
+    class Raising:
+        def on_completion(self, message: Message) -> None:
+            raise RuntimeError("on purpose")
+
+        def on_exception(self, message: Message, error: JMSException) -> None:
+            raise RuntimeError("on purpose")
+
+    await producer.send("a", completion_listener=Raising())
+    await producer.send("b", completion_listener=heard)
+    assert (await heard.heard.next())[0].body == "b"
+
+
+@pytest.mark.parametrize("level", ["producer", "session", "connection"])
+async def test_close_waits_for_pending_completions(jms: Jms, level: str) -> None:
+    """S74."""
+    relay = await jms.relay()
+    connection = await jms.connection(relay.url)
+    session = await connection.create_session()
+    producer = await session.create_producer(jms.queue)
+    await producer.send("warm-up")
+    relay.hold()
+    listener = Completed()
+    for body in "abc":
+        await producer.send(body, completion_listener=listener)
+    owners: dict[str, Any] = {"producer": producer, "session": session, "connection": connection}
+    closing = asyncio.create_task(owners[level].close())
+    await asyncio.wait({closing}, timeout=0.1)
+    assert not closing.done()
+    relay.release()
+    await closing
+    heard = await listener.heard.take(3)
+    assert [(message.body, error) for message, error in heard] == [("a", None), ("b", None), ("c", None)]
+
+
+@pytest.mark.parametrize("level", ["session", "connection"])
+async def test_close_fails_what_is_still_pending_after_the_close_timeout(jms: Jms, level: str) -> None:
+    """S74, S123."""
+    relay = await jms.relay()
+    connection = await jms.connection(relay.url, options={"jms.closeTimeout": 200})
+    session = await connection.create_session()
+    producer = await session.create_producer(jms.queue)
+    await producer.send("warm-up")
+    relay.hold()
+    listener = Completed()
+    message = session.create_text_message("a")
+    await producer.send(message, completion_listener=listener)
+    await asyncio.wait_for((session if level == "session" else connection).close(), PATIENCE)
+    reported, error = await listener.heard.next()
+    assert reported is message
+    assert isinstance(error, JMSException)
+    message.text = "writeable again"
+
+
+async def test_a_lost_connection_fails_pending_sends_of_every_kind(jms: Jms) -> None:
+    """S64, S128."""
+    relay = await jms.relay()
+    _, producer = await producer_behind(jms, relay)
+    relay.hold()
+    listener = Completed()
+    await producer.send("a", completion_listener=listener)
+    future = producer.send_async("b")
+    sending = asyncio.create_task(producer.send("c"))
+    await asyncio.wait({sending}, timeout=0.05)
+    relay.cut()
+    for waiting in (future, sending):
+        with pytest.raises(ConnectionError):
+            await waiting
+    assert isinstance((await listener.heard.next())[1], ConnectionError)
+
+
+async def test_a_future_is_done_when_the_broker_has_confirmed(jms: Jms) -> None:
+    """S63, S64."""
+    relay = await jms.relay()
+    _, producer = await producer_behind(jms, relay)
+    relay.hold()
+    future = producer.send_async("a")
+    await asyncio.wait({future}, timeout=0.1)
+    assert not future.done()
+    relay.release()
+    await future
+    await jms.left("warm-up", "a")
+
+
+async def test_a_future_and_a_completion_listener_go_together(jms: Jms) -> None:
+    """S64, S73."""
+    session = await jms.session()
+    producer = await session.create_producer(jms.queue)
+    listener = Completed()
+    message = session.create_text_message("a")
+    await producer.send_async(message, completion_listener=listener)
+    assert (await listener.heard.next()) == (message, None)
+
+
+async def test_close_waits_for_pending_futures(jms: Jms) -> None:
+    """S74."""
+    session = await jms.session()
+    future = (await session.create_producer(jms.queue)).send_async("a")
+    await session.close()
+    await asyncio.wait_for(future, PATIENCE)
+    await jms.left("a")
+
+
+async def test_sent_messages_keep_their_order_whatever_the_way(jms: Jms) -> None:
+    """S61: one producer, one queue, one order."""
+    producer = await (await jms.session()).create_producer(jms.queue)
+    listener = Completed()
+    futures = []
+    for number in range(0, 40, 4):
+        await producer.send(str(number))
+        futures.append(producer.send_async(str(number + 1)))
+        await producer.send(str(number + 2), completion_listener=listener)
+        await producer.send(str(number + 3), delivery_mode=NON_PERSISTENT)
+    await asyncio.gather(*futures)
+    await jms.left(*map(str, range(40)))
+
+
+async def test_thousands_of_sends_arrive_complete(jms: Jms) -> None:
+    """S61, S65."""
+    session = await jms.session()
+    producer = await session.create_producer(jms.queue)
+    bodies = [str(number) for number in range(3000)]
+    await asyncio.gather(*(producer.send_async(body, delivery_mode=NON_PERSISTENT) for body in bodies))
+    assert texts(await take(await session.create_consumer(jms.queue), 3000)) == bodies

