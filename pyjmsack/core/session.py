@@ -345,7 +345,9 @@ class Session:
         if self.connection.failure is not None:
             return
         if self.info.transacted:
-            self.connection.submit(provider.rollback, number, Completion())
+            undone: Completion[None] = Completion()
+            self.connection.submit(provider.rollback, number, undone)
+            yield from self.connection.answer(undone, "rolling back", deadline.remaining())
         for consumer_id in [*self.consumers]:
             self.connection.submit(provider.close_consumer, consumer_id, Completion())
         done: Completion[None] = Completion()
