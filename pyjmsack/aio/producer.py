@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from contextlib import nullcontext
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyjmsack.core.completions import CompletionListener
 from pyjmsack.core.facade import ProducerFacade
-from pyjmsack.core.producer import Done, Producer
+from pyjmsack.core.producer import Producer
 from pyjmsack.destination import Destination
 from pyjmsack.errors import JMSException
 from pyjmsack.spi.completion import Completion
@@ -50,7 +50,7 @@ class MessageProducer(ProducerFacade):
                 await self._run(core.wait_for_room())
             how = (destination, delivery_mode, priority, time_to_live, delivery_delay)
             if completion_listener is not None:
-                self._submit(None, completion_listener, message, *how)
+                core.submit_with_listener(completion_listener, None, message, *how)
                 return
             done: Completion[None] = Completion()
             sent, outbound = core.prepare(done.settle, message, *how)
@@ -60,13 +60,6 @@ class MessageProducer(ProducerFacade):
             else:
                 done.add_callback(lambda answered: core.report(answered.error))
                 core.submit(outbound)
-
-    def _submit(self, then: Done | None, listener: CompletionListener, message: object, *how: Any) -> None:
-        completions = self._session._core.completions
-        entry = completions.entry(listener, then)
-        sent, outbound = self._core.prepare(entry.answered, message, *how)
-        completions.add(entry, sent)
-        self._core.submit(outbound)
 
     def send_async(
         self,
@@ -95,7 +88,7 @@ class MessageProducer(ProducerFacade):
 
         if completion_listener is not None:
             how = (destination, delivery_mode, priority, time_to_live, delivery_delay)
-            self._submit(settle, completion_listener, message, *how)
+            core.submit_with_listener(completion_listener, settle, message, *how)
             return future
         _, outbound = core.prepare(settle, message, destination, delivery_mode, priority, time_to_live, delivery_delay)
         core.submit(outbound)

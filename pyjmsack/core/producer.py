@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from pyjmsack.core.completions import CompletionListener
 from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.destination import Destination
 from pyjmsack.errors import (
@@ -190,6 +191,14 @@ class Producer:
             if outbound.message_id is not None:
                 transaction.sent.append(outbound.message_id)
         self._connection.submit(self._provider_send, outbound)
+
+    def submit_with_listener(self, listener: CompletionListener, then: Done | None, message: object, *how: Any) -> None:
+        """Prepare and submit a message; the listener, and ``then`` if given, are told of its outcome (S73, S74)."""
+        completions = self.session.completions
+        entry = completions.entry(listener, then)
+        sent, outbound = self.prepare(entry.answered, message, *how)
+        completions.add(entry, sent)
+        self.submit(outbound)
 
     def waits(self, persistent: bool) -> bool:
         """Whether a plain send waits for the broker (table S62)."""

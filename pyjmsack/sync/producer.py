@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyjmsack.core.completions import CompletionListener
 from pyjmsack.core.facade import ProducerFacade
-from pyjmsack.core.producer import Done, Producer
+from pyjmsack.core.producer import Producer
 from pyjmsack.destination import Destination
 from pyjmsack.spi.completion import Completion
 from pyjmsack.sync._future import SendFuture
@@ -61,7 +61,7 @@ class MessageProducer(ProducerFacade):
                 self._run(core.wait_for_room())
             how = (destination, delivery_mode, priority, time_to_live, delivery_delay)
             if completion_listener is not None:
-                self._submit(None, completion_listener, message, *how)
+                core.submit_with_listener(completion_listener, None, message, *how)
                 return
             done: Completion[None] = Completion()
             sent, outbound = core.prepare(done.settle, message, *how)
@@ -71,13 +71,6 @@ class MessageProducer(ProducerFacade):
             else:
                 done.add_callback(lambda answered: core.report(answered.error))
                 core.submit(outbound)
-
-    def _submit(self, then: Done | None, listener: CompletionListener, message: object, *how: Any) -> None:
-        completions = self._session._core.completions
-        entry = completions.entry(listener, then)
-        sent, outbound = self._core.prepare(entry.answered, message, *how)
-        completions.add(entry, sent)
-        self._core.submit(outbound)
 
     def send_async(
         self,
@@ -104,7 +97,7 @@ class MessageProducer(ProducerFacade):
             future = SendFuture(self._session._dispatch_completion)
             if completion_listener is not None:
                 how = (destination, delivery_mode, priority, time_to_live, delivery_delay)
-                self._submit(future.settle, completion_listener, message, *how)
+                core.submit_with_listener(completion_listener, future.settle, message, *how)
                 return future
             _, outbound = core.prepare(
                 future.settle, message, destination, delivery_mode, priority, time_to_live, delivery_delay

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
-from contract.harness import PATIENCE, Gate, Heard, Jms, counts, nothing, take, texts
+from contract.harness import PATIENCE, Completed, Gate, Heard, Jms, counts, nothing, take, texts
 from pyjmsack import (
     AckMode,
     Message,
@@ -154,27 +156,55 @@ async def test_a_listener_may_end_its_transaction_and_the_message_in_hand_is_par
     await jms.left("answer to a")
 
 
+async def out_of_credit(jms: Jms) -> tuple[aio.Session, Queue, aio.MessageProducer]:
+    """Return a transacted session with a refused send, and its producer, from which the broker took the credit."""
+    limited = Queue(f"limited.{jms.queue.name}")
+    session = await jms.session(TRANSACTED)
+    producer = await session.create_producer(limited)
+    filler = await (await jms.session()).create_producer(limited)
+    for body in "ab":
+        await filler.send(body)
+    listener = Completed()
+    await producer.send("refused", completion_listener=listener)
+    assert isinstance((await listener.heard.next())[1], ResourceAllocationException)
+    return session, limited, producer
+
+
 async def test_a_send_that_the_broker_refuses_makes_commit_roll_back(jms: Jms) -> None:
     """S86, S79, S129: nothing of the transaction took effect, and the next one works."""
-    limited = Queue(f"limited.{jms.queue.name}")
     await jms.send("a")
-    session, consumer, producer = await transacted(jms)
-    refused = await session.create_producer(limited)
+    session, _, _ = await out_of_credit(jms)
+    consumer, producer = await session.create_consumer(jms.queue), await session.create_producer(jms.queue)
     await take(consumer, 1)
     await producer.send("never")
-    for _ in range(4):
-        await refused.send("too many")
     with pytest.raises(TransactionRolledBackException) as raised:
         await session.commit()
     assert isinstance(raised.value.__cause__, ResourceAllocationException)
-    assert len(raised.value.sent) == 5
+    assert len(raised.value.sent) == 2
     assert len(raised.value.acknowledged) == 1
     await session.rollback()
     assert counts(await take(consumer, 1)) == [2]
     await producer.send("b")
     await session.commit()
-    await nothing(await session.create_consumer(limited))
     await jms.left("b")
+
+
+@pytest.mark.parametrize("end", ["commit", "rollback"])
+async def test_a_send_that_never_got_credit_dies_with_its_transaction(jms: Jms, end: str) -> None:
+    """S66, S75, S86: nobody waits for it once another was refused, and it is not sent when there is room again."""
+    session, limited, producer = await out_of_credit(jms)
+    await producer.send("without credit")
+    if end == "commit":
+        with pytest.raises(TransactionRolledBackException):
+            await asyncio.wait_for(session.commit(), PATIENCE)
+    else:
+        await asyncio.wait_for(session.rollback(), PATIENCE)
+    outside = await (await jms.session()).create_consumer(limited)
+    assert texts(await take(outside, 2)) == ["a", "b"]
+    await producer.send("next")
+    await session.commit()
+    assert texts(await take(outside, 1)) == ["next"]
+    await nothing(outside)
 
 
 async def test_a_transaction_spans_queues_and_is_all_or_nothing(jms: Jms) -> None:
