@@ -222,7 +222,7 @@ class Session:
     def _commit(self) -> Steps[None]:
         transaction, self.transaction = self.transaction, Transaction()
         answered: Completion[None] = Completion()
-        self.connection.submit(transaction.when_idle, answered)
+        self.connection.submit(transaction.when_decided, answered)
         timeout = self.connection.options.request_timeout
         in_time = answered.done or (yield answered, timeout)
         failure = transaction.failure

@@ -31,12 +31,17 @@ class Transaction:
         self.settled += 1
         if error is not None and self.failure is None:
             self.failure = error
-        if self._idle is not None and self.settled >= self.submitted:
+        if self._idle is not None and self._decided:
             self._idle.succeed()
 
-    def when_idle(self, done: Completion[None]) -> None:
-        """Complete ``done`` once every submitted send is answered; runs on the loop after all of them."""
-        if self.settled >= self.submitted:
+    @property
+    def _decided(self) -> bool:
+        """Whether nothing that is still open can change how the transaction must end."""
+        return self.failure is not None or self.settled >= self.submitted
+
+    def when_decided(self, done: Completion[None]) -> None:
+        """Complete ``done`` once every send is answered, or one was refused; runs on the loop after all of them."""
+        if self._decided:
             done.succeed()
         else:
             self._idle = done

@@ -72,7 +72,7 @@ def test_a_transaction_is_idle_when_every_send_is_answered() -> None:
     transaction = Transaction()
     transaction.submitted = 2
     idle = Completion[None]()
-    transaction.when_idle(idle)
+    transaction.when_decided(idle)
     transaction.on_sent(None)
     assert not idle.done
     transaction.on_sent(None)
@@ -82,7 +82,7 @@ def test_a_transaction_is_idle_when_every_send_is_answered() -> None:
 
 def test_a_transaction_without_sends_is_idle() -> None:
     idle = Completion[None]()
-    Transaction().when_idle(idle)
+    Transaction().when_decided(idle)
     assert idle.done
 
 
