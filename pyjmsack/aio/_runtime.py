@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 from contextlib import asynccontextmanager
 from typing import Any, Generic, TypeVar
 
-from pyjmsack.core.runtime import run_command
+from pyjmsack.core.runtime import Command, run_commands
 from pyjmsack.core.steps import Steps
 from pyjmsack.errors import IllegalStateException
 from pyjmsack.spi.completion import Completion
@@ -47,7 +47,7 @@ class AioRuntime:
         self.loop = asyncio.get_running_loop()
         self.flush: Callable[[], None] = lambda: None
         """Set by the connection: the provider's flush."""
-        self._outbox: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
+        self._outbox: deque[Command] = deque()
         self._scheduled = False
 
     def submit(self, command: Callable[..., Any], *arguments: Any) -> None:
@@ -59,10 +59,7 @@ class AioRuntime:
 
     def _run(self) -> None:
         self._scheduled = False
-        outbox = self._outbox
-        while outbox:
-            command, arguments = outbox.popleft()
-            run_command(command, arguments)
+        run_commands(self._outbox)
         self.flush()
 
     async def run(self, steps: Steps[T]) -> T:

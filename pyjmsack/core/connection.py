@@ -74,6 +74,11 @@ class Connection:
             raise IllegalStateException("the connection is not open")
         return self.metadata
 
+    @property
+    def usable(self) -> bool:
+        """Whether ``check_open`` would pass."""
+        return not self.closed and self.failure is None
+
     def check_open(self) -> None:
         """Raise if it was closed, or lost (S125, S128)."""
         if self.closed:

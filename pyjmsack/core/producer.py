@@ -77,8 +77,13 @@ class Producer:
         self.disable_message_timestamp = False
         self._connection = session.connection
         self._provider_send = self._connection.provider.send
+        self._ttl = self._delay = 0
         self._encoders: dict[Destination, Encoder] = {}
+        self._last_target: Destination | None = None
+        self._last_encoder: Encoder = _no_encoder
         self._id_prefix = f"{self._connection.message_id_prefix}:{info.session_id}:{info.id}-"
+        # a bound destination that cannot be deleted needs no check with every message
+        self._stays = info.destination is not None and not info.destination.is_temporary
         self._number = 0
         self._settled = 0
         self._room: Completion[None] | None = None
@@ -100,12 +105,12 @@ class Producer:
 
     def set_time_to_live(self, value: Seconds) -> None:
         """Set the default, checked (S154)."""
-        _millis(value, "time_to_live")
+        self._ttl = _millis(value, "time_to_live")
         self.time_to_live = value
 
     def set_delivery_delay(self, value: Seconds) -> None:
         """Set the default, checked (S157)."""
-        _millis(value, "delivery_delay")
+        self._delay = _millis(value, "delivery_delay")
         self.delivery_delay = value
 
     # -- one message --------------------------------------------------------------------------------------------
@@ -125,22 +130,23 @@ class Producer:
         Raises:
             JMSException: see :class:`pyjmsack.MessageProducer`.
         """
-        self._check_open()
-        target = self._target(destination)
+        if self.closed or self.session.closed or not self._connection.usable:
+            self._check_open()
+        bound = self.info.destination
+        target = bound if destination is None and self._stays else self._target(destination)
+        assert target is not None  # a producer whose destination stays has one
         message = to_message(message)
         if message._locked:
             raise IllegalStateException("the message is in the hands of a completion listener until that has run (S73)")
-        message._persistent = (
-            _delivery_mode(self.delivery_mode if delivery_mode is None else delivery_mode) is DeliveryMode.PERSISTENT
-        )
-        message._priority = _priority(self.priority if priority is None else priority)
-        ttl = _millis(self.time_to_live if time_to_live is None else time_to_live, "time_to_live")
-        delay = _millis(self.delivery_delay if delivery_delay is None else delivery_delay, "delivery_delay")
+        mode = self.delivery_mode if delivery_mode is None else _delivery_mode(delivery_mode)
+        message._persistent = mode is DeliveryMode.PERSISTENT
+        message._priority = self.priority if priority is None else _priority(priority)
+        ttl = self._ttl if time_to_live is None else _millis(time_to_live, "time_to_live")
+        delay = self._delay if delivery_delay is None else _millis(delivery_delay, "delivery_delay")
         self._stamp(message, target, ttl, delay)
-        encoder = self._encoders.get(target)
-        if encoder is None:
-            encoder = self._encoder(target)
-        payload = encoder(message, ttl)
+        if target is not self._last_target:
+            self._last_target, self._last_encoder = target, self._encoder(target)
+        payload = self._last_encoder(message, ttl)
         self._number += 1
         return message, Send(self, payload, message._message_id, done)
 
@@ -175,10 +181,11 @@ class Producer:
         return target
 
     def _encoder(self, target: Destination) -> Encoder:
-        encoder = self._connection.provider.encoder(target)
-        if len(self._encoders) >= 1000:  # an anonymous producer may meet any number of destinations
-            self._encoders.clear()
-        self._encoders[target] = encoder
+        encoder = self._encoders.get(target)
+        if encoder is None:
+            if len(self._encoders) >= 1000:  # an anonymous producer may meet any number of destinations
+                self._encoders.clear()
+            encoder = self._encoders[target] = self._connection.provider.encoder(target)
         return encoder
 
     # -- the way out --------------------------------------------------------------------------------------------
@@ -299,6 +306,10 @@ class Producer:
     def describe(self) -> str:
         """Return the destination's name for messages."""
         return "any destination" if self.info.destination is None else self.info.destination.name
+
+
+def _no_encoder(message: Message, ttl_ms: int) -> bytes:
+    raise AssertionError("the encoder of a destination is made before it is used")
 
 
 def _delivery_mode(value: int) -> DeliveryMode:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -10,23 +11,34 @@ from pyjmsack.core.steps import Steps
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.envelope import Outbound
 
-__all__ = ["Dispatcher", "Runtime", "run_command"]
+__all__ = ["Command", "Dispatcher", "Runtime", "run_commands"]
 
 
 log = logging.getLogger("pyjmsack")
 
 
-def run_command(command: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-    """Run one command on the loop. One that breaks fails whoever waits for it, and nobody else."""
-    try:
-        command(*arguments)
-    except Exception as error:
-        log.exception("a command of the provider failed")
-        for argument in arguments:
-            if isinstance(argument, Completion):
-                argument.fail(error)
-            elif isinstance(argument, Outbound):
-                argument.done(error)
+Command = tuple[Callable[..., Any], tuple[Any, ...]]
+
+
+def run_commands(outbox: deque[Command]) -> None:
+    """Run the commands of an outbox on the loop. One that breaks fails whoever waits for it, and nobody else."""
+    arguments: tuple[Any, ...] = ()
+    while outbox:
+        try:
+            while outbox:
+                command, arguments = outbox.popleft()
+                command(*arguments)
+        except Exception as error:
+            log.exception("a command of the provider failed")
+            _fail(arguments, error)
+
+
+def _fail(arguments: tuple[Any, ...], error: Exception) -> None:
+    for argument in arguments:
+        if isinstance(argument, Completion):
+            argument.fail(error)
+        elif isinstance(argument, Outbound):
+            argument.done(error)
 
 
 class Dispatcher(Protocol):

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from pyjmsack.core.runtime import run_command
+from pyjmsack.core.runtime import Command, run_commands
 from pyjmsack.core.steps import Steps
 from pyjmsack.errors import IllegalStateException
 from pyjmsack.io.thread import acquire
@@ -48,7 +48,7 @@ class SyncRuntime:
         self.flush: Callable[[], None] = lambda: None
         """Set by the connection: the provider's flush."""
         self._pid = os.getpid()
-        self._outbox: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
+        self._outbox: deque[Command] = deque()
         self._woken = False
         self._written: deque[Completion[None]] = deque()
         self._closed = False
@@ -90,10 +90,7 @@ class SyncRuntime:
 
     def _run(self) -> None:
         self._woken = False  # first: what is appended from here on wakes the loop again
-        outbox = self._outbox
-        while outbox:
-            command, arguments = outbox.popleft()
-            run_command(command, arguments)
+        run_commands(self._outbox)
         self.flush()
         while self._written:
             self._written.popleft().succeed()

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pyjmsack.core.connection import Connection
 from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.producer import Producer
-from pyjmsack.core.runtime import run_command
+from pyjmsack.core.runtime import run_commands
 from pyjmsack.core.session import Session
 from pyjmsack.core.steps import Steps
 from pyjmsack.destination import Destination, Queue
@@ -74,8 +74,7 @@ class FakeRuntime:
 
     def turn(self) -> None:
         """Run the loop once."""
-        while self.commands:
-            run_command(*self.commands.popleft())
+        run_commands(self.commands)
 
     def run(self, steps: Steps[T]) -> T:
         """Drive steps to their end."""

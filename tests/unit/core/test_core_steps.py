@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import pytest
 from core_fakes import FakeRuntime
 
-from pyjmsack.core.runtime import run_command
+from pyjmsack.core.runtime import run_commands
 from pyjmsack.core.steps import Deadline, request
 from pyjmsack.core.transaction import Transaction
 from pyjmsack.errors import JMSException, RequestTimedOutException, SendTimedOutException
@@ -63,7 +65,7 @@ def test_a_command_that_breaks_fails_who_waits_for_it() -> None:
         raise ZeroDivisionError
 
     done = Completion[None]()
-    run_command(broken, (done,))
+    run_commands(deque([(broken, (done,))]))
     assert isinstance(done.error, ZeroDivisionError)
 
 
