@@ -86,8 +86,9 @@ class Producer:
         self._stays = info.destination is not None and not info.destination.is_temporary
         self._number = 0
         self._settled = 0
-        self._room: Completion[None] | None = None
-        self._answered: Completion[None] | None = None
+        self._rooms: list[Completion[None]] = []
+        """Who waits for room in the window: in asyncio any number of tasks."""
+        self._answered: list[Completion[None]] = []
         options = self._connection.options
         self._force_sync = options.force_sync_send
         self._force_async = options.force_async_send or info.presettled
@@ -247,7 +248,7 @@ class Producer:
         deadline = Deadline(self._send_timeout)
         while self.full and not self.closed:
             room: Completion[None] = Completion()
-            self._room = room
+            self._rooms.append(room)
             if not self.full:
                 return
             if not (yield room, deadline.remaining()) and deadline.expired:
@@ -260,12 +261,10 @@ class Producer:
         """One more send is answered, on the loop."""
         self._settled += 1
         open_sends = self._number - self._settled
-        room = self._room
-        if room is not None and open_sends <= WINDOW // 2:
-            self._room = None
-            room.succeed()
-        if self._answered is not None and open_sends <= 0:
-            self._answered.succeed()
+        if self._rooms and open_sends <= WINDOW // 2:
+            _wake(self._rooms)
+        if self._answered and open_sends <= 0:
+            _wake(self._answered)
 
     def report(self, error: BaseException | None) -> None:
         """Outcome of a send nobody waits for: a failure goes to the exception listener (S64)."""
@@ -296,7 +295,7 @@ class Producer:
         if self._settled >= self._number:
             answered.succeed()
         else:
-            self._answered = answered
+            self._answered.append(answered)
 
     def _check_open(self) -> None:
         if self.closed:
@@ -306,6 +305,12 @@ class Producer:
     def describe(self) -> str:
         """Return the destination's name for messages."""
         return "any destination" if self.info.destination is None else self.info.destination.name
+
+
+def _wake(waiting: list[Completion[None]]) -> None:
+    """Wake all: each looks again at what it waits for."""
+    while waiting:
+        waiting.pop(0).succeed()
 
 
 def _no_encoder(message: Message, ttl_ms: int) -> bytes:

@@ -22,7 +22,7 @@ from pyjmsack.spi.completion import Completion
 __all__ = ["SessionGuard", "SyncRuntime", "ThreadDispatcher"]
 
 log = logging.getLogger("pyjmsack")
-BURST = 128
+BURST = 100
 """Commands that may wait for the loop before their thread waits too."""
 _FOREIGN = "this connection belongs to the parent process; make one in this process"
 T = TypeVar("T")
@@ -92,6 +92,10 @@ class SyncRuntime:
         self._woken = False  # first: what is appended from here on wakes the loop again
         run_commands(self._outbox)
         self.flush()
+        if self._written:  # after the turn that comes, so that what the broker answered meanwhile is handled first
+            self.loop.call_soon(self.loop.call_soon, self._release)
+
+    def _release(self) -> None:
         while self._written:
             self._written.popleft().succeed()
 
