@@ -8,14 +8,14 @@ import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 from contextlib import asynccontextmanager
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeGuard, TypeVar
 
 from pyjmsack.core.runtime import Command, run_commands
 from pyjmsack.core.steps import Steps
 from pyjmsack.errors import IllegalStateException
 from pyjmsack.spi.completion import Completion
 
-__all__ = ["AioRuntime", "Opening", "SessionLock", "TaskDispatcher"]
+__all__ = ["AioRuntime", "Opening", "SessionLock", "TaskDispatcher", "ends_task"]
 
 log = logging.getLogger("pyjmsack")
 T = TypeVar("T")
@@ -85,6 +85,17 @@ class AioRuntime:
         return TaskDispatcher(self.loop, name)
 
 
+def ends_task(error: BaseException | None) -> TypeGuard[BaseException]:
+    """Whether the task that caught this must end: it is cancelled itself, or the program ends.
+
+    A ``CancelledError`` may also come from something the listener awaited; before Python 3.11 nobody can tell.
+    """
+    if isinstance(error, asyncio.CancelledError):
+        cancelling = getattr(asyncio.current_task(), "cancelling", None)
+        return cancelling is not None and cancelling() > 0
+    return error is not None and not isinstance(error, Exception)
+
+
 class TaskDispatcher:
     """Runs calls in order in a task that lives while there are any; awaits what they return."""
 
@@ -108,7 +119,9 @@ class TaskDispatcher:
                     result = self._calls.popleft()()
                     if inspect.isawaitable(result):
                         await result
-                except Exception:
+                except BaseException as error:
+                    if ends_task(error):
+                        raise
                     log.exception("a listener raised on %s", self._name)
                 self._release_waiters()
         finally:

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 from typing import TYPE_CHECKING
 
-from pyjmsack.aio._runtime import Opening, SessionLock
+from pyjmsack.aio._runtime import Opening, SessionLock, ends_task
 from pyjmsack.aio.consumer import MessageConsumer, QueueBrowser
 from pyjmsack.aio.producer import MessageProducer
 from pyjmsack.core import session as core_session
@@ -93,12 +93,12 @@ class Session(SessionFacade):
                     result = listener(message)
                     if inspect.isawaitable(result):
                         await result
-                except Exception as raised:
+                except BaseException as raised:  # a cancelled await of its own is a listener's failure like any other
                     error = raised
-                except BaseException as cancelled:  # the task is cancelled: not processed
-                    consumer.end_dispatch(message, cancelled)
-                    raise
                 consumer.end_dispatch(message, error)
+                if ends_task(error):
+                    consumer.unscheduled()
+                    raise error
         else:
             self._core.dispatch(consumer)
             await asyncio.sleep(0)  # let other tasks have the loop

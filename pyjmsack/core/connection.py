@@ -141,7 +141,7 @@ class Connection:
         self.submit(self.provider.create_session, session.info, done)
         yield from self.request(done, "creating a session", self.provider.close_session, session.info.id)
         self.sessions[session.info.id] = session
-        session.set_started(self.started)
+        session.update()
         return session
 
     def request(self, done: Completion[T], what: str, undo: Callable[..., None], number: int) -> Steps[T]:
@@ -181,7 +181,7 @@ class Connection:
         if not self.started:
             self.started = True
             for session in [*self.sessions.values()]:
-                session.set_started(True)
+                session.update()
 
     def stop(self) -> Steps[None]:
         """Hand out nothing more, and wait for the listeners at work (S120).
@@ -193,7 +193,7 @@ class Connection:
         self._check_not_in_listener("stop")
         self.started = False
         for session in [*self.sessions.values()]:
-            session.set_started(False)
+            session.update()
         for session in [*self.sessions.values()]:
             yield from session.handler_idle()
 

@@ -427,8 +427,6 @@ class Consumer:
         self._in_transaction = False
         if self.closed:
             yield from self._detach()
-        elif self._prefetch > 0:
-            self._connection.submit(self._provider.start_consumer, self.info.id)
 
     def transaction_ended(self) -> None:
         """A commit needs no drain."""

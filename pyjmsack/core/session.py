@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pyjmsack.core.completions import Completions
@@ -40,7 +42,8 @@ class Session:
         self.info = info
         self.closed = False
         self.started = False
-        """Whether messages may be handed out: the connection is started, and no rollback is going on."""
+        """Whether messages may be handed out; see ``_update``."""
+        self._ending = 0
         self.transaction = Transaction()
         self.consumers: dict[int, Consumer] = {}
         self.producers: dict[int, Producer] = {}
@@ -59,13 +62,28 @@ class Session:
             raise IllegalStateException("the session is closed")
         self.connection.check_open()
 
-    def set_started(self, started: bool) -> None:
-        """The connection was started or stopped: wake who waits for that."""
-        self.started = started and self._closing is None
+    def update(self) -> None:
+        """Something changed that decides whether messages are handed out: let them flow, and wake who waits for that.
+
+        They are while the connection is started, and the session neither closes nor ends a transaction: one handed
+        out then would belong to neither transaction.
+        """
+        self.started = self.connection.started and not self._ending and self._closing is None
         if self.started:
             for consumer in [*self.consumers.values()]:
                 self.connection.submit(self.connection.provider.start_consumer, consumer.info.id)
                 consumer.wake()
+
+    @contextmanager
+    def _ending_transaction(self) -> Iterator[None]:
+        """While commit or rollback runs, and also if its caller gives up in the middle."""
+        self._ending += 1
+        self.started = False
+        try:
+            yield
+        finally:
+            self._ending -= 1
+            self.update()
 
     def listener_changed(self) -> None:
         """Some consumer got or lost its listener."""
@@ -159,7 +177,7 @@ class Session:
         yield from self.connection.request(done, what, provider.close_consumer, info.id)
         self.consumers[info.id] = consumer
         self.connection.warn_if_never_started()
-        if self.started or browser:
+        if self.connection.started or browser:
             self.connection.submit(self.connection.provider.start_consumer, info.id)
         return consumer
 
@@ -213,20 +231,19 @@ class Session:
             TransactionRolledBackException: it was rolled back, or the outcome is unknown (S79, S86, S87, S94).
         """
         self._check_transacted("commit()")
-        started, self.started = self.started, False  # a message handed out now would belong to neither transaction
-        try:
+        with self._ending_transaction():
             yield from self._commit()
-        finally:
-            self._restart(started)
 
     def _commit(self) -> Steps[None]:
-        transaction, self.transaction = self.transaction, Transaction()
-        answered: Completion[None] = Completion()
-        self.connection.submit(transaction.when_decided, answered)
+        transaction = self.transaction
         timeout = self.connection.options.request_timeout
-        in_time = answered.done or (yield answered, timeout)
+        deadline = Deadline(timeout)
+        while not transaction.decided and not deadline.expired:
+            answered: Completion[None] = Completion()
+            self.connection.submit(transaction.when_decided, answered)
+            yield answered, deadline.remaining()
         failure = transaction.failure
-        if failure is None and not in_time:
+        if failure is None and not transaction.decided:
             failure = RequestTimedOutException(f"a send had no answer within jms.requestTimeout ({timeout:g} s)")
         if failure is not None:
             yield from self._roll_back()
@@ -244,32 +261,28 @@ class Session:
             IllegalStateException: the session is not transacted (S7), or the caller is in a completion listener (S74).
         """
         self._check_transacted("rollback()")
-        self.transaction = Transaction()
-        error = yield from self._roll_back()
+        with self._ending_transaction():
+            error = yield from self._roll_back()
         if error is not None and self.connection.failure is None:
             raise error.fresh() if isinstance(error, JMSException) else error
 
     def _roll_back(self) -> Steps[BaseException | None]:
-        started, self.started = self.started, False
-        try:
-            taking_part = [c for c in [*self.consumers.values()] if c.in_transaction]
-            for consumer in taking_part:
-                yield from consumer.halt()
-            error = yield from self._discharge(self.connection.provider.rollback)
-            for consumer in taking_part:
-                yield from consumer.resume()
-        finally:
-            self._restart(started)
+        if self.transaction.failure is None:  # a caller who gives up below has still asked for the rollback
+            self.transaction.failure = TransactionRolledBackException("its rollback was interrupted")
+        taking_part = [c for c in [*self.consumers.values()] if c.in_transaction]
+        for consumer in taking_part:
+            yield from consumer.halt()
+        error = yield from self._discharge(self.connection.provider.rollback)
+        for consumer in taking_part:
+            yield from consumer.resume()
         return error
 
-    def _restart(self, started: bool) -> None:
-        """The transaction's end is over: hand out messages again, unless stopped or closed meanwhile."""
-        self.started = started and self.connection.started and self._closing is None
-        for consumer in [*self.consumers.values()]:
-            consumer.wake()
-
     def _discharge(self, operation: Any) -> Steps[BaseException | None]:
-        """End the transaction and declare the next one in the same burst; return the error of the first, if any."""
+        """End the transaction and declare the next one in the same burst; return the error of the first, if any.
+
+        Only here does the next transaction begin for the client too: until its end is asked for, it is the open one.
+        """
+        self.transaction = Transaction()
         ended: Completion[None] = Completion()
         begun: Completion[None] = Completion()
         self.connection.submit(operation, self.info.id, ended)

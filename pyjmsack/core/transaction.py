@@ -28,20 +28,20 @@ class Transaction:
 
     def on_sent(self, error: BaseException | None) -> None:
         """The broker answered one send, on the loop."""
-        self.settled += 1
         if error is not None and self.failure is None:
-            self.failure = error
-        if self._idle is not None and self._decided:
+            self.failure = error  # before it counts: the other side may look in between
+        self.settled += 1
+        if self._idle is not None and self.decided:
             self._idle.succeed()
 
     @property
-    def _decided(self) -> bool:
+    def decided(self) -> bool:
         """Whether nothing that is still open can change how the transaction must end."""
         return self.failure is not None or self.settled >= self.submitted
 
     def when_decided(self, done: Completion[None]) -> None:
         """Complete ``done`` once every send is answered, or one was refused; runs on the loop after all of them."""
-        if self._decided:
+        if self.decided:
             done.succeed()
         else:
             self._idle = done

@@ -111,3 +111,12 @@ async def test_objects_open_with_await_and_with_async_with(jms: Jms) -> None:
             await producer.send("a")
             async with session.create_consumer(jms.queue) as consumer:
                 assert texts([await anext(aiter(consumer))]) == ["a"]
+
+
+async def test_any_number_of_tasks_may_send_beyond_the_window_of_a_producer(jms: Jms) -> None:
+    """S65: each waits for room, none is forgotten."""
+    session = await jms.session()
+    producer = await session.create_producer(jms.queue)
+    sends = [producer.send(str(number), delivery_mode=2) for number in range(6000)]
+    await asyncio.wait_for(asyncio.gather(*sends), PATIENCE)
+    assert len([message async for message in await session.create_browser(jms.queue)]) == 6000
