@@ -8,6 +8,7 @@ import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from typing import Any, Generic, TypeGuard, TypeVar
 
 from pyjmsack.core.runtime import Command, run_commands
@@ -137,6 +138,11 @@ class TaskDispatcher:
         """Whether the caller is inside a call of this dispatcher."""
         return self._task is not None and asyncio.current_task() is self._task
 
+    @property
+    def busy(self) -> bool:
+        """Whether a call is at work or queued."""
+        return self._task is not None
+
     def idle(self) -> Steps[None]:
         """Wait for the call at work."""
         if self._task is not None and not self.running_here():
@@ -148,29 +154,34 @@ class TaskDispatcher:
         """Nothing to end: the task ends by itself when no call is left."""
 
 
+_held: ContextVar[frozenset[object]] = ContextVar("pyjmsack_held", default=frozenset())
+
+
 class SessionLock:
     """Keeps commit, rollback, transacted sends and a running listener of one session apart (S15).
 
-    A listener holds it for its session, so its own calls pass.
+    A listener holds it for its session, so its own calls pass, and those of tasks it starts (``gather``, ``wait_for``):
+    they inherit its context.
     """
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
-        self._owner: asyncio.Task[Any] | None = None
+        self._holder: object = None
 
     @asynccontextmanager
     async def hold(self) -> AsyncIterator[None]:
-        """Wait for the session, unless this task has it already."""
-        task = asyncio.current_task()
-        if self._owner is task:
+        """Wait for the session, unless this task or the one it comes from has it."""
+        if self._holder is not None and self._holder in _held.get():
             yield
             return
         async with self._lock:
-            self._owner = task
+            holder = self._holder = object()  # a new one each time: tasks that outlive their listener lose it
+            token = _held.set(_held.get() | {holder})
             try:
                 yield
             finally:
-                self._owner = None
+                self._holder = None
+                _held.reset(token)
 
 
 class Done:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from pyjmsack.core.runtime import Dispatcher, all_called
 from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.errors import JMSException
 from pyjmsack.message import Message
 from pyjmsack.spi.completion import Completion
-
-if TYPE_CHECKING:
-    from pyjmsack.core.runtime import Dispatcher
 
 __all__ = ["CompletionListener", "Completions"]
 
@@ -101,4 +99,4 @@ class Completions:
             if self._pending and not (yield empty, deadline.remaining()):
                 for pending in list(self._pending):
                     pending.answered(JMSException("the session was closed before the broker confirmed this send"))
-        yield from self.dispatcher.idle()
+        yield from all_called(self.dispatcher, deadline)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from pyjmsack.core.runtime import Dispatcher, Runtime
+from pyjmsack.core.runtime import Dispatcher, Runtime, all_called
 from pyjmsack.core.session import Session
 from pyjmsack.core.steps import Deadline, Steps, request
 from pyjmsack.errors import (
@@ -102,6 +102,9 @@ class Connection:
             self.metadata = yield from request(done, self.options.connect_timeout, what, "jms.connectTimeout")
         except JMSException as error:
             self.submit(self.provider.abort, error)
+            raise
+        except BaseException:  # the caller gave up
+            self.submit(self.provider.abort, ConnectionLostException("connecting was given up"))
             raise
         self._tell("on_connection_established", str(self.url))
 
@@ -212,24 +215,29 @@ class Connection:
             IllegalStateException: called from a listener of this connection (S14, S74).
         """
         if self._closing is not None:
-            yield self._closing, None
+            if self._events is None or not self._events.running_here():  # else the first closer waits for this listener
+                yield self._closing, None
             return
         self._check_not_in_listener("close")
         self._closing = Completion()
+        finished = False
         try:
             deadline = Deadline(self.options.close_timeout)
             for session in [*self.sessions.values()]:
-                yield from session.close()
+                yield from session.close(deadline)
             self.closed = True
             done: Completion[None] = Completion()
             self.submit(self.provider.close, done)
             yield from self.answer(done, f"closing the connection to {self.url}", deadline.remaining())
             self.submit(self.provider.abort, IllegalStateException("the connection is closed"))
+            finished = True
             if self._events is not None:
-                yield from self._events.idle()
+                yield from all_called(self._events, deadline)
                 self._events.close()
         finally:
             self.closed = True
+            if not finished:  # the caller gave up: drop it without waiting
+                self.submit(self.provider.abort, IllegalStateException("the connection is closed"))
             self._closing.succeed()
 
     # -- failure ------------------------------------------------------------------------------------------------

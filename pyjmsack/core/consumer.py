@@ -308,10 +308,6 @@ class Consumer:
             with suppress(ValueError):  # it was taken out to be woken
                 self._arrivals.remove(arrival)
 
-    def wake(self) -> None:
-        """Something other than a message changed: started, closed."""
-        self.arrived()
-
     def _check_alive(self) -> None:
         if self.error is not None:
             cause = self.error
@@ -343,6 +339,8 @@ class Consumer:
                 "a listener needs a prefetch of at least 1; prefetch 0 fetches only in receive() "
                 "(destination option consumer.allowPullListener=true allows it, S9)"
             )
+        if listener is not None:
+            self._check_alive()
         self.listener = listener
         self.session.listener_changed()
         if listener is not None:
@@ -401,7 +399,7 @@ class Consumer:
         for inbound in delivered:
             inbound.redeliveries += 1
         self.inbox.extendleft(reversed(delivered))
-        self.wake()
+        self.arrived()
 
     @property
     def in_transaction(self) -> bool:
@@ -439,11 +437,17 @@ class Consumer:
             return
         self.closed = True
         self.session.listener_changed()
-        self.wake()
-        yield from self.session.handler_idle()
-        done: Completion[None] = Completion()
-        self._connection.submit(self._provider.stop_consumer, self.info.id, done)
-        yield done, self._connection.options.close_timeout
+        self.arrived()
+        try:
+            yield from self.session.handler_idle()
+            done: Completion[None] = Completion()
+            self._connection.submit(self._provider.stop_consumer, self.info.id, done)
+            yield done, self._connection.options.close_timeout
+        except GeneratorExit:  # the caller gave up: finish without waiting
+            self._connection.submit(self._provider.stop_consumer, self.info.id, Completion())
+            self.release_inbox()
+            self.finish_if_closed()
+            raise
         self.release_inbox()
         if not self.delivered and not self._in_transaction:
             yield from self._detach()
@@ -470,7 +474,7 @@ class Consumer:
         """The session is closing: delivered messages go back counted, prefetched ones uncounted (S30, S31)."""
         self.closed = True
         self.settle_all_back()
-        self.wake()
+        self.arrived()
 
     def settle_all_back(self) -> None:
         """Oldest first: one broker redelivers in the order it is told."""

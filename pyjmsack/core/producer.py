@@ -133,6 +133,8 @@ class Producer:
         """
         if self.closed or self.session.closed or not self._connection.usable:
             self._check_open()
+        if self.transacted and self.session.ending:
+            raise IllegalStateException("a commit or rollback of this session is under way; send when it has returned")
         bound = self.info.destination
         target = bound if destination is None and self._stays else self._target(destination)
         assert target is not None  # a producer whose destination stays has one

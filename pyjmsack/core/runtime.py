@@ -7,11 +7,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from pyjmsack.core.steps import Steps
+from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.envelope import Outbound
 
-__all__ = ["Command", "Dispatcher", "Runtime", "run_commands"]
+__all__ = ["Command", "Dispatcher", "Runtime", "all_called", "run_commands"]
 
 
 log = logging.getLogger("pyjmsack")
@@ -52,6 +52,11 @@ class Dispatcher(Protocol):
         """Whether the caller is inside a call of this dispatcher."""
         ...
 
+    @property
+    def busy(self) -> bool:
+        """Whether a call is at work or queued."""
+        ...
+
     def idle(self) -> Steps[None]:
         """Wait until the call at work, if any, is over."""
         ...
@@ -59,6 +64,12 @@ class Dispatcher(Protocol):
     def close(self) -> None:
         """Run what is queued, then end."""
         ...
+
+
+def all_called(dispatcher: Dispatcher, deadline: Deadline) -> Steps[None]:
+    """Wait until a dispatcher has nothing left to call, unless the caller is one of its calls."""
+    while dispatcher.busy and not dispatcher.running_here() and not deadline.expired:
+        yield from dispatcher.idle()
 
 
 class Runtime(Protocol):

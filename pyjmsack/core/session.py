@@ -43,7 +43,8 @@ class Session:
         self.closed = False
         self.started = False
         """Whether messages may be handed out; see ``_update``."""
-        self._ending = 0
+        self.ending = 0
+        """Commits and rollbacks under way."""
         self.transaction = Transaction()
         self.consumers: dict[int, Consumer] = {}
         self.producers: dict[int, Producer] = {}
@@ -68,21 +69,21 @@ class Session:
         They are while the connection is started, and the session neither closes nor ends a transaction: one handed
         out then would belong to neither transaction.
         """
-        self.started = self.connection.started and not self._ending and self._closing is None
+        self.started = self.connection.started and not self.ending and self._closing is None
         if self.started:
             for consumer in [*self.consumers.values()]:
                 self.connection.submit(self.connection.provider.start_consumer, consumer.info.id)
-                consumer.wake()
+                consumer.arrived()
 
     @contextmanager
     def _ending_transaction(self) -> Iterator[None]:
         """While commit or rollback runs, and also if its caller gives up in the middle."""
-        self._ending += 1
+        self.ending += 1
         self.started = False
         try:
             yield
         finally:
-            self._ending -= 1
+            self.ending -= 1
             self.update()
 
     def listener_changed(self) -> None:
@@ -113,10 +114,11 @@ class Session:
         """Whether the caller is inside a message listener of this session (S14)."""
         return self._dispatcher is not None and self._dispatcher.running_here()
 
-    def handler_idle(self) -> Steps[None]:
-        """Wait for the running message listener, unless that is the caller (S32 of the tests, S124)."""
+    def handler_idle(self, deadline: Deadline | None = None) -> Steps[None]:
+        """Wait for the running message listener, unless that is the caller (S124)."""
         if self._dispatcher is not None and not self._dispatcher.running_here():
-            yield from self._dispatcher.idle()
+            for idle, _ in self._dispatcher.idle():
+                yield idle, None if deadline is None else deadline.remaining()
 
     def check_not_in_callback(self, what: str) -> None:
         """Raise if the caller is inside a completion listener of this session (S74)."""
@@ -288,10 +290,11 @@ class Session:
         self.connection.submit(operation, self.info.id, ended)
         self.connection.submit(self.connection.provider.begin, self.info.id, begun)
         deadline = Deadline(self.connection.options.request_timeout)
-        for completion in (ended, begun):
-            if not completion.done and not (yield completion, deadline.remaining()) and not completion.done:
-                return RequestTimedOutException("the transaction coordinator did not answer within jms.requestTimeout")
-        return ended.error or begun.error
+        if not (yield ended, deadline.remaining()) and not ended.done:
+            return RequestTimedOutException("the transaction coordinator did not answer within jms.requestTimeout")
+        if not begun.done:  # what goes wrong with the next transaction is that one's affair: its commit will say so
+            yield begun, deadline.remaining()
+        return ended.error
 
     @staticmethod
     def _rolled_back(transaction: Transaction, what: str, cause: BaseException) -> TransactionRolledBackException:
@@ -313,7 +316,7 @@ class Session:
 
     # -- end ----------------------------------------------------------------------------------------------------
 
-    def close(self) -> Steps[None]:
+    def close(self, deadline: Deadline | None = None) -> Steps[None]:
         """Close: wait for the listener at work, hand messages back, roll back, end (S30, S31, S74, S84, S124).
 
         Raises:
@@ -326,16 +329,22 @@ class Session:
             yield self._closing, None
             return
         self._closing = Completion()
+        finished = False
         try:
-            yield from self._close()
+            yield from self._close(deadline)
+            finished = True
         finally:
             self.closed = True
+            if not finished and self.connection.usable:  # the caller gave up: end it without waiting
+                for consumer in [*self.consumers.values()]:
+                    consumer.abandon()
+                self._submit_end(Completion())
             self._closing.succeed()
 
-    def _close(self) -> Steps[None]:
+    def _close(self, deadline: Deadline | None) -> Steps[None]:
         self.started = False
-        yield from self.handler_idle()  # the listener at work may still acknowledge and send
-        deadline = Deadline(self.connection.options.close_timeout)
+        deadline = deadline or Deadline(self.connection.options.close_timeout)
+        yield from self.handler_idle(deadline)  # the listener at work may still acknowledge and send
         self.closed = True
         if not self.info.transacted:
             for producer in [*self.producers.values()]:
@@ -361,11 +370,16 @@ class Session:
             undone: Completion[None] = Completion()
             self.connection.submit(provider.rollback, number, undone)
             yield from self.connection.answer(undone, "rolling back", deadline.remaining())
-        for consumer_id in [*self.consumers]:
-            self.connection.submit(provider.close_consumer, consumer_id, Completion())
         done: Completion[None] = Completion()
-        self.connection.submit(provider.close_session, number, done)
+        self._submit_end(done)
         yield from self.connection.answer(done, "closing the session", deadline.remaining())
+
+    def _submit_end(self, done: Completion[None]) -> None:
+        """Detach the consumers and end the session; the broker rolls back what is open (S84)."""
+        self.connection.sessions.pop(self.info.id, None)
+        for consumer_id in [*self.consumers]:
+            self.connection.submit(self.connection.provider.close_consumer, consumer_id, Completion())
+        self.connection.submit(self.connection.provider.close_session, self.info.id, done)
 
 
 def _check_destination(destination: object) -> None:

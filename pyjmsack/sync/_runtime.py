@@ -24,6 +24,8 @@ __all__ = ["SessionGuard", "SyncRuntime", "ThreadDispatcher"]
 log = logging.getLogger("pyjmsack")
 BURST = 100
 """Commands that may wait for the loop before their thread waits too."""
+_JOIN_TIMEOUT = 5.0
+"""Seconds to wait for the thread of a listener that does not return; it is a daemon and ends with its listener."""
 _FOREIGN = "this connection belongs to the parent process; make one in this process"
 T = TypeVar("T")
 
@@ -33,7 +35,7 @@ def wait(completion: Completion[Any], timeout: float | None) -> bool:
     lock = allocate_lock()
     lock.acquire()
     completion.add_callback(lambda _: lock.release())
-    return lock.acquire(True, -1 if timeout is None else timeout) or completion.done
+    return lock.acquire(True, -1 if timeout is None else min(timeout, threading.TIMEOUT_MAX)) or completion.done
 
 
 class SyncRuntime:
@@ -103,6 +105,9 @@ class SyncRuntime:
         """Drive steps to their end on the caller's thread."""
         if self._pid != os.getpid():
             raise IllegalStateException(_FOREIGN)
+        if not self._closed and threading.get_ident() == self._thread.ident:  # an ended thread's number is used again
+            steps.close()
+            raise IllegalStateException("a blocking call on the I/O thread would wait for itself")
         try:
             completion, timeout = next(steps)
             while True:
@@ -200,6 +205,11 @@ class ThreadDispatcher:
         """Whether the caller is inside a call of this dispatcher."""
         return self._thread is not None and self._thread.ident == threading.get_ident()
 
+    @property
+    def busy(self) -> bool:
+        """Whether a call is at work or queued."""
+        return self._busy or not self._calls.empty()
+
     def idle(self) -> Steps[None]:
         """Wait for the call at work. The waiter is published before ``busy`` is read; the thread does the reverse."""
         if self._thread is None or self.running_here():
@@ -215,7 +225,7 @@ class ThreadDispatcher:
             self._closed = True
         self._calls.put(None)
         if self._thread is not None and not self.running_here():
-            self._thread.join()
+            self._thread.join(_JOIN_TIMEOUT)
 
 
 class SessionGuard:

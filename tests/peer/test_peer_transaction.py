@@ -346,7 +346,9 @@ def test_after_the_coordinator_is_gone_nothing_reaches_the_broker_outside_the_tr
     assert len(caught.value.sent) == 2
     face.barrier(peer, session)
     assert [transfer.message.body for transfer in peer.transfers] == ["before"]
-    assert len(peer.all("disposition")) == 1
+    joined, handed_back = peer.all("disposition")
+    assert joined.fields["state"][0] == 0x34
+    assert handed_back.fields["state"] == (0x27, [True, False])  # modified, delivery failed: at the end, not before
     assert peer.discharges == []
 
 

@@ -36,6 +36,7 @@ class AmqpCoordinator(AmqpLink):
         self._failed: JMSException | None = None
         self._waiting: deque[tuple[bytes, Completion[None], bool]] = deque()
         self._sent: dict[Any, tuple[Completion[None], bool]] = {}
+        self._declaring: list[Completion[None]] = []
         self._send_state: Data | None = None
         self._ack_state: Data | None = None
         link.target.type = Terminus.COORDINATOR
@@ -67,8 +68,23 @@ class AmqpCoordinator(AmqpLink):
     # -- requests -----------------------------------------------------------------------------------------------
 
     def declare(self, done: Completion[None]) -> None:
-        """Begin a transaction; may be called while the discharge of the last one is on its way."""
-        self._request(_DECLARE, done, True)
+        """Begin a transaction; may be called while the discharge of the last one is on its way.
+
+        There is never more than one: a second declare would replace the first, whose work nobody would then commit.
+        """
+        if self._txn_id is not None:
+            done.succeed()
+            return
+        self._declaring.append(done)
+        if len(self._declaring) == 1:
+            declared: Completion[None] = Completion()
+            declared.add_callback(self._end_declare)
+            self._request(_DECLARE, declared, True)
+
+    def _end_declare(self, declared: Completion[None]) -> None:
+        waiting, self._declaring = self._declaring, []
+        for done in waiting:
+            done.settle(declared.error)
 
     def discharge(self, done: Completion[None], *, fail: bool) -> None:
         """Commit, or roll back with ``fail``. Without an open transaction commit fails and rollback is done."""

@@ -367,7 +367,8 @@ class AmqpProvider:
         if session is not None:
             try:
                 template = session.ack_state()
-            except JMSException:  # the transaction is lost: commit says so, and the message stays the broker's (S87)
+            except JMSException:  # the transaction is lost: the message goes back when it ends (S79, S87)
+                session.orphans.append((receiver, cast(AmqpInbound, inbound)))
                 return
         receiver.settle(cast(AmqpInbound, inbound), outcome, template)
 

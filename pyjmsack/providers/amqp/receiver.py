@@ -123,7 +123,9 @@ class AmqpReceiver(AmqpLink):
 
     def pull(self) -> None:
         """Grant one credit unless one is open (S50)."""
-        if not self._stopped and not self._drained and native.link_credit(self.native) == 0:
+        if self._drained:
+            self._pulling = True  # granted when the drain is over
+        elif not self._stopped and native.link_credit(self.native) == 0:
             self._receiver.drain_mode = False
             native.link_flow(self.native, 1)
             self._pulling = True
@@ -211,6 +213,8 @@ class AmqpReceiver(AmqpLink):
         if self._replenish_after_drain:
             self._replenish_after_drain = False
             self.replenish()
+        elif self._pulling and self.closed is None:
+            self.pull()
 
     def _drain_overdue(self) -> None:
         self._drain_timer = None

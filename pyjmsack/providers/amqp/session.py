@@ -11,9 +11,12 @@ from pyjmsack.errors import IllegalStateException, JMSException
 from pyjmsack.providers.amqp.coordinator import AmqpCoordinator
 from pyjmsack.providers.amqp.engine import AmqpEngine
 from pyjmsack.providers.amqp.errors import link_error
+from pyjmsack.providers.amqp.inbound import AmqpInbound
 from pyjmsack.providers.amqp.link import AmqpLink
+from pyjmsack.providers.amqp.receiver import AmqpReceiver
 from pyjmsack.providers.amqp.sender import new_tags
 from pyjmsack.spi.completion import Completion
+from pyjmsack.types import Outcome
 
 __all__ = ["AmqpSession"]
 
@@ -29,6 +32,7 @@ class AmqpSession:
         self._closing: Completion[None] | None = None
         self.closed: JMSException | None = None
         self.links: dict[int, AmqpLink] = {}
+        self.orphans: list[tuple[AmqpReceiver, AmqpInbound]] = []
         self.next_tag = new_tags()
         self._transacted = transacted
         self._coordinators = itertools.count(1)
@@ -92,7 +96,10 @@ class AmqpSession:
         return coordinator
 
     def discharge(self, done: Completion[None], *, fail: bool) -> None:
-        """End the transaction."""
+        """End the transaction; deliveries that could not join it are handed back, counted."""
+        orphans, self.orphans = self.orphans, []
+        for receiver, inbound in orphans:
+            receiver.settle(inbound, Outcome.MODIFIED_FAILED)
         if fail:
             for link in [*self.links.values()]:
                 link.rolled_back()

@@ -47,6 +47,10 @@ class FakeDispatcher:
     def running_here(self) -> bool:
         return self.running
 
+    @property
+    def busy(self) -> bool:
+        return bool(self.calls)
+
     def idle(self) -> Steps[None]:
         self.run()
         return
