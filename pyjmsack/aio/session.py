@@ -85,7 +85,7 @@ class Session(SessionFacade):
         for _ in range(BATCH):
             async with self._lock.hold():
                 listener = consumer.listener
-                message = consumer.begin_dispatch()
+                message = None if listener is None else consumer.begin_dispatch()
                 if message is None or listener is None:
                     break
                 error: BaseException | None = None

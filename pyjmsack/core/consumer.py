@@ -361,8 +361,11 @@ class Consumer:
             self._connection.submit(self._provider.pull, self.info.id)
 
     def begin_dispatch(self) -> Message | None:
-        """Take a message for the listener; in a transaction it joins it now, so that a commit inside covers it."""
-        if self.closed or self.listener is None:
+        """Take a message for a listener, which the caller has in hand: nobody else would get it any more.
+
+        In a transaction the message joins it now, so that a commit inside the listener covers it.
+        """
+        if self.closed:
             return None
         message = self.take()
         if message is not None:
@@ -416,8 +419,12 @@ class Consumer:
 
     def release_inbox(self) -> None:
         """Hand back what nobody saw: uncounted, unless an earlier recover() had shown it (S30, S31)."""
-        while self.inbox:
-            inbound = self.inbox.popleft()
+        inbox = self.inbox
+        while inbox:
+            try:
+                inbound = inbox.popleft()
+            except IndexError:  # the loop emptied it: the broker has them already
+                return
             self.settle(inbound, Outcome.MODIFIED_FAILED if inbound.redeliveries else Outcome.RELEASED)
 
     def resume(self) -> Steps[None]:

@@ -154,7 +154,7 @@ class AsyncioConnector:
             )
         except SSLError as error:
             failed(_caused(JMSSecurityException(f"TLS with {endpoint} failed: {error}"), error))
-        except OSError as error:
+        except Exception as error:  # beside OSError: a host name or a socket option that Python refuses
             failed(_caused(ConnectionLostException(f"cannot connect to {endpoint}: {error}"), error))
 
     async def _open(self, endpoint: Endpoint, engine: Engine) -> None:

@@ -23,8 +23,8 @@ _making = threading.Lock()
 class SendFuture(Future[None]):
     """Done when the broker has answered one send. It cannot be cancelled: a message handed over is on its way.
 
-    The loop publishes the state and then looks whether somebody waits; a waiter makes the condition and then looks at
-    the state. So one of the two sees the other.
+    Whether somebody waits is decided under one lock of the module: either the condition is made before the state is
+    published, and then the state changes under the condition, or a waiter finds the state published.
     """
 
     _state = PENDING
@@ -51,13 +51,16 @@ class SendFuture(Future[None]):
         """The broker answered; called once, on the loop."""
         if error is not None:
             self._exception = error.fresh() if isinstance(error, JMSException) else error
-        self._state = FINISHED
-        if self._waited_for:
-            with self._condition:
-                for waiter in self._waiters:
-                    waiter.add_result(self) if error is None else waiter.add_exception(self)
-                self._condition.notify_all()
-            self._invoke_callbacks()
+        with _making:
+            if not self._waited_for:
+                self._state = FINISHED
+                return
+        with self._condition:
+            self._state = FINISHED
+            for waiter in self._waiters:
+                waiter.add_result(self) if error is None else waiter.add_exception(self)
+            self._condition.notify_all()
+        self._invoke_callbacks()
 
     def done(self) -> bool:
         """Return whether the broker has answered."""

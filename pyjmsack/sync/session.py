@@ -94,7 +94,8 @@ class Session(SessionFacade):
         for _ in range(BATCH):
             guard.wait()
             try:
-                listener, message = consumer.listener, consumer.begin_dispatch()
+                listener = consumer.listener
+                message = None if listener is None else consumer.begin_dispatch()
             finally:
                 guard.release()
             if message is None or listener is None:

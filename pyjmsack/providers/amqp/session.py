@@ -7,7 +7,7 @@ from typing import Any
 
 from proton import Receiver, Sender, Session
 
-from pyjmsack.errors import IllegalStateException, JMSException
+from pyjmsack.errors import IllegalStateException, JMSException, TransactionRolledBackException
 from pyjmsack.providers.amqp.coordinator import AmqpCoordinator
 from pyjmsack.providers.amqp.engine import AmqpEngine
 from pyjmsack.providers.amqp.errors import link_error
@@ -100,6 +100,12 @@ class AmqpSession:
         orphans, self.orphans = self.orphans, []
         for receiver, inbound in orphans:
             receiver.settle(inbound, Outcome.MODIFIED_FAILED)
+        if orphans and not fail:  # its sends must not take effect without its receipts (S75)
+            undone: Completion[None] = Completion()
+            lost = TransactionRolledBackException("messages were received while no transaction was open")
+            undone.add_callback(lambda _: done.fail(lost))
+            self.discharge(undone, fail=True)
+            return
         if fail:
             for link in [*self.links.values()]:
                 link.rolled_back()
