@@ -87,7 +87,8 @@ class Consumer:
         self._redelivered = 0
         self._arrivals: list[Completion[None]] = []
         self._scheduled = False
-        self._in_transaction = False
+        self.in_transaction = False
+        """Whether it delivered messages of the open transaction (S83, S84)."""
         self._finishing = False
 
     def bind(self, info: ConsumerInfo) -> None:
@@ -204,7 +205,7 @@ class Consumer:
                 self.delivered[inbound] = None
         elif self._transacted:
             self.session.transaction.acknowledged.append(message)
-            self._in_transaction = True
+            self.in_transaction = True
             self.settle(inbound, Outcome.ACCEPTED)
         elif self.tracks:
             self.delivered[inbound] = None
@@ -221,11 +222,15 @@ class Consumer:
 
     def settle_delivered(self, outcome: Outcome) -> None:
         """One outcome for all that the caller has (S25, S27)."""
-        delivered = list(self.delivered)
-        self.delivered.clear()
-        for inbound in delivered:
+        for inbound in self._take_delivered():
             self.settle(inbound, outcome)
         self.finish_if_closed()
+
+    def _take_delivered(self) -> list[Inbound]:
+        """Return what the caller has, oldest first, and forget it: one broker redelivers in the order it is told."""
+        delivered = list(self.delivered)
+        self.delivered.clear()
+        return delivered
 
     def settle_one(self, inbound: Inbound, outcome: Outcome) -> None:
         """An outcome for one delivered message; a second one is a no-op (S28, S34)."""
@@ -392,22 +397,14 @@ class Consumer:
 
     def recover(self) -> None:
         """Put back what the caller has, oldest first and before newer messages, counted once more (S32)."""
-        delivered = list(self.delivered)
-        self.delivered.clear()
         if self.closed:
-            for inbound in delivered:
-                self.settle(inbound, Outcome.MODIFIED_FAILED)
-            self.finish_if_closed()
+            self.settle_delivered(Outcome.MODIFIED_FAILED)
             return
+        delivered = self._take_delivered()
         for inbound in delivered:
             inbound.redeliveries += 1
         self.inbox.extendleft(reversed(delivered))
         self.arrived()
-
-    @property
-    def in_transaction(self) -> bool:
-        """Whether it delivered messages of the open transaction (S83, S84)."""
-        return self._in_transaction
 
     def halt(self) -> Steps[None]:
         """Drain what is on its way, then hand back what was prefetched, uncounted: the order of a rollback (S83)."""
@@ -428,14 +425,14 @@ class Consumer:
             self.settle(inbound, Outcome.MODIFIED_FAILED if inbound.redeliveries else Outcome.RELEASED)
 
     def resume(self) -> Steps[None]:
-        """The transaction is over: let messages flow again, or finish a close that waited for it (S84)."""
-        self._in_transaction = False
+        """The rollback is over: finish a close that waited for it (S84)."""
+        self.in_transaction = False
         if self.closed:
             yield from self._detach()
 
     def transaction_ended(self) -> None:
         """A commit needs no drain."""
-        self._in_transaction = False
+        self.in_transaction = False
         self.finish_if_closed()
 
     def close(self) -> Steps[None]:
@@ -456,23 +453,24 @@ class Consumer:
             self.finish_if_closed()
             raise
         self.release_inbox()
-        if not self.delivered and not self._in_transaction:
+        if not self.delivered and not self.in_transaction:
             yield from self._detach()
 
     def finish_if_closed(self) -> None:
         """The last delivered message of a closed consumer is settled: detach without waiting."""
-        if self.closed and not self.delivered and not self._in_transaction and not self._finishing:
-            self._finishing = True
-            self.session.consumers.pop(self.info.id, None)
-            self._connection.submit(self._provider.close_consumer, self.info.id, Completion())
+        if self.closed and not self.delivered and not self.in_transaction and not self._finishing:
+            self._submit_detach(Completion())
+
+    def _submit_detach(self, done: Completion[None]) -> None:
+        self._finishing = True
+        self.session.consumers.pop(self.info.id, None)
+        self._connection.submit(self._provider.close_consumer, self.info.id, done)
 
     def _detach(self) -> Steps[None]:
         if self._finishing:
             return
-        self._finishing = True
-        self.session.consumers.pop(self.info.id, None)
         done: Completion[None] = Completion()
-        self._connection.submit(self._provider.close_consumer, self.info.id, done)
+        self._submit_detach(done)
         yield from self._connection.answer(
             done, f"closing the consumer of {self.info.destination.name}", self._connection.options.close_timeout
         )
@@ -480,16 +478,10 @@ class Consumer:
     def abandon(self) -> None:
         """The session is closing: delivered messages go back counted, prefetched ones uncounted (S30, S31)."""
         self.closed = True
-        self.settle_all_back()
-        self.arrived()
-
-    def settle_all_back(self) -> None:
-        """Oldest first: one broker redelivers in the order it is told."""
-        delivered = list(self.delivered)
-        self.delivered.clear()
-        for inbound in delivered:
+        for inbound in self._take_delivered():
             self.settle(inbound, Outcome.MODIFIED_FAILED)
         self.release_inbox()
+        self.arrived()
 
     @property
     def stats(self) -> ConsumerStats:

@@ -32,17 +32,18 @@ if TYPE_CHECKING:
 __all__ = ["Session"]
 
 MIN_BROWSER_PREFETCH = 1000
+"""Messages a browser asks for at a time, whatever its prefetch."""
 
 
 class Session:
-    """The core of one session. ``owner`` is the face's session, for what the core must hand out."""
+    """The core of one session."""
 
     def __init__(self, connection: Connection, info: SessionInfo) -> None:
         self.connection = connection
         self.info = info
         self.closed = False
         self.started = False
-        """Whether messages may be handed out; see ``_update``."""
+        """Whether messages may be handed out; see ``update``."""
         self.ending = 0
         """Commits and rollbacks under way."""
         self.transaction = Transaction()

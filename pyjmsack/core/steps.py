@@ -10,7 +10,7 @@ from collections.abc import Generator
 from time import monotonic
 from typing import Any, TypeVar
 
-from pyjmsack.errors import JMSException, RequestTimedOutException
+from pyjmsack.errors import RequestTimedOutException
 from pyjmsack.spi.completion import Completion
 
 __all__ = ["Deadline", "Steps", "request"]
@@ -38,13 +38,7 @@ class Deadline:
         return self._at is not None and monotonic() >= self._at
 
 
-def request(
-    completion: Completion[T],
-    timeout: float | None,
-    what: str,
-    option: str,
-    error: type[JMSException] = RequestTimedOutException,
-) -> Steps[T]:
+def request(completion: Completion[T], timeout: float | None, what: str, option: str) -> Steps[T]:
     """Wait for the answer to a request.
 
     Raises:
@@ -52,5 +46,5 @@ def request(
         JMSException: the request failed.
     """
     if not completion.done and not (yield completion, timeout) and not completion.done:
-        raise error(f"{what}: no answer within {option} ({timeout:g} s)")
+        raise RequestTimedOutException(f"{what}: no answer within {option} ({timeout:g} s)")
     return completion.result()

@@ -148,7 +148,7 @@ _open: weakref.WeakSet[SyncRuntime] = weakref.WeakSet()
 
 @atexit.register
 def _flush_open_connections() -> None:
-    """A program that ends without closing its connections still gets out what it sent and acknowledged."""
+    """A program that ends without closing its connections still hands the loop what it sent and acknowledged."""
     for runtime in [*_open]:
         runtime.flush_out(timeout=2.0)
 

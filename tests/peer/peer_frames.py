@@ -156,8 +156,8 @@ class FrameReader:
                 frame.link = self._links.get((frame.channel, handle))
 
 
-def sasl_frame(code: int, fields: list[Any]) -> bytes:
-    """Encode one SASL frame."""
+def described(code: int, fields: list[Any]) -> bytes:
+    """Encode a described list, the form of every performative."""
     data = Data()
     data.put_described()
     data.enter()
@@ -166,5 +166,10 @@ def sasl_frame(code: int, fields: list[Any]) -> bytes:
     data.enter()
     for value in fields:
         data.put_object(value)
-    body = data.encode()
-    return struct.pack(">IBBH", len(body) + 8, 2, 1, 0) + bytes(body)
+    return bytes(data.encode())
+
+
+def sasl_frame(code: int, fields: list[Any]) -> bytes:
+    """Encode one SASL frame."""
+    body = described(code, fields)
+    return struct.pack(">IBBH", len(body) + 8, 2, 1, 0) + body

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from peer import Peer
 from peer_faces import SyncFace, Told
-from proton import Data, symbol, uint, ulong
+from peer_frames import described
+from proton import symbol, uint, ulong
 
 from pyjmsack import ConnectionLostException, JMSException, JMSSecurityException, Queue
 
@@ -20,18 +21,6 @@ SASL = b"AMQP\x03\x01\x00\x00"
 
 def frame(body: bytes, kind: int = 0, channel: int = 0) -> bytes:
     return struct.pack(">IBBH", len(body) + 8, 2, kind, channel) + body
-
-
-def described(code: int, fields: list[Any]) -> bytes:
-    data = Data()
-    data.put_described()
-    data.enter()
-    data.put_ulong(code)
-    data.put_list()
-    data.enter()
-    for value in fields:
-        data.put_object(value)
-    return bytes(data.encode())
 
 
 def some_value(dice: random.Random, depth: int = 0) -> Any:

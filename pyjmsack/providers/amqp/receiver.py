@@ -28,8 +28,9 @@ _REPEAT_DRAIN = 0.05
 """Seconds until an unanswered drain is sent again, doubled each time."""
 
 _LATE_ANSWERS, _LATE_ANSWER_PAUSE = 2, 0.005
-"""How many empty answers to disbelieve then, and seconds to wait before each new question: without credit, what Artemis
-still has to say is lost on us. Of drains with one credit on a filled queue, some 1 in 150 was wrong before."""
+"""How many empty answers to disbelieve after a message ended a drain, and seconds to wait before each new question:
+without credit, what Artemis still has to say is lost on us. Of drains with one credit on a filled queue, some 1 in 150
+was wrong before."""
 
 _STATES = {
     Outcome.ACCEPTED: native.ACCEPTED,
@@ -46,7 +47,7 @@ class AmqpReceiver(AmqpLink):
     Args:
         address: the node's name in this broker's dialect.
         generation: number of the connection, stamped on every delivery (S96).
-        dirty: called with the sink when a burst brought it its first message.
+        dirty: where the receiver enters itself when a burst brings it its first message.
         drain_timeout: seconds a drain may stay unanswered before the link is closed (``amqp.drainTimeout``).
     """
 
@@ -102,10 +103,6 @@ class AmqpReceiver(AmqpLink):
         self._link.rcv_settle_mode = self._link.RCV_FIRST
 
     # -- flow ---------------------------------------------------------------------------------------------------
-
-    def start(self) -> None:
-        """Open the credit window, also after a drain."""
-        self.replenish()
 
     def replenish(self) -> None:
         """Top up by rule S53: at half the window, unless what is buffered fills it already."""
