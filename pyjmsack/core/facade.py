@@ -13,6 +13,7 @@ from pyjmsack.core.session import Session
 from pyjmsack.destination import Destination, Queue, Topic
 from pyjmsack.errors import JMSException, UnsupportedFeatureException
 from pyjmsack.message import BytesMessage, Message, TextMessage
+from pyjmsack.spi.features import Capabilities
 from pyjmsack.spi.resources import ConnectionMetadata
 from pyjmsack.types import AckMode, DeliveryMode
 
@@ -33,8 +34,9 @@ class ConnectionFacade:
         return self._core.the_metadata
 
     @property
-    def capabilities(self) -> frozenset[str]:
-        """What the broker says it can do, such as ``DELAYED_DELIVERY`` or ``SHARED-SUBS``."""
+    def capabilities(self) -> Capabilities:
+        """What can be asked for over this protocol at this broker, ``"browser" in connection.capabilities``; its
+        ``support(feature)`` says how, or why not. It also holds the words an AMQP broker offers itself with."""
         return self._core.the_metadata.capabilities
 
     @property
@@ -80,8 +82,9 @@ class SessionFacade:
     @property
     def transaction_guarantee(self) -> str:
         """``"atomic"``: sends and acknowledgements of a transaction take effect together or not at all (S75);
-        ``"none"`` for a session without transactions."""
-        return "atomic" if self._core.info.transacted else "none"
+        ``"at-least-once"`` where the broker applies receipts apart from sends, after them (S88); ``"none"`` for a
+        session without transactions."""
+        return self._core.connection.the_metadata.transaction_guarantee if self._core.info.transacted else "none"
 
     def create_queue(self, name: str) -> Queue:
         """Return a queue by name; it may carry options, ``orders?consumer.prefetchSize=10``.

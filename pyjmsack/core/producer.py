@@ -162,7 +162,7 @@ class Producer:
         message._destination = target
         message._redelivery_count = 0
         message._user_id = self._user_id  # never what the caller wrote into it (S71)
-        if delay and "DELAYED_DELIVERY" not in self._connection.the_metadata.capabilities:
+        if delay and "delivery-delay" not in self._connection.the_metadata.capabilities:
             raise UnsupportedFeatureException("this broker does not offer delayed delivery (S157)")
 
     def _target(self, destination: Destination | None) -> Destination:

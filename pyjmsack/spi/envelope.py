@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from pyjmsack.destination import Destination
@@ -64,6 +65,11 @@ class InboundSink(Protocol):
 
     def deliver(self, inbound: Inbound) -> None:
         """Buffer one message; nobody is woken yet."""
+        ...
+
+    def redeliver(self, inbounds: Sequence[Inbound]) -> None:
+        """Put messages that the caller had before everything buffered, oldest first, and wake whoever waits: local
+        redelivery, where the protocol has no verb to hand a message back (S82)."""
         ...
 
     def arrived(self) -> None:

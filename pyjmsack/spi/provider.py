@@ -1,4 +1,4 @@
-"""The operations a protocol offers to the core, and the events it sends back (the twelve verbs of a JMS provider)."""
+"""The operations a protocol offers to the core, and the events it sends back (the verbs of a JMS provider)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from pyjmsack.destination import Destination
 from pyjmsack.message import Message
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.envelope import Inbound, Outbound
-from pyjmsack.spi.resources import ConnectionInfo, ConnectionMetadata, ConsumerInfo, ProducerInfo, SessionInfo
+from pyjmsack.spi.resources import (
+    ConnectionInfo,
+    ConnectionMetadata,
+    ConsumerInfo,
+    ProducerInfo,
+    SessionInfo,
+    TemporaryInfo,
+)
 from pyjmsack.types import Outcome
 
 __all__ = ["Encoder", "Provider", "ProviderListener"]
@@ -77,7 +84,20 @@ class Provider(Protocol):
         ...
 
     def close_consumer(self, consumer_id: int, done: Completion[None]) -> None:
-        """Detach a receiver. Outcomes for it are no longer possible."""
+        """Detach a receiver; a durable subscription stays (S141). Outcomes for it are no longer possible."""
+        ...
+
+    def create_temporary(self, info: TemporaryInfo, done: Completion[str]) -> None:
+        """Create a temporary destination; ``done`` with its name, which is the broker's choice (S132)."""
+        ...
+
+    def delete_temporary(self, temporary_id: int, done: Completion[None]) -> None:
+        """Delete a temporary destination (S131)."""
+        ...
+
+    def unsubscribe(self, name: str, done: Completion[None]) -> None:
+        """Delete a durable subscription and its backlog; it fails with ``InvalidDestinationException`` if there is none
+        of that name (S141)."""
         ...
 
     def replenish(self, consumer_id: int) -> None:

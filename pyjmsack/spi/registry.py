@@ -17,6 +17,8 @@ ProviderFactory = Callable[[BrokerUrl, Connector], Provider]
 _FACTORIES = {
     "amqp": ("pyjmsack.providers.amqp.provider", "AmqpProvider"),
     "amqps": ("pyjmsack.providers.amqp.provider", "AmqpProvider"),
+    "stomp": ("pyjmsack.providers.stomp.provider", "StompProvider"),
+    "stomp+ssl": ("pyjmsack.providers.stomp.provider", "StompProvider"),
 }
 
 

@@ -9,11 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pyjmsack.destination import Destination
+from pyjmsack.destination import Destination, TemporaryQueue, TemporaryTopic
 from pyjmsack.spi.envelope import InboundSink
+from pyjmsack.spi.features import Capabilities, features
 from pyjmsack.types import AckMode
 
-__all__ = ["ConnectionInfo", "ConnectionMetadata", "ConsumerInfo", "ProducerInfo", "SessionInfo"]
+__all__ = [
+    "ConnectionInfo",
+    "ConnectionMetadata",
+    "ConsumerInfo",
+    "ProducerInfo",
+    "SessionInfo",
+    "Subscription",
+    "TemporaryInfo",
+]
 
 
 @dataclass(eq=False)
@@ -34,8 +43,13 @@ class ConnectionMetadata:
     broker_name: str
     broker_version: str
     provider_version: str
-    capabilities: frozenset[str] = frozenset()
+    capabilities: Capabilities = field(default_factory=lambda: Capabilities(features("amqp", "unknown")))
     properties: Mapping[str, object] = field(default_factory=dict)
+    broker: str = "unknown"
+    """Key of the broker in ``pyjmsack.spi.features.BROKERS``."""
+    transaction_guarantee: str = "atomic"
+    """What a transaction of this connection promises: ``"atomic"``, or ``"at-least-once"`` where the broker applies
+    receipts apart from sends (S88)."""
 
 
 @dataclass(eq=False)
@@ -61,6 +75,23 @@ class ProducerInfo:
     presettled: bool = False
 
 
+@dataclass(frozen=True)
+class Subscription:
+    """What makes a consumer of a topic a named subscriber (S141, S143)."""
+
+    name: str
+    durable: bool
+    shared: bool
+
+
+@dataclass(eq=False)
+class TemporaryInfo:
+    """A temporary destination; it lives as long as its connection, or until it is deleted (S130)."""
+
+    id: int
+    kind: type[TemporaryQueue] | type[TemporaryTopic]
+
+
 @dataclass(eq=False)
 class ConsumerInfo:
     """A consumer or browser. ``prefetch`` counts messages; 0 means pull (S50)."""
@@ -74,3 +105,10 @@ class ConsumerInfo:
     no_local: bool = False
     browser: bool = False
     presettled: bool = False
+    subscription: Subscription | None = None
+    exclusive: bool = False
+    """``consumer.exclusive``: one consumer of the queue at a time."""
+    priority: int | None = None
+    """``consumer.priority``: consumers with a higher one are served first."""
+    expected_message_size: int = 4096
+    """``consumer.expectedMessageSize``, bytes: what a message counts where the broker's window is in bytes (S52)."""

@@ -25,6 +25,7 @@ from pyjmsack.providers.amqp.session import AmqpSession
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Connector
 from pyjmsack.spi.envelope import Inbound, Outbound
+from pyjmsack.spi.features import Capabilities, Level, Support, broker_key, features
 from pyjmsack.spi.provider import Encoder, ProviderListener
 from pyjmsack.spi.resources import ConnectionInfo, ConnectionMetadata, ConsumerInfo, ProducerInfo, SessionInfo
 from pyjmsack.types import Outcome
@@ -33,6 +34,8 @@ from pyjmsack.uri import BrokerUrl
 __all__ = ["AmqpProvider"]
 
 _DESIRED = ("ANONYMOUS-RELAY", "DELAYED_DELIVERY", "SHARED-SUBS")
+_OFFERED = {"delivery-delay": "DELAYED_DELIVERY", "shared-subscription": "SHARED-SUBS"}
+"""Features that a broker honours only if it offers this word."""
 _EXCLUSIVE_CLIENT_ID = "sole-connection-for-container"
 _REFUSED = "amqp:connection-establishment-failed"
 _generations: Iterator[int] = count(1)
@@ -147,14 +150,21 @@ class AmqpProvider:
 
     def _metadata(self) -> ConnectionMetadata:
         properties = self._remote_properties()
-        offered = self._the_engine.connection.remote_offered_capabilities or []
+        offered = {str(name) for name in self._the_engine.connection.remote_offered_capabilities or []}
+        product, version = str(properties.get("product", "unknown")), str(properties.get("version", "unknown"))
+        broker = broker_key(product, version)
+        table = dict(features("amqp", broker))
+        for feature, word in _OFFERED.items():
+            if word not in offered:
+                table[feature] = Support(Level.REFUSED, f"the broker does not offer {word}")
         return ConnectionMetadata(
             protocol="AMQP 1.0",
-            broker_name=str(properties.get("product", "unknown")),
-            broker_version=str(properties.get("version", "unknown")),
+            broker_name=product,
+            broker_version=version,
             provider_version=f"python-qpid-proton {proton.VERSION_MAJOR}.{proton.VERSION_MINOR}.{proton.VERSION_POINT}",
-            capabilities=frozenset(str(name) for name in offered),
+            capabilities=Capabilities(table, offered),
             properties=properties,
+            broker=broker,
         )
 
     def close(self, done: Completion[None]) -> None:

@@ -1,0 +1,183 @@
+"""What each protocol can honour at each broker: one table for the core's refusals, for ``connection.capabilities``
+and for the README (S119).
+
+A feature that a pair cannot honour is refused before a frame is sent; one that the client does in another, safe way is
+marked ``EMULATED`` and its note says how. Nothing is silently weaker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+__all__ = ["BROKERS", "FEATURES", "Capabilities", "Level", "Support", "broker_key", "features"]
+
+
+class Level(str, Enum):
+    """How well a feature is honoured."""
+
+    NATIVE = "native"
+    EMULATED = "emulated"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True)
+class Support:
+    """How one feature is honoured. ``note``: how it is emulated, or why it is refused; empty where there is no more to
+    say."""
+
+    level: Level
+    note: str = ""
+
+
+_NATIVE = Support(Level.NATIVE)
+
+
+def _emulated(note: str) -> Support:
+    return Support(Level.EMULATED, note)
+
+
+def _refused(note: str) -> Support:
+    return Support(Level.REFUSED, note)
+
+
+FEATURES: Final[Mapping[str, str]] = {
+    "transacted-send": "sends of a transaction appear together at the commit",
+    "transacted-receive": "receipts take effect with the sends of their transaction",
+    "reject": "reject(): to the dead-letter queue",
+    "release": "release(): hand one message back, uncounted",
+    "modified-failed": "modify(): hand one message back, counted",
+    "undeliverable-here": "modify(undeliverable_here=True): not to this consumer again",
+    "delivery-count": "JMSXDeliveryCount",
+    "pull": "prefetch 0: one message per receive()",
+    "browser": "queue browser",
+    "selector": "message selector",
+    "no-local": "no_local: not one's own messages",
+    "durable-subscription": "durable subscription",
+    "shared-subscription": "shared subscription, durable or not",
+    "temporary-destination": "temporary queue and topic",
+    "delivery-delay": "delivery delay",
+    "priority": "higher priority first",
+    "time-to-live": "expiry at the broker",
+    "message-groups": "JMSXGroupID keeps a group at one consumer",
+    "exclusive-consumer": "consumer.exclusive",
+    "consumer-priority": "consumer.priority",
+    "duplicate-detection": "a repeated send is stored once",
+    "typed-properties": "properties keep their Java type",
+}
+"""Every feature by name, with a word of explanation."""
+
+BROKERS: Final[Mapping[str, str]] = {
+    "artemis": "Artemis",
+    "classic-5": "ActiveMQ Classic 5",
+    "classic-6": "ActiveMQ Classic 6",
+    "unknown": "another broker",
+}
+"""The brokers that are told apart, by key."""
+
+_LOCAL = "kept in the client and delivered again to the same consumer"
+_UNCOUNTED_BY_STOMP = "counted in the client: STOMP carries no number, so the value is an estimate"
+_NO_SHARED_CLASSIC = "ActiveMQ Classic gives every subscriber every message; use a virtual topic"
+_SCHEDULER = "only with schedulerSupport on at the broker, which a client cannot see"
+
+_AMQP_ARTEMIS: Final = dict.fromkeys(FEATURES, _NATIVE) | {
+    "exclusive-consumer": _refused("Artemis decides it by queue setting, not by consumer"),
+}
+_AMQP_CLASSIC: Final = _AMQP_ARTEMIS | {
+    "undeliverable-here": _refused("ActiveMQ Classic dead-letters such a message at once; use reject()"),
+    "shared-subscription": _refused(_NO_SHARED_CLASSIC),
+    "delivery-delay": _refused(_SCHEDULER),
+    "priority": _emulated("carried; the broker orders by it only if its queue policy says prioritizedMessages"),
+    "duplicate-detection": _refused("ActiveMQ Classic has none for AMQP clients"),
+}
+_AMQP_UNKNOWN: Final = _AMQP_ARTEMIS | {
+    "exclusive-consumer": _refused("not known of this broker"),
+    "consumer-priority": _refused("not known of this broker"),
+    "duplicate-detection": _refused("not known of this broker"),
+}
+_STOMP_ARTEMIS: Final = dict.fromkeys(FEATURES, _NATIVE) | {
+    "transacted-receive": _emulated("this broker applies every ACK at once, so they are sent after the COMMIT receipt"),
+    "reject": _emulated("copied to the dead-letter queue with a receipt, then acknowledged: NACK would lose it"),
+    "release": _emulated(_LOCAL),
+    "modified-failed": _emulated(_LOCAL),
+    "undeliverable-here": _refused("STOMP has no such verb"),
+    "delivery-count": _emulated(_UNCOUNTED_BY_STOMP),
+    "pull": _emulated("a window of one message, acknowledged when it is handed out"),
+    "browser": _refused("this broker ignores browser:true and would consume the queue; use AMQP"),
+    "temporary-destination": _emulated("a queue with a random name, deleted by the broker when it is empty and unused"),
+    "exclusive-consumer": _refused("Artemis decides it by queue setting, not by consumer"),
+    "consumer-priority": _refused("not known over STOMP"),
+    "typed-properties": _emulated("STOMP carries strings; types are told by a header that this library writes"),
+}
+_STOMP_CLASSIC: Final = _STOMP_ARTEMIS | {
+    "transacted-receive": _NATIVE,
+    "reject": _emulated("NACK for persistent messages; others are copied to the dead-letter queue first"),
+    "browser": _NATIVE,
+    "shared-subscription": _refused(_NO_SHARED_CLASSIC),
+    "temporary-destination": _NATIVE,
+    "delivery-delay": _refused(_SCHEDULER),
+    "priority": _emulated("carried; the broker orders by it only if its queue policy says prioritizedMessages"),
+    "exclusive-consumer": _NATIVE,
+    "consumer-priority": _NATIVE,
+    "duplicate-detection": _refused("ActiveMQ Classic has none for STOMP clients"),
+}
+_UNKNOWN_OF_STOMP: Final = (
+    "reject no-local durable-subscription shared-subscription delivery-delay priority message-groups"
+    " duplicate-detection"
+)
+_STOMP_UNKNOWN: Final = _STOMP_ARTEMIS | {
+    name: _refused("not known of this broker") for name in _UNKNOWN_OF_STOMP.split()
+}
+
+_TABLE: Final[Mapping[tuple[str, str], Mapping[str, Support]]] = {
+    ("amqp", "artemis"): _AMQP_ARTEMIS,
+    ("amqp", "classic-5"): _AMQP_CLASSIC,
+    ("amqp", "classic-6"): _AMQP_CLASSIC,
+    ("amqp", "unknown"): _AMQP_UNKNOWN,
+    ("stomp", "artemis"): _STOMP_ARTEMIS,
+    ("stomp", "classic-5"): _STOMP_CLASSIC,
+    ("stomp", "classic-6"): _STOMP_CLASSIC,
+    ("stomp", "unknown"): _STOMP_UNKNOWN,
+}
+
+
+def features(protocol: str, broker: str) -> Mapping[str, Support]:
+    """Return what ``protocol`` (``amqp`` or ``stomp``) can honour at ``broker`` (a key of ``BROKERS``)."""
+    return _TABLE[protocol, broker]
+
+
+def broker_key(product: str, version: str) -> str:
+    """Return the key of a broker that calls itself so in its Open or CONNECTED frame (S119)."""
+    name = product.lower()
+    if "artemis" in name:
+        return "artemis"
+    if name.startswith(("activemq", "apache-activemq")):
+        return "classic-5" if version.startswith("5.") else "classic-6"
+    return "unknown"
+
+
+class Capabilities(frozenset[str]):
+    """What a connection can be asked for: the features that are honoured, natively or emulated, and the words with
+    which an AMQP broker offers its own (``DELAYED_DELIVERY``).
+
+    ``in`` answers yes or no; :meth:`support` says how, or why not.
+    """
+
+    features: Mapping[str, Support]
+
+    def __new__(cls, table: Mapping[str, Support], offered: Iterable[str] = ()) -> Capabilities:
+        """Make the set for one connection."""
+        usable = (name for name, support in table.items() if support.level is not Level.REFUSED)
+        made = super().__new__(cls, (*usable, *offered))
+        made.features = table
+        return made
+
+    def support(self, feature: str) -> Support:
+        """Return how a feature is honoured.
+
+        Raises:
+            KeyError: there is no feature of that name (see ``pyjmsack.spi.features.FEATURES``).
+        """
+        return self.features[feature]
