@@ -39,6 +39,7 @@ SECTIONS = {
         "AMQP",
         "The protocol. Of the SASL mechanisms, EXTERNAL, PLAIN and ANONYMOUS are there; the others may only be named.",
     ),
+    "stomp.": ("STOMP", "The protocol, 1.2 or 1.1."),
     "transport.": ("TCP and TLS", "The socket, and Python's `ssl` module. Stores are PEM files."),
     "": ("Other", "Options without a prefix."),
 }
@@ -72,7 +73,7 @@ def later(names: Mapping[str, str]) -> Iterator[str]:
 
 def page() -> str:
     """Return the whole page."""
-    schemes = ", ".join(f"`{scheme}://`" + (" (TLS)" if tls else "") for scheme, tls in SCHEMES.items())
+    schemes = ", ".join(f"`{scheme}://`" + (" (TLS)" if says.tls else "") for scheme, says in SCHEMES.items())
     lines = [INTRODUCTION.replace("{schemes}", schemes)]
     for prefix, (title, text) in SECTIONS.items():
         rows = [row for row in OPTIONS.values() if section_of(row.name) == prefix]

@@ -18,6 +18,7 @@ from pyjmsack.errors import (
     InvalidClientIDException,
     JMSException,
     RequestTimedOutException,
+    UnsupportedFeatureException,
 )
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.provider import Provider
@@ -135,9 +136,19 @@ class Connection:
             raise
 
     def create_session(self, ack_mode: int, transacted: bool | None) -> Steps[Session]:
-        """Open a session (S1-S6)."""
+        """Open a session (S1-S6).
+
+        Raises:
+            UnsupportedFeatureException: it would be transacted, this broker can keep that promise only in a weaker
+                way, and the URL says ``strict=true`` (S88).
+        """
         mode = AckMode.resolve(ack_mode, transacted)
         self.check_open()
+        guarantee = self.the_metadata.transaction_guarantee
+        if self.url.strict and mode is AckMode.SESSION_TRANSACTED and guarantee != "atomic":
+            raise UnsupportedFeatureException(
+                f"strict=true: a transaction of this protocol and broker is {guarantee}, not atomic (S88)"
+            )
         self.used = True
         session = Session(self, SessionInfo(self.next_id(), mode))
         done: Completion[None] = Completion()

@@ -171,6 +171,7 @@ class Session:
             no_local=no_local or bool(options.no_local),
             browser=browser,
             presettled=presettled,
+            expected_message_size=options.expected_message_size,
         )
         consumer.bind(info)
         done: Completion[None] = Completion()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import cast
 
+from pyjmsack.errors import UnsupportedFeatureException
 from pyjmsack.spi.engine import Connector
 from pyjmsack.spi.provider import Provider
 from pyjmsack.uri import BrokerUrl
@@ -23,7 +24,16 @@ _FACTORIES = {
 
 
 def create_provider(url: BrokerUrl, connector: Connector) -> Provider:
-    """Return a new, unconnected provider for ``url.scheme`` (which ``uri`` has checked)."""
+    """Return a new, unconnected provider for ``url.scheme`` (which ``uri`` has checked).
+
+    Raises:
+        UnsupportedFeatureException: there is none for the scheme, or a library that it needs is not installed.
+    """
+    if url.scheme not in _FACTORIES:
+        raise UnsupportedFeatureException(f"{url.scheme} URLs are understood, but cannot be connected to yet")
     module, name = _FACTORIES[url.scheme]
-    factory = cast(ProviderFactory, getattr(import_module(module), name))
+    try:
+        factory = cast(ProviderFactory, getattr(import_module(module), name))
+    except ModuleNotFoundError as error:
+        raise UnsupportedFeatureException(f"{url.scheme} URLs need {error.name}, which is not installed") from error
     return factory(url, connector)

@@ -7,8 +7,18 @@ configuration pages of Qpid JMS and ActiveMQ Classic.
 
 from pyjmsack.uri.destination_options import parse_destination_options
 from pyjmsack.uri.kinds import Kind, Option, Secret, option, store_conversion
-from pyjmsack.uri.model import AmqpOptions, BrokerUrl, ConnectionOptions, DestinationOptions, Endpoint, TransportOptions
-from pyjmsack.uri.parse import SCHEMES, parse_url
+from pyjmsack.uri.model import (
+    SCHEMES,
+    AmqpOptions,
+    BrokerUrl,
+    ConnectionOptions,
+    DestinationOptions,
+    Endpoint,
+    Scheme,
+    StompOptions,
+    TransportOptions,
+)
+from pyjmsack.uri.parse import parse_url
 from pyjmsack.uri.policy import PrefetchPolicy, PresettlePolicy, RedeliveryPolicy
 from pyjmsack.uri.redaction import redact
 from pyjmsack.uri.table import DESTINATION_OPTIONS, DESTINATION_OPTIONS_LATER, OPTIONS, OPTIONS_LATER
@@ -29,7 +39,9 @@ __all__ = [
     "PrefetchPolicy",
     "PresettlePolicy",
     "RedeliveryPolicy",
+    "Scheme",
     "Secret",
+    "StompOptions",
     "TransportOptions",
     "option",
     "parse_destination_options",

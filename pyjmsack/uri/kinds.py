@@ -24,6 +24,7 @@ __all__ = [
     "CREDIT",
     "METADATA_KEY",
     "MILLIS",
+    "MILLIS_AT_LEAST_1",
     "MILLIS_OR_FOREVER",
     "NAME",
     "PASSWORD",
@@ -231,6 +232,12 @@ MILLIS_OR_FOREVER: Final[Kind[float | None]] = Kind(
 )
 MILLIS: Final[Kind[float | None]] = Kind(
     "duration", f"a whole number of milliseconds from 0 to {_INT_MAX}, or -1 for no limit", _seconds(0), "ms"
+)
+MILLIS_AT_LEAST_1: Final[Kind[float]] = Kind(
+    "duration",
+    f"a whole number of milliseconds from 1 to {_INT_MAX}",
+    lambda text: _whole_number(text, 1, _INT_MAX) / 1000,
+    "ms",
 )
 COUNT_OR_UNLIMITED: Final[Kind[int | None]] = Kind(
     "integer", f"a whole number from 0 to {_INT_MAX}, or -1 for no limit", _off_below(0)

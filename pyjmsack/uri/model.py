@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Final
+from typing import Final, NamedTuple
 
 from pyjmsack.types import Outcome
 from pyjmsack.uri.kinds import (
@@ -11,6 +12,7 @@ from pyjmsack.uri.kinds import (
     BYTES_OR_SYSTEM,
     METADATA_KEY,
     MILLIS,
+    MILLIS_AT_LEAST_1,
     MILLIS_OR_FOREVER,
     NAME,
     PASSWORD,
@@ -27,14 +29,54 @@ from pyjmsack.uri.kinds import (
 )
 from pyjmsack.uri.policy import PrefetchPolicy, PresettlePolicy, RedeliveryPolicy
 
-__all__ = ["AmqpOptions", "BrokerUrl", "ConnectionOptions", "DestinationOptions", "Endpoint", "TransportOptions"]
+__all__ = [
+    "SCHEMES",
+    "AmqpOptions",
+    "BrokerUrl",
+    "ConnectionOptions",
+    "DestinationOptions",
+    "Endpoint",
+    "Scheme",
+    "StompOptions",
+    "TransportOptions",
+]
+
 
 _SASL = ("EXTERNAL", "SCRAM-SHA-512", "SCRAM-SHA-256", "SCRAM-SHA-1", "CRAM-MD5", "PLAIN", "XOAUTH2", "ANONYMOUS")
 _LISTENER_ERROR = outcomes(Outcome.MODIFIED_FAILED, Outcome.RELEASED)
 _TLS_FIELDS: Final = frozenset(
     ["trust_store_location", "key_store_location", "key_store_password", "context_protocol", "verify_host", "trust_all"]
 )
+_BROKER = choice(
+    {
+        "artemis": "artemis",
+        "activemq": "classic-6",
+        "activemq5": "classic-5",
+        "activemq6": "classic-6",
+        "classic": "classic-6",
+        "classic-5": "classic-5",
+        "classic-6": "classic-6",
+        "unknown": "unknown",
+    }
+)
 _TLS_VERSION = choice({"TLS": "TLS", "TLSv1.2": "TLSv1.2", "TLSv1.3": "TLSv1.3"})
+
+
+class Scheme(NamedTuple):
+    """What a URL's scheme says."""
+
+    protocol: str
+    tls: bool
+    port: int
+
+
+SCHEMES: Final[Mapping[str, Scheme]] = {
+    "amqp": Scheme("amqp", False, 5672),
+    "amqps": Scheme("amqp", True, 5671),
+    "stomp": Scheme("stomp", False, 61613),
+    "stomp+ssl": Scheme("stomp", True, 61614),
+}
+"""The schemes of a single broker, with their default ports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +188,51 @@ class AmqpOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class StompOptions:
+    """The ``stomp.*`` options."""
+
+    # no "off": Artemis drops a client that is silent for a minute
+    heart_beat: float = option(
+        "stomp.heartBeat",
+        MILLIS_AT_LEAST_1,
+        "10000",
+        "interval of the heart-beats offered and asked for, both ways; never off, as Artemis drops silent clients",
+        "pyjmsack",
+    )
+    vhost: str | None = option(
+        "stomp.vhost", TEXT, None, "host header of CONNECT; the URL's host when unset, omitted when empty", "pyjmsack"
+    )
+    version: str = option(
+        "stomp.version", choice({"1.2": "1.2", "1.1": "1.1"}), "1.2", "highest protocol version offered", "pyjmsack"
+    )
+    max_frame_size: int = option(
+        "stomp.maxFrameSize",
+        integer(1024, 2**31 - 1, "bytes"),
+        "104857600",
+        "largest body of a frame accepted",
+        "pyjmsack",
+    )
+    max_headers: int = option(
+        "stomp.maxHeaders", integer(16, 65536), "1000", "most header lines of a frame accepted", "pyjmsack"
+    )
+    max_header_length: int = option(
+        "stomp.maxHeaderLength",
+        integer(256, 2**31 - 1, "bytes"),
+        "65536",
+        "longest header line of a frame accepted",
+        "pyjmsack",
+    )
+    dead_letter_queue: str | None = option(
+        "stomp.deadLetterQueue",
+        NAME,
+        None,
+        "where reject() copies a message; when unset DLQ on Artemis, ActiveMQ.DLQ on ActiveMQ Classic",
+        "S118",
+    )
+    trace_frames: bool = option("stomp.traceFrames", BOOLEAN, "false", "log every frame, passwords masked", "pyjmsack")
+
+
+@dataclass(frozen=True, slots=True)
 class TransportOptions:
     """The ``transport.*`` options: TCP and TLS."""
 
@@ -162,8 +249,12 @@ class TransportOptions:
     )
     local_address: str | None = option("transport.localAddress", NAME, None, "address to bind before connecting")
     local_port: int = option("transport.localPort", integer(0, 65535), "0", "port to bind; 0 is any")
-    default_tcp_port: int = option("transport.defaultTcpPort", PORT, "5672", "port of a plain URL that names none")
-    default_ssl_port: int = option("transport.defaultSslPort", PORT, "5671", "port of a TLS URL that names none")
+    default_tcp_port: int | None = option(
+        "transport.defaultTcpPort", PORT, None, "port of a plain URL that names none, instead of the protocol's own"
+    )
+    default_ssl_port: int | None = option(
+        "transport.defaultSslPort", PORT, None, "port of a TLS URL that names none, instead of the protocol's own"
+    )
     trust_store_location: str | None = option(
         "transport.trustStoreLocation", NAME, None, "PEM file of the authorities to trust, instead of the system's"
     )
@@ -201,7 +292,23 @@ class BrokerUrl:
     endpoints: tuple[Endpoint, ...]
     connection: ConnectionOptions = field(default_factory=ConnectionOptions)
     amqp: AmqpOptions = field(default_factory=AmqpOptions)
+    stomp: StompOptions = field(default_factory=StompOptions)
     transport: TransportOptions = field(default_factory=TransportOptions)
+    broker: str | None = option(
+        "broker", _BROKER, None, "what the broker is, when what it says of itself is not to be believed", "S119"
+    )
+    strict: bool = option(
+        "strict",
+        BOOLEAN,
+        "false",
+        "refuse what this pair of protocol and broker can honour only in a weaker way",
+        "S88",
+    )
+
+    @property
+    def protocol(self) -> str:
+        """``amqp`` or ``stomp``."""
+        return SCHEMES[self.scheme].protocol
 
     def __str__(self) -> str:
         return ",".join(str(endpoint) for endpoint in self.endpoints)
@@ -222,4 +329,11 @@ class DestinationOptions:
     )
     no_local: bool | None = option(
         "consumer.noLocal", BOOLEAN, None, "skip messages sent by this connection", "ActiveMQ Classic"
+    )
+    expected_message_size: int = option(
+        "consumer.expectedMessageSize",
+        integer(1, 2**31 - 1, "bytes"),
+        "4096",
+        "what a message counts where the broker's window is in bytes (STOMP on Artemis)",
+        "S52",
     )

@@ -16,7 +16,7 @@ from urllib.parse import unquote, unquote_plus
 
 from pyjmsack.errors import InvalidURLException, UnsupportedFeatureException
 from pyjmsack.uri.kinds import text_of
-from pyjmsack.uri.model import BrokerUrl, Endpoint
+from pyjmsack.uri.model import SCHEMES, BrokerUrl, Endpoint
 from pyjmsack.uri.redaction import redact, split_query, split_user_info
 from pyjmsack.uri.table import (
     OPTION_PREFIXES,
@@ -30,13 +30,18 @@ from pyjmsack.uri.table import (
 )
 from pyjmsack.uri.values import did_you_mean, named, not_there_yet, parse_values
 
-__all__ = ["SCHEMES", "parse_url"]
+__all__ = ["parse_url"]
 
 logger = logging.getLogger("pyjmsack")
 
-SCHEMES: Final[Mapping[str, bool]] = {"amqp": False, "amqps": True}
-"""The schemes that can be connected to, and whether they use TLS."""
-_SCHEMES_LATER: Final = ("amqpws", "amqpwss", "stomp", "stomp+ssl", "stomp+ws", "stomp+wss", "failover", "discovery")
+_SCHEMES_LATER: Final = ("amqpws", "amqpwss", "stomp+ws", "stomp+wss", "failover", "discovery")
+_COUNTERPARTS: Final = {
+    "amqp.idleTimeout": "stomp.heartBeat",
+    "amqp.vhost": "stomp.vhost",
+    "amqp.maxFrameSize": "stomp.maxFrameSize",
+    "amqp.traceFrames": "stomp.traceFrames",
+}
+"""Options of one protocol that say what those of the other say."""
 _PLAIN: Final = "amqp://host:5672"
 _TLS: Final = "amqps://host:5671"
 _INSTEAD: Final[Mapping[str, tuple[str, str]]] = {
@@ -68,7 +73,7 @@ def parse_url(url: str, options: Mapping[str, object] | None = None) -> BrokerUr
     """Return a broker URL and its options, checked and typed.
 
     Args:
-        url: ``amqp://host[:port][?options]`` or ``amqps://...``.
+        url: ``scheme://host[:port][?options]``; the schemes are those of ``SCHEMES``.
         options: more options, with the names and units of the URL (milliseconds, bytes); an entry here wins over the
             same option in the URL.
 
@@ -85,7 +90,7 @@ def parse_url(url: str, options: Mapping[str, object] | None = None) -> BrokerUr
     # before the options: where the address is wrong, they may be a piece of a password
     host, port = _host_and_port(url, address, "#" in rest)
     in_url, in_options = _query_texts(query), _option_texts(options or {})
-    _check_names((*in_url, *in_options))
+    _check_names((*in_url, *in_options), SCHEMES[scheme].protocol)
     if user_info is not None:
         in_url = _with_user_info(url, user_info, in_url, in_options)
     # two passes, so that jms.prefetchPolicy.all in `options` wins over a single prefetch in the URL
@@ -96,10 +101,11 @@ def parse_url(url: str, options: Mapping[str, object] | None = None) -> BrokerUr
 
 def _assemble(scheme: str, host: str, port: int | None, values: Mapping[str, Any]) -> BrokerUrl:
     parsed = build(BrokerUrl, values, scheme=scheme, endpoints=())
-    transport, tls = parsed.transport, SCHEMES[scheme]
+    transport, (protocol, tls, usual_port) = parsed.transport, SCHEMES[scheme]
     if not tls and (idle := transport.tls_options()):
-        logger.warning("%s: no effect without TLS; use amqps:// for TLS", ", ".join(idle))
-    port = port or (transport.default_ssl_port if tls else transport.default_tcp_port)
+        with_tls = next(name for name, other in SCHEMES.items() if other.protocol == protocol and other.tls)
+        logger.warning("%s: no effect without TLS; use %s:// for TLS", ", ".join(idle), with_tls)
+    port = port or (transport.default_ssl_port if tls else transport.default_tcp_port) or usual_port
     return replace(parsed, endpoints=(Endpoint(scheme, host, port, tls),))
 
 
@@ -111,7 +117,7 @@ def _split_scheme(url: str) -> tuple[str, str]:
     scheme = url.partition(":")[0].lower()
     if scheme in _SCHEMES_LATER:
         raise UnsupportedFeatureException(
-            f"{scheme} URLs are known but not supported yet; supported are {' and '.join(SCHEMES)}"
+            f"{scheme} URLs are known but not supported yet; supported are {', '.join(SCHEMES)}"
         )
     if scheme in _INSTEAD:
         what, pattern = _INSTEAD[scheme]
@@ -243,8 +249,9 @@ def _option_texts(options: Mapping[str, object]) -> dict[str, str]:
     return texts
 
 
-def _check_names(names: tuple[str, ...]) -> None:
-    """Refuse what is unknown, then what is not there yet; warn about what means nothing in Python."""
+def _check_names(names: tuple[str, ...], protocol: str) -> None:
+    """Refuse what is unknown or of the other protocol, then what is not there yet; warn about what means nothing in
+    Python."""
     composite = [name for name in names if name.startswith(("failover.", "nested.", "discovery."))]
     if composite:
         raise InvalidURLException(
@@ -254,9 +261,21 @@ def _check_names(names: tuple[str, ...]) -> None:
     meaningless = [name for name in names if is_meaningless(name)]
     unknown = [name for name in names if name not in OPTIONS and name not in later and name not in meaningless]
     if unknown:
-        known = (*OPTIONS, *OPTIONS_LATER)
+        known = [name for name in (*OPTIONS, *OPTIONS_LATER) if _of_protocol(name, protocol)]
         raise InvalidURLException("unknown option " + ", ".join(did_you_mean(name, known) for name in unknown))
+    if foreign := [name for name in names if not _of_protocol(name, protocol)]:
+        listed = ", ".join(_foreign(name) for name in foreign)
+        raise InvalidURLException(f"no options of {protocol} URLs: {listed}")
     if later:
         raise UnsupportedFeatureException(f"option {not_there_yet(later, OPTIONS_LATER)}")
     for name in meaningless:
         warn_meaningless(name)
+
+
+def _of_protocol(name: str, protocol: str) -> bool:
+    return not name.startswith(tuple({f"{other.protocol}." for other in SCHEMES.values()} - {f"{protocol}."}))
+
+
+def _foreign(name: str) -> str:
+    pairs = {**_COUNTERPARTS, **{stomp: amqp for amqp, stomp in _COUNTERPARTS.items()}}
+    return f"{name} (use {pairs[name]})" if name in pairs else name

@@ -76,6 +76,7 @@ OPTION_PREFIXES: Final = (
     "jms.",
     "transport.",
     "amqp.",
+    "stomp.",
     "failover.",
     "nested.",
     "discovery.",
@@ -89,7 +90,6 @@ def _later(prefix: str, names: str, hint: str = "") -> dict[str, str]:
 
 
 OPTIONS_LATER: Final[Mapping[str, str]] = {
-    "broker": "the broker is known by what it says of itself",
     # Qpid JMS
     "jms.validateSelector": "the broker checks selectors",
     **_later("jms.", "localMessagePriority tracing closeLinksThatFailOnReconnect messageIDPolicy.messageIDType"),

@@ -67,6 +67,9 @@ def value_at(parsed: Any, path: str) -> Any:
         ("amqp://[::1]", Endpoint("amqp", "::1", 5672, False), "amqp://[::1]:5672"),
         ("amqps://[2001:db8::7]:9", Endpoint("amqps", "2001:db8::7", 9, True), "amqps://[2001:db8::7]:9"),
         ("amqp://[fe80::1%25eth0]:9", Endpoint("amqp", "fe80::1%eth0", 9, False), "amqp://[fe80::1%25eth0]:9"),
+        ("stomp://host", Endpoint("stomp", "host", 61613, False), "stomp://host:61613"),
+        ("stomp+ssl://host", Endpoint("stomp+ssl", "host", 61614, True), "stomp+ssl://host:61614"),
+        ("stomp://host?transport.defaultTcpPort=7", Endpoint("stomp", "host", 7, False), "stomp://host:7"),
         ("amqp://host?transport.defaultTcpPort=7", Endpoint("amqp", "host", 7, False), "amqp://host:7"),
         ("amqps://host?transport.defaultSslPort=8", Endpoint("amqps", "host", 8, True), "amqps://host:8"),
     ],
@@ -121,7 +124,7 @@ def test_url_that_is_no_text_is_refused() -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        *(f"{scheme}://h" for scheme in ["amqpws", "amqpwss", "stomp", "stomp+ssl", "stomp+ws", "stomp+wss"]),
+        *(f"{scheme}://h" for scheme in ["amqpws", "amqpwss", "stomp+ws", "stomp+wss"]),
         "failover:(amqp://a,amqp://b)?failover.maxReconnectAttempts=1",
         "failover://(amqp://a)",
         "failover:amqp://a",
@@ -129,7 +132,7 @@ def test_url_that_is_no_text_is_refused() -> None:
     ],
 )
 def test_scheme_of_later_is_known_and_said_to_be_unsupported(url: str) -> None:
-    with pytest.raises(UnsupportedFeatureException, match="supported are amqp and amqps"):
+    with pytest.raises(UnsupportedFeatureException, match="supported are amqp, amqps, stomp"):
         parse_url(url)
 
 
@@ -274,9 +277,66 @@ VALUES = [
 ]
 
 
+STOMP_VALUES = [
+    ("stomp.heartBeat", "5000", "stomp.heart_beat", 5.0),
+    ("stomp.vhost", "", "stomp.vhost", ""),
+    ("stomp.version", "1.1", "stomp.version", "1.1"),
+    ("stomp.maxFrameSize", "2048", "stomp.max_frame_size", 2048),
+    ("stomp.maxHeaders", "16", "stomp.max_headers", 16),
+    ("stomp.maxHeaderLength", "256", "stomp.max_header_length", 256),
+    ("stomp.deadLetterQueue", "DLQ", "stomp.dead_letter_queue", "DLQ"),
+    ("stomp.traceFrames", "true", "stomp.trace_frames", True),
+    ("strict", "true", "strict", True),
+    *(
+        ("broker", text, "broker", key)
+        for text, key in [
+            ("artemis", "artemis"),
+            ("ActiveMQ", "classic-6"),
+            ("activemq5", "classic-5"),
+            ("activemq6", "classic-6"),
+            ("classic", "classic-6"),
+            ("unknown", "unknown"),
+        ]
+    ),
+]
+
+
 @pytest.mark.parametrize(("name", "text", "path", "value"), VALUES)
 def test_option_in_the_url_gives_its_typed_value(name: str, text: str, path: str, value: object) -> None:
     assert value_at(parse_url(f"amqps://h?{name}={text}"), path) == value
+
+
+@pytest.mark.parametrize(("name", "text", "path", "value"), STOMP_VALUES)
+def test_option_of_a_stomp_url_gives_its_typed_value(name: str, text: str, path: str, value: object) -> None:
+    assert value_at(parse_url(f"stomp://h?{name}={text}"), path) == value
+
+
+@pytest.mark.parametrize("text", ["0", "-1"])
+def test_stomp_heart_beats_cannot_be_switched_off_as_artemis_drops_silent_clients(text: str) -> None:
+    with pytest.raises(InvalidURLException, match=r"stomp\.heartBeat=.*milliseconds from 1"):
+        parse_url(f"stomp://h?stomp.heartBeat={text}")
+
+
+@pytest.mark.parametrize(
+    ("scheme", "name", "message"),
+    [
+        ("stomp", "amqp.idleTimeout", "amqp.idleTimeout (use stomp.heartBeat)"),
+        ("stomp+ssl", "amqp.channelMax", "no options of stomp URLs: amqp.channelMax"),
+        ("stomp", "amqp.traceBytes", "no options of stomp URLs: amqp.traceBytes"),
+        ("amqp", "stomp.heartBeat", "no options of amqp URLs: stomp.heartBeat (use amqp.idleTimeout)"),
+        ("amqps", "stomp.deadLetterQueue", "no options of amqp URLs: stomp.deadLetterQueue"),
+        ("stomp", "vhost", "did you mean stomp.vhost?"),
+        ("amqp", "vhost", "did you mean amqp.vhost?"),
+        ("stomp", "stomp.hearthBeat", "did you mean stomp.heartBeat?"),
+    ],
+)
+def test_option_of_the_other_protocol_is_refused_with_its_counterpart(scheme: str, name: str, message: str) -> None:
+    with pytest.raises(InvalidURLException, match=re.escape(message)):
+        parse_url(f"{scheme}://h?{name}=1")
+
+
+def test_broker_url_says_its_protocol() -> None:
+    assert [parse_url(f"{scheme}://h").protocol for scheme in ("amqps", "stomp+ssl")] == ["amqp", "stomp"]
 
 
 @pytest.mark.parametrize(
@@ -555,7 +615,7 @@ def test_rest_of_a_password_with_a_raw_delimiter_is_not_shown(url: str) -> None:
 
 
 GARBAGE = st.text(alphabet=st.sampled_from(list("ab1:/?#[]@&=%+.,() \n\u00e9\ud800")), max_size=12)
-SCHEMES = st.sampled_from(["amqp://", "amqps://", "failover:(amqp://", "tcp://", "amqp:", "", "x+y://"])
+SCHEMES = st.sampled_from(["amqp://", "amqps://", "stomp://", "failover:(amqp://", "tcp://", "amqp:", "", "x+y://"])
 
 
 def assert_refused_or_parsed_without_leak(url: str, options: Mapping[str, object] | None = None) -> None:
@@ -616,6 +676,7 @@ def test_any_destination_options_are_parsed_or_refused(text: str, name: str) -> 
         ("?consumer.selector=a%20%3D%20'b'", DestinationOptions(selector="a = 'b'")),
         ("?consumer.noLocal=true", DestinationOptions(no_local=True)),
         ("?consumer.noLocal=false", DestinationOptions(no_local=False)),
+        ("?consumer.expectedMessageSize=1", DestinationOptions(expected_message_size=1)),
     ],
 )
 def test_destination_options_are_typed_and_unset_ones_are_left_to_the_factory_s49(

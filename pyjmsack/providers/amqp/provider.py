@@ -152,7 +152,7 @@ class AmqpProvider:
         properties = self._remote_properties()
         offered = {str(name) for name in self._the_engine.connection.remote_offered_capabilities or []}
         product, version = str(properties.get("product", "unknown")), str(properties.get("version", "unknown"))
-        broker = broker_key(product, version)
+        broker = self._url.broker or broker_key(product, version)
         table = dict(features("amqp", broker))
         for feature, word in _OFFERED.items():
             if word not in offered:
