@@ -30,7 +30,8 @@ ERRORS = [
 VALUES = ["Byte", "Char", "Double", "Float", "Int", "Long", "Short"]
 ENUMERATIONS = ["AckMode", "AckType", "DeliveryMode", "Outcome"]
 DESTINATIONS = ["Destination", "Queue", "TemporaryQueue", "TemporaryTopic", "Topic"]
-MESSAGES = ["BytesMessage", "Message", "TextMessage"]
+MESSAGES = ["BytesMessage", "MapMessage", "Message", "ObjectMessage", "StreamMessage", "TextMessage"]
+OBJECTS = ["JsonCodec", "ObjectCodec", "SerializedObject", "register_object_codec"]
 FACE = [
     "Connection",
     "ConnectionFactory",
@@ -42,7 +43,7 @@ FACE = [
 ]
 
 PUBLIC = {
-    "pyjmsack": [*ERRORS, *VALUES, *ENUMERATIONS, *DESTINATIONS, *MESSAGES, *FACE],
+    "pyjmsack": [*ERRORS, *VALUES, *ENUMERATIONS, *DESTINATIONS, *MESSAGES, *OBJECTS, *FACE],
     "pyjmsack.aio": FACE,
     "pyjmsack.errors": ERRORS,
     "pyjmsack.broker": ["BrokerError", "EmbeddedArtemis"],

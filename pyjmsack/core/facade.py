@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -11,11 +11,11 @@ from pyjmsack.core.consumer import Consumer, ConsumerStats
 from pyjmsack.core.producer import Producer
 from pyjmsack.core.session import Session
 from pyjmsack.destination import Destination, Queue, Topic
-from pyjmsack.errors import JMSException, UnsupportedFeatureException
-from pyjmsack.message import BytesMessage, Message, TextMessage
+from pyjmsack.errors import JMSException
+from pyjmsack.message import BytesMessage, MapMessage, Message, ObjectMessage, StreamMessage, TextMessage
 from pyjmsack.spi.features import Capabilities
 from pyjmsack.spi.resources import ConnectionMetadata
-from pyjmsack.types import AckMode, DeliveryMode
+from pyjmsack.types import AckMode, DeliveryMode, Value
 
 M = TypeVar("M", bound=Message)
 
@@ -112,29 +112,17 @@ class SessionFacade:
         """Return a bytes message, to be written to or made of ``data`` (S171)."""
         return self._configured(BytesMessage(data))
 
-    def create_map_message(self, items: object = None) -> Message:
-        """Map messages are not there yet.
+    def create_map_message(self, items: Mapping[str, Value] | None = None) -> MapMessage:
+        """Return a message with names and typed values (S172)."""
+        return self._configured(MapMessage(items))
 
-        Raises:
-            UnsupportedFeatureException: always.
-        """
-        raise UnsupportedFeatureException("map messages are not there yet; send JSON in a text message")
+    def create_stream_message(self, items: Iterable[Value] | None = None) -> StreamMessage:
+        """Return a message with typed values, to be written to or made of ``items`` (S174)."""
+        return self._configured(StreamMessage(items))
 
-    def create_stream_message(self, items: object = None) -> Message:
-        """Stream messages are not there yet.
-
-        Raises:
-            UnsupportedFeatureException: always.
-        """
-        raise UnsupportedFeatureException("stream messages are not there yet; send bytes")
-
-    def create_object_message(self, obj: object = None) -> Message:
-        """Object messages are not there yet.
-
-        Raises:
-            UnsupportedFeatureException: always.
-        """
-        raise UnsupportedFeatureException("object messages are not there yet; send JSON in a text message")
+    def create_object_message(self, obj: Any = None, content_type: str | None = None) -> ObjectMessage:
+        """Return a message with a plain value, or with anything that the codec of a content type can write (S175)."""
+        return self._configured(ObjectMessage(obj, content_type))
 
     def _configured(self, message: M) -> M:
         self._core.check_open()

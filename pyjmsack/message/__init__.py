@@ -4,8 +4,27 @@ from __future__ import annotations
 
 from pyjmsack.message.base import Acknowledger, LazyContent, Message
 from pyjmsack.message.bytes import BytesMessage
+from pyjmsack.message.codecs import JsonCodec, ObjectCodec, SerializedObject, register_object_codec
 from pyjmsack.message.factory import to_message
+from pyjmsack.message.map import MapMessage
+from pyjmsack.message.object import ObjectMessage
 from pyjmsack.message.properties import Properties
+from pyjmsack.message.stream import StreamMessage
 from pyjmsack.message.text import TextMessage
 
-__all__ = ["Acknowledger", "BytesMessage", "LazyContent", "Message", "Properties", "TextMessage", "to_message"]
+__all__ = [
+    "Acknowledger",
+    "BytesMessage",
+    "JsonCodec",
+    "LazyContent",
+    "MapMessage",
+    "Message",
+    "ObjectCodec",
+    "ObjectMessage",
+    "Properties",
+    "SerializedObject",
+    "StreamMessage",
+    "TextMessage",
+    "register_object_codec",
+    "to_message",
+]

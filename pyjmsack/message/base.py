@@ -66,6 +66,14 @@ class Message(Headers, TypedProperties):
         for slot, _ in RESERVED.values():
             setattr(self, slot, None)
 
+    @property
+    def _typed_encoding(self) -> bool:
+        """The property ``JMS_AMQP_TYPED_ENCODING`` (S164)."""
+        return False
+
+    def _set_typed_encoding(self, typed: bool) -> None:
+        raise MessageFormatException("property 'JMS_AMQP_TYPED_ENCODING' is only for object messages")
+
     def _check_body_writeable(self) -> None:
         self._check_unlocked()
         if self._body_readonly:

@@ -66,8 +66,13 @@ def check_name(name: object, strict: bool) -> str:
     return name
 
 
-def check_value(name: str, value: Any) -> Any:
+def check_value(name: object, value: Any, noun: str = "property") -> Any:
     """Return ``value`` as a property keeps it (S161): ``Char`` as ``str``, foreign number types as Python's own.
+
+    Args:
+        name: name of the property or field, for the error text.
+        value: what the caller gave.
+        noun: what is called so, for the error text.
 
     Raises:
         MessageFormatException: the type is not one of JMS, or the number does not fit.
@@ -76,31 +81,31 @@ def check_value(name: str, value: Any) -> Any:
     if kind is str or kind is bool or value is None:
         return value
     if kind is int:
-        return _fit_64_bits(name, value)
+        return _fit_64_bits(name, value, noun)
     if kind is Float:
-        return _round_single(name, value)
+        return _round_single(name, value, noun)
     if kind in _KINDS:
         return value if kind is not Char else str(value)
     for plain in (str, int, float):
         if isinstance(value, plain):
-            return check_value(name, plain(value))
+            return check_value(name, plain(value), noun)
     raise MessageFormatException(
-        f"property {name!r}: expected bool, int, float, str, None or a wrapper of pyjmsack.types, not {kind.__name__}"
+        f"{noun} {name!r}: expected bool, int, float, str, None or a wrapper of pyjmsack.types, not {kind.__name__}"
     )
 
 
-def _fit_64_bits(name: str, value: int) -> int:
+def _fit_64_bits(name: object, value: int, noun: str) -> int:
     if not -(1 << 63) <= value < 1 << 63:
-        raise MessageFormatException(f"property {name!r}: {value} does not fit the 64 bits of a Java long")
+        raise MessageFormatException(f"{noun} {name!r}: {value} does not fit the 64 bits of a Java long")
     return value
 
 
-def _round_single(name: str, value: float) -> Float:
+def _round_single(name: object, value: float, noun: str) -> Float:
     """Return the number as 32 bits will carry it, so that sender and receiver read the same."""
     try:
         return Float(_FLOAT.unpack(_FLOAT.pack(value))[0])
     except OverflowError as error:
-        raise MessageFormatException(f"property {name!r}: {float(value)} is too large for a Java float") from error
+        raise MessageFormatException(f"{noun} {name!r}: {float(value)} is too large for a Java float") from error
 
 
 def kind_of(value: Any) -> str:
@@ -113,7 +118,7 @@ def kind_of(value: Any) -> str:
     return "string" if isinstance(value, str) else type(value).__name__
 
 
-def sized(name: str, kind: str, value: Any) -> Any:
+def sized(name: object, kind: str, value: Any, noun: str = "property") -> Any:
     """Return ``value`` as the Java type ``kind``, as the setters ``set_byte_property`` ... ``set_double_property`` do.
 
     Raises:
@@ -122,15 +127,15 @@ def sized(name: str, kind: str, value: Any) -> Any:
     if kind in _SIZED and isinstance(value, int) and not isinstance(value, bool):
         return _SIZED[kind](value)
     if kind in ("float", "double") and isinstance(value, (int, float)) and not isinstance(value, bool):
-        return check_value(name, Float(value) if kind == "float" else float(value))
+        return check_value(name, Float(value) if kind == "float" else float(value), noun)
     if kind == "boolean" and isinstance(value, bool):
         return value
     if kind == "string" and (value is None or isinstance(value, str)):
         return None if value is None else str(value)
-    raise MessageFormatException(f"property {name!r}: expected a {kind}, not {type(value).__name__} {value!r}")
+    raise MessageFormatException(f"{noun} {name!r}: expected a {kind}, not {type(value).__name__} {value!r}")
 
 
-def convert(name: str, value: Any, wanted: str) -> Any:
+def convert(name: object, value: Any, wanted: str) -> Any:
     """Read ``value`` as the type ``wanted`` by the table of S162.
 
     Args:
@@ -156,7 +161,7 @@ def convert(name: str, value: Any, wanted: str) -> Any:
     return bool(value) if kind == "boolean" else _PLAIN[wanted](value)
 
 
-def _convert_none(name: str, wanted: str) -> Any:
+def _convert_none(name: object, wanted: str) -> Any:
     if wanted == "string":
         return None
     if wanted == "boolean":
@@ -186,14 +191,14 @@ def _shortest_single(value: float) -> str:
     return repr(float(f"{value:.9g}"))
 
 
-def _no_number(name: str, text: str, wanted: str) -> NoReturn:
+def _no_number(name: object, text: str, wanted: str) -> NoReturn:
     raise MessageFormatException(f"{name!r} is {text!r}; expected the text of a {wanted}")
 
 
-def _parse_whole(wanted: str) -> Callable[[str, str], int]:
+def _parse_whole(wanted: str) -> Callable[[object, str], int]:
     bits = _SIZED[wanted].bits
 
-    def parse(name: str, text: str) -> int:
+    def parse(name: object, text: str) -> int:
         if not _WHOLE.fullmatch(text) or len(text) > 40 or not -(1 << (bits - 1)) <= int(text) < 1 << (bits - 1):
             _no_number(name, text, wanted)
         return int(text)
@@ -201,7 +206,7 @@ def _parse_whole(wanted: str) -> Callable[[str, str], int]:
     return parse
 
 
-def _parse_double(name: str, text: str, wanted: str = "double") -> float:
+def _parse_double(name: object, text: str, wanted: str = "double") -> float:
     trimmed = text.strip()
     if not _REAL.fullmatch(trimmed):
         _no_number(name, text, wanted)
@@ -209,7 +214,7 @@ def _parse_double(name: str, text: str, wanted: str = "double") -> float:
     return float(trimmed.rstrip("fFdD"))
 
 
-def _parse_single(name: str, text: str) -> float:
+def _parse_single(name: object, text: str) -> float:
     return _as_single(_parse_double(name, text, "float"))
 
 
@@ -221,11 +226,11 @@ def _as_single(value: float) -> float:
     return rounded
 
 
-def _parse_boolean(name: str, text: str) -> bool:
+def _parse_boolean(name: object, text: str) -> bool:
     return text.lower() == "true"
 
 
-_PARSERS: dict[str, Callable[[str, str], Any]] = {
+_PARSERS: dict[str, Callable[[object, str], Any]] = {
     "boolean": _parse_boolean,
     "byte": _parse_whole("byte"),
     "short": _parse_whole("short"),

@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pyjmsack.errors import MessageFormatException, UnsupportedFeatureException
+from pyjmsack.errors import MessageFormatException
 from pyjmsack.message.base import Message
 from pyjmsack.message.bytes import BytesMessage
+from pyjmsack.message.map import MapMessage
+from pyjmsack.message.stream import StreamMessage
 from pyjmsack.message.text import TextMessage
 
 __all__ = ["to_message"]
 
 
 def to_message(obj: Any) -> Message:
-    """Return ``obj`` as a message: itself, or a new text or bytes message.
+    """Return ``obj`` as a message: itself, or a new text, bytes, map (mapping) or stream (list, tuple) message.
 
     Raises:
-        MessageFormatException: ``None`` (S69), or a type that no message class takes.
-        UnsupportedFeatureException: a mapping or a list.
+        MessageFormatException: ``None`` (S69), or a type or content that no message class takes.
     """
     if isinstance(obj, Message):
         return obj
@@ -26,6 +27,11 @@ def to_message(obj: Any) -> Message:
         return TextMessage(obj)
     if isinstance(obj, (bytes, bytearray, memoryview)):
         return BytesMessage(obj)
-    if isinstance(obj, (Mapping, list, tuple)):
-        raise UnsupportedFeatureException("map and stream messages are not there yet")
-    raise MessageFormatException(f"send: expected a Message, str or bytes, not {type(obj).__name__}")
+    if isinstance(obj, Mapping):
+        return MapMessage(obj)
+    if isinstance(obj, (list, tuple)):
+        return StreamMessage(obj)
+    raise MessageFormatException(
+        f"send: expected a Message, str, bytes, mapping or list, not {type(obj).__name__};"
+        " create_object_message() takes other plain values"
+    )

@@ -28,9 +28,11 @@ RECEIVED_DEFAULTS: dict[str, Any] = {
     "_body_readonly": True,
     "_amqp_ttl": None,
     "_buffer": None,
+    "_part": None,
     "_position": 0,
 }
-"""What an empty slot of a received message means where the wire has no word for it; the last two: ``BytesMessage``."""
+"""What an empty slot of a received message means where the wire has no word for it; the last three belong to
+``BytesMessage`` and ``StreamMessage``."""
 
 
 class LazyContent(Protocol):

@@ -85,7 +85,9 @@ class Properties(MutableMapping[str, Value]):
     def _reserved_value(self, name: str) -> Any:
         if name == DELIVERY_COUNT:
             return self._message.delivery_count
-        return None if name == TYPED_ENCODING else getattr(self._message, RESERVED[name].slot)
+        if name == TYPED_ENCODING:
+            return self._message._typed_encoding or None
+        return getattr(self._message, RESERVED[name].slot)
 
     def __setitem__(self, name: str, value: Value) -> None:
         message = self._message
@@ -112,7 +114,8 @@ class Properties(MutableMapping[str, Value]):
         if name == DELIVERY_COUNT:
             raise MessageNotWriteableException(f"property {name!r} is set by the provider, it cannot be written")
         if name == TYPED_ENCODING:
-            raise MessageFormatException(f"property {name!r} is only for object messages")
+            self._message._set_typed_encoding(convert(name, check_value(name, value), "boolean"))
+            return
         if name in HEADER_NAMES:
             raise MessageFormatException(f"{name!r} is a header field; set message.{HEADER_NAMES[name]} instead")
         if name == ACK_TYPE:

@@ -107,9 +107,6 @@ async def test_a_text_message_takes_only_text(jms: Jms, text: Any) -> None:
 FEATURES = [
     "create_temporary_queue",
     "create_temporary_topic",
-    "create_map_message",
-    "create_stream_message",
-    "create_object_message",
 ]
 
 

@@ -6,13 +6,18 @@ import re
 from typing import Any
 
 from pyjmsack.errors import MessageFormatException
+from pyjmsack.message import SerializedObject
+from pyjmsack.message.codecs import JAVA_SERIALIZED
+from pyjmsack.message.portable import decode as decode_portable
+from pyjmsack.message.portable import is_portable
+from pyjmsack.providers.amqp.foreign import as_jms, as_jms_map
 from pyjmsack.providers.amqp.sections import DATA, NAMES, SEQUENCE, VALUE, Span
 from pyjmsack.providers.amqp.wire import decode_value, malformed
 
 __all__ = ["read_body"]
 
-MESSAGE, BYTES, TEXT = 0, 3, 5
-"""Wire types of the JMS classes there are; object, map and stream bodies make a plain message."""
+MESSAGE, OBJECT, MAP, BYTES, STREAM, TEXT = range(6)
+"""Wire types of the JMS classes (S165)."""
 
 _HEADS = {0xA0: (2, False), 0xA1: (2, True), 0xB0: (5, False), 0xB1: (5, True)}
 """Type codes of binary and string: bytes before the content, and whether it is text."""
@@ -45,11 +50,14 @@ def read_body(data: bytes, code: int, spans: list[Span], mark: int | None, conte
     """
     try:
         if code == VALUE:
-            return _classify_value(mark, _whole(data, spans[0]))
+            value = _whole(data, spans[0])
+            if content_type is not None and type(value) is str and is_portable(content_type):
+                return decode_portable(content_type, value)
+            return _classify_value(mark, value)
         if code == DATA:
             return _classify_data(mark, _data(data, spans), content_type, spans[0][0])
         if code == SEQUENCE:
-            return MESSAGE, _sequence(data, spans)
+            return _classify_value(mark, _sequence(data, spans))
     except MessageFormatException as error:
         raise MessageFormatException(f"{NAMES[code]} section: {error}") from error
     return _classify_value(mark, None)
@@ -69,16 +77,29 @@ def _whole(data: bytes, span: Span) -> Any:
 
 
 def _classify_value(mark: int | None, value: Any) -> tuple[int, Any]:
+    if mark in (MESSAGE, OBJECT):
+        return mark, value
     kind = type(value)
     if kind is str:
-        return MESSAGE if mark == MESSAGE else TEXT, value
+        return TEXT, value
     if kind is bytes:
-        return MESSAGE if mark == MESSAGE else BYTES, value
-    if value is None and mark == TEXT:
-        return TEXT, None
-    if value is None and mark == BYTES:
+        return BYTES, value
+    if value is None:
+        return _nothing(mark)
+    if kind is list:
+        return STREAM, [as_jms(item) for item in value]
+    if kind is dict and all(isinstance(name, str) for name in value):
+        return MAP, as_jms_map(value)
+    return OBJECT, value
+
+
+def _nothing(mark: int | None) -> tuple[int, Any]:
+    """Return the body of a message that has none."""
+    if mark == BYTES:
         return BYTES, b""
-    return MESSAGE, value
+    if mark == MAP:
+        return MAP, {}
+    return (STREAM, []) if mark == STREAM else (TEXT if mark == TEXT else MESSAGE, None)
 
 
 def _data(data: bytes, spans: list[Span]) -> bytes:
@@ -91,12 +112,18 @@ def _data(data: bytes, spans: list[Span]) -> bytes:
 
 
 def _classify_data(mark: int | None, body: bytes, content_type: str | None, start: int) -> tuple[int, Any]:
+    if content_type is not None and is_portable(content_type):
+        return decode_portable(content_type, _decode_text(body, "utf-8", start))
     if mark == TEXT:
         return TEXT, _decode_text(body, charset_of(content_type) or "utf-8", start)
     if mark == BYTES:
         return BYTES, body
-    if mark is not None:
-        return MESSAGE, body  # a Java-serialised object above all
+    if mark == MESSAGE:
+        return MESSAGE, body
+    if mark == OBJECT:
+        return OBJECT, body if content_type is None else SerializedObject(body, content_type)
+    if content_type == JAVA_SERIALIZED:
+        return OBJECT, SerializedObject(body)
     charset = charset_of(content_type)
     return (BYTES, body) if charset is None else (TEXT, _decode_text(body, charset, start))
 

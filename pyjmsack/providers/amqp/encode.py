@@ -13,10 +13,11 @@ from typing import Any
 
 from pyjmsack.destination import Destination
 from pyjmsack.errors import MessageFormatException
-from pyjmsack.message import BytesMessage, Message
+from pyjmsack.message import BytesMessage, MapMessage, Message, ObjectMessage, SerializedObject, StreamMessage
 from pyjmsack.providers.amqp.ids import encode_id
 from pyjmsack.providers.amqp.wire_encode import (
     encode_binary,
+    encode_map,
     encode_string,
     encode_symbol,
     encode_timestamp,
@@ -27,6 +28,7 @@ from pyjmsack.types import Byte, Long
 
 __all__ = ["encode"]
 
+OBJECT, BYTES = ObjectMessage.wire_type, BytesMessage.wire_type
 _NULL = b"\x40"
 _OCTET_STREAM = encode_symbol("application/octet-stream")
 _TTL_LIMIT = 1 << 32
@@ -46,7 +48,7 @@ def encode(
 ) -> bytes:
     """Return the message as the bytes of one AMQP transfer.
 
-    A bytes message is reset, as sending does (S171).
+    A bytes or stream message is reset, as sending does (S171).
 
     Args:
         message: stamped by the producer (S71).
@@ -130,7 +132,7 @@ def _properties(message: Message, address: str, reply_address: str | None, kind:
             _NULL if subject is None else encode_string(subject),
             _NULL if reply_address is None else _address(reply_address),
             _NULL if correlation_id is None else encode_id(correlation_id),
-            _OCTET_STREAM if kind == 3 else _NULL,
+            _OCTET_STREAM if kind == BYTES else _NULL if kind != OBJECT else _object_type(message._body),
             b"\x40" + encode_timestamp(expiry) if expiry else b"\x40\x40",  # content-encoding is always null
             encode_timestamp(created) if created else _NULL,
             group,
@@ -141,6 +143,11 @@ def _properties(message: Message, address: str, reply_address: str | None, kind:
     if size < 255:
         return _LIST8_HEAD(b"\x00\x53\x73\xc0", size + 1, count) + fields
     return _LIST32_HEAD(b"\x00\x53\x73\xd0", size + 4, count) + fields
+
+
+def _object_type(body: Any) -> bytes:
+    """Return the content type of an object message: none for a plain value (S175)."""
+    return encode_symbol(body.content_type) if isinstance(body, SerializedObject) else _NULL
 
 
 def _user_id(text: str) -> bytes:
@@ -162,21 +169,25 @@ def _group_fields(message: Message) -> bytes:
 
 def _application_properties(held: dict[str, Any]) -> bytes:
     """Return the application-properties section (3.2.5)."""
-    parts = []
-    for name, value in held.items():
-        try:
-            parts.append(encode_string(name))
-            parts.append(encode_value(value))
-        except MessageFormatException as error:
-            raise MessageFormatException(f"property {name!r}: {error}") from error
-    content = b"".join(parts)
-    if len(content) < 255 and len(parts) < 256:
-        return _LIST8_HEAD(b"\x00\x53\x74\xc1", len(content) + 1, len(parts)) + content
-    return _LIST32_HEAD(b"\x00\x53\x74\xd1", len(content) + 4, len(parts)) + content
+    return b"\x00\x53\x74" + encode_map(held, "property")
 
 
 def _value_body(message: Message) -> tuple[bytes, bytes]:
     return b"\x00\x53\x77", encode_value(message._body)
+
+
+def _map_body(message: MapMessage) -> tuple[bytes, bytes]:
+    return b"\x00\x53\x77", encode_map(message._body, "field")
+
+
+def _stream_body(message: StreamMessage) -> tuple[bytes, bytes]:
+    message.reset()
+    return b"\x00\x53\x76", encode_value(message._body)
+
+
+def _object_body(message: ObjectMessage) -> tuple[bytes, bytes]:
+    body = message._body
+    return _data_section(body) if isinstance(body, SerializedObject) else (b"\x00\x53\x77", encode_value(body))
 
 
 def _text_body(message: Message) -> tuple[bytes, bytes]:
@@ -193,10 +204,20 @@ def _text_body(message: Message) -> tuple[bytes, bytes]:
 
 def _bytes_body(message: BytesMessage) -> tuple[bytes, bytes]:
     message.reset()
-    raw = message.data
+    return _data_section(message.data)
+
+
+def _data_section(raw: bytes) -> tuple[bytes, bytes]:
     size = len(raw)
     return (_DATA8_HEADS[size] if size < 256 else _SIZED_HEAD(b"\x00\x53\x75\xb0", size)), raw
 
 
-_BODIES: dict[int, Callable[[Any], tuple[bytes, bytes]]] = {0: _value_body, 3: _bytes_body, 5: _text_body}
+_BODIES: dict[int, Callable[[Any], tuple[bytes, bytes]]] = {
+    0: _value_body,
+    OBJECT: _object_body,
+    2: _map_body,
+    3: _bytes_body,
+    4: _stream_body,
+    5: _text_body,
+}
 """By ``Message.wire_type``."""

@@ -7,14 +7,16 @@ from typing import Any
 
 from pyjmsack.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from pyjmsack.errors import MessageFormatException
-from pyjmsack.message import BytesMessage, Message, TextMessage
+from pyjmsack.message import BytesMessage, MapMessage, Message, ObjectMessage, StreamMessage, TextMessage
 from pyjmsack.providers.amqp import sections
 from pyjmsack.providers.amqp.body import read_body
 from pyjmsack.providers.amqp.ids import to_correlation_id, to_message_id
 
 __all__ = ["AmqpInbound"]
 
-_CLASSES: dict[int, type[Message]] = {0: Message, 3: BytesMessage, 5: TextMessage}
+_CLASSES: dict[int, type[Message]] = {
+    kind.wire_type: kind for kind in (Message, ObjectMessage, MapMessage, BytesMessage, StreamMessage, TextMessage)
+}
 _KINDS: dict[int, type[Destination]] = {0: Queue, 1: Topic, 2: TemporaryQueue, 3: TemporaryTopic}
 _PREFIXES: dict[str, type[Destination]] = {"queue://": Queue, "topic://": Topic}
 _KEPT_PREFIXES: dict[str, type[Destination]] = {"temp-queue://": TemporaryQueue, "temp-topic://": TemporaryTopic}

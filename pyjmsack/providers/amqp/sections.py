@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from pyjmsack.errors import MessageFormatException
+from pyjmsack.providers.amqp.foreign import as_jms_map
 from pyjmsack.providers.amqp.wire import decode_value, malformed, skip
 from pyjmsack.providers.amqp.wire_types import Symbol, Timestamp, UByte, UInt, ULong
 
@@ -315,7 +316,7 @@ def _small_int(value: Any) -> int | None:
 
 
 def read_application_properties(data: bytes, span: Span | None) -> dict[str, Any]:
-    """Return the application properties (3.2.5) as a fresh dict.
+    """Return the application properties (3.2.5) as a fresh dict, in types of JMS (S166).
 
     Raises:
         MessageFormatException: the section cannot be decoded, or has a name that is no text.
@@ -327,4 +328,4 @@ def read_application_properties(data: bytes, span: Span | None) -> dict[str, Any
     for name in found:
         if type(name) is not str:
             raise MessageFormatException(f"application-properties section: name {name!r} is no string")
-    return found
+    return as_jms_map(found)

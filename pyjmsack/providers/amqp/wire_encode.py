@@ -21,7 +21,7 @@ from pyjmsack.providers.amqp.wire_types import (
 )
 from pyjmsack.types import Byte, Char, Double, Float, Int, Long, Short
 
-__all__ = ["encode_binary", "encode_string", "encode_symbol", "encode_timestamp", "encode_value"]
+__all__ = ["encode_binary", "encode_map", "encode_string", "encode_symbol", "encode_timestamp", "encode_value"]
 
 _BYTE = [bytes((value,)) for value in range(256)]
 _TAGGED_SHORT = Struct(">Bh").pack
@@ -100,6 +100,26 @@ def encode_value(value: Any, depth: int = 0) -> bytes:
     if isinstance(value, (list, tuple)):
         return _compound(0xC0, [encode_value(item, depth + 1) for item in value]) if value else b"\x45"
     raise MessageFormatException(f"no AMQP type for a {type(value).__name__}")
+
+
+def encode_map(items: dict[str, Any], noun: str) -> bytes:
+    """Return names and values as an AMQP map.
+
+    Args:
+        items: the names and values.
+        noun: what an item is called in an error text.
+
+    Raises:
+        MessageFormatException: as ``encode_value``; the text names the item.
+    """
+    parts = []
+    for name, value in items.items():
+        try:
+            parts.append(encode_string(name))
+            parts.append(encode_value(value, 1))
+        except MessageFormatException as error:
+            raise MessageFormatException(f"{noun} {name!r}: {error}") from error
+    return _compound(0xC1, parts)
 
 
 def _compound(code: int, parts: list[bytes]) -> bytes:

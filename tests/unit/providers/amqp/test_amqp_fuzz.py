@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import time
 from typing import Any
+from uuid import UUID
 
 import proton
 import pytest
@@ -68,9 +69,11 @@ def foreign(draw: st.DrawFn) -> proton.Message:
 
 
 def same(ours: Any, theirs: Any) -> bool:
-    """Whether a value of ours equals one of proton's, which has binaries as views."""
+    """Whether a value of ours equals one of proton's, which has binaries as views, and UUIDs where JMS has text."""
     if isinstance(theirs, memoryview):
         return isinstance(ours, bytes) and ours == bytes(theirs)
+    if isinstance(theirs, UUID):
+        return ours in (theirs, str(theirs))
     if isinstance(theirs, list):
         return len(ours) == len(theirs) and all(map(same, ours, theirs))
     if isinstance(theirs, dict):
@@ -100,9 +103,9 @@ def test_we_read_every_field_that_proton_writes(source: proton.Message) -> None:
     assert message._user_id == (bytes(judge.user_id).decode() or None)
     assert message._correlation_id == (None if judge.correlation_id is None else message._correlation_id)
     assert same(message._properties, judge.properties or {})
-    body = message.body
+    body = message._body
     assert same(body.encode() if isinstance(body, str) and isinstance(source.body, bytes) else body, judge.body) or (
-        message.body == b"" and judge.body is None
+        body in (b"", {}, []) and judge.body is None
     )
 
 
@@ -119,6 +122,7 @@ def exhaust(payload: bytes) -> None:
     for slot in _LOADERS:
         getattr(message, slot)
     try:
+        repr(message.body)
         dict(message.properties)
     except MessageFormatException:
         return

@@ -1,0 +1,141 @@
+"""How an object becomes the bytes of a message and back: one codec per content type, by registration only (S175)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple, Protocol
+
+from pyjmsack.errors import MessageFormatException
+
+__all__ = ["JAVA_SERIALIZED", "JsonCodec", "ObjectCodec", "SerializedObject", "known_codec", "register_object_codec"]
+
+JAVA_SERIALIZED = "application/x-java-serialized-object"
+
+MAX_BYTES = 1 << 24
+"""Largest serialised object that is decoded, unless its codec was registered with another limit."""
+
+
+class ObjectCodec(Protocol):
+    """Turns objects into bytes and back. Whatever it raises becomes a ``MessageFormatException``."""
+
+    def encode(self, obj: Any) -> bytes:
+        """Return the object as bytes."""
+        ...
+
+    def decode(self, data: bytes) -> Any:
+        """Return the object. The bytes come from whoever may write to the queue: they are not to be trusted."""
+        ...
+
+
+class SerializedObject(bytes):
+    """An object in its serialised form: what ``ObjectMessage.object`` is where no codec is registered, so that it can
+    be looked at, kept and sent on.
+
+    Args:
+        data: the bytes.
+        content_type: what they are; Java's serialisation if not given.
+    """
+
+    content_type: str
+
+    def __new__(cls, data: bytes = b"", content_type: str = JAVA_SERIALIZED) -> SerializedObject:
+        self = super().__new__(cls, data)
+        self.content_type = content_type
+        return self
+
+    def __repr__(self) -> str:
+        return f"<SerializedObject, {len(self)} bytes of {self.content_type}>"
+
+
+class JsonCodec:
+    """JSON in UTF-8; numbers, texts, lists and dicts with text keys, without the types of Java."""
+
+    def encode(self, obj: Any) -> bytes:
+        """Return the object as JSON."""
+        return json.dumps(obj, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+    def decode(self, data: bytes) -> Any:
+        """Return what the JSON says."""
+        return json.loads(data)
+
+
+class _Known(NamedTuple):
+    codec: ObjectCodec
+    max_bytes: int
+
+
+_codecs: dict[str, _Known] = {}
+
+
+def plain_type(content_type: str) -> str:
+    """Return a content type without parameters, in lower case."""
+    return content_type.partition(";")[0].strip().lower()
+
+
+def register_object_codec(content_type: str, codec: ObjectCodec, *, max_bytes: int = MAX_BYTES) -> None:
+    """Let ``codec`` read and write the bodies of object messages of a content type, in the whole process.
+
+    JSON (``application/json``) is registered. There is none for Java's serialisation and no pickle, on purpose:
+    reading those runs code of the sender's choice.
+
+    Args:
+        content_type: such as ``application/cbor``; parameters and case do not matter.
+        codec: it replaces one registered before.
+        max_bytes: largest body it is given; a larger one raises ``MessageFormatException`` when it is asked for.
+
+    Raises:
+        ValueError: no content type, or the limit is not positive.
+        TypeError: the codec lacks ``encode`` or ``decode``.
+    """
+    name = plain_type(content_type)
+    if "/" not in name:
+        raise ValueError(f"content type {content_type!r}: expected type/subtype, such as application/cbor")
+    if not (callable(getattr(codec, "encode", None)) and callable(getattr(codec, "decode", None))):
+        raise TypeError(f"codec {codec!r}: expected an object with encode(obj) and decode(data)")
+    if max_bytes <= 0:
+        raise ValueError(f"max_bytes {max_bytes}: expected a positive number")
+    _codecs[name] = _Known(codec, max_bytes)
+
+
+def known_codec(content_type: str) -> bool:
+    """Whether a codec is registered for a content type."""
+    return plain_type(content_type) in _codecs
+
+
+def serialize(obj: Any, content_type: str) -> SerializedObject:
+    """Return ``obj`` as the bytes of a content type.
+
+    Raises:
+        MessageFormatException: no codec for that type, or it cannot write this object.
+    """
+    known = _codecs.get(plain_type(content_type))
+    if known is None:
+        raise MessageFormatException(
+            f"no codec for {content_type!r}; registered are {', '.join(sorted(_codecs))} (register_object_codec)"
+        )
+    try:
+        return SerializedObject(known.codec.encode(obj), content_type)
+    except Exception as error:
+        raise MessageFormatException(f"the codec for {content_type} cannot write a {type(obj).__name__}") from error
+
+
+def deserialize(form: SerializedObject) -> Any:
+    """Return the object, or the serialised form itself where no codec is registered.
+
+    Raises:
+        MessageFormatException: too large, or the codec cannot read it.
+    """
+    known = _codecs.get(plain_type(form.content_type))
+    if known is None:
+        return form
+    if len(form) > known.max_bytes:
+        raise MessageFormatException(
+            f"the object has {len(form)} bytes; the codec for {form.content_type} was registered for {known.max_bytes}"
+        )
+    try:
+        return known.codec.decode(bytes(form))
+    except Exception as error:
+        raise MessageFormatException(f"the codec for {form.content_type} cannot read the object") from error
+
+
+register_object_codec("application/json", JsonCodec())

@@ -1,0 +1,79 @@
+"""What JMS allows as a value of a map or stream body, and how one type is read as another (S172, S173)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyjmsack.errors import MessageFormatException
+from pyjmsack.message.convert import check_value, convert, kind_of, sized
+from pyjmsack.types import Char
+
+__all__ = ["check_field", "convert_field", "sized_field"]
+
+
+def check_field(name: object, value: Any) -> Any:
+    """Return ``value`` as a map or stream keeps it (S172); bytes are copied.
+
+    Args:
+        name: name or position of the field, for the error text.
+        value: what the caller gave.
+
+    Raises:
+        MessageFormatException: the type is not one of JMS, or the number does not fit.
+    """
+    if type(value) is Char:
+        return value
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    return check_value(name, value, "field")
+
+
+def sized_field(name: object, kind: str, value: Any) -> Any:
+    """Return ``value`` as the Java type ``kind``, as ``set_byte`` or ``write_byte`` do.
+
+    Raises:
+        MessageFormatException: ``value`` is not of the Python type, or does not fit.
+    """
+    if kind == "char" and isinstance(value, str):
+        return Char(value)
+    if kind == "bytes" and isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    if kind == "bytes" and value is None:
+        return None
+    return sized(name, kind, value, "field")
+
+
+def convert_field(name: object, value: Any, wanted: str) -> Any:
+    """Read ``value`` as the type ``wanted`` by the table of S173: that of the properties, and char and bytes.
+
+    Args:
+        name: name or position of the field, for the error text.
+        value: the stored value; ``None`` stands for a missing one.
+        wanted: ``boolean``, ``byte``, ``short``, ``char``, ``int``, ``long``, ``float``, ``double``, ``string`` or
+            ``bytes``.
+
+    Returns:
+        A plain ``bool``, ``int``, ``float``, ``str`` or ``bytes``, or a ``Char``; ``None`` only for bytes or a string.
+
+    Raises:
+        MessageFormatException: the table has no such conversion, or the string is no such number.
+    """
+    is_char = type(value) is Char
+    if wanted == "char":
+        if is_char:
+            return value
+        raise _refusal(name, value, wanted)
+    if wanted == "bytes":
+        if value is None or isinstance(value, bytes):
+            return None if value is None else bytes(value)
+        raise _refusal(name, value, wanted)
+    if is_char and wanted != "string":
+        raise _refusal(name, value, wanted)
+    return convert(name, value, wanted)
+
+
+def _refusal(name: object, value: Any, wanted: str) -> MessageFormatException:
+    if value is None:
+        return MessageFormatException(f"{name!r} is not set or None; expected something that can be read as {wanted}")
+    kind = "char" if type(value) is Char else kind_of(value)
+    return MessageFormatException(f"{name!r} is a {kind}; JMS does not allow to read it as {wanted}")

@@ -1,0 +1,194 @@
+"""``MapMessage``: a body of names and typed values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from typing import Any, ClassVar
+
+from pyjmsack.errors import MessageFormatException
+from pyjmsack.message.base import Message
+from pyjmsack.message.fields import check_field, convert_field, sized_field
+from pyjmsack.types import Char, Value
+
+__all__ = ["MapMessage"]
+
+
+class MapMessage(Message, MutableMapping[str, Value]):
+    """A message with a map of names and values (S172).
+
+    It is a mutable mapping, ``message["price"] = Float(1.5)``, and has the getters and setters of JMS. A value is a
+    ``bool``, ``int``, ``float``, ``str``, ``bytes``, ``None`` or a wrapper such as ``Short`` or ``Char``, which keeps
+    its Java type; a bare ``int`` is an int if 32 bits hold it, else a long, a bare ``float`` a double. Unlike other
+    mappings it is true when it is empty, and equal only to itself: it is a message first.
+
+    The getters convert by the table of S173 and treat a missing name as ``None``: ``False`` as boolean, ``None`` as
+    string, bytes or object, else ``MessageFormatException``, which is also raised for a conversion that JMS does not
+    know.
+
+    Args:
+        items: what it holds at first.
+
+    Raises (on writing):
+        MessageFormatException: the name or the value is not allowed.
+        MessageNotWriteableException: the message was received (S163) or is with a completion listener (S73).
+    """
+
+    __slots__ = ()
+
+    wire_type: ClassVar[int] = 2
+
+    def __init__(self, items: Mapping[str, Value] | Iterable[tuple[str, Value]] | None = None) -> None:
+        super().__init__()
+        self._body = {}
+        if items is not None:
+            self._fill(items)
+
+    def _fill(self, items: Any) -> None:
+        try:
+            pairs = dict(items)
+        except (TypeError, ValueError) as error:
+            raise MessageFormatException(f"items: expected a mapping, not {type(items).__name__}") from error
+        self.update(pairs)
+
+    def __getitem__(self, name: str) -> Value:
+        return self._body[name]  # type: ignore[no-any-return]
+
+    def __setitem__(self, name: str, value: Value) -> None:
+        self._check_body_writeable()
+        self._body[_check_key(name)] = check_field(name, value)
+
+    def __delitem__(self, name: str) -> None:
+        self._check_body_writeable()
+        del self._body[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._body)
+
+    def __len__(self) -> int:
+        return len(self._body)
+
+    def __bool__(self) -> bool:
+        """Always true: ``while message := consumer.receive(1)`` must not end at an empty map."""
+        return True
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    @property
+    def body(self) -> dict[str, Value]:
+        """A copy of the map as a ``dict``."""
+        return dict(self._body)
+
+    def clear_body(self) -> None:
+        """Make the map empty and writeable; headers and properties stay (S163)."""
+        super().clear_body()
+        self._body = {}
+
+    @property
+    def names(self) -> list[str]:
+        """The names in the map."""
+        return list(self._body)
+
+    def item_exists(self, name: str) -> bool:
+        """Whether there is such a name, be its value ``None``."""
+        return name in self._body
+
+    def _read(self, name: str, wanted: str) -> Any:
+        return convert_field(name, self._body.get(name), wanted)
+
+    def get_boolean(self, name: str) -> bool:
+        """Read a boolean, or a string (``true`` in any case is true)."""
+        return self._read(name, "boolean")  # type: ignore[no-any-return]
+
+    def get_byte(self, name: str) -> int:
+        """Read a byte, or a string."""
+        return self._read(name, "byte")  # type: ignore[no-any-return]
+
+    def get_short(self, name: str) -> int:
+        """Read a byte, short, or string."""
+        return self._read(name, "short")  # type: ignore[no-any-return]
+
+    def get_char(self, name: str) -> Char:
+        """Read a char."""
+        return self._read(name, "char")  # type: ignore[no-any-return]
+
+    def get_int(self, name: str) -> int:
+        """Read a byte, short, int, or string."""
+        return self._read(name, "int")  # type: ignore[no-any-return]
+
+    def get_long(self, name: str) -> int:
+        """Read any whole number, or a string."""
+        return self._read(name, "long")  # type: ignore[no-any-return]
+
+    def get_float(self, name: str) -> float:
+        """Read a float (32 bits), or a string."""
+        return self._read(name, "float")  # type: ignore[no-any-return]
+
+    def get_double(self, name: str) -> float:
+        """Read a float, double, or string."""
+        return self._read(name, "double")  # type: ignore[no-any-return]
+
+    def get_string(self, name: str) -> str | None:
+        """Read anything but bytes as text."""
+        return self._read(name, "string")  # type: ignore[no-any-return]
+
+    def get_bytes(self, name: str) -> bytes | None:
+        """Read bytes."""
+        return self._read(name, "bytes")  # type: ignore[no-any-return]
+
+    def get_object(self, name: str) -> Value:
+        """Read the value as it was set, with its type; ``None`` if it is missing."""
+        return self._body.get(name)  # type: ignore[no-any-return]
+
+    def _write(self, name: str, kind: str, value: Any) -> None:
+        self[name] = sized_field(name, kind, value)
+
+    def set_boolean(self, name: str, value: bool) -> None:
+        """Set a boolean."""
+        self._write(name, "boolean", value)
+
+    def set_byte(self, name: str, value: int) -> None:
+        """Set a byte, 8 bits signed."""
+        self._write(name, "byte", value)
+
+    def set_short(self, name: str, value: int) -> None:
+        """Set a short, 16 bits signed."""
+        self._write(name, "short", value)
+
+    def set_char(self, name: str, value: str) -> None:
+        """Set a char, one UTF-16 code unit."""
+        self._write(name, "char", value)
+
+    def set_int(self, name: str, value: int) -> None:
+        """Set an int, 32 bits signed."""
+        self._write(name, "int", value)
+
+    def set_long(self, name: str, value: int) -> None:
+        """Set a long, 64 bits signed."""
+        self._write(name, "long", value)
+
+    def set_float(self, name: str, value: float) -> None:
+        """Set a float, 32 bits."""
+        self._write(name, "float", value)
+
+    def set_double(self, name: str, value: float) -> None:
+        """Set a double, 64 bits."""
+        self._write(name, "double", value)
+
+    def set_string(self, name: str, value: str | None) -> None:
+        """Set a string."""
+        self._write(name, "string", value)
+
+    def set_bytes(self, name: str, value: bytes | bytearray | memoryview | None) -> None:
+        """Set a copy of bytes."""
+        self._write(name, "bytes", value)
+
+    def set_object(self, name: str, value: Value) -> None:
+        """Set any value that JMS allows; the same as ``message[name] = value``."""
+        self[name] = value
+
+
+def _check_key(name: object) -> str:
+    if not isinstance(name, str) or not name:
+        raise MessageFormatException(f"name {name!r} of a map message: expected a non-empty string")
+    return str(name)

@@ -1,0 +1,139 @@
+"""``ObjectMessage``: a body that is one value, plain or serialised."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+from uuid import UUID
+
+from pyjmsack.errors import MessageFormatException
+from pyjmsack.message.base import Message
+from pyjmsack.message.codecs import SerializedObject, deserialize, known_codec, serialize
+from pyjmsack.message.fields import check_field
+
+__all__ = ["ObjectMessage"]
+
+MAX_DEPTH = 60
+"""Lists and dicts within each other; a codec for the wire must have room for one more level."""
+
+
+class ObjectMessage(Message):
+    """A message with an object (S175).
+
+    A plain value (``None``, ``bool``, ``int``, ``float``, ``str``, ``bytes``, ``UUID``, the wrappers of Java types, and
+    lists, tuples and dicts of these) travels with its types, as Qpid JMS does with ``JMS_AMQP_TYPED_ENCODING``.
+    Anything else needs a content type for which a codec is registered, see :func:`register_object_codec`. Objects
+    that Java serialised are not decoded: they appear as :class:`SerializedObject`, and may be sent on as such.
+
+    The message holds a copy: what is done to an object after it was set, or to one that was read, changes nothing.
+
+    Args:
+        obj: the object.
+        content_type: write it with the codec for this type; a plain value needs none.
+
+    Raises:
+        MessageFormatException: neither a plain value nor one that the codec can write, or there is no such codec.
+    """
+
+    __slots__ = ()
+
+    wire_type: ClassVar[int] = 1
+
+    def __init__(self, obj: Any = None, content_type: str | None = None) -> None:
+        super().__init__()
+        self._body = _to_body(obj, content_type)
+
+    @property
+    def object(self) -> Any:
+        """The object; a copy of it with every reading.
+
+        Setting it keeps the content type that the message has, as far as there is a codec for it.
+
+        Raises:
+            MessageFormatException: (reading) the codec cannot read it, or it is larger than the codec's limit.
+            MessageFormatException: (setting) as the constructor.
+            MessageNotWriteableException: (setting) the message was received (S163) or is with a completion listener.
+        """
+        body = self._body
+        return deserialize(body) if isinstance(body, SerializedObject) else _copy(body)
+
+    @object.setter
+    def object(self, obj: Any) -> None:
+        self._check_body_writeable()
+        held = self.content_type
+        self._body = _to_body(obj, held if held is not None and known_codec(held) else None)
+
+    @property
+    def body(self) -> Any:
+        """The same as ``object``."""
+        return self.object
+
+    @property
+    def content_type(self) -> str | None:
+        """What the serialised form is; ``None`` for a plain value. Setting it writes the object anew."""
+        body = self._body
+        return body.content_type if isinstance(body, SerializedObject) else None
+
+    @content_type.setter
+    def content_type(self, value: str | None) -> None:
+        self._check_body_writeable()
+        held = self.object
+        if isinstance(held, SerializedObject):
+            raise MessageFormatException(f"{held!r} cannot be written as {value or 'a plain value'}: no codec reads it")
+        self._body = _to_body(held, value)
+
+    @property
+    def _typed_encoding(self) -> bool:
+        return self.content_type is None
+
+    def _set_typed_encoding(self, typed: bool) -> None:
+        if typed:
+            self.content_type = None
+        elif self._typed_encoding:
+            raise MessageFormatException(
+                "property 'JMS_AMQP_TYPED_ENCODING': Java's serialisation cannot be written; to write the object with a"
+                " codec set message.content_type"
+            )
+
+
+def _to_body(obj: Any, content_type: str | None) -> Any:
+    if isinstance(obj, SerializedObject):
+        return obj
+    return _check(obj, 0) if content_type is None else serialize(obj, content_type)
+
+
+def _check(value: Any, depth: int) -> Any:
+    """Return a copy of a plain value.
+
+    Raises:
+        MessageFormatException: it holds something that is none.
+    """
+    kind = type(value)
+    if kind is UUID:
+        return value
+    if not isinstance(value, (list, dict)) and kind is not tuple:
+        try:
+            return check_field("object", value)
+        except MessageFormatException as error:
+            raise MessageFormatException(
+                f"object: a {kind.__name__} is no plain value, or does not fit one ({error}); a content type with a"
+                " registered codec can carry it"
+            ) from error
+    if depth >= MAX_DEPTH:
+        raise MessageFormatException(f"object: more than {MAX_DEPTH} lists and dicts within each other")
+    if isinstance(value, dict):
+        return {_check_key(key): _check(item, depth + 1) for key, item in value.items()}
+    return [_check(item, depth + 1) for item in value]
+
+
+def _check_key(key: Any) -> Any:
+    if isinstance(key, tuple):
+        raise MessageFormatException(f"object: {key!r} is a key of a dict; a tuple cannot be one in a message")
+    return _check(key, 0)
+
+
+def _copy(value: Any) -> Any:
+    """Return the value with lists and dicts of its own; all else cannot be changed."""
+    kind = type(value)
+    if kind is list:
+        return [_copy(item) for item in value]
+    return {key: _copy(item) for key, item in value.items()} if kind is dict else value

@@ -1,0 +1,55 @@
+"""AMQP values of types that JMS has no word for, as the values of JMS that say the same (S166)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from pyjmsack.providers.amqp.wire_types import (
+    Described,
+    OpaqueDecimal,
+    Symbol,
+    Timestamp,
+    UByte,
+    UInt,
+    ULong,
+    UShort,
+)
+from pyjmsack.types import Char, Int, Long, Short
+
+__all__ = ["as_jms", "as_jms_map"]
+
+
+def as_jms(value: Any) -> Any:
+    """Return the value of a property, map field or stream field in a type of JMS.
+
+    Unsigned numbers become the next wider type, a timestamp its milliseconds as a long, symbols and UUIDs text, a char
+    beyond the 16 bits of Java a text, a decimal its bytes, a described value the value. What a long cannot hold, and
+    lists and maps within a field, stay what they are: ``get_object`` reads them.
+    """
+    convert = _CONVERSIONS.get(type(value))
+    return value if convert is None else convert(value)
+
+
+def as_jms_map(items: dict[Any, Any]) -> dict[Any, Any]:
+    """Return the map with its values in types of JMS: itself, if they all are."""
+    if _CONVERSIONS.keys().isdisjoint(map(type, items.values())):
+        return items
+    return {name: as_jms(value) for name, value in items.items()}
+
+
+_CONVERSIONS: dict[type, Callable[[Any], Any]] = {
+    UByte: Short,
+    UShort: Int,
+    UInt: Long,
+    ULong: lambda value: Long(value) if value < 1 << 63 else value,
+    Timestamp: Long,
+    Symbol: str,
+    UUID: str,
+    Char: lambda value: value if value <= "\uffff" else str(value),
+    OpaqueDecimal: bytes,
+    Described: lambda value: as_jms(value.value),
+    list: lambda value: [as_jms(item) for item in value],
+    dict: lambda value: {as_jms(name): as_jms(item) for name, item in value.items()},
+}
