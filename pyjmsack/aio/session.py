@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from pyjmsack.aio._runtime import Opening, SessionLock, ends_task
 from pyjmsack.aio.consumer import MessageConsumer, QueueBrowser
@@ -12,8 +14,10 @@ from pyjmsack.aio.producer import MessageProducer
 from pyjmsack.core import session as core_session
 from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.facade import SessionFacade
+from pyjmsack.core.lanes import Lanes
 from pyjmsack.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from pyjmsack.errors import UnsupportedFeatureException
+from pyjmsack.message import Message
 
 if TYPE_CHECKING:
     from pyjmsack.aio.connection import Connection
@@ -84,26 +88,42 @@ class Session(SessionFacade):
         """Feed a consumer's listener, in the dispatcher's task."""
         for _ in range(BATCH):
             async with self._lock.hold():
-                listener = consumer.listener
+                listener, lanes = consumer.listener, consumer.lanes
                 message = None if listener is None else consumer.begin_dispatch()
                 if message is None or listener is None:
                     break
-                error: BaseException | None = None
+                if lanes is not None:
+                    lane = lanes.enter(message)
+                    lane.submit(partial(self._call_listener, consumer, listener, message, lanes))
+                    continue
                 try:
-                    result = listener(message)
-                    if inspect.isawaitable(result):
-                        await result
-                except BaseException as raised:  # a cancelled await of its own is a listener's failure like any other
-                    error = raised
-                consumer.end_dispatch(message, error)
-                if ends_task(error):
+                    await self._call_listener(consumer, listener, message, None)
+                except BaseException:
                     consumer.unscheduled()
-                    raise error
+                    raise
         else:
             self._core.dispatch(consumer)
             await asyncio.sleep(0)  # let other tasks have the loop
             return
         consumer.unscheduled()
+
+    async def _call_listener(
+        self, consumer: Consumer, listener: Callable[[Message], Any], message: Message, lanes: Lanes | None
+    ) -> None:
+        error: BaseException | None = None
+        try:
+            result = listener(message)
+            if inspect.isawaitable(result):
+                await result
+        except BaseException as raised:  # a cancelled await of its own is a listener's failure like any other
+            error = raised
+        if consumer.end_dispatch(message, error):
+            await self._run(self._core.undo())
+        if lanes is not None:
+            lanes.leave(message)
+            consumer.schedule()
+        if ends_task(error):
+            raise error
 
     async def __aenter__(self) -> Session:
         return self

@@ -7,10 +7,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pyjmsack.core.lanes import Lanes
+from pyjmsack.core.settling import Settling
+from pyjmsack.core.stats import ConsumerStats
 from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.errors import IllegalStateException, JMSException, MessageFormatException
 from pyjmsack.message import Message
@@ -22,67 +23,28 @@ from pyjmsack.types import AckMode, Outcome
 if TYPE_CHECKING:
     from pyjmsack.core.session import Session
 
-__all__ = ["Consumer", "ConsumerStats", "seconds"]
+__all__ = ["Consumer"]
 
 log = logging.getLogger("pyjmsack")
 T = TypeVar("T")
 
 
-def seconds(timeout: float | timedelta | None) -> float | None:
-    """Return a time-out in seconds.
-
-    Raises:
-        ValueError: negative or not a number: in Java such values mean different things in different clients.
-    """
-    if timeout is None:
-        return None
-    value = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
-    if not value >= 0:
-        raise ValueError(f"timeout {timeout!r}: expected seconds of at least 0, or None to wait for ever")
-    return value
-
-
-@dataclass(frozen=True)
-class ConsumerStats:
-    """Counts of messages of one consumer, since it was created unless said otherwise (S57)."""
-
-    buffered: int
-    """Prefetched and not yet handed out, now."""
-    delivered: int
-    """Handed to the caller, redeliveries included."""
-    unacknowledged: int
-    """Handed out and not acknowledged yet, now."""
-    acknowledged: int
-    """Accepted by the caller or for it; in a transaction, before its commit."""
-    redelivered: int
-    """Handed out with a redelivery count above 0."""
-    duplicates_skipped: int
-    """Acknowledged without being handed out, as already processed."""
-
-
-class Consumer:
+class Consumer(Settling):
     """The core of one consumer.
 
-    The loop appends to ``inbox``; the session's thread (or dispatcher) takes from it. ``delivered`` holds what the
-    caller has and nobody has acknowledged, oldest first.
+    The loop appends to ``inbox``; the session's thread (or dispatcher) takes from it.
     """
 
     def __init__(self, session: Session, prefetch: int, *, allow_pull_listener: bool) -> None:
-        self.session = session
-        self.info: ConsumerInfo = None  # type: ignore[assignment]  # set by bind(), which needs this object as its sink
+        super().__init__(session, prefetch)
         self.inbox: deque[Inbound] = deque()
-        self.delivered: dict[Inbound, None] = {}
         self.listener: Callable[[Message], Any] | None = None
         self.closed = False
         self.error: BaseException | None = None
         self.acknowledger: Any = None
-        self._connection = session.connection
-        self._provider = session.connection.provider
-        self._prefetch = prefetch
         self._allow_pull_listener = allow_pull_listener
         self._step = max(1, prefetch // 10)
         self._taken = 0
-        self._acknowledged = 0
         self._delivered = 0
         self._redelivered = 0
         self._arrivals: list[Completion[None]] = []
@@ -90,15 +52,14 @@ class Consumer:
         self.in_transaction = False
         """Whether it delivered messages of the open transaction (S83, S84)."""
         self._finishing = False
+        self.lanes: Lanes | None = None
+        self.drained = False
+        """Whether ``drain()`` was called: it hands out nothing any more."""
 
     def bind(self, info: ConsumerInfo) -> None:
         """Take the descriptor and prepare what every message needs."""
-        self.info = info
-        mode = self.session.info.ack_mode
+        super().bind(info)
         options = self._connection.options
-        self._transacted = mode is AckMode.SESSION_TRANSACTED
-        self.tracks = (mode is AckMode.CLIENT_ACKNOWLEDGE or mode.individual) and not info.browser
-        self._auto = mode in (AckMode.AUTO_ACKNOWLEDGE, AckMode.DUPS_OK_ACKNOWLEDGE) and not info.browser
         self._checks_expiry = options.local_message_expiry and not info.browser
         self._redelivery_policy = options.redelivery_policy
         self._limits = options.redelivery_policy.max_redeliveries is not None and not info.browser
@@ -141,9 +102,16 @@ class Consumer:
 
     # -- taking a message ---------------------------------------------------------------------------------------
 
+    @property
+    def _stalled(self) -> bool:
+        """Whether nothing is handed out although the inbox may hold messages."""
+        return self.drained or (self._window is not None and self._window.is_full(len(self.delivered)))
+
     def take(self) -> Message | None:
         """Return the next message that may be handed out, not acknowledged yet, or ``None`` (S22, S156, S111, S166)."""
         inbox = self.inbox
+        if self._stalled:
+            return None
         while inbox and self.session.started:
             try:
                 inbound = inbox.popleft()
@@ -205,7 +173,7 @@ class Consumer:
             return
         if self._auto:
             if acknowledge:
-                self.settle(inbound, Outcome.ACCEPTED)
+                self._consumed(inbound)
             else:
                 self.delivered[inbound] = None
         elif self._transacted:
@@ -215,39 +183,8 @@ class Consumer:
         elif self.tracks:
             self.delivered[inbound] = None
             message._ack = self.acknowledger
-
-    def settle(self, inbound: Inbound, outcome: Outcome) -> None:
-        """Choose an outcome, once; an explicit outcome other than accepted works outside transactions only."""
-        if inbound.settled:
-            return
-        inbound.settled = True
-        if outcome is Outcome.ACCEPTED:
-            self._acknowledged += 1
-        self._connection.submit(self._provider.settle, inbound, outcome)
-
-    def settle_delivered(self, outcome: Outcome) -> None:
-        """One outcome for all that the caller has (S25, S27)."""
-        for inbound in self._take_delivered():
-            self.settle(inbound, outcome)
-        self.finish_if_closed()
-
-    def _take_delivered(self) -> list[Inbound]:
-        """Return what the caller has, oldest first, and forget it: one broker redelivers in the order it is told."""
-        delivered = list(self.delivered)
-        self.delivered.clear()
-        return delivered
-
-    def settle_one(self, inbound: Inbound, outcome: Outcome) -> None:
-        """An outcome for one delivered message; a second one is a no-op (S28, S34)."""
-        if inbound in self.delivered:
-            del self.delivered[inbound]
-            self.settle(inbound, outcome)
-            self.finish_if_closed()
-
-    def acknowledge(self) -> None:
-        """Acknowledge what this consumer alone delivered (S25)."""
-        if self.tracks:
-            self.settle_delivered(Outcome.ACCEPTED)
+            if self._window is not None:
+                self._window.check(len(self.delivered), self.info.destination)
 
     # -- blocking receive ---------------------------------------------------------------------------------------
 
@@ -258,7 +195,7 @@ class Consumer:
         local_only = options.receive_no_wait_local_only if timeout == 0 else options.receive_local_only
         while True:
             message = self.receive_now(body_type)
-            if message is not None or self.closed:
+            if message is not None or self.closed or self.drained:
                 return message
             self._check_alive()
             if deadline.expired:
@@ -277,7 +214,7 @@ class Consumer:
         try:
             yield done, None
         finally:  # also if the caller gives up: the drain used the credit up
-            if self._prefetch > 0:
+            if self._prefetch > 0 and not self.drained:
                 self._connection.submit(self._provider.start_consumer, self.info.id)
         message = self.receive_now(body_type)
         if message is None and not self.closed:
@@ -312,7 +249,8 @@ class Consumer:
         # The loop appends to the inbox before it looks for arrivals, and we add ours before we look at the inbox again,
         # so one of the two sees the other. A stopped connection lets the inbox fill: only start() wakes us then.
         try:
-            if not (self.inbox and self.session.started) and not self.closed and self.error is None:
+            ready = self.inbox and self.session.started and not self._stalled
+            if not ready and not self.closed and not self.drained and self.error is None:
                 yield arrival, deadline.remaining()
         finally:
             with suppress(ValueError):  # it was taken out to be woken
@@ -339,9 +277,17 @@ class Consumer:
 
     # -- listener -----------------------------------------------------------------------------------------------
 
-    def set_listener(self, listener: Callable[[Message], Any] | None) -> None:
-        """Install or remove a listener (S9)."""
+    def set_listener(self, listener: Callable[[Message], Any] | None, concurrency: int = 1) -> None:
+        """Install or remove a listener (S9), for ``concurrency`` messages at a time."""
         self.check_open()
+        if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
+            raise ValueError(f"concurrency {concurrency!r}: expected a whole number of at least 1")
+        mode = self.session.info.ack_mode
+        if concurrency > 1 and mode in (AckMode.CLIENT_ACKNOWLEDGE, AckMode.SESSION_TRANSACTED):
+            raise IllegalStateException(
+                f"{mode.name} acknowledges messages together, so a listener with concurrency {concurrency} would "
+                "acknowledge those that others are still working on; use INDIVIDUAL_ACKNOWLEDGE or AUTO_ACKNOWLEDGE"
+            )
         if listener is not None and not callable(listener):
             raise TypeError(f"message_listener: expected a callable, not {type(listener).__name__}")
         if self._prefetch == 0 and not self._allow_pull_listener:
@@ -352,6 +298,7 @@ class Consumer:
         if listener is not None:
             self._check_alive()
         self.listener = listener
+        self.lanes = None if concurrency == 1 else self.session.lanes(concurrency)
         self.session.listener_changed()
         if listener is not None:
             self.schedule()
@@ -365,7 +312,7 @@ class Consumer:
     def unscheduled(self) -> None:
         """The dispatcher has emptied the inbox: look again, for what came meanwhile."""
         self._scheduled = False
-        if self.inbox:
+        if self.inbox and not self._stalled and not (self.lanes is not None and self.lanes.full):
             self.schedule()
         elif self._prefetch == 0 and self.listener is not None and self.session.started:
             self._connection.submit(self._provider.pull, self.info.id)
@@ -375,15 +322,19 @@ class Consumer:
 
         In a transaction the message joins it now, so that a commit inside the listener covers it.
         """
-        if self.closed:
+        if self.closed or (self.lanes is not None and self.lanes.full):
             return None
         message = self.take()
         if message is not None:
             self._on_handover(message, acknowledge=False)
         return message
 
-    def end_dispatch(self, message: Message, error: BaseException | None) -> None:
-        """The listener returned or raised (S17-S21). What it settled or recovered itself is left alone (S33)."""
+    def end_dispatch(self, message: Message, error: BaseException | None) -> bool:
+        """The listener returned or raised (S17-S21). What it settled or recovered itself is left alone (S33).
+
+        Returns:
+            True if the session's work must be undone now: ``jms.rollbackOnListenerError``.
+        """
         inbound: Inbound = message._delivery
         if error is not None:
             log.warning("the listener of %s raised", self.info.destination.name, exc_info=error)
@@ -397,6 +348,8 @@ class Consumer:
             failure = JMSException(f"the listener of {self.info.destination.name} raised {what}")
             failure.__cause__ = error
             self._connection.report(failure)
+            return self._connection.options.rollback_on_listener_error
+        return False
 
     # -- recover, rollback, close -------------------------------------------------------------------------------
 
@@ -448,10 +401,12 @@ class Consumer:
         self.arrived()
         try:
             yield from self.session.handler_idle()
+            self.flush_acks()
             done: Completion[None] = Completion()
             self._connection.submit(self._provider.stop_consumer, self.info.id, done)
             yield done, self._connection.options.close_timeout
         except GeneratorExit:  # the caller gave up: finish without waiting
+            self.flush_acks()
             self._connection.submit(self._provider.stop_consumer, self.info.id, Completion())
             self.release_inbox()
             self.finish_if_closed()
@@ -459,6 +414,12 @@ class Consumer:
         self.release_inbox()
         if not self.delivered and not self.in_transaction:
             yield from self._detach()
+
+    def _after_settling(self) -> None:
+        """The caller holds less: a closed consumer may end, one at its window go on (S56)."""
+        self.finish_if_closed()
+        if self._window is not None and self.inbox:
+            self.arrived()
 
     def finish_if_closed(self) -> None:
         """The last delivered message of a closed consumer is settled: detach without waiting."""
@@ -482,10 +443,30 @@ class Consumer:
     def abandon(self) -> None:
         """The session is closing: delivered messages go back counted, prefetched ones uncounted (S30, S31)."""
         self.closed = True
-        for inbound in self._take_delivered():
-            self.settle(inbound, Outcome.MODIFIED_FAILED)
+        self.flush_acks()
+        self.settle_batch(self._take_delivered(), Outcome.MODIFIED_FAILED)
         self.release_inbox()
         self.arrived()
+
+    def drain(self, timeout: float | None) -> Steps[bool]:
+        """End without loss: hand out nothing more, let the listener at work finish, send the acknowledgements that
+        wait, and give back uncounted what nobody saw. What the caller holds may still be acknowledged.
+
+        Returns:
+            False if the listener at work did not finish within ``timeout`` seconds; then nothing of what it does is
+            lost: its message keeps the outcome that it gets.
+        """
+        self.check_open()
+        deadline = Deadline(timeout)
+        self.drained = True
+        self.arrived()
+        done: Completion[None] = Completion()
+        self._connection.submit(self._provider.stop_consumer, self.info.id, done)
+        yield done, deadline.remaining()
+        yield from self.session.handler_idle(deadline)
+        self.flush_acks()
+        self.release_inbox()
+        return not deadline.expired
 
     @property
     def stats(self) -> ConsumerStats:
@@ -493,7 +474,7 @@ class Consumer:
         return ConsumerStats(
             buffered=len(self.inbox),
             delivered=self._delivered,
-            unacknowledged=len(self.delivered),
+            unacknowledged=self._unacknowledged,
             acknowledged=self._acknowledged,
             redelivered=self._redelivered,
             duplicates_skipped=0,

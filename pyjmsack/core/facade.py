@@ -7,9 +7,10 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from pyjmsack.core.connection import Connection
-from pyjmsack.core.consumer import Consumer, ConsumerStats
+from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.producer import Producer
 from pyjmsack.core.session import Session
+from pyjmsack.core.stats import ConsumerStats
 from pyjmsack.destination import Destination, Queue, Topic
 from pyjmsack.errors import JMSException
 from pyjmsack.message import BytesMessage, MapMessage, Message, ObjectMessage, StreamMessage, TextMessage
@@ -237,6 +238,18 @@ class ConsumerFacade:
     @message_listener.setter
     def message_listener(self, listener: Callable[[Message], Any] | None) -> None:
         self._core.set_listener(listener)
+
+    def set_message_listener(self, listener: Callable[[Message], Any] | None, *, concurrency: int = 1) -> None:
+        """Set the listener, for ``concurrency`` messages at a time.
+
+        Messages of one group (``JMSXGroupID``) keep their order; others may overtake each other. Only for modes in
+        which each message is acknowledged on its own.
+
+        Raises:
+            IllegalStateException: closed, prefetch 0 (S9), or ``concurrency`` above 1 in CLIENT or transacted mode.
+            ValueError: ``concurrency`` below 1.
+        """
+        self._core.set_listener(listener, concurrency)
 
     def __repr__(self) -> str:
         return f"<{type(self).__module__}.{type(self).__name__} of {self._core.info.destination.name}>"

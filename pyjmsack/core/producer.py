@@ -24,6 +24,7 @@ from pyjmsack.spi.envelope import Outbound
 from pyjmsack.spi.provider import Encoder
 from pyjmsack.spi.resources import ProducerInfo
 from pyjmsack.types import DeliveryMode
+from pyjmsack.uri import parse_destination_options
 
 if TYPE_CHECKING:
     from pyjmsack.core.session import Session
@@ -56,7 +57,7 @@ class Send(Outbound):
 
     def done(self, error: BaseException | None) -> None:
         """The broker answered: first the caller, then the transaction, which may be waiting to commit."""
-        self._producer.on_done()
+        self._producer.on_done(len(self.payload))
         self._then(error)
         if self._transaction is not None:
             self._transaction.on_sent(error)
@@ -86,6 +87,8 @@ class Producer:
         self._stays = info.destination is not None and not info.destination.is_temporary
         self._number = 0
         self._settled = 0
+        self._bytes_sent = self._bytes_settled = 0
+        self._byte_window = _byte_window(session, info.destination)
         self._rooms: list[Completion[None]] = []
         """Who waits for room in the window: in asyncio any number of tasks."""
         self._answered: list[Completion[None]] = []
@@ -151,6 +154,7 @@ class Producer:
             self._last_target, self._last_encoder = target, self._encoder(target)
         payload = self._last_encoder(message, ttl)
         self._number += 1
+        self._bytes_sent += len(payload)
         return message, Send(self, payload, message._message_id, done)
 
     def _stamp(self, message: Message, target: Destination, ttl: int, delay: int) -> None:
@@ -238,8 +242,10 @@ class Producer:
 
     @property
     def full(self) -> bool:
-        """Whether the window of unconfirmed sends is used up."""
-        return self._number - self._settled >= WINDOW
+        """Whether the window of unconfirmed sends is used up, in messages or in bytes (S65)."""
+        if self._number - self._settled >= WINDOW:
+            return True
+        return self._byte_window is not None and self._bytes_sent - self._bytes_settled >= self._byte_window
 
     def wait_for_room(self) -> Steps[None]:
         """Wait until half of the window is free.
@@ -255,18 +261,23 @@ class Producer:
                 return
             if not (yield room, deadline.remaining()) and deadline.expired:
                 raise SendTimedOutException(
-                    f"send to {self.describe()}: {WINDOW} messages are unconfirmed and the broker gave no credit "
+                    f"send to {self.describe()}: {self._number - self._settled} messages of "
+                    f"{self._bytes_sent - self._bytes_settled} bytes are unconfirmed and the broker took none "
                     f"within jms.sendTimeout ({self._send_timeout:g} s)"
                 )
 
-    def on_done(self) -> None:
-        """One more send is answered, on the loop."""
+    def on_done(self, size: int) -> None:
+        """One more send, of ``size`` bytes, is answered; on the loop."""
         self._settled += 1
+        self._bytes_settled += size
         open_sends = self._number - self._settled
-        if self._rooms and open_sends <= WINDOW // 2:
+        if self._rooms and open_sends <= WINDOW // 2 and self._has_half_of_its_bytes():
             _wake(self._rooms)
         if self._answered and open_sends <= 0:
             _wake(self._answered)
+
+    def _has_half_of_its_bytes(self) -> bool:
+        return self._byte_window is None or self._bytes_sent - self._bytes_settled <= self._byte_window // 2
 
     def report(self, error: BaseException | None) -> None:
         """Outcome of a send nobody waits for: a failure goes to the exception listener (S64)."""
@@ -307,6 +318,12 @@ class Producer:
     def describe(self) -> str:
         """Return the destination's name for messages."""
         return "any destination" if self.info.destination is None else self.info.destination.name
+
+
+def _byte_window(session: Session, destination: Destination | None) -> int | None:
+    """Return ``producer.windowSize`` of the destination, else ``jms.producerWindowSize``; ``None`` = no limit."""
+    own = None if destination is None else parse_destination_options(destination).window_size
+    return session.connection.options.producer_window_size if own is None else own or None
 
 
 def _wake(waiting: list[Completion[None]]) -> None:

@@ -11,7 +11,7 @@ from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.envelope import Outbound
 
-__all__ = ["Command", "Dispatcher", "Runtime", "all_called", "run_commands"]
+__all__ = ["Command", "Dispatcher", "Runtime", "all_called", "refuse_commands", "run_commands"]
 
 
 log = logging.getLogger("pyjmsack")
@@ -31,6 +31,16 @@ def run_commands(outbox: deque[Command]) -> None:
         except Exception as error:
             log.exception("a command of the provider failed")
             _fail(arguments, error)
+
+
+def refuse_commands(outbox: deque[Command], error: Exception) -> None:
+    """The loop is gone for this connection: fail whoever waits for a command, as a lost connection would."""
+    while outbox:
+        try:
+            _, arguments = outbox.popleft()
+        except IndexError:  # another thread refuses them as well
+            return
+        _fail(arguments, error)
 
 
 def _fail(arguments: tuple[Any, ...], error: Exception) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyjmsack.core.completions import Completions
 from pyjmsack.core.consumer import Consumer
+from pyjmsack.core.lanes import Lanes
 from pyjmsack.core.producer import Producer
 from pyjmsack.core.runtime import Dispatcher
 from pyjmsack.core.steps import Deadline, Steps
@@ -53,7 +54,7 @@ class Session:
         self.run_listener: Any = None
         """Set by the face: makes one dispatcher call that feeds a consumer's listener."""
         self._closing: Completion[None] | None = None
-        self._dispatcher: Dispatcher | None = None
+        self._dispatchers: list[Dispatcher] = []
         self._completions: Completions | None = None
 
     # -- state --------------------------------------------------------------------------------------------------
@@ -73,7 +74,8 @@ class Session:
         self.started = self.connection.started and not self.ending and self._closing is None
         if self.started:
             for consumer in [*self.consumers.values()]:
-                self.connection.submit(self.connection.provider.start_consumer, consumer.info.id)
+                if not consumer.drained:
+                    self.connection.submit(self.connection.provider.start_consumer, consumer.info.id)
                 consumer.arrived()
 
     @contextmanager
@@ -93,10 +95,19 @@ class Session:
 
     @property
     def dispatcher(self) -> Dispatcher:
-        """The one that runs this session's message listeners."""
-        if self._dispatcher is None:
-            self._dispatcher = self.connection.runtime.dispatcher(f"pyjmsack-session-{self.info.id}")
-        return self._dispatcher
+        """The one that hands messages to this session's listeners, and runs them unless they have lanes."""
+        return (self._dispatchers or self._more_dispatchers(1))[0]
+
+    def lanes(self, count: int) -> Lanes:
+        """Return dispatchers for a listener that works on ``count`` messages at a time."""
+        assert self.dispatcher is not None  # the first is the one that hands messages out
+        return Lanes(self._more_dispatchers(count))
+
+    def _more_dispatchers(self, count: int) -> list[Dispatcher]:
+        name, number = f"pyjmsack-session-{self.info.id}", len(self._dispatchers)
+        more = [self.connection.runtime.dispatcher(f"{name}-{number + n}") for n in range(count)]
+        self._dispatchers += more
+        return more
 
     @property
     def completions(self) -> Completions:
@@ -113,12 +124,14 @@ class Session:
 
     def in_listener(self) -> bool:
         """Whether the caller is inside a message listener of this session (S14)."""
-        return self._dispatcher is not None and self._dispatcher.running_here()
+        return any(dispatcher.running_here() for dispatcher in self._dispatchers)
 
     def handler_idle(self, deadline: Deadline | None = None) -> Steps[None]:
         """Wait for the running message listener, unless that is the caller (S124)."""
-        if self._dispatcher is not None and not self._dispatcher.running_here():
-            for idle, _ in self._dispatcher.idle():
+        if self.in_listener():
+            return
+        for dispatcher in [*self._dispatchers]:
+            for idle, _ in dispatcher.idle():
                 yield idle, None if deadline is None else deadline.remaining()
 
     def check_not_in_callback(self, what: str) -> None:
@@ -221,6 +234,13 @@ class Session:
             raise IllegalStateException("recover() is not for transacted sessions; use rollback() (S7)")
         for consumer in [*self.consumers.values()]:
             consumer.recover()
+
+    def undo(self) -> Steps[None]:
+        """A listener raised: its messages come again, counted, by the session's own verb (S20)."""
+        if self.info.transacted:
+            yield from self.rollback()
+        else:
+            self.recover()
 
     # -- transactions -------------------------------------------------------------------------------------------
 
@@ -356,8 +376,8 @@ class Session:
         for consumer in [*self.consumers.values()]:
             consumer.abandon()
         yield from self._end(deadline)
-        if self._dispatcher is not None:
-            self._dispatcher.close()
+        for dispatcher in self._dispatchers:
+            dispatcher.close()
         if self._completions is not None:
             self._completions.dispatcher.close()
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from pyjmsack.core.runtime import Command, run_commands
+from pyjmsack.core.runtime import Command, refuse_commands, run_commands
 from pyjmsack.core.steps import Steps
 from pyjmsack.errors import IllegalStateException
 from pyjmsack.io.thread import acquire
@@ -79,8 +79,9 @@ class SyncRuntime:
                 wait(written, None)
 
     def _wake(self) -> None:
-        if self._closed:
-            raise IllegalStateException("the connection is closed")
+        if self._closed:  # by another thread, a moment ago: nobody may wait for what will not run
+            refuse_commands(self._outbox, IllegalStateException("the connection is closed"))
+            return
         if self._pid != os.getpid():
             raise IllegalStateException(_FOREIGN)
         try:

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
-from pyjmsack.core.consumer import Consumer, seconds
+from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.facade import ConsumerFacade
+from pyjmsack.core.stats import seconds
 from pyjmsack.destination import Destination
 from pyjmsack.message import Message
 from pyjmsack.types import Outcome
@@ -95,6 +96,18 @@ class MessageConsumer(ConsumerFacade):
         with self._guard:
             self._core.check_open()
             self._core.acknowledge()
+
+    def drain(self, timeout: float | timedelta | None = None) -> bool:
+        """Stop without loss: no new message, the listener at work finishes, acknowledgements that wait are sent, and
+        what was prefetched goes back uncounted. What the caller holds may still be acknowledged; then close it.
+
+        Args:
+            timeout: seconds or a ``timedelta`` to wait for the listener at work; ``None`` = as long as it takes.
+
+        Returns:
+            False if the listener did not finish in time; its message keeps the outcome that it will get.
+        """
+        return self._run(self._core.drain(seconds(timeout)))
 
     def close(self) -> None:
         """Close; what was delivered may still be acknowledged while the session is open (S29). Idempotent."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyjmsack.core import session as core_session
 from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.facade import SessionFacade
+from pyjmsack.core.lanes import Lanes
 from pyjmsack.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from pyjmsack.errors import UnsupportedFeatureException
+from pyjmsack.message import Message
 from pyjmsack.sync._runtime import SessionGuard
 from pyjmsack.sync.consumer import MessageConsumer, QueueBrowser
 from pyjmsack.sync.producer import MessageProducer
@@ -94,24 +97,37 @@ class Session(SessionFacade):
         for _ in range(BATCH):
             guard.wait()
             try:
-                listener = consumer.listener
+                listener, lanes = consumer.listener, consumer.lanes
                 message = None if listener is None else consumer.begin_dispatch()
+                lane = None if message is None or lanes is None else lanes.enter(message)
             finally:
                 guard.release()
             if message is None or listener is None:
                 consumer.unscheduled()
                 return
-            error: BaseException | None = None
-            try:
-                listener(message)
-            except BaseException as raised:  # a listener's SystemExit must not end the dispatcher
-                error = raised
-            guard.wait()
-            try:
-                consumer.end_dispatch(message, error)
-            finally:
-                guard.release()
+            if lane is None:
+                self._call_listener(consumer, listener, message, None)
+            else:
+                lane.submit(partial(self._call_listener, consumer, listener, message, lanes))
         self._core.dispatch(consumer)
+
+    def _call_listener(
+        self, consumer: Consumer, listener: Callable[[Message], Any], message: Message, lanes: Lanes | None
+    ) -> None:
+        error: BaseException | None = None
+        try:
+            listener(message)
+        except BaseException as raised:  # a listener's SystemExit must not end the dispatcher
+            error = raised
+        self._guard.wait()
+        try:
+            if consumer.end_dispatch(message, error):
+                self._run(self._core.undo())
+            if lanes is not None:
+                lanes.leave(message)
+                consumer.schedule()
+        finally:
+            self._guard.release()
 
     def _dispatch_completion(self, call: Callable[[], Any]) -> None:
         self._core.completions.dispatcher.submit(call)

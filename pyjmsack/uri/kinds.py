@@ -20,6 +20,7 @@ from pyjmsack.types import Outcome
 __all__ = [
     "BOOLEAN",
     "BYTES_OR_SYSTEM",
+    "BYTES_OR_UNLIMITED",
     "COUNT_OR_UNLIMITED",
     "CREDIT",
     "METADATA_KEY",
@@ -29,6 +30,7 @@ __all__ = [
     "NAME",
     "PASSWORD",
     "PORT",
+    "SHARE_OR_UNLIMITED",
     "STORE_TYPE",
     "TEXT",
     "USER",
@@ -47,6 +49,7 @@ __all__ = [
 T = TypeVar("T")
 METADATA_KEY: Final = "pyjmsack.option"
 _INT_MAX: Final = 2**31 - 1
+_DECIMAL: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 
 
@@ -161,6 +164,14 @@ def _seconds(lowest: int) -> Callable[[str], float | None]:
     return parse
 
 
+def _share_or_unlimited(text: str) -> float | None:
+    if text == "-1":
+        return None
+    if not _DECIMAL.fullmatch(text) or not float(text) > 0:
+        raise ValueError
+    return float(text)
+
+
 def _not_empty(text: str) -> str:
     if not text.strip():
         raise ValueError
@@ -241,6 +252,12 @@ MILLIS_AT_LEAST_1: Final[Kind[float]] = Kind(
 )
 COUNT_OR_UNLIMITED: Final[Kind[int | None]] = Kind(
     "integer", f"a whole number from 0 to {_INT_MAX}, or -1 for no limit", _off_below(0)
+)
+SHARE_OR_UNLIMITED: Final[Kind[float | None]] = Kind(
+    "number", "a number above 0, or -1 for no limit", _share_or_unlimited
+)
+BYTES_OR_UNLIMITED: Final[Kind[int | None]] = Kind(
+    "integer", f"a whole number of bytes from 1 to {_INT_MAX}, or -1 or 0 for no limit", _off_below(1), "bytes"
 )
 BYTES_OR_SYSTEM: Final[Kind[int | None]] = Kind(
     "integer", f"a whole number of bytes from 1 to {_INT_MAX}, or -1 for the system's default", _off_below(1), "bytes"

@@ -10,6 +10,7 @@ from pyjmsack.types import Outcome
 from pyjmsack.uri.kinds import (
     BOOLEAN,
     BYTES_OR_SYSTEM,
+    BYTES_OR_UNLIMITED,
     METADATA_KEY,
     MILLIS,
     MILLIS_AT_LEAST_1,
@@ -17,6 +18,7 @@ from pyjmsack.uri.kinds import (
     NAME,
     PASSWORD,
     PORT,
+    SHARE_OR_UNLIMITED,
     STORE_TYPE,
     TEXT,
     USER,
@@ -158,6 +160,48 @@ class ConnectionOptions:
         "modified-failed",
         "outcome of a message whose listener raised; released is not counted by the broker",
         "S18",
+    )
+    optimize_acknowledge: bool = option(
+        "jms.optimizeAcknowledge",
+        BOOLEAN,
+        "false",
+        "AUTO (and DUPS_OK on queues): acknowledge together when 0.65 of the prefetch is consumed",
+        "S39",
+    )
+    optimize_acknowledge_time_out: float | None = option(
+        "jms.optimizeAcknowledgeTimeOut",
+        MILLIS_OR_FOREVER,
+        "300",
+        "so long may an acknowledgement wait for others; 0 or -1 = until they are enough",
+        "S41, S44",
+    )
+    optimized_ack_scheduled_ack_interval: float | None = option(
+        "jms.optimizedAckScheduledAckInterval",
+        MILLIS_OR_FOREVER,
+        "0",
+        "ActiveMQ's timer for the same: where both are given the shorter counts",
+        "S44",
+    )
+    ack_window: float | None = option(
+        "jms.ackWindow",
+        SHARE_OR_UNLIMITED,
+        "-1",
+        "hand out nothing more when so many times the prefetch are unacknowledged; 1.5 is what ActiveMQ once did",
+        "S56",
+    )
+    rollback_on_listener_error: bool = option(
+        "jms.rollbackOnListenerError",
+        BOOLEAN,
+        "false",
+        "a raising listener rolls back a transacted session, and recovers a CLIENT one",
+        "S20",
+    )
+    producer_window_size: int | None = option(
+        "jms.producerWindowSize",
+        BYTES_OR_UNLIMITED,
+        "0",
+        "bytes that a producer may have sent and not confirmed before the next send waits; 0 = no limit in bytes",
+        "S65",
     )
     prefetch_policy: PrefetchPolicy = field(default_factory=PrefetchPolicy)
     redelivery_policy: RedeliveryPolicy = field(default_factory=RedeliveryPolicy)
@@ -336,4 +380,11 @@ class DestinationOptions:
         "4096",
         "what a message counts where the broker's window is in bytes (STOMP on Artemis)",
         "S52",
+    )
+    window_size: int | None = option(
+        "producer.windowSize",
+        integer(0, 2**31 - 1, "bytes"),
+        None,
+        "bytes that a producer may have sent and not confirmed before the next send waits; 0 = no limit",
+        "S65",
     )

@@ -104,9 +104,6 @@ OPTIONS_LATER: Final[Mapping[str, str]] = {
     **_later("sasl.options.", "configScope protocol serverName"),
     **_later("amqp.sasl.options.", "configScope protocol serverName"),
     # ActiveMQ Classic
-    **_later(
-        "jms.", "optimizeAcknowledge optimizeAcknowledgeTimeOut optimizedAckScheduledAckInterval producerWindowSize"
-    ),
     "jms.useAsyncSend": "jms.forceAsyncSend is the nearest",
     "jms.alwaysSyncSend": "jms.forceSyncSend is the nearest",
     "jms.sendAcksAsync": "jms.forceAsyncAcks is the nearest",
@@ -135,7 +132,7 @@ OPTIONS_LATER: Final[Mapping[str, str]] = {
 
 DESTINATION_OPTIONS_LATER: Final[Mapping[str, str]] = {
     **_later("consumer.", "exclusive priority retroactive dispatchAsync maximumPendingMessageLimit"),
-    **_later("producer.", "windowSize duplicateDetection"),
+    **_later("producer.", "duplicateDetection"),
 }
 """Destination options that are known and not honoured yet."""
 

@@ -94,6 +94,8 @@ class _Dressed:
     def _invoke(self, name: str, method: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         if named.get("completion_listener") is not None:
             named["completion_listener"] = _DrivenListener(named["completion_listener"])
+        if name == "set_message_listener":
+            arguments = (_driven(arguments[0]), *arguments[1:])
         call = partial(method, *arguments, **named)
         spelling = _awaited(type(self._real), name)
         if spelling is None:

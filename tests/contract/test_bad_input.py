@@ -36,7 +36,7 @@ URLS = [
     ("amqp://localhost?jms.clientID=a&jms.clientID=b", InvalidURLException, r"jms\.clientID"),
     ("stomp://localhost", UnsupportedFeatureException, r"stomp"),
     ("failover:(amqp://a,amqp://b)", UnsupportedFeatureException, r"failover"),
-    ("amqp://localhost?jms.optimizeAcknowledge=true", UnsupportedFeatureException, r"jms\.optimizeAcknowledge"),
+    ("amqp://localhost?jms.useCompression=true", UnsupportedFeatureException, r"jms\.useCompression"),
 ]  # fmt: skip
 
 

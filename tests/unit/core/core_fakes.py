@@ -67,6 +67,7 @@ class FakeRuntime:
         self.commands: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
         self.dispatchers: dict[str, FakeDispatcher] = {}
         self.waits: list[float | None] = []
+        self.timers: list[tuple[float, Callable[[], None]]] = []
         self.meanwhile: deque[Callable[[], Any]] = deque()
         """What happens while steps wait, one thing for each wait."""
 
@@ -74,7 +75,13 @@ class FakeRuntime:
         self.commands.append((command, arguments))
 
     def call_later(self, delay: float, callback: Callable[[], None]) -> None:
-        """Time does not pass."""
+        self.timers.append((delay, callback))
+
+    def fire(self) -> None:
+        """All timers are due."""
+        timers, self.timers = self.timers, []
+        for _, callback in timers:
+            callback()
 
     def turn(self) -> None:
         """Run the loop once."""

@@ -228,14 +228,6 @@ def test_a_command_that_breaks_does_not_stop_the_next_s127() -> None:
         runtime.close()
 
 
-def test_nothing_can_be_submitted_after_close_s125() -> None:
-    runtime = SyncRuntime()
-    runtime.close()
-    runtime.close()
-    with pytest.raises(IllegalStateException):
-        runtime.submit(lambda: None)
-
-
 def test_an_interrupted_wait_lets_the_steps_clean_up() -> None:
     """Ctrl-C."""
     runtime = SyncRuntime()
@@ -360,3 +352,13 @@ def test_an_asyncio_connection_belongs_to_its_loop() -> None:
 
     with pytest.raises(IllegalStateException, match="another event loop"):
         asyncio.run(use())
+
+
+def test_what_comes_after_another_thread_closed_the_connection_fails_its_waiters_s123() -> None:
+    runtime = SyncRuntime()
+    runtime.close()
+    runtime.close()
+    done: Completion[None] = Completion()
+    runtime.submit(lambda completion: completion.succeed(), done)
+    with pytest.raises(IllegalStateException, match="closed"):
+        done.result()

@@ -1,0 +1,129 @@
+"""What a consumer's caller has, and the outcomes that the broker is told (S16-S38)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pyjmsack.core.acking import ACK_TYPES, AckBatch, AckWindow, ack_threshold, log_ack, traces_acks
+from pyjmsack.spi.envelope import Inbound
+from pyjmsack.spi.resources import ConsumerInfo
+from pyjmsack.types import AckMode, AckType, Outcome
+
+if TYPE_CHECKING:
+    from pyjmsack.core.session import Session
+
+__all__ = ["Settling"]
+
+
+class Settling:
+    """The half of a consumer that acknowledges. ``delivered`` holds what the caller has and nobody has acknowledged,
+    oldest first."""
+
+    def __init__(self, session: Session, prefetch: int) -> None:
+        self.session = session
+        self.info: ConsumerInfo = None  # type: ignore[assignment]  # set by bind(), which needs this object as its sink
+        self.delivered: dict[Inbound, None] = {}
+        self._connection = session.connection
+        self._provider = session.connection.provider
+        self._prefetch = prefetch
+        self._acknowledged = 0
+
+    def bind(self, info: ConsumerInfo) -> None:
+        """Take the descriptor and prepare what every message needs.
+
+        Raises:
+            IllegalStateException: the options contradict each other (S10).
+        """
+        self.info = info
+        mode = self.session.info.ack_mode
+        options = self._connection.options
+        self._transacted = mode is AckMode.SESSION_TRANSACTED
+        self.tracks = (mode is AckMode.CLIENT_ACKNOWLEDGE or mode.individual) and not info.browser
+        self._auto = mode in (AckMode.AUTO_ACKNOWLEDGE, AckMode.DUPS_OK_ACKNOWLEDGE) and not info.browser
+        size = ack_threshold(mode, info.destination, self._prefetch, options.optimize_acknowledge) if self._auto else 1
+        limits = (options.optimize_acknowledge_time_out, options.optimized_ack_scheduled_ack_interval)
+        self._batch = AckBatch(self, size, min((t for t in limits if t), default=None)) if size > 1 else None
+        self._window = AckWindow(self._prefetch, options.ack_window) if self.tracks else None
+        self._traces = traces_acks()
+
+    def _consumed(self, inbound: Inbound) -> None:
+        """Acknowledge automatically: now, or with others (S40, S45, S46)."""
+        if self._batch is None:
+            self.settle(inbound, Outcome.ACCEPTED)
+        else:
+            self._batch.add(inbound)
+
+    def settle(self, inbound: Inbound, outcome: Outcome) -> None:
+        """Choose an outcome, once; an explicit outcome other than accepted works outside transactions only."""
+        if inbound.settled:
+            return
+        inbound.settled = True
+        if outcome is Outcome.ACCEPTED:
+            self._acknowledged += 1
+        if self._traces:
+            log_ack(self._ack_type(outcome), 1, self.info.destination)
+        self._connection.submit(self._provider.settle, inbound, outcome)
+
+    def settle_batch(self, inbounds: Sequence[Inbound], outcome: Outcome = Outcome.ACCEPTED) -> None:
+        """One outcome for several messages, in one command: consecutive ones leave as one range (S27)."""
+        unsettled = [inbound for inbound in inbounds if not inbound.settled]
+        if not unsettled:
+            return
+        for inbound in unsettled:
+            inbound.settled = True
+        if outcome is Outcome.ACCEPTED:
+            self._acknowledged += len(unsettled)
+        if self._traces:
+            log_ack(self._ack_type(outcome), len(unsettled), self.info.destination)
+        self._connection.submit(self._settle_all, unsettled, outcome)
+
+    def _settle_all(self, inbounds: Sequence[Inbound], outcome: Outcome) -> None:
+        """On the loop."""
+        settle = self._provider.settle
+        for inbound in inbounds:
+            settle(inbound, outcome)
+
+    def _ack_type(self, outcome: Outcome) -> AckType:
+        if outcome is Outcome.ACCEPTED and self.session.info.ack_mode.individual:
+            return AckType.INDIVIDUAL
+        return ACK_TYPES[outcome]
+
+    def settle_delivered(self, outcome: Outcome) -> None:
+        """One outcome for all that the caller has (S25, S27)."""
+        self.settle_batch(self._take_delivered(), outcome)
+        self._after_settling()
+
+    def _take_delivered(self) -> list[Inbound]:
+        """Return what the caller has, oldest first, and forget it: one broker redelivers in the order it is told."""
+        delivered = list(self.delivered)
+        self.delivered.clear()
+        return delivered
+
+    def flush_acks(self) -> None:
+        """Send the automatic acknowledgements that wait for company (S43, S47)."""
+        if self._batch is not None:
+            self._batch.flush()
+
+    def settle_one(self, inbound: Inbound, outcome: Outcome) -> None:
+        """An outcome for one delivered message; a second one is a no-op (S28, S34)."""
+        if inbound in self.delivered:
+            del self.delivered[inbound]
+            if outcome is Outcome.ACCEPTED and self._auto:
+                self._consumed(inbound)
+            else:
+                self.settle(inbound, outcome)
+            self._after_settling()
+
+    def acknowledge(self) -> None:
+        """Acknowledge what this consumer alone delivered (S25)."""
+        if self.tracks:
+            self.settle_delivered(Outcome.ACCEPTED)
+
+    @property
+    def _unacknowledged(self) -> int:
+        return len(self.delivered) + (0 if self._batch is None else len(self._batch))
+
+    def _after_settling(self) -> None:
+        """The caller holds less; see the consumer."""
+        raise NotImplementedError

@@ -1,0 +1,40 @@
+"""Numbers: the counts of a consumer, and time-outs as callers give them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+__all__ = ["ConsumerStats", "seconds"]
+
+
+def seconds(timeout: float | timedelta | None) -> float | None:
+    """Return a time-out in seconds.
+
+    Raises:
+        ValueError: negative or not a number: in Java such values mean different things in different clients.
+    """
+    if timeout is None:
+        return None
+    value = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
+    if not value >= 0:
+        raise ValueError(f"timeout {timeout!r}: expected seconds of at least 0, or None to wait for ever")
+    return value
+
+
+@dataclass(frozen=True)
+class ConsumerStats:
+    """Counts of messages of one consumer, since it was created unless said otherwise (S57)."""
+
+    buffered: int
+    """Prefetched and not yet handed out, now."""
+    delivered: int
+    """Handed to the caller, redeliveries included."""
+    unacknowledged: int
+    """Handed out and not acknowledged yet, now."""
+    acknowledged: int
+    """Accepted by the caller or for it; in a transaction, before its commit."""
+    redelivered: int
+    """Handed out with a redelivery count above 0."""
+    duplicates_skipped: int
+    """Acknowledged without being handed out, as already processed."""

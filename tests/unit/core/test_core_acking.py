@@ -1,0 +1,247 @@
+"""Acknowledgements that are sent together, the window of unacknowledged messages, and the end without loss."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from core_fakes import Bench
+
+from pyjmsack.core.acking import ack_threshold
+from pyjmsack.core.consumer import Consumer
+from pyjmsack.core.session import Session
+from pyjmsack.destination import Destination, Queue, Topic
+from pyjmsack.errors import IllegalStateException
+from pyjmsack.types import AckMode, Outcome
+
+AUTO, CLIENT, DUPS_OK, INDIVIDUAL, TRANSACTED = 1, 2, 3, 101, 0
+OPTIMIZE = "jms.optimizeAcknowledge=true"
+
+
+def receive(consumer: Consumer, number: int) -> None:
+    for _ in range(number):
+        assert consumer.receive_now() is not None
+
+
+def accepted(bench: Bench) -> list[str]:
+    return [name for name, outcome in bench.outcomes() if outcome is Outcome.ACCEPTED]
+
+
+@pytest.mark.parametrize(
+    ("mode", "destination", "prefetch", "optimize", "size"),
+    [
+        (AUTO, Queue("q"), 1000, False, 1),
+        (AUTO, Queue("q"), 1000, True, 650),  # S40
+        (AUTO, Topic("t"), 100, True, 65),
+        (AUTO, Queue("q"), 10, True, 7),
+        (AUTO, Queue("q"), 1, True, 1),  # S42
+        (DUPS_OK, Queue("q"), 100, True, 65),  # S45
+        (DUPS_OK, Queue("q"), 100, False, 1),
+        (DUPS_OK, Queue("q"), 1, True, 1),
+        (DUPS_OK, Topic("t"), 100, False, 50),  # S46: whatever optimize says
+        (DUPS_OK, Topic("t"), 100, True, 50),
+        (DUPS_OK, Topic("t"), 0, False, 1),
+        (CLIENT, Queue("q"), 100, True, 1),  # S39
+        (INDIVIDUAL, Queue("q"), 100, True, 1),
+        (TRANSACTED, Queue("q"), 100, True, 1),
+    ],
+)
+def test_how_many_messages_make_a_batch(
+    mode: int, destination: Destination, prefetch: int, optimize: bool, size: int
+) -> None:
+    assert ack_threshold(AckMode(mode), destination, prefetch, optimize) == size
+
+
+def test_optimized_acknowledgement_of_a_pull_consumer_is_refused_when_it_is_created_s10() -> None:
+    with pytest.raises(IllegalStateException, match="prefetch 0"):
+        Bench(OPTIMIZE).consumer(prefetch=0)
+
+
+def test_a_batch_is_acknowledged_when_it_is_full_and_not_before_s40() -> None:
+    bench = Bench(OPTIMIZE)
+    consumer = bench.consumer(prefetch=10)
+    bench.arrive(consumer, *"abcdefgh")
+    receive(consumer, 6)
+    assert accepted(bench) == []
+    assert (consumer.stats.unacknowledged, consumer.stats.acknowledged) == (6, 0)
+    receive(consumer, 1)
+    assert accepted(bench) == [*"abcdefg"]
+    receive(consumer, 1)
+    assert accepted(bench) == [*"abcdefg"]
+    assert (consumer.stats.unacknowledged, consumer.stats.acknowledged) == (1, 7)
+
+
+def test_a_batch_leaves_in_one_command_so_that_it_makes_one_disposition_s27() -> None:
+    bench = Bench(OPTIMIZE)
+    consumer = bench.consumer(prefetch=10)
+    bench.arrive(consumer, *"abcdefg")
+    bench.runtime.turn()
+    receive(consumer, 7)
+    settling = [c for c, _ in bench.runtime.commands if c.__name__ != "verb"]
+    assert [c.__name__ for c in settling].count("_settle_all") == 1
+
+
+def test_a_batch_that_does_not_fill_is_acknowledged_by_a_timer_s41_s44() -> None:
+    bench = Bench(OPTIMIZE, "jms.optimizeAcknowledgeTimeOut=250")
+    consumer = bench.consumer(prefetch=10)
+    bench.arrive(consumer, *"ab")
+    receive(consumer, 2)
+    assert [delay for delay, _ in bench.runtime.timers] == [0.25]  # one for both
+    bench.runtime.fire()
+    assert accepted(bench) == ["a", "b"]
+    bench.arrive(consumer, "c")
+    receive(consumer, 1)
+    assert len(bench.runtime.timers) == 1  # armed anew
+
+
+def test_the_shorter_of_activemq_s_two_intervals_is_the_timer_s44() -> None:
+    for option in ("jms.optimizeAcknowledgeTimeOut=0", "jms.optimizeAcknowledgeTimeOut=300"):
+        bench = Bench(OPTIMIZE, option, "jms.optimizedAckScheduledAckInterval=100")
+        consumer = bench.consumer(prefetch=10)
+        bench.arrive(consumer, "a")
+        receive(consumer, 1)
+        assert [delay for delay, _ in bench.runtime.timers] == [0.1]
+
+
+@pytest.mark.parametrize("end", ["consumer", "session", "drain"])
+def test_closing_or_draining_acknowledges_what_waits_s43_s47(end: str) -> None:
+    bench = Bench(OPTIMIZE)
+    session = bench.session()
+    consumer = bench.consumer(session, prefetch=10)
+    bench.arrive(consumer, *"abc")
+    receive(consumer, 2)
+    bench.run({"consumer": consumer.close, "session": session.close, "drain": lambda: consumer.drain(None)}[end]())
+    assert bench.outcomes() == [("a", Outcome.ACCEPTED), ("b", Outcome.ACCEPTED), ("c", Outcome.RELEASED)]
+
+
+def test_a_raising_listener_hands_back_its_own_message_only_s18() -> None:
+    bench = Bench(OPTIMIZE)
+    consumer = bench.consumer(prefetch=10)
+    bench.arrive(consumer, *"ab")
+    for error in (None, ValueError("no")):
+        message = consumer.begin_dispatch()
+        assert message is not None
+        consumer.end_dispatch(message, error)
+    assert bench.outcomes() == [("b", Outcome.MODIFIED_FAILED)]
+    consumer.flush_acks()
+    assert accepted(bench) == ["a"]
+
+
+def test_without_the_option_every_message_is_acknowledged_at_once_s16() -> None:
+    bench = Bench()
+    consumer = bench.consumer(prefetch=10)
+    bench.arrive(consumer, *"ab")
+    receive(consumer, 1)
+    assert accepted(bench) == ["a"]
+
+
+# -- the window of unacknowledged messages ----------------------------------------------------------------------
+
+
+def client(bench: Bench) -> tuple[Session, Consumer]:
+    session = bench.session(CLIENT)
+    return session, bench.consumer(session, prefetch=4)
+
+
+def test_an_ack_window_stalls_a_consumer_that_does_not_acknowledge_s56() -> None:
+    bench = Bench("jms.ackWindow=1.5")
+    session, consumer = client(bench)
+    bench.arrive(consumer, *"abcdefgh")
+    receive(consumer, 6)
+    assert consumer.receive_now() is None
+    assert bench.run(consumer.receive(0)) is None
+    session.acknowledge()
+    receive(consumer, 2)
+
+
+def test_a_stalled_listener_goes_on_after_an_acknowledgement_s56() -> None:
+    bench = Bench("jms.ackWindow=1")
+    session, consumer = client(bench)
+    consumer.set_listener(lambda message: None)
+    bench.arrive(consumer, *"abcde")
+    messages = [consumer.begin_dispatch() for _ in range(4)]
+    assert consumer.begin_dispatch() is None
+    consumer.unscheduled()
+    dispatched = len(bench.runtime.dispatchers[f"pyjmsack-session-{session.info.id}-0"].calls)
+    session.acknowledge_message(messages[0])  # type: ignore[arg-type]
+    assert len(bench.runtime.dispatchers[f"pyjmsack-session-{session.info.id}-0"].calls) == dispatched + 1
+    assert consumer.begin_dispatch() is not None
+
+
+def test_without_a_window_a_consumer_goes_on_and_one_warning_asks_for_acknowledgements_s56(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bench = Bench()
+    _, consumer = client(bench)
+    bench.arrive(consumer, *"abcdefgh")
+    with caplog.at_level(logging.WARNING, "pyjmsack"):
+        receive(consumer, 6)
+        assert not caplog.records
+        receive(consumer, 2)
+    assert [record.message for record in caplog.records] == [
+        "a consumer of q holds 7 unacknowledged messages, more than 1.5 times its prefetch of 4:"
+        " does it acknowledge? (S56)"
+    ]
+
+
+# -- drain ------------------------------------------------------------------------------------------------------
+
+
+def test_a_drained_consumer_hands_out_nothing_and_what_the_caller_holds_may_be_acknowledged() -> None:
+    bench = Bench()
+    session, consumer = client(bench)
+    bench.arrive(consumer, *"abc")
+    receive(consumer, 1)
+    assert bench.run(consumer.drain(5))
+    assert bench.outcomes() == [("b", Outcome.RELEASED), ("c", Outcome.RELEASED)]
+    assert bench.run(consumer.receive(None)) is None
+    session.acknowledge()
+    assert bench.outcomes()[-1] == ("a", Outcome.ACCEPTED)
+
+
+def test_a_drained_consumer_stays_drained_when_the_connection_stops_and_starts() -> None:
+    bench = Bench()
+    consumer = bench.consumer()
+    bench.run(consumer.drain(None))
+    bench.provider.calls.clear()
+    bench.run(bench.connection.stop())
+    bench.connection.start()
+    bench.runtime.turn()
+    assert "start_consumer" not in bench.provider.names()
+
+
+def test_draining_waits_for_the_listener_at_work_and_says_if_that_takes_too_long() -> None:
+    bench = Bench()
+    session = bench.session()
+    consumer = bench.consumer(session)
+    consumer.set_listener(lambda message: None)
+    finished: list[str] = []
+    session.dispatcher.submit(lambda: finished.append("listener"))
+    assert bench.run(consumer.drain(5)) is True
+    assert finished == ["listener"]
+    assert bench.run(bench.consumer(session).drain(0)) is False
+
+
+# -- names of the acknowledgements --------------------------------------------------------------------------------
+
+
+def test_acknowledgements_are_logged_by_their_name_in_activemq(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG, "pyjmsack.ack"):
+        bench = Bench()
+        session, consumer = client(bench)
+        bench.arrive(consumer, *"abc")
+        receive(consumer, 2)
+        session.acknowledge()
+        individual = bench.consumer(bench.session(INDIVIDUAL))
+        bench.arrive(individual, "d", "e")
+        for outcome in (Outcome.ACCEPTED, Outcome.REJECTED):
+            message = individual.receive_now()
+            assert message is not None
+            individual.session.settle_message(message, outcome)
+        bench.run(session.close())
+    assert [record.message for record in caplog.records] == [
+        "STANDARD ack of 2 message(s) of q",
+        "INDIVIDUAL ack of 1 message(s) of q",
+        "POISON ack of 1 message(s) of q",
+        "REDELIVERED ack of 1 message(s) of q",
+    ]
