@@ -7,7 +7,9 @@ from pyjmsack.aio.connection import Connection
 from pyjmsack.aio.consumer import MessageConsumer, QueueBrowser
 from pyjmsack.aio.session import Session
 from pyjmsack.core import session as core_session
-from pyjmsack.destination import Destination, Queue
+from pyjmsack.core.consumer import Consumer
+from pyjmsack.core.steps import Steps
+from pyjmsack.destination import Queue
 from pyjmsack.spi.resources import ConnectionMetadata
 from pyjmsack.types import AckMode
 
@@ -53,8 +55,8 @@ class JMSContext(Session):
         """Return a context with a session of its own on the same connection, which this context keeps owning."""
         return Opening(JMSContext.open(self._connection, ack_mode, auto_start=self.auto_start, owner=False))
 
-    async def _create_consumer(self, destination: Destination, selector: str | None, no_local: bool) -> MessageConsumer:
-        consumer = await super()._create_consumer(destination, selector, no_local)
+    async def _consumer(self, steps: Steps[Consumer]) -> MessageConsumer:
+        consumer = await super()._consumer(steps)
         await self._auto_start()
         return consumer
 

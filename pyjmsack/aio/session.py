@@ -15,9 +15,10 @@ from pyjmsack.core import session as core_session
 from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.facade import SessionFacade
 from pyjmsack.core.lanes import Lanes
+from pyjmsack.core.steps import Steps
 from pyjmsack.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
-from pyjmsack.errors import UnsupportedFeatureException
 from pyjmsack.message import Message
+from pyjmsack.spi.resources import Subscription
 
 if TYPE_CHECKING:
     from pyjmsack.aio.connection import Connection
@@ -49,10 +50,43 @@ class Session(SessionFacade):
         self, destination: Destination, selector: str | None = None, *, no_local: bool = False
     ) -> Opening[MessageConsumer]:
         """Return a consumer; see :meth:`pyjmsack.Session.create_consumer`."""
-        return Opening(self._create_consumer(destination, selector, no_local))
+        return Opening(self._consumer(self._core.create_consumer(destination, selector, no_local)))
 
-    async def _create_consumer(self, destination: Destination, selector: str | None, no_local: bool) -> MessageConsumer:
-        return MessageConsumer(await self._run(self._core.create_consumer(destination, selector, no_local)), self)
+    def create_durable_consumer(
+        self, topic: Topic, name: str, selector: str | None = None, *, no_local: bool = False
+    ) -> Opening[MessageConsumer]:
+        """Return the consumer of a durable subscription; see :meth:`pyjmsack.Session.create_durable_consumer`."""
+        subscription = Subscription(name, durable=True, shared=False)
+        return Opening(self._consumer(self._core.subscribe(topic, selector, no_local, subscription)))
+
+    def create_shared_consumer(self, topic: Topic, name: str, selector: str | None = None) -> Opening[MessageConsumer]:
+        """Return a consumer of a shared subscription; see :meth:`pyjmsack.Session.create_shared_consumer`."""
+        subscription = Subscription(name, durable=False, shared=True)
+        return Opening(self._consumer(self._core.subscribe(topic, selector, False, subscription)))
+
+    def create_shared_durable_consumer(
+        self, topic: Topic, name: str, selector: str | None = None
+    ) -> Opening[MessageConsumer]:
+        """Return a consumer of a shared durable subscription; see
+        :meth:`pyjmsack.Session.create_shared_durable_consumer`."""
+        subscription = Subscription(name, durable=True, shared=True)
+        return Opening(self._consumer(self._core.subscribe(topic, selector, False, subscription)))
+
+    async def _consumer(self, steps: Steps[Consumer]) -> MessageConsumer:
+        return MessageConsumer(await self._run(steps), self)
+
+    async def unsubscribe(self, name: str) -> None:
+        """Delete a durable subscription and the messages it keeps (S141); see :meth:`pyjmsack.Session.unsubscribe`."""
+        await self._run(self._core.unsubscribe(name))
+
+    async def create_temporary_queue(self) -> TemporaryQueue:
+        """Return a new temporary queue, whose ``delete()`` is awaited; see
+        :meth:`pyjmsack.Session.create_temporary_queue`."""
+        return await self._run(self._core.create_temporary(TemporaryQueue, self._run))
+
+    async def create_temporary_topic(self) -> TemporaryTopic:
+        """Return a new temporary topic; as ``create_temporary_queue``."""
+        return await self._run(self._core.create_temporary(TemporaryTopic, self._run))
 
     def create_browser(self, queue: Queue, selector: str | None = None) -> Opening[QueueBrowser]:
         """Return a browser of a queue (S134)."""
@@ -130,33 +164,3 @@ class Session(SessionFacade):
 
     async def __aexit__(self, *exc: object) -> None:
         await self.close()
-
-    # -- subscriptions and temporary destinations: a later issue; refused rather than done weakly ------------------
-
-    async def create_temporary_queue(self) -> TemporaryQueue:
-        """Not there yet."""
-        raise UnsupportedFeatureException("temporary queues are not there yet")
-
-    async def create_temporary_topic(self) -> TemporaryTopic:
-        """Not there yet."""
-        raise UnsupportedFeatureException("temporary topics are not there yet")
-
-    async def create_durable_consumer(
-        self, topic: Topic, name: str, selector: str | None = None, *, no_local: bool = False
-    ) -> MessageConsumer:
-        """Not there yet."""
-        raise UnsupportedFeatureException("durable subscriptions are not there yet")
-
-    async def create_shared_consumer(self, topic: Topic, name: str, selector: str | None = None) -> MessageConsumer:
-        """Not there yet."""
-        raise UnsupportedFeatureException("shared subscriptions are not there yet")
-
-    async def create_shared_durable_consumer(
-        self, topic: Topic, name: str, selector: str | None = None
-    ) -> MessageConsumer:
-        """Not there yet."""
-        raise UnsupportedFeatureException("shared durable subscriptions are not there yet")
-
-    async def unsubscribe(self, name: str) -> None:
-        """Not there yet."""
-        raise UnsupportedFeatureException("durable subscriptions are not there yet")

@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 from pyjmsack.core.runtime import Dispatcher, Runtime, all_called
 from pyjmsack.core.session import Session
 from pyjmsack.core.steps import Deadline, Steps, request
+from pyjmsack.core.subscriptions import Subscriptions
+from pyjmsack.core.temporaries import Temporaries
 from pyjmsack.errors import (
     ConnectionLostException,
     IllegalStateException,
@@ -21,6 +23,7 @@ from pyjmsack.errors import (
     UnsupportedFeatureException,
 )
 from pyjmsack.spi.completion import Completion
+from pyjmsack.spi.features import FEATURES, Level
 from pyjmsack.spi.provider import Provider
 from pyjmsack.spi.resources import ConnectionInfo, ConnectionMetadata, SessionInfo
 from pyjmsack.types import AckMode
@@ -56,6 +59,8 @@ class Connection:
         self.used = False
         """Whether anything was done that forbids a new client id (S122)."""
         self.sessions: dict[int, Session] = {}
+        self.subscriptions = Subscriptions()
+        self.temporaries = Temporaries(self)
         self.exception_listener: Callable[[JMSException], Any] | None = None
         self.listeners: list[Any] = []
         self.message_id_prefix = f"{self.options.connection_id_prefix}{uuid.uuid4()}"
@@ -86,6 +91,16 @@ class Connection:
             raise IllegalStateException("the connection is closed")
         if self.failure is not None:
             raise _lost(self.failure)
+
+    def require(self, feature: str) -> None:
+        """Raise if this protocol and broker cannot honour a feature, before anything is asked of the broker (S119).
+
+        Raises:
+            UnsupportedFeatureException: the table of features says so, and why.
+        """
+        support = self.the_metadata.capabilities.support(feature)
+        if support.level is Level.REFUSED:
+            raise UnsupportedFeatureException(f"{FEATURES[feature]}: not here; {support.note}")
 
     # -- open ---------------------------------------------------------------------------------------------------
 
@@ -161,10 +176,14 @@ class Connection:
     def request(self, done: Completion[T], what: str, undo: Callable[..., None], number: int) -> Steps[T]:
         """Wait for the answer to a request, bounded by ``jms.requestTimeout``; in vain, close what it may yet open."""
         try:
-            return (yield from request(done, self.options.request_timeout, what, "jms.requestTimeout"))
+            return (yield from self.await_answer(done, what))
         except (RequestTimedOutException, GeneratorExit):
             self.submit(undo, number, Completion())
             raise
+
+    def await_answer(self, done: Completion[T], what: str) -> Steps[T]:
+        """Wait for the answer to a request that leaves nothing behind, bounded by ``jms.requestTimeout``."""
+        return (yield from request(done, self.options.request_timeout, what, "jms.requestTimeout"))
 
     def warn_if_never_started(self) -> None:
         """A consumer was made: say so if the connection is still not started a while later, a beginner's trap."""
@@ -247,6 +266,7 @@ class Connection:
                 self._events.close()
         finally:
             self.closed = True
+            self.temporaries.end()
             if not finished:  # the caller gave up: drop it without waiting
                 self.submit(self.provider.abort, IllegalStateException("the connection is closed"))
             self._closing.succeed()
@@ -258,6 +278,7 @@ class Connection:
         if self.closed or self.failure is not None:
             return
         self.failure = error
+        self.temporaries.end()
         for session in [*self.sessions.values()]:
             for consumer in [*session.consumers.values()]:
                 consumer.detached(error)

@@ -429,7 +429,13 @@ class Consumer(Settling):
     def _submit_detach(self, done: Completion[None]) -> None:
         self._finishing = True
         self.session.consumers.pop(self.info.id, None)
-        self._connection.submit(self._provider.close_consumer, self.info.id, done)
+        self._connection.submit(self.close_link, self.info.id, done)
+
+    def close_link(self, number: int, done: Completion[None]) -> None:
+        """Detach, on the loop; the name of its subscription is free once the broker has answered (S141)."""
+        if self.info.subscription is not None:
+            self._connection.subscriptions.release_after(self.info.subscription, done)
+        self._provider.close_consumer(number, done)
 
     def _detach(self) -> Steps[None]:
         if self._finishing:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyjmsack.core.completions import Completions
 from pyjmsack.core.consumer import Consumer
@@ -12,18 +13,20 @@ from pyjmsack.core.lanes import Lanes
 from pyjmsack.core.producer import Producer
 from pyjmsack.core.runtime import Dispatcher
 from pyjmsack.core.steps import Deadline, Steps
+from pyjmsack.core.subscriptions import check_name, check_topic
 from pyjmsack.core.transaction import Transaction
-from pyjmsack.destination import Destination
+from pyjmsack.destination import Destination, TemporaryQueue, TemporaryTopic, Topic
 from pyjmsack.errors import (
     IllegalStateException,
     InvalidDestinationException,
     JMSException,
     RequestTimedOutException,
     TransactionRolledBackException,
+    UnsupportedFeatureException,
 )
 from pyjmsack.message import Message
 from pyjmsack.spi.completion import Completion
-from pyjmsack.spi.resources import ConsumerInfo, ProducerInfo, SessionInfo
+from pyjmsack.spi.resources import ConsumerInfo, ProducerInfo, SessionInfo, Subscription
 from pyjmsack.types import AckMode, Outcome
 from pyjmsack.uri import parse_destination_options
 
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Session"]
 
+T = TypeVar("T", TemporaryQueue, TemporaryTopic)
 MIN_BROWSER_PREFETCH = 1000
 """Messages a browser asks for at a time, whatever its prefetch."""
 
@@ -158,24 +162,32 @@ class Session:
         return producer
 
     def create_consumer(
-        self, destination: Destination, selector: str | None, no_local: bool, *, browser: bool = False
+        self,
+        destination: Destination,
+        selector: str | None,
+        no_local: bool = False,
+        *,
+        browser: bool = False,
+        subscription: Subscription | None = None,
     ) -> Steps[Consumer]:
-        """Attach a consumer or browser; messages flow once the connection is started (S120)."""
+        """Attach a consumer, a browser or a named subscriber; messages flow once the connection is started (S120).
+
+        Raises:
+            UnsupportedFeatureException: this protocol and broker cannot do it; nothing was asked of the broker.
+            InvalidDestinationException: it is a temporary destination of another connection (S130).
+            IllegalStateException: the subscription's name is in use (S141, S143).
+        """
         self.check_open()
         _check_destination(destination)
+        connection = self.connection
+        connection.temporaries.check_consumable(destination)
         options = parse_destination_options(destination)
-        policy = self.connection.options.prefetch_policy
-        prefetch = policy.for_destination(destination, browser=browser)
-        if options.prefetch is not None:
-            prefetch = policy.clip(options.prefetch)
-        if browser:
-            # A browser takes nothing from others, and Artemis 2.56 is unreliable when its credit runs out (S134)
-            prefetch = max(prefetch, MIN_BROWSER_PREFETCH)
-        presettled = browser or self.info.ack_mode.presettled
-        presettled = presettled or self.connection.options.presettle_policy.consumer(destination, self.info.transacted)
+        prefetch = self._prefetch(destination, options.prefetch, browser, subscription)
         consumer = Consumer(self, prefetch, allow_pull_listener=options.allow_pull_listener)
+        presettled = browser or self.info.ack_mode.presettled
+        presettled = presettled or connection.options.presettle_policy.consumer(destination, self.info.transacted)
         info = ConsumerInfo(
-            self.connection.next_id(),
+            connection.next_id(),
             self.info.id,
             destination,
             consumer,
@@ -184,19 +196,113 @@ class Session:
             no_local=no_local or bool(options.no_local),
             browser=browser,
             presettled=presettled,
+            subscription=subscription,
+            exclusive=options.exclusive,
+            priority=options.priority,
             expected_message_size=options.expected_message_size,
         )
+        self._check_features(info)
+        if subscription is not None:
+            info.subscription = yield from self._claim(subscription, destination, info.selector)
         consumer.bind(info)
-        done: Completion[None] = Completion()
-        self.connection.submit(self.connection.provider.create_consumer, info, done)
-        provider = self.connection.provider
-        what = f"creating a consumer of {destination.name}"
-        yield from self.connection.request(done, what, provider.close_consumer, info.id)
+        attached: Completion[None] = Completion()
+        if info.subscription is not None:
+            attached.add_callback(partial(self._release_if_refused, info.subscription))
+        connection.submit(connection.provider.create_consumer, info, attached)
+        yield from connection.request(
+            attached, f"creating a consumer of {destination.name}", consumer.close_link, info.id
+        )
         self.consumers[info.id] = consumer
-        self.connection.warn_if_never_started()
-        if self.connection.started or browser:
-            self.connection.submit(self.connection.provider.start_consumer, info.id)
+        connection.warn_if_never_started()
+        if connection.started or browser:
+            connection.submit(connection.provider.start_consumer, info.id)
         return consumer
+
+    def _prefetch(
+        self, destination: Destination, given: int | None, browser: bool, subscription: Subscription | None
+    ) -> int:
+        policy = self.connection.options.prefetch_policy
+        durable = subscription is not None and subscription.durable
+        prefetch = policy.for_destination(destination, durable=durable, browser=browser)
+        if given is not None:
+            prefetch = policy.clip(given)
+        # A browser takes nothing from others, and Artemis 2.56 is unreliable when its credit runs out (S134)
+        return max(prefetch, MIN_BROWSER_PREFETCH) if browser else prefetch
+
+    def _check_features(self, info: ConsumerInfo) -> None:
+        subscription = info.subscription
+        asked = {
+            "browser": info.browser,
+            "no-local": info.no_local,
+            "durable-subscription": subscription is not None and subscription.durable,
+            "shared-subscription": subscription is not None and subscription.shared,
+            "exclusive-consumer": info.exclusive,
+            "consumer-priority": info.priority is not None,
+        }
+        for feature, wanted in asked.items():
+            if wanted:
+                self.connection.require(feature)
+        if subscription is not None and subscription.shared and info.no_local:
+            raise UnsupportedFeatureException("no_local is not for shared subscriptions (S147)")
+
+    # -- subscriptions and temporary destinations ---------------------------------------------------------------
+
+    def subscribe(
+        self, topic: Topic, selector: str | None, no_local: bool, subscription: Subscription
+    ) -> Steps[Consumer]:
+        """Attach a subscriber with a name (S141, S143).
+
+        Raises:
+            IllegalStateException: durable, unshared, and without a client id of the user's (S141); or as
+                ``create_consumer``.
+            JMSException: the name is empty or contains ``|`` (S143).
+        """
+        self.check_open()
+        check_name(subscription.name)
+        check_topic(topic)
+        if subscription.durable and not subscription.shared and not self.connection.info.explicit_client_id:
+            raise IllegalStateException(
+                "a durable subscription belongs to a client id; give the factory client_id=..., or set "
+                "connection.client_id before the connection is used (S141)"
+            )
+        return (yield from self.create_consumer(topic, selector, no_local, subscription=subscription))
+
+    def unsubscribe(self, name: str) -> Steps[None]:
+        """Delete a durable subscription (S141).
+
+        Raises:
+            IllegalStateException: it has a consumer on this connection.
+            InvalidDestinationException: there is no such subscription.
+        """
+        self.check_open()
+        check_name(name)
+        connection = self.connection
+        connection.require("durable-subscription")
+        claimed = yield from self._claim(Subscription(name, durable=True, shared=False), None, None)
+        done: Completion[None] = Completion()
+        done.add_callback(lambda _: connection.subscriptions.release(claimed))
+        connection.submit(connection.provider.unsubscribe, name, done)
+        yield from connection.await_answer(done, f"unsubscribing {name}")
+
+    def _claim(self, wanted: Subscription, topic: Destination | None, selector: str | None) -> Steps[Subscription]:
+        """Take a subscription's name, if necessary when its last user has left."""
+        names = self.connection.subscriptions
+        claimed: Completion[Subscription] = Completion()
+        self.connection.submit(names.claim, wanted, topic, selector, claimed)
+        try:
+            return (yield from self.connection.await_answer(claimed, f"the end of another consumer of {wanted.name}"))
+        except (RequestTimedOutException, GeneratorExit):
+            self.connection.submit(names.withdraw, claimed)
+            raise
+
+    def _release_if_refused(self, subscription: Subscription, attached: Completion[None]) -> None:
+        if attached.error is not None:
+            self.connection.subscriptions.release(subscription)
+
+    def create_temporary(self, kind: type[T], run: Callable[[Steps[None]], Any]) -> Steps[T]:
+        """Create a temporary destination, which belongs to the connection (S130)."""
+        self.check_open()
+        return (yield from self.connection.temporaries.create(kind, run))
 
     # -- acknowledgement ----------------------------------------------------------------------------------------
 
@@ -399,8 +505,8 @@ class Session:
     def _submit_end(self, done: Completion[None]) -> None:
         """Detach the consumers and end the session; the broker rolls back what is open (S84)."""
         self.connection.sessions.pop(self.info.id, None)
-        for consumer_id in [*self.consumers]:
-            self.connection.submit(self.connection.provider.close_consumer, consumer_id, Completion())
+        for consumer in [*self.consumers.values()]:
+            self.connection.submit(consumer.close_link, consumer.info.id, Completion())
         self.connection.submit(self.connection.provider.close_session, self.info.id, done)
 
 

@@ -82,6 +82,8 @@ class Subscription:
     name: str
     durable: bool
     shared: bool
+    number: int = 1
+    """Tells the subscribers of one shared name on a connection apart: each has a link name of its own (S145)."""
 
 
 @dataclass(eq=False)

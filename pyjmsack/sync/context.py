@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pyjmsack.destination import Destination, Queue
+from pyjmsack.core.consumer import Consumer
+from pyjmsack.core.steps import Steps
+from pyjmsack.destination import Queue
 from pyjmsack.spi.resources import ConnectionMetadata
 from pyjmsack.sync.connection import Connection
 from pyjmsack.sync.consumer import MessageConsumer, QueueBrowser
@@ -44,11 +46,8 @@ class JMSContext(Session):
         """Return a context with a session of its own on the same connection, which this context keeps owning."""
         return JMSContext(self._connection, ack_mode, auto_start=self.auto_start, owner=False)
 
-    def create_consumer(
-        self, destination: Destination, selector: str | None = None, *, no_local: bool = False
-    ) -> MessageConsumer:
-        """Return a consumer; see :meth:`Session.create_consumer`."""
-        consumer = super().create_consumer(destination, selector, no_local=no_local)
+    def _consumer(self, steps: Steps[Consumer]) -> MessageConsumer:
+        consumer = super()._consumer(steps)
         self._auto_start()
         return consumer
 

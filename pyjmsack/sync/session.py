@@ -10,9 +10,10 @@ from pyjmsack.core import session as core_session
 from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.facade import SessionFacade
 from pyjmsack.core.lanes import Lanes
+from pyjmsack.core.steps import Steps
 from pyjmsack.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
-from pyjmsack.errors import UnsupportedFeatureException
 from pyjmsack.message import Message
+from pyjmsack.spi.resources import Subscription
 from pyjmsack.sync._runtime import SessionGuard
 from pyjmsack.sync.consumer import MessageConsumer, QueueBrowser
 from pyjmsack.sync.producer import MessageProducer
@@ -54,9 +55,80 @@ class Session(SessionFacade):
 
         Raises:
             InvalidSelectorException: the broker refused the selector.
+            InvalidDestinationException: it is a temporary destination of another connection (S130).
+            UnsupportedFeatureException: it cannot be had over this protocol at this broker (S119).
             JMSException: the broker refused the consumer.
         """
-        return MessageConsumer(self._run(self._core.create_consumer(destination, selector, no_local)), self)
+        return self._consumer(self._core.create_consumer(destination, selector, no_local))
+
+    def create_durable_consumer(
+        self, topic: Topic, name: str, selector: str | None = None, *, no_local: bool = False
+    ) -> MessageConsumer:
+        """Return the consumer of a durable subscription, which keeps messages while there is none (S141).
+
+        It belongs to the connection's client id, and lives until ``unsubscribe(name)``. Another topic, selector or
+        ``no_local`` under the same name deletes it with its messages and makes a new one (S142).
+
+        Args:
+            name: of the subscription, without ``|``.
+            selector, no_local: as for ``create_consumer``.
+
+        Raises:
+            IllegalStateException: no client id was given, or the subscription has an active consumer (S141).
+            InvalidDestinationException: not a topic, or a temporary one.
+            JMSException: the name is not valid (S143), or the broker refused it.
+        """
+        subscription = Subscription(name, durable=True, shared=False)
+        return self._consumer(self._core.subscribe(topic, selector, no_local, subscription))
+
+    def create_shared_consumer(self, topic: Topic, name: str, selector: str | None = None) -> MessageConsumer:
+        """Return one of the consumers of a shared subscription: each message goes to one of them (S143).
+
+        It lives as long as its consumers. It belongs to the client id, if one was given, else to all connections
+        without one. Topic and selector are those of its first consumer.
+
+        Raises:
+            UnsupportedFeatureException: the broker has none (S144).
+            IllegalStateException: the name is in use with another topic or selector (S143).
+            JMSException: the name is not valid (S143), or the broker refused it.
+        """
+        subscription = Subscription(name, durable=False, shared=True)
+        return self._consumer(self._core.subscribe(topic, selector, False, subscription))
+
+    def create_shared_durable_consumer(self, topic: Topic, name: str, selector: str | None = None) -> MessageConsumer:
+        """Return one of the consumers of a shared subscription that lives until ``unsubscribe(name)`` (S143).
+
+        Raises:
+            UnsupportedFeatureException, IllegalStateException, JMSException: as ``create_shared_consumer``; an
+                unshared durable subscription and a shared one of the same name exclude each other.
+        """
+        subscription = Subscription(name, durable=True, shared=True)
+        return self._consumer(self._core.subscribe(topic, selector, False, subscription))
+
+    def _consumer(self, steps: Steps[Consumer]) -> MessageConsumer:
+        return MessageConsumer(self._run(steps), self)
+
+    def unsubscribe(self, name: str) -> None:
+        """Delete a durable subscription and the messages it keeps (S141).
+
+        Raises:
+            IllegalStateException: it has an active consumer.
+            InvalidDestinationException: there is none of that name.
+        """
+        self._run(self._core.unsubscribe(name))
+
+    def create_temporary_queue(self) -> TemporaryQueue:
+        """Return a new queue that lives as long as the connection, or until its ``delete()``. Everybody may send to
+        it; only this connection can consume from it (S130).
+
+        Raises:
+            UnsupportedFeatureException: it cannot be had over this protocol at this broker.
+        """
+        return self._run(self._core.create_temporary(TemporaryQueue, self._run))
+
+    def create_temporary_topic(self) -> TemporaryTopic:
+        """Return a new topic that lives as long as the connection; as ``create_temporary_queue``."""
+        return self._run(self._core.create_temporary(TemporaryTopic, self._run))
 
     def create_browser(self, queue: Queue, selector: str | None = None) -> QueueBrowser:
         """Return a browser of a queue (S134)."""
@@ -137,31 +209,3 @@ class Session(SessionFacade):
 
     def __exit__(self, *exc: object) -> None:
         self.close()
-
-    # -- subscriptions and temporary destinations: a later issue; refused rather than done weakly ------------------
-
-    def create_temporary_queue(self) -> TemporaryQueue:
-        """Not there yet."""
-        raise UnsupportedFeatureException("temporary queues are not there yet")
-
-    def create_temporary_topic(self) -> TemporaryTopic:
-        """Not there yet."""
-        raise UnsupportedFeatureException("temporary topics are not there yet")
-
-    def create_durable_consumer(
-        self, topic: Topic, name: str, selector: str | None = None, *, no_local: bool = False
-    ) -> MessageConsumer:
-        """Not there yet."""
-        raise UnsupportedFeatureException("durable subscriptions are not there yet")
-
-    def create_shared_consumer(self, topic: Topic, name: str, selector: str | None = None) -> MessageConsumer:
-        """Not there yet."""
-        raise UnsupportedFeatureException("shared subscriptions are not there yet")
-
-    def create_shared_durable_consumer(self, topic: Topic, name: str, selector: str | None = None) -> MessageConsumer:
-        """Not there yet."""
-        raise UnsupportedFeatureException("shared durable subscriptions are not there yet")
-
-    def unsubscribe(self, name: str) -> None:
-        """Not there yet."""
-        raise UnsupportedFeatureException("durable subscriptions are not there yet")

@@ -374,6 +374,12 @@ class DestinationOptions:
     no_local: bool | None = option(
         "consumer.noLocal", BOOLEAN, None, "skip messages sent by this connection", "ActiveMQ Classic"
     )
+    exclusive: bool = option(
+        "consumer.exclusive", BOOLEAN, "false", "one consumer of the queue at a time", "ActiveMQ Classic"
+    )
+    priority: int | None = option(
+        "consumer.priority", integer(0, 127), None, "consumers with a higher one are served first", "ActiveMQ Classic"
+    )
     expected_message_size: int = option(
         "consumer.expectedMessageSize",
         integer(1, 2**31 - 1, "bytes"),

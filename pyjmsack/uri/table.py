@@ -131,7 +131,7 @@ OPTIONS_LATER: Final[Mapping[str, str]] = {
 """Options that a Java client knows and this one does not honour yet, with a hint; refused, never ignored."""
 
 DESTINATION_OPTIONS_LATER: Final[Mapping[str, str]] = {
-    **_later("consumer.", "exclusive priority retroactive dispatchAsync maximumPendingMessageLimit"),
+    **_later("consumer.", "retroactive dispatchAsync maximumPendingMessageLimit"),
     **_later("producer.", "duplicateDetection"),
 }
 """Destination options that are known and not honoured yet."""

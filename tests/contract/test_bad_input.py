@@ -102,23 +102,3 @@ async def test_a_text_message_takes_only_text(jms: Jms, text: Any) -> None:
     session = await jms.session()
     with pytest.raises(MessageFormatException):
         session.create_text_message(text)
-
-
-FEATURES = [
-    "create_temporary_queue",
-    "create_temporary_topic",
-]
-
-
-@pytest.mark.parametrize("name", FEATURES)
-async def test_what_is_not_there_yet_says_so(jms: Jms, name: str) -> None:
-    """Never silently weaker."""
-    session = await jms.session()
-
-    async def call() -> None:
-        result = getattr(session, name)()
-        if hasattr(result, "__await__"):
-            await result
-
-    with pytest.raises(UnsupportedFeatureException, match="not there yet"):
-        await call()

@@ -6,7 +6,6 @@ from typing import Any
 
 from proton import Link, Terminus, symbol
 
-from pyjmsack.destination import Destination
 from pyjmsack.errors import IllegalStateException, JMSException
 from pyjmsack.providers.amqp.engine import AmqpEngine
 from pyjmsack.providers.amqp.errors import link_error
@@ -15,12 +14,12 @@ from pyjmsack.spi.completion import Completion
 __all__ = ["AmqpLink", "set_terminus"]
 
 
-def set_terminus(terminus: Terminus, address: str | None, destination: Destination | None) -> None:
-    """Point a terminus at a destination, always with its routing capability: Artemis drops messages without (S165)."""
+def set_terminus(terminus: Terminus, address: str | None, capability: str | None) -> None:
+    """Point a terminus at a node, always with its routing capability: Artemis drops messages without (S165)."""
     if address is not None:
         terminus.address = address
-    if destination is not None:
-        terminus.capabilities.put_object(symbol(destination.capability))
+    if capability is not None:
+        terminus.capabilities.put_object(symbol(capability))
 
 
 class AmqpLink:
@@ -54,6 +53,10 @@ class AmqpLink:
             return
         self.closed = IllegalStateException(f"{self._what} is closed")
         self._closing = done
+        self._part()
+
+    def _part(self) -> None:
+        """Say that this end is over."""
         self._link.close()
 
     def fail(self, error: BaseException) -> None:
@@ -82,7 +85,7 @@ class AmqpLink:
         elif self.closed is None:
             error = link_error(self._link.remote_condition, f"the broker closed {self._what}", selector=self.selector)
             self.closed = error
-            self._link.close()
+            self._part()
             if self._opening is not None:
                 opening, self._opening = self._opening, None
                 opening.fail(error)

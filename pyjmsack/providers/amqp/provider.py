@@ -22,12 +22,21 @@ from pyjmsack.providers.amqp.receiver import AmqpReceiver
 from pyjmsack.providers.amqp.sasl import SaslClient
 from pyjmsack.providers.amqp.sender import AmqpSender
 from pyjmsack.providers.amqp.session import AmqpSession
+from pyjmsack.providers.amqp.subscription import AmqpUnsubscribe, durable_link_name, link_name
+from pyjmsack.providers.amqp.temporary import AmqpTemporary
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Connector
 from pyjmsack.spi.envelope import Inbound, Outbound
 from pyjmsack.spi.features import Capabilities, Level, Support, broker_key, features
 from pyjmsack.spi.provider import Encoder, ProviderListener
-from pyjmsack.spi.resources import ConnectionInfo, ConnectionMetadata, ConsumerInfo, ProducerInfo, SessionInfo
+from pyjmsack.spi.resources import (
+    ConnectionInfo,
+    ConnectionMetadata,
+    ConsumerInfo,
+    ProducerInfo,
+    SessionInfo,
+    TemporaryInfo,
+)
 from pyjmsack.types import Outcome
 from pyjmsack.uri import BrokerUrl
 
@@ -58,6 +67,8 @@ class AmqpProvider:
         """Sessions whose End is not answered yet."""
         self._senders: dict[int, AmqpSender] = {}
         self._receivers: dict[int, AmqpReceiver] = {}
+        self._temporaries: dict[int, AmqpTemporary] = {}
+        self._unsubscribes = count(1)
         self._transacted: dict[int, AmqpSession] = {}
         self._dirty: list[AmqpReceiver] = []
         self._queue_prefix = url.connection.queue_prefix
@@ -200,7 +211,8 @@ class AmqpProvider:
 
     def _fail_everything(self, error: BaseException) -> None:
         sessions = [*self._sessions.values(), *self._ending.values()]
-        for table in (self._sessions, self._senders, self._receivers, self._transacted, self._ending):
+        links = (self._senders, self._receivers, self._temporaries)
+        for table in (self._sessions, *links, self._transacted, self._ending):
             cast(dict[int, object], table).clear()
         opening, self._opening = self._opening, None
         for session in sessions:
@@ -272,11 +284,16 @@ class AmqpProvider:
         session = self._session(info.session_id, done)
         if session is None:
             return
+        explicit = self._the_info.explicit_client_id
+        name = f"pyjmsack:consumer:{info.id}:{self._the_info.client_id}"
+        if info.subscription is not None:
+            name = link_name(info.subscription, explicit)
         receiver = AmqpReceiver(
             self._the_engine,
-            session.new_receiver(f"pyjmsack:consumer:{info.id}:{self._the_info.client_id}"),
+            session.new_receiver(name),
             info,
             self.address(info.destination),
+            explicit_client_id=explicit,
             generation=self._generation,
             dirty=self._dirty,
             connector=self._connector,
@@ -290,14 +307,43 @@ class AmqpProvider:
         """Detach a receiver."""
         self._close_link(self._receivers.pop(consumer_id, None), done)
 
-    def _close_link(self, link: AmqpSender | AmqpReceiver | None, done: Completion[None]) -> None:
+    def _close_link(self, link: AmqpSender | AmqpReceiver | AmqpTemporary | None, done: Completion[None]) -> None:
         if link is None:
             done.succeed()
             return
-        session = self._sessions.get(link.info.session_id)
+        session_id = 0 if isinstance(link, AmqpTemporary) else link.info.session_id
+        session = self._sessions.get(session_id)
         if session is not None:  # it stays the session's until the peer answers: a lost connection must end the wait
             done.add_callback(lambda _: session.links.pop(link.info.id, None))
         link.close(done)
+
+    # -- temporary destinations and subscriptions: on the connection's own session ------------------------------
+
+    def create_temporary(self, info: TemporaryInfo, done: Completion[str]) -> None:
+        """Attach to a dynamic node (S132)."""
+        session = self._session(0, done)
+        if session is None:
+            return
+        name = f"pyjmsack:temporary:{info.id}:{self._the_info.client_id}"
+        temporary = AmqpTemporary(self._the_engine, session.new_sender(name), info)
+        self._temporaries[info.id] = session.links[info.id] = temporary
+        temporary.create(done)
+
+    def delete_temporary(self, temporary_id: int, done: Completion[None]) -> None:
+        """Close the link of a dynamic node: its lifetime ends."""
+        self._close_link(self._temporaries.pop(temporary_id, None), done)
+
+    def unsubscribe(self, name: str, done: Completion[None]) -> None:
+        """Attach to a durable subscription by its name, and close (S141)."""
+        session = self._session(0, done)
+        if session is None:
+            return
+        explicit = self._the_info.explicit_client_id
+        link = AmqpUnsubscribe(self._the_engine, session.new_receiver(durable_link_name(name, explicit)), name)
+        number = -next(self._unsubscribes)  # links of the core have positive ones
+        session.links[number] = link
+        done.add_callback(lambda _: session.links.pop(number, None))
+        link.run(done)
 
     def _usable(self, done: Completion[Any]) -> bool:
         error = IllegalStateException("not connected") if self._engine is None else self._engine.failed
@@ -305,7 +351,7 @@ class AmqpProvider:
             done.fail(error)
         return error is None
 
-    def _session(self, session_id: int, done: Completion[None]) -> AmqpSession | None:
+    def _session(self, session_id: int, done: Completion[Any]) -> AmqpSession | None:
         session = self._sessions.get(session_id)
         if session is None or session.closed is not None:
             done.fail(self._lost(session))

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from proton import Described, Receiver, Terminus, symbol, ulong
+from proton import Described, Receiver, Terminus, int32, symbol, ulong
 
 from pyjmsack.errors import JMSException, RequestTimedOutException
 from pyjmsack.providers.amqp import native
 from pyjmsack.providers.amqp.engine import AmqpEngine
 from pyjmsack.providers.amqp.inbound import AmqpInbound
 from pyjmsack.providers.amqp.link import AmqpLink, set_terminus
+from pyjmsack.providers.amqp.subscription import describe_source
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Connector, Timer
 from pyjmsack.spi.resources import ConsumerInfo
@@ -46,6 +47,7 @@ class AmqpReceiver(AmqpLink):
 
     Args:
         address: the node's name in this broker's dialect.
+        explicit_client_id: whether the client id is the user's, so that subscriptions belong to it (S143).
         generation: number of the connection, stamped on every delivery (S96).
         dirty: where the receiver enters itself when a burst brings it its first message.
         drain_timeout: seconds a drain may stay unanswered before the link is closed (``amqp.drainTimeout``).
@@ -58,6 +60,7 @@ class AmqpReceiver(AmqpLink):
         info: ConsumerInfo,
         address: str,
         *,
+        explicit_client_id: bool,
         generation: int,
         dirty: list[AmqpReceiver],
         connector: Connector,
@@ -84,11 +87,13 @@ class AmqpReceiver(AmqpLink):
         self._drained: list[Completion[None]] = []
         self._drain_timer: Timer | None = None
         self._repeat_timer: Timer | None = None
-        self._configure(address)
+        self._configure(address, explicit_client_id)
 
-    def _configure(self, address: str) -> None:
+    def _configure(self, address: str, explicit_client_id: bool) -> None:
         info, source = self.info, self._link.source
-        set_terminus(source, address, info.destination)
+        set_terminus(source, address, info.destination.capability)
+        if info.subscription is not None:
+            describe_source(source, info.subscription, explicit_client_id)
         self._link.target.address = f"{info.destination.name}:{info.id}"
         if info.browser:
             source.distribution_mode = Terminus.DIST_MODE_COPY
@@ -99,6 +104,8 @@ class AmqpReceiver(AmqpLink):
             filters[_NO_LOCAL_FILTER[0]] = Described(_NO_LOCAL_FILTER[1], "NoLocalFilter{}")
         if filters:
             source.filter.put_dict(filters)
+        if info.priority is not None:
+            self._link.properties = {symbol("priority"): int32(info.priority)}
         self._link.snd_settle_mode = self._link.SND_SETTLED if info.presettled else self._link.SND_UNSETTLED
         self._link.rcv_settle_mode = self._link.RCV_FIRST
 
@@ -219,7 +226,7 @@ class AmqpReceiver(AmqpLink):
             f"{self._what} did not answer a drain within amqp.drainTimeout ({self._drain_timeout:g} s); it is closed"
         )
         self.closed = error
-        self._link.close()
+        self._part()
         self._engine.flush()
         self.info.sink.detached(error)
         self._end_drain(error)
@@ -287,6 +294,13 @@ class AmqpReceiver(AmqpLink):
         native.delivery_settle(delivery)
 
     # -- end ----------------------------------------------------------------------------------------------------
+
+    def _part(self) -> None:
+        """Close; but detach from a durable subscription, also in answer to a close: a close deletes it (S141)."""
+        if self.info.subscription is not None and self.info.subscription.durable:
+            self._link.detach()
+        else:
+            self._link.close()
 
     def _attached(self) -> bool:
         return bool(self._link.remote_source.type != Terminus.UNSPECIFIED)

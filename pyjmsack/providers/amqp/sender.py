@@ -62,7 +62,7 @@ class AmqpSender(AmqpLink):
         self._transactional_state = transactional_state
         self._backlog: deque[Outbound] = deque()
         self._unsettled: dict[Any, Outbound] = {}
-        set_terminus(link.target, address, info.destination)
+        set_terminus(link.target, address, info.destination.capability if info.destination else None)
         link.source.address = f"producer:{info.id}"
         link.snd_settle_mode = link.SND_SETTLED if info.presettled else link.SND_UNSETTLED
         link.rcv_settle_mode = link.RCV_FIRST

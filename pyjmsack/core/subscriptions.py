@@ -1,0 +1,121 @@
+"""Which names of subscriptions are in use on a connection, and by whom (S141-S145)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from pyjmsack.destination import Destination, Topic
+from pyjmsack.errors import IllegalStateException, InvalidDestinationException, JMSException
+from pyjmsack.spi.completion import Completion
+from pyjmsack.spi.resources import Subscription
+
+__all__ = ["Subscriptions", "check_name", "check_topic"]
+
+
+def check_name(name: object) -> None:
+    """Raise unless ``name`` can name a subscription; ``|`` parts the words of a link name (S143, S145).
+
+    Raises:
+        JMSException: it is empty, no string, or contains ``|``.
+    """
+    if not isinstance(name, str) or not name.strip() or "|" in name:
+        raise JMSException(f"subscription name {name!r}: expected a non-empty string without '|' (S143)")
+
+
+def check_topic(topic: object) -> None:
+    """Raise unless ``topic`` can have subscriptions that outlive a consumer or are shared (S141).
+
+    Raises:
+        InvalidDestinationException: it is a queue, or temporary.
+    """
+    if not isinstance(topic, Topic) or topic.is_temporary:
+        raise InvalidDestinationException(f"{topic!r}: a subscription by name needs a topic that is not temporary")
+
+
+class _Use:
+    """The subscribers of one name: a single one, or several that share."""
+
+    def __init__(self, shared: bool, topic: Destination | None, selector: str | None) -> None:
+        self.shared = shared
+        self.topic = topic
+        self.selector = selector
+        self.given = 0
+        """Numbers given out: a number is not given twice while anybody uses the name (S145)."""
+        self.live: list[Subscription] = []
+        self.leaving: list[Subscription] = []
+        """Those of ``live`` whose end the broker was told and has not answered."""
+        self.waiting: list[Callable[[], None]] = []
+        """Claims to repeat when all have left."""
+
+    def refusal(self, wanted: Subscription, topic: Destination | None, selector: str | None) -> str | None:
+        """Return why somebody else cannot join, or ``None``."""
+        if self.shared != wanted.shared:
+            return "is in use on this connection; shared and unshared subscribers of one name exclude each other (S143)"
+        if not self.shared:
+            return "has an active consumer, or one with messages that are not acknowledged (S141)"
+        if self.topic != topic:
+            return f"is of topic {self.topic}; its active consumers keep it so (S143)"
+        if self.selector != selector:
+            return f"has the selector {self.selector!r}; its active consumers keep it so (S143)"
+        return None
+
+
+class Subscriptions:
+    """The named subscriptions of one connection. All runs on the loop, one claim at a time.
+
+    Volatile shared subscriptions have names of their own; durable ones, shared or not, have theirs together.
+    """
+
+    def __init__(self) -> None:
+        self._uses: dict[tuple[str, bool], _Use] = {}
+
+    def claim(
+        self, wanted: Subscription, topic: Destination | None, selector: str | None, done: Completion[Subscription]
+    ) -> None:
+        """Take the name; ``done`` with the subscription and its number, or an ``IllegalStateException``.
+
+        A name whose last user is just leaving is waited for.
+        """
+        if done.done:  # given up while it waited
+            return
+        key = (wanted.name, wanted.durable)
+        use = self._uses.setdefault(key, _Use(wanted.shared, topic, selector))
+        refusal = use.refusal(wanted, topic, selector) if use.live else None
+        if refusal is None:
+            use.given += 1
+            subscription = replace(wanted, number=use.given)
+            use.live.append(subscription)
+            done.succeed(subscription)
+        elif len(use.leaving) == len(use.live):
+            use.waiting.append(lambda: self.claim(wanted, topic, selector, done))
+        else:
+            done.fail(IllegalStateException(f"subscription {wanted.name!r} {refusal}"))
+
+    def withdraw(self, claimed: Completion[Subscription]) -> None:
+        """Nobody waits for this claim any more."""
+        claimed.fail(IllegalStateException("given up"))
+        if claimed.error is None:
+            self.release(claimed.result())
+
+    def release_after(self, subscription: Subscription, ended: Completion[None]) -> None:
+        """The subscriber leaves: the name is free once the broker has answered."""
+        use = self._uses.get((subscription.name, subscription.durable))
+        if use is not None and any(other is subscription for other in use.live):
+            use.leaving.append(subscription)
+        ended.add_callback(lambda _: self.release(subscription))
+
+    def release(self, subscription: Subscription) -> None:
+        """The subscriber has left. A second call does nothing."""
+        key = (subscription.name, subscription.durable)
+        use = self._uses.get(key)
+        if use is None:
+            return
+        use.live = [other for other in use.live if other is not subscription]
+        use.leaving = [other for other in use.leaving if other is not subscription]
+        if not use.live:
+            del self._uses[key]
+        if len(use.leaving) == len(use.live):
+            waiting, use.waiting = use.waiting, []
+            for claim in waiting:
+                claim()
