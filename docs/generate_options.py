@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from pyjmsack.uri import DESTINATION_OPTIONS, DESTINATION_OPTIONS_LATER, OPTIONS, OPTIONS_LATER, SCHEMES, Option
+from pyjmsack.uri.table import FAILOVER_PREFIX
 
 PAGE = Path(__file__).with_name("options.md")
 
@@ -40,6 +41,13 @@ SECTIONS = {
         "The protocol. Of the SASL mechanisms, EXTERNAL, PLAIN and ANONYMOUS are there; the others may only be named.",
     ),
     "stomp.": ("STOMP", "The protocol, 1.2 or 1.1."),
+    "failover.": (
+        "Failover",
+        "`failover:(amqp://a,amqps://b?transport.trustAll=true,stomp://c)?failover.randomize=true`: several brokers, of"
+        " any scheme. Options of one broker's stream (`amqp.`, `stomp.`, `transport.`) go inside the parentheses, or"
+        " after them with the prefix `nested.` for all brokers; a broker's own win. All others go after them."
+        " The prefix `failover.` may be left out, as ActiveMQ does.",
+    ),
     "transport.": ("TCP and TLS", "The socket, and Python's `ssl` module. Stores are PEM files."),
     "": ("Other", "Options without a prefix."),
 }
@@ -53,11 +61,14 @@ def table(options: Iterable[Option]) -> Iterator[str]:
     yield "| option | type | default | what it does | from |"
     yield "|---|---|---|---|---|"
     for row in options:
+        if row.alias_of:
+            continue
         kind = f"{row.kind.type}, {row.kind.unit}" if row.kind.unit else row.kind.type
         if row.kind.type in ("choice", "outcome", "list"):
             kind = row.kind.expected.removeprefix("one of ").removeprefix("a comma-separated ")
         default = "" if row.default is None else f"`{row.default}`" if row.default else "empty"
-        yield f"| `{row.name}` | {kind} | {default} | {row.help} | {row.source} |"
+        names = ", ".join(f"`{name}`" for name in (row.name, *row.also))
+        yield f"| {names} | {kind} | {default} | {row.help} | {row.source} |"
 
 
 def section_of(name: str) -> str:
@@ -68,6 +79,8 @@ def section_of(name: str) -> str:
 def later(names: Mapping[str, str]) -> Iterator[str]:
     """Yield a list of the options that are refused for now."""
     for name, hint in sorted(names.items()):
+        if FAILOVER_PREFIX + name in names:  # listed with its prefix
+            continue
         yield f"- `{name}`" + (f" ({hint})" if hint else "")
 
 

@@ -6,6 +6,7 @@ configuration pages of Qpid JMS and ActiveMQ Classic.
 """
 
 from pyjmsack.uri.destination_options import parse_destination_options
+from pyjmsack.uri.failover import DuplicateGuard, FailoverOptions
 from pyjmsack.uri.kinds import Kind, Option, Secret, option, store_conversion
 from pyjmsack.uri.model import (
     SCHEMES,
@@ -33,7 +34,9 @@ __all__ = [
     "BrokerUrl",
     "ConnectionOptions",
     "DestinationOptions",
+    "DuplicateGuard",
     "Endpoint",
+    "FailoverOptions",
     "Kind",
     "Option",
     "PrefetchPolicy",

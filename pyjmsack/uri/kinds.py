@@ -26,6 +26,7 @@ __all__ = [
     "METADATA_KEY",
     "MILLIS",
     "MILLIS_AT_LEAST_1",
+    "MILLIS_FROM_0",
     "MILLIS_OR_FOREVER",
     "NAME",
     "PASSWORD",
@@ -40,6 +41,7 @@ __all__ = [
     "choice",
     "integer",
     "names",
+    "number",
     "option",
     "outcomes",
     "store_conversion",
@@ -103,6 +105,10 @@ class Option:
         default: as it would be written in a URL; ``None`` when there is none.
         help: one line for the documentation.
         source: rule number, or the client that the option and its default come from.
+        also: other spellings, such as those of the other client.
+        later: a hint (or an empty text) when the option is understood and nothing honours it yet, so that it is
+            refused; ``None`` when it is honoured.
+        alias_of: the name of the row that this one is another spelling of.
         targets: dotted paths of the dataclass fields it sets, relative to the object that owns the table.
     """
 
@@ -111,16 +117,47 @@ class Option:
     default: str | None
     help: str
     source: str
+    also: tuple[str, ...] = ()
+    later: str | None = None
+    alias_of: str = ""
     targets: tuple[str, ...] = ()
 
 
 @overload
-def option(name: str, kind: Kind[T], default: str, help: str, source: str = ...) -> T: ...
+def option(
+    name: str,
+    kind: Kind[T],
+    default: str,
+    help: str,
+    source: str = ...,
+    *,
+    also: str = ...,
+    later: str | None = ...,
+) -> T: ...
 @overload
-def option(name: str, kind: Kind[T], default: None, help: str, source: str = ...) -> T | None: ...
-def option(name: str, kind: Kind[Any], default: str | None, help: str, source: str = "Qpid JMS") -> Any:
-    """Declare a dataclass field that is also a row of the option table; the default is written as in a URL."""
-    row = Option(name, kind, default, help, source)
+def option(
+    name: str,
+    kind: Kind[T],
+    default: None,
+    help: str,
+    source: str = ...,
+    *,
+    also: str = ...,
+    later: str | None = ...,
+) -> T | None: ...
+def option(
+    name: str,
+    kind: Kind[Any],
+    default: str | None,
+    help: str,
+    source: str = "Qpid JMS",
+    *,
+    also: str = "",
+    later: str | None = None,
+) -> Any:
+    """Declare a dataclass field that is also a row of the option table; the default is written as in a URL, ``also``
+    holds the other spellings, with spaces between."""
+    row = Option(name, kind, default, help, source, tuple(also.split()), later)
     value = None if default is None else kind.parse(default)
     return field(default=value, metadata={METADATA_KEY: row}, repr=not kind.secret)
 
@@ -144,6 +181,17 @@ def integer(minimum: int, maximum: int, unit: str = "") -> Kind[int]:
         lambda text: _whole_number(text, minimum, maximum),
         unit,
     )
+
+
+def number(minimum: float, maximum: float) -> Kind[float]:
+    """A number within limits, both included."""
+
+    def parse(text: str) -> float:
+        if not _DECIMAL.fullmatch(text) or not minimum <= float(text) <= maximum:
+            raise ValueError
+        return float(text)
+
+    return Kind("number", f"a number from {minimum:g} to {maximum:g}", parse)
 
 
 def _off_below(lowest: int) -> Callable[[str], int | None]:
@@ -170,6 +218,15 @@ def _share_or_unlimited(text: str) -> float | None:
     if not _DECIMAL.fullmatch(text) or not float(text) > 0:
         raise ValueError
     return float(text)
+
+
+def _milliseconds(lowest: int) -> Kind[float]:
+    return Kind(
+        "duration",
+        f"a whole number of milliseconds from {lowest} to {_INT_MAX}",
+        lambda text: _whole_number(text, lowest, _INT_MAX) / 1000,
+        "ms",
+    )
 
 
 def _not_empty(text: str) -> str:
@@ -244,12 +301,8 @@ MILLIS_OR_FOREVER: Final[Kind[float | None]] = Kind(
 MILLIS: Final[Kind[float | None]] = Kind(
     "duration", f"a whole number of milliseconds from 0 to {_INT_MAX}, or -1 for no limit", _seconds(0), "ms"
 )
-MILLIS_AT_LEAST_1: Final[Kind[float]] = Kind(
-    "duration",
-    f"a whole number of milliseconds from 1 to {_INT_MAX}",
-    lambda text: _whole_number(text, 1, _INT_MAX) / 1000,
-    "ms",
-)
+MILLIS_FROM_0: Final = _milliseconds(0)
+MILLIS_AT_LEAST_1: Final = _milliseconds(1)
 COUNT_OR_UNLIMITED: Final[Kind[int | None]] = Kind(
     "integer", f"a whole number from 0 to {_INT_MAX}, or -1 for no limit", _off_below(0)
 )
@@ -282,6 +335,6 @@ def text_of(value: object) -> str:
         return os.fsdecode(cast("os.PathLike[str]", value))
     if isinstance(value, (str, int)):
         return str(value)
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() else str(value)
     raise ValueError

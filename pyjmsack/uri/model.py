@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Final, NamedTuple
 
 from pyjmsack.types import Outcome
+from pyjmsack.uri.failover import FailoverOptions
 from pyjmsack.uri.kinds import (
     BOOLEAN,
     BYTES_OR_SYSTEM,
@@ -203,6 +204,14 @@ class ConnectionOptions:
         "bytes that a producer may have sent and not confirmed before the next send waits; 0 = no limit in bytes",
         "S65",
     )
+    close_links_that_fail_on_reconnect: bool = option(
+        "jms.closeLinksThatFailOnReconnect",
+        BOOLEAN,
+        "false",
+        "in failover URLs: close only the consumer or producer that the next broker refuses, instead of leaving that"
+        " broker",
+        "S104",
+    )
     prefetch_policy: PrefetchPolicy = field(default_factory=PrefetchPolicy)
     redelivery_policy: RedeliveryPolicy = field(default_factory=RedeliveryPolicy)
     presettle_policy: PresettlePolicy = field(default_factory=PresettlePolicy)
@@ -330,7 +339,11 @@ class TransportOptions:
 
 @dataclass(frozen=True, slots=True)
 class BrokerUrl:
-    """A broker URL, parsed; ``str`` gives the addresses alone."""
+    """A broker URL, parsed; ``str`` gives the addresses alone.
+
+    The URL of a single broker has one endpoint and no members. A ``failover:(...)`` URL has the scheme ``failover``,
+    its brokers as members, each with options of its own, and the endpoints of all; members share its ``connection``.
+    """
 
     scheme: str
     endpoints: tuple[Endpoint, ...]
@@ -338,6 +351,8 @@ class BrokerUrl:
     amqp: AmqpOptions = field(default_factory=AmqpOptions)
     stomp: StompOptions = field(default_factory=StompOptions)
     transport: TransportOptions = field(default_factory=TransportOptions)
+    failover: FailoverOptions = field(default_factory=FailoverOptions)
+    members: tuple[BrokerUrl, ...] = ()
     broker: str | None = option(
         "broker", _BROKER, None, "what the broker is, when what it says of itself is not to be believed", "S119"
     )
@@ -351,10 +366,12 @@ class BrokerUrl:
 
     @property
     def protocol(self) -> str:
-        """``amqp`` or ``stomp``."""
-        return SCHEMES[self.scheme].protocol
+        """``amqp``, ``stomp``, or ``failover``, whose members have one each."""
+        return "failover" if self.members else SCHEMES[self.scheme].protocol
 
     def __str__(self) -> str:
+        if self.members:
+            return f"failover:({','.join(map(str, self.members))})"
         return ",".join(str(endpoint) for endpoint in self.endpoints)
 
 

@@ -12,6 +12,7 @@ __all__ = ["redact", "split_query", "split_user_info"]
 HIDDEN: Final = "***"
 _SIMPLE: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 _COMPOSITE: Final = re.compile(r"([A-Za-z]+):(?://)?\((.*)", re.DOTALL)
+_SINGLE_MEMBER: Final = re.compile(r"failover:(?://)?([A-Za-z][A-Za-z0-9+.-]*://.*)", re.DOTALL | re.IGNORECASE)
 _HOST_AND_PORT: Final = re.compile(r"(\[[0-9A-Fa-f:.]*(%25\w+)?\]|[\w.-]*)(:[0-9]{0,5})?")
 _OPTION_NAME: Final = re.compile(rf"({'|'.join(map(re.escape, OPTION_PREFIXES))})[A-Za-z.]+=.*", re.DOTALL)
 _MEMBER: Final = re.compile(rf"[A-Za-z0-9+.-]+://{_HOST_AND_PORT.pattern}")
@@ -42,6 +43,8 @@ def redact(url: str) -> str:
     """
     if composite := _COMPOSITE.fullmatch(url):
         return _redact_composite(composite[1], composite[2])
+    if single := _SINGLE_MEMBER.fullmatch(url):
+        return f"failover:{redact(single[1])}"
     simple = _SIMPLE.fullmatch(url)
     if simple is None:
         return url if _HOST_AND_PORT.fullmatch(url) else HIDDEN

@@ -17,9 +17,12 @@ if TYPE_CHECKING:
 __all__ = [
     "DESTINATION_OPTIONS",
     "DESTINATION_OPTIONS_LATER",
+    "FAILOVER_PREFIX",
+    "NESTED_PREFIX",
     "OPTIONS",
     "OPTIONS_LATER",
     "OPTION_PREFIXES",
+    "ROWS",
     "build",
     "is_later",
     "is_meaningless",
@@ -28,18 +31,31 @@ __all__ = [
     "warn_meaningless",
 ]
 
+FAILOVER_PREFIX: Final = "failover."
+NESTED_PREFIX: Final = "nested."
 S = TypeVar("S", bound="DataclassInstance")
 logger = logging.getLogger("pyjmsack")
 
 
 def option_rows(section: type[DataclassInstance], path: str = "") -> Iterator[Option]:
-    """Yield the rows that a dataclass and the dataclasses in its fields declare, with the fields they set."""
+    """Yield the rows that a dataclass and the dataclasses in its fields declare, with the fields they set, each
+    followed by its other spellings."""
     for member in fields(section):
         row = member.metadata.get(METADATA_KEY)
         if isinstance(row, Option):
-            yield replace(row, targets=(path + member.name,))
+            row = replace(row, targets=(path + member.name,))
+            yield row
+            yield from (replace(row, name=other, alias_of=row.name) for other in _other_spellings(row))
         elif isinstance(member.default_factory, type):
             yield from option_rows(member.default_factory, f"{path}{member.name}.")
+
+
+def _other_spellings(row: Option) -> Iterator[str]:
+    """The names in ``also``; what has the prefix ``failover.`` may go without it."""
+    yield from row.also
+    if row.name.startswith(FAILOVER_PREFIX):
+        yield row.name.removeprefix(FAILOVER_PREFIX)
+        yield from (FAILOVER_PREFIX + other for other in row.also)
 
 
 def build(section: type[S], values: Mapping[str, Any], path: str = "", /, **given: Any) -> S:
@@ -59,15 +75,18 @@ _ALL_PREFETCH: Final = Option(
     None,
     "sets queuePrefetch, topicPrefetch, queueBrowserPrefetch and durableTopicPrefetch where they are not given",
     "Qpid JMS",
-    tuple(
+    targets=tuple(
         f"connection.prefetch_policy.{name}"
         for name in ("queue_prefetch", "topic_prefetch", "queue_browser_prefetch", "durable_topic_prefetch")
     ),
 )
 
 # The option that sets several fields comes first: one that sets a field alone is applied after it and wins.
-OPTIONS: Final[Mapping[str, Option]] = {row.name: row for row in (_ALL_PREFETCH, *option_rows(BrokerUrl))}
-"""Every option of a broker URL by name, in the order in which they are applied."""
+ROWS: Final[Mapping[str, Option]] = {row.name: row for row in (_ALL_PREFETCH, *option_rows(BrokerUrl))}
+"""Every option of a broker URL that has a typed field, honoured or not."""
+
+OPTIONS: Final[Mapping[str, Option]] = {name: row for name, row in ROWS.items() if row.later is None}
+"""Every option of a broker URL that is honoured, by name, in the order in which they are applied."""
 
 DESTINATION_OPTIONS: Final[Mapping[str, Option]] = {row.name: row for row in option_rows(DestinationOptions)}
 """Every option of a destination by name."""
@@ -90,9 +109,10 @@ def _later(prefix: str, names: str, hint: str = "") -> dict[str, str]:
 
 
 OPTIONS_LATER: Final[Mapping[str, str]] = {
+    **{name: row.later for name, row in ROWS.items() if row.later is not None},
     # Qpid JMS
     "jms.validateSelector": "the broker checks selectors",
-    **_later("jms.", "localMessagePriority tracing closeLinksThatFailOnReconnect messageIDPolicy.messageIDType"),
+    **_later("jms.", "localMessagePriority tracing messageIDPolicy.messageIDType"),
     **_later("jms.deserializationPolicy.", "allowList denyList"),
     "jms.useDaemonThread": "the thread of the blocking interface never keeps the process alive",
     **_later("transport.", "trafficClass soTimeout soLinger traceBytes keyAlias"),

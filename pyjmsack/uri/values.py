@@ -49,8 +49,12 @@ def parse_values(texts: Mapping[str, str], table: Mapping[str, Option], error: t
         UnsupportedFeatureException: a store type that is known and cannot be read yet.
     """
     values: dict[str, Any] = {}
+    given: dict[str, str] = {}
     for row in table.values():
         if row.name in texts:
+            first = given.setdefault(row.alias_of or row.name, row.name)
+            if first != row.name:
+                raise error(f"options {first} and {row.name} are two names of one; give one of them")
             values.update(dict.fromkeys(row.targets, _parse_value(row, texts[row.name], error)))
     return values
 

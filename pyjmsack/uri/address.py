@@ -1,0 +1,174 @@
+"""The part of a broker URL before its options: scheme, host and port, or the members of a failover URL."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from typing import Final, NamedTuple, NoReturn
+
+from pyjmsack.errors import InvalidURLException, UnsupportedFeatureException
+from pyjmsack.uri.model import SCHEMES
+from pyjmsack.uri.redaction import split_query, split_user_info
+from pyjmsack.uri.table import nearest
+
+__all__ = ["FAILOVER", "PLAIN", "Address", "Composite", "parse_address", "refuse", "scheme_of", "split_composite"]
+
+FAILOVER: Final = "failover"
+PLAIN: Final = "amqp://host:5672"
+_TLS: Final = "amqps://host:5671"
+_SCHEMES_LATER: Final = ("amqpws", "amqpwss", "stomp+ws", "stomp+wss", "discovery")
+_INSTEAD: Final[Mapping[str, tuple[str, str]]] = {
+    "tcp": ("is OpenWire or the Artemis core protocol", PLAIN),
+    "nio": ("is OpenWire", PLAIN),
+    "auto": ("is OpenWire", PLAIN),
+    "ssl": ("is OpenWire or the Artemis core protocol over TLS", _TLS),
+    "tls": ("names no protocol", _TLS),
+    "nio+ssl": ("is OpenWire over TLS", _TLS),
+    "auto+ssl": ("is OpenWire over TLS", _TLS),
+    "vm": ("is a broker inside a Java process", PLAIN),
+    "peer": ("is a broker inside a Java process", PLAIN),
+    "udp": ("is OpenWire", PLAIN),
+    "multicast": ("is a way to find brokers", PLAIN),
+    "http": ("is OpenWire over HTTP", PLAIN),
+    "https": ("is OpenWire over HTTP", _TLS),
+    "ws": ("names no protocol", PLAIN),
+    "wss": ("names no protocol", _TLS),
+    "mqtt": ("is another protocol", PLAIN),
+    "mqtts": ("is another protocol", _TLS),
+    "mqtt+ssl": ("is another protocol", _TLS),
+}
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
+_HOST_CHARACTERS: Final = re.compile(r"[\w.-]+")
+
+
+class Address(NamedTuple):
+    """The URL of a single broker, taken apart; ``port`` is ``None`` when it names none."""
+
+    scheme: str
+    host: str
+    port: int | None
+    user_info: str | None
+    query: str
+
+
+class Composite(NamedTuple):
+    """A failover URL, taken apart. Without ``parentheses`` it has one member, and its query is of both."""
+
+    members: tuple[str, ...]
+    query: str
+    parentheses: bool
+
+
+def refuse(what: str, why: str) -> NoReturn:
+    """Raise that ``what``, a URL without its secrets, is malformed."""
+    raise InvalidURLException(f"{what}: {why}")
+
+
+def scheme_of(url: str) -> str:
+    """Return what stands before the first colon, in small letters."""
+    return url.partition(":")[0].lower()
+
+
+def parse_address(what: str, url: str) -> Address:
+    """Take the URL of a single broker apart; ``what`` names it in error messages.
+
+    Raises:
+        InvalidURLException: it is malformed, or its scheme is none of ours.
+        UnsupportedFeatureException: a scheme that is known and not there yet.
+    """
+    scheme, rest = _split_scheme(what, url)
+    user_info, rest = split_user_info(rest)
+    address, query = split_query(rest)
+    authority, _, path = address.partition("/")
+    if path:
+        refuse(what, f"a path is not allowed; a virtual host is written as the option {SCHEMES[scheme].protocol}.vhost")
+    if "#" in rest:
+        refuse(what, "'#' is not allowed; inside a value write %23")
+    host, port = _host_and_port(what, authority)
+    return Address(scheme, host, port, user_info, query)
+
+
+def split_composite(what: str, url: str) -> Composite:
+    """Take a failover URL apart, as far as its members.
+
+    Raises:
+        InvalidURLException: its parentheses do not match, or there is no member.
+    """
+    rest = url.partition(":")[2].strip()
+    if rest.startswith("//"):
+        rest = rest[2:].strip()
+    if not rest.startswith("("):
+        member, _, query = rest.partition("?")
+        if "," in member or not member:
+            refuse(what, f"expected failover:(uri,uri)?options, such as failover:({PLAIN},amqp://other:5672)")
+        return Composite((member,), query, False)
+    inside, closed, after = rest[1:].partition(")")
+    after = after.removeprefix("/")
+    if not closed or (after and not after.startswith("?")):
+        refuse(what, "expected failover:(uri,uri)?options; inside a value write ( as %28 and ) as %29")
+    if "#" in after:
+        refuse(what, "'#' is not allowed; inside a value write %23")
+    members = tuple(member.strip() for member in inside.split(","))
+    if not all(members):
+        refuse(what, f"expected the URL of a broker, such as {PLAIN}, on both sides of a comma")
+    return Composite(members, after[1:], True)
+
+
+def _split_scheme(what: str, url: str) -> tuple[str, str]:
+    scheme = scheme_of(url)
+    if scheme in _SCHEMES_LATER:
+        raise UnsupportedFeatureException(
+            f"{scheme} URLs are known but not supported yet; supported are {', '.join(SCHEMES)}, {FAILOVER}"
+        )
+    if scheme == FAILOVER:
+        refuse(what, "a failover URL cannot be a member of another")
+    if scheme in _INSTEAD:
+        says, pattern = _INSTEAD[scheme]
+        raise InvalidURLException(
+            f"{scheme}:// {says}, which this client does not speak; use {pattern} (the broker's AMQP port)"
+        )
+    match = _SCHEME.fullmatch(url)
+    if match is None:
+        refuse(what, f"expected a scheme and a host, such as {PLAIN}; a comma in a value is written %2C")
+    if scheme not in SCHEMES:
+        near = nearest(scheme, (*SCHEMES, *_SCHEMES_LATER, FAILOVER))
+        refuse(what, "unknown scheme, " + (f"did you mean {near}?" if near else f"use {PLAIN}"))
+    return scheme, match[2]
+
+
+def _host_and_port(what: str, authority: str) -> tuple[str, int | None]:
+    if authority.startswith("["):
+        host, bracket, port = authority[1:].partition("]")
+        well_formed = bool(bracket) and (not port or port.startswith(":"))
+        port = port[1:]
+        host = host.replace("%25", "%")
+    else:
+        host, _, port = authority.partition(":")
+        well_formed = ":" not in port
+    if not well_formed:
+        refuse(what, "expected host:port; an IPv6 address goes in brackets, as in amqp://[::1]:5672")
+    _check_host(what, host, ipv6=authority.startswith("["))
+    return host, _port(what, port)
+
+
+def _check_host(what: str, host: str, *, ipv6: bool) -> None:
+    if not host:
+        refuse(what, f"the host is missing; expected {PLAIN}")
+    try:
+        if ipv6:
+            ipaddress.IPv6Address(host)
+        elif not _HOST_CHARACTERS.fullmatch(host):
+            raise ValueError
+        else:
+            host.encode("idna")  # what getaddrinfo does; it refuses empty and overlong labels
+    except ValueError:
+        refuse(what, "the host is neither a name nor an address")
+
+
+def _port(what: str, text: str) -> int | None:
+    if not text:
+        return None
+    if not re.fullmatch("[0-9]{1,5}", text) or not 0 < int(text) < 65536:
+        refuse(what, "the port must be a number from 1 to 65535")
+    return int(text)

@@ -1,0 +1,197 @@
+"""The options of ``failover:(...)`` URLs. Qpid JMS writes them with the prefix ``failover.``, ActiveMQ Classic without;
+both spellings set one field, and both may have the prefix or not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from pyjmsack.uri.kinds import (
+    BOOLEAN,
+    COUNT_OR_UNLIMITED,
+    MILLIS_FROM_0,
+    MILLIS_OR_FOREVER,
+    TEXT,
+    Kind,
+    choice,
+    integer,
+    number,
+    option,
+)
+
+__all__ = ["DuplicateGuard", "FailoverOptions"]
+
+_ACTIVEMQ: Final = "ActiveMQ Classic"
+
+
+class DuplicateGuard(NamedTuple):
+    """Where the ids of processed messages are remembered: ``store`` is ``memory``, ``none`` or ``sqlite``, which has a
+    ``path``."""
+
+    store: str
+    path: str = ""
+
+
+def _duplicate_guard(text: str) -> DuplicateGuard:
+    store, colon, path = text.partition(":")
+    guard = DuplicateGuard(store.lower(), path)
+    if (
+        guard.store not in ("memory", "none", "sqlite")
+        or bool(path) != (guard.store == "sqlite")
+        or colon != ":" * bool(path)
+    ):
+        raise ValueError
+    return guard
+
+
+_GUARD: Final = Kind("choice", "one of memory, none, sqlite:PATH", _duplicate_guard)
+
+
+def _uris(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+@dataclass(frozen=True, slots=True)
+class FailoverOptions:
+    """The ``failover.*`` options; durations in seconds."""
+
+    initial_reconnect_delay: float = option(
+        "failover.initialReconnectDelay",
+        MILLIS_FROM_0,
+        "0",
+        "wait before the first reconnect; at the very first connect, before the second attempt",
+    )
+    reconnect_delay: float = option(
+        "failover.reconnectDelay", MILLIS_FROM_0, "10", "wait between later rounds over all brokers"
+    )
+    max_reconnect_delay: float = option(
+        "failover.maxReconnectDelay", MILLIS_FROM_0, "30000", "longest wait, when waits grow"
+    )
+    use_reconnect_back_off: bool = option(
+        "failover.useReconnectBackOff",
+        BOOLEAN,
+        "true",
+        "waits grow, from the second round on",
+        also="useExponentialBackOff",
+    )
+    reconnect_back_off_multiplier: float = option(
+        "failover.reconnectBackOffMultiplier",
+        number(1, 1000),
+        "2.0",
+        "how much each wait is longer than the one before",
+        also="reconnectDelayExponent",
+    )
+    max_reconnect_attempts: int | None = option(
+        "failover.maxReconnectAttempts",
+        COUNT_OR_UNLIMITED,
+        "-1",
+        "rounds over all brokers before giving up; 0 never reconnects, -1 has no limit",
+    )
+    startup_max_reconnect_attempts: int | None = option(
+        "failover.startupMaxReconnectAttempts",
+        COUNT_OR_UNLIMITED,
+        "-1",
+        "the same until the first success; -1 is as maxReconnectAttempts",
+    )
+    warn_after_reconnect_attempts: int | None = option(
+        "failover.warnAfterReconnectAttempts", COUNT_OR_UNLIMITED, "10", "log after every so many rounds; 0 or -1 never"
+    )
+    randomize: bool = option(
+        "failover.randomize", BOOLEAN, "false", "shuffle the brokers; else they are tried as written"
+    )
+    timeout: float | None = option(
+        "failover.timeout",
+        MILLIS_OR_FOREVER,
+        "-1",
+        "a send that is held so long for want of a broker fails; 0 or -1 has no limit",
+        _ACTIVEMQ,
+    )
+    amqp_open_server_list_action: str = option(
+        "failover.amqpOpenServerListAction",
+        choice({"REPLACE": "REPLACE", "ADD": "ADD", "IGNORE": "IGNORE"}),
+        "REPLACE",
+        "what to do with the list of brokers in the broker's Open",
+    )
+    first_send_survives: bool = option(
+        "failover.firstSendSurvives",
+        BOOLEAN,
+        "true",
+        "a transaction whose only work is a send in flight survives the drop; false is as Qpid JMS",
+        "S92, S93",
+    )
+    duplicate_guard: DuplicateGuard = option(  # noqa: RUF009 - it returns dataclasses.field()
+        "failover.duplicateGuard",
+        _GUARD,
+        "memory",
+        "where the ids of processed messages are kept, so that one that comes again is acknowledged and skipped",
+        "S105",
+    )
+    duplicate_guard_size: int = option(
+        "failover.duplicateGuardSize", integer(1, 2**31 - 1), "65536", "ids remembered for each session", "S105"
+    )
+    track_messages: bool = option(
+        "failover.trackMessages",
+        BOOLEAN,
+        "false",
+        "send again, after a drop, the sends outside transactions that nobody waits for",
+        _ACTIVEMQ,
+        also="replayAsyncSends",
+    )
+    max_cache_size: int = option(
+        "failover.maxCacheSize",
+        integer(0, 2**31 - 1, "bytes"),
+        "131072",
+        "most bytes kept for trackMessages",
+        _ACTIVEMQ,
+        also="replayAsyncSendsCacheSize",
+    )
+    priority_backup: bool = option(
+        "failover.priorityBackup", BOOLEAN, "false", "go back to a preferred broker when it is there again", _ACTIVEMQ
+    )
+    priority_uris: tuple[str, ...] = option(
+        "failover.priorityURIs",
+        Kind("list", "a comma-separated list of addresses", _uris),
+        "",
+        "the preferred brokers, comma-separated; empty is the first one",
+        _ACTIVEMQ,
+    )
+    transaction_replay: bool = option(
+        "failover.transactionReplay",
+        BOOLEAN,
+        "false",
+        "replay an open transaction instead of failing it",
+        "S107",
+        later="",
+    )
+    backup: bool = option("failover.backup", BOOLEAN, "false", "keep spare connections open", _ACTIVEMQ, later="")
+    backup_pool_size: int = option("failover.backupPoolSize", integer(1, 1000), "1", "how many", _ACTIVEMQ, later="")
+    track_transaction_producers: bool = option(
+        "failover.trackTransactionProducers",
+        BOOLEAN,
+        "true",
+        "replay producers that were closed before the commit",
+        _ACTIVEMQ,
+        later="there is no replay of transactions",
+    )
+    update_uris_supported: bool = option(
+        "failover.updateURIsSupported",
+        BOOLEAN,
+        "true",
+        "take the list of brokers from the broker",
+        _ACTIVEMQ,
+        later="failover.amqpOpenServerListAction=IGNORE is the nearest to false",
+    )
+    update_uris_url: str | None = option(
+        "failover.updateURIsURL", TEXT, None, "take the list of brokers from a file", _ACTIVEMQ, later=""
+    )
+    rebalance_update_uris: bool = option(
+        "failover.rebalanceUpdateURIs", BOOLEAN, "true", "move to a broker of the new list", _ACTIVEMQ, later=""
+    )
+    reconnect_supported: bool = option(
+        "failover.reconnectSupported",
+        BOOLEAN,
+        "true",
+        "obey a broker that sends its clients elsewhere",
+        _ACTIVEMQ,
+        later="",
+    )

@@ -1,0 +1,339 @@
+"""Options of broker URLs: values and names."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from uri_support import MARKER, value_at
+
+from pyjmsack.errors import InvalidURLException, UnsupportedFeatureException
+from pyjmsack.types import Outcome
+from pyjmsack.uri import (
+    OPTIONS_LATER,
+    PrefetchPolicy,
+    Secret,
+    parse_url,
+    table,
+)
+from pyjmsack.uri.table import FAILOVER_PREFIX
+
+VALUES = [
+    ("jms.username", "u", "connection.username", "u"),
+    ("jms.password", "p%26q", "connection.password", Secret("p&q")),
+    ("jms.password", "", "connection.password", Secret("")),
+    ("jms.clientID", "my+client%2B", "connection.client_id", "my client+"),
+    ("jms.clientIDPrefix", "", "connection.client_id_prefix", ""),
+    ("jms.connectionIDPrefix", "C:", "connection.connection_id_prefix", "C:"),
+    ("jms.forceAsyncSend", "TRUE", "connection.force_async_send", True),
+    ("jms.forceSyncSend", "true", "connection.force_sync_send", True),
+    ("jms.forceAsyncAcks", "True", "connection.force_async_acks", True),
+    ("jms.localMessageExpiry", "False", "connection.local_message_expiry", False),
+    ("jms.validatePropertyNames", "false", "connection.validate_property_names", False),
+    ("jms.receiveLocalOnly", "true", "connection.receive_local_only", True),
+    ("jms.receiveNoWaitLocalOnly", "true", "connection.receive_no_wait_local_only", True),
+    ("jms.queuePrefix", "q.", "connection.queue_prefix", "q."),
+    ("jms.topicPrefix", "t.", "connection.topic_prefix", "t."),
+    ("jms.awaitClientID", "false", "connection.await_client_id", False),
+    ("jms.populateJMSXUserID", "true", "connection.populate_jmsx_user_id", True),
+    ("jms.listenerErrorOutcome", "released", "connection.listener_error_outcome", Outcome.RELEASED),
+    ("jms.listenerErrorOutcome", "modified-failed", "connection.listener_error_outcome", Outcome.MODIFIED_FAILED),
+    ("jms.listenerErrorOutcome", "4", "connection.listener_error_outcome", Outcome.MODIFIED_FAILED),
+    # durations: milliseconds become seconds; -1, and 0 where a limit of 0 is of no use, become None
+    ("jms.closeTimeout", "1500", "connection.close_timeout", 1.5),
+    ("jms.closeTimeout", "0", "connection.close_timeout", 0.0),
+    ("jms.closeTimeout", "-1", "connection.close_timeout", None),
+    *(
+        (name, text, path, value)
+        for name, path in [
+            ("jms.connectTimeout", "connection.connect_timeout"),
+            ("jms.sendTimeout", "connection.send_timeout"),
+            ("jms.requestTimeout", "connection.request_timeout"),
+            ("jms.warnAboutUnstartedConnectionTimeout", "connection.warn_about_unstarted_connection_timeout"),
+            ("transport.connectTimeout", "transport.connect_timeout"),
+            ("amqp.idleTimeout", "amqp.idle_timeout"),
+            ("amqp.drainTimeout", "amqp.drain_timeout"),
+        ]
+        for text, value in [("5000", 5.0), ("1", 0.001), ("0", None), ("-1", None)]
+    ),
+    ("jms.prefetchPolicy.queuePrefetch", "0", "connection.prefetch_policy.queue_prefetch", 0),
+    ("jms.prefetchPolicy.topicPrefetch", "1", "connection.prefetch_policy.topic_prefetch", 1),
+    ("jms.prefetchPolicy.queueBrowserPrefetch", "2", "connection.prefetch_policy.queue_browser_prefetch", 2),
+    ("jms.prefetchPolicy.durableTopicPrefetch", "3", "connection.prefetch_policy.durable_topic_prefetch", 3),
+    ("jms.prefetchPolicy.maxPrefetchSize", "9", "connection.prefetch_policy.max_prefetch_size", 9),
+    ("jms.prefetchPolicy.all", "7", "connection.prefetch_policy", PrefetchPolicy(7, 7, 7, 7)),
+    ("jms.redeliveryPolicy.maxRedeliveries", "0", "connection.redelivery_policy.max_redeliveries", 0),
+    ("jms.redeliveryPolicy.maxRedeliveries", "-1", "connection.redelivery_policy.max_redeliveries", None),
+    *(
+        ("jms.redeliveryPolicy.outcome", text, "connection.redelivery_policy.outcome", outcome)
+        for outcome in Outcome
+        for text in (outcome.name, str(outcome.value), outcome.name.lower().replace("_", "-"))
+    ),
+    ("transport.tcpNoDelay", "false", "transport.tcp_no_delay", False),
+    ("transport.tcpKeepAlive", "true", "transport.tcp_keep_alive", True),
+    ("transport.sendBufferSize", "1024", "transport.send_buffer_size", 1024),
+    ("transport.receiveBufferSize", "-1", "transport.receive_buffer_size", None),
+    ("transport.localAddress", "10.0.0.2", "transport.local_address", "10.0.0.2"),
+    ("transport.localPort", "0", "transport.local_port", 0),
+    ("transport.trustStoreLocation", "/a%20b/ca.pem", "transport.trust_store_location", "/a b/ca.pem"),
+    ("transport.trustStoreType", "pem", "transport.trust_store_type", "PEM"),
+    ("transport.keyStoreLocation", "client.pem", "transport.key_store_location", "client.pem"),
+    ("transport.keyStorePassword", "p", "transport.key_store_password", Secret("p")),
+    ("transport.contextProtocol", "tlsv1.2", "transport.context_protocol", "TLSv1.2"),
+    ("transport.verifyHost", "false", "transport.verify_host", False),
+    ("transport.trustAll", "true", "transport.trust_all", True),
+    ("amqp.vhost", "v", "amqp.vhost", "v"),
+    ("amqp.vhost", "", "amqp.vhost", ""),
+    ("amqp.saslMechanisms", "plain, SCRAM-SHA-256", "amqp.sasl_mechanisms", ("PLAIN", "SCRAM-SHA-256")),
+    ("amqp.saslMechanisms", "", "amqp.sasl_mechanisms", ()),
+    ("amqp.maxFrameSize", "512", "amqp.max_frame_size", 512),
+    ("amqp.traceFrames", "true", "amqp.trace_frames", True),
+    ("amqp.channelMax", "65535", "amqp.channel_max", 65535),
+]
+
+
+STOMP_VALUES = [
+    ("stomp.heartBeat", "5000", "stomp.heart_beat", 5.0),
+    ("stomp.vhost", "", "stomp.vhost", ""),
+    ("stomp.version", "1.1", "stomp.version", "1.1"),
+    ("stomp.maxFrameSize", "2048", "stomp.max_frame_size", 2048),
+    ("stomp.maxHeaders", "16", "stomp.max_headers", 16),
+    ("stomp.maxHeaderLength", "256", "stomp.max_header_length", 256),
+    ("stomp.deadLetterQueue", "DLQ", "stomp.dead_letter_queue", "DLQ"),
+    ("stomp.traceFrames", "true", "stomp.trace_frames", True),
+    ("strict", "true", "strict", True),
+    *(
+        ("broker", text, "broker", key)
+        for text, key in [
+            ("artemis", "artemis"),
+            ("ActiveMQ", "classic-6"),
+            ("activemq5", "classic-5"),
+            ("activemq6", "classic-6"),
+            ("classic", "classic-6"),
+            ("unknown", "unknown"),
+        ]
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "path", "value"), VALUES)
+def test_option_in_the_url_gives_its_typed_value(name: str, text: str, path: str, value: object) -> None:
+    assert value_at(parse_url(f"amqps://h?{name}={text}"), path) == value
+
+
+@pytest.mark.parametrize(("name", "text", "path", "value"), STOMP_VALUES)
+def test_option_of_a_stomp_url_gives_its_typed_value(name: str, text: str, path: str, value: object) -> None:
+    assert value_at(parse_url(f"stomp://h?{name}={text}"), path) == value
+
+
+@pytest.mark.parametrize("text", ["0", "-1"])
+def test_stomp_heart_beats_cannot_be_switched_off_as_artemis_drops_silent_clients(text: str) -> None:
+    with pytest.raises(InvalidURLException, match=r"stomp\.heartBeat=.*milliseconds from 1"):
+        parse_url(f"stomp://h?stomp.heartBeat={text}")
+
+
+@pytest.mark.parametrize(
+    ("scheme", "name", "message"),
+    [
+        ("stomp", "amqp.idleTimeout", "amqp.idleTimeout (use stomp.heartBeat)"),
+        ("stomp+ssl", "amqp.channelMax", "no options of stomp URLs: amqp.channelMax"),
+        ("stomp", "amqp.traceBytes", "no options of stomp URLs: amqp.traceBytes"),
+        ("amqp", "stomp.heartBeat", "no options of amqp URLs: stomp.heartBeat (use amqp.idleTimeout)"),
+        ("amqps", "stomp.deadLetterQueue", "no options of amqp URLs: stomp.deadLetterQueue"),
+        ("stomp", "vhost", "did you mean stomp.vhost?"),
+        ("amqp", "vhost", "did you mean amqp.vhost?"),
+        ("stomp", "stomp.hearthBeat", "did you mean stomp.heartBeat?"),
+    ],
+)
+def test_option_of_the_other_protocol_is_refused_with_its_counterpart(scheme: str, name: str, message: str) -> None:
+    with pytest.raises(InvalidURLException, match=re.escape(message)):
+        parse_url(f"{scheme}://h?{name}=1")
+
+
+def test_broker_url_says_its_protocol() -> None:
+    assert [parse_url(f"{scheme}://h").protocol for scheme in ("amqps", "stomp+ssl")] == ["amqp", "stomp"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "path", "expected"),
+    [
+        ("jms.sendTimeout", 5000, "connection.send_timeout", 5.0),
+        ("jms.sendTimeout", 5000.0, "connection.send_timeout", 5.0),
+        ("jms.sendTimeout", "5000", "connection.send_timeout", 5.0),
+        ("jms.forceSyncSend", True, "connection.force_sync_send", True),
+        ("jms.password", "a%26+b", "connection.password", Secret("a%26+b")),
+        ("jms.password", Secret("p"), "connection.password", Secret("p")),
+        ("jms.redeliveryPolicy.outcome", Outcome.REJECTED, "connection.redelivery_policy.outcome", Outcome.REJECTED),
+        ("amqp.saslMechanisms", ["PLAIN", "EXTERNAL"], "amqp.sasl_mechanisms", ("PLAIN", "EXTERNAL")),
+        ("transport.keyStoreLocation", Path("/a/b.pem"), "transport.key_store_location", "/a/b.pem"),
+    ],
+)
+def test_options_argument_takes_python_values_undecoded(name: str, value: object, path: str, expected: object) -> None:
+    assert value_at(parse_url("amqps://h", {name: value}), path) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("jms.sendTimeout", "5s", "jms.sendTimeout='5s': expected a whole number of milliseconds"),
+        ("jms.sendTimeout", "-2", "expected a whole number of milliseconds"),
+        ("jms.sendTimeout", "1_000", "expected a whole number"),
+        ("jms.sendTimeout", "٣", "expected a whole number"),
+        ("jms.sendTimeout", "1.5", "expected a whole number"),
+        ("jms.sendTimeout", str(2**31), "2147483647"),
+        ("jms.sendTimeout", "9" * 500, "..."),
+        ("jms.closeTimeout", "", "expected a whole number"),
+        ("jms.forceSyncSend", "yes", "jms.forceSyncSend='yes': expected true or false"),
+        ("jms.forceSyncSend", "", "expected true or false"),
+        ("jms.clientID", "+", "a text that is not empty"),
+        ("jms.username", "", "a text that is not empty"),
+        ("jms.listenerErrorOutcome", "accepted", "MODIFIED_FAILED (4), RELEASED (3)"),
+        ("jms.redeliveryPolicy.outcome", "6", "ACCEPTED (1), REJECTED (2)"),
+        ("jms.redeliveryPolicy.maxRedeliveries", "-2", "-1 for no limit"),
+        ("jms.prefetchPolicy.queuePrefetch", "-1", "messages from 0 to 2147483647"),
+        ("jms.prefetchPolicy.all", "-1", "messages from 0"),
+        ("transport.sendBufferSize", "x", "bytes from 1"),
+        ("transport.localPort", "65536", "from 0 to 65535"),
+        ("transport.defaultTcpPort", "0", "from 1 to 65535"),
+        ("transport.keyStoreType", "BKS", "expected PEM"),
+        ("transport.contextProtocol", "TLSv1.1", "TLSv1.2, TLSv1.3"),
+        ("amqp.maxFrameSize", "511", "bytes from 512 to 4294967295"),
+        ("amqp.channelMax", "-1", "from 0 to 65535"),
+        ("amqp.saslMechanisms", "PLAIN,GSSAPI", "EXTERNAL, SCRAM-SHA-512"),
+    ],
+)
+@pytest.mark.parametrize("where", ["url", "options"])
+def test_bad_value_names_option_value_and_what_was_expected(name: str, text: str, expected: str, where: str) -> None:
+    in_url = f"amqp://h?{name}={text}" if where == "url" else "amqp://h"
+    options = {name: text.replace("+", " ")} if where == "options" else None
+    with pytest.raises(InvalidURLException, match=re.escape(expected)) as caught:
+        parse_url(in_url, options)
+    assert f"option {name}=" in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("value", [None, b"x", object(), {"a": 1}, [b"x"]])
+def test_options_value_of_a_foreign_type_is_refused_by_type_alone(value: object) -> None:
+    with pytest.raises(InvalidURLException, match=r"jms\.sendTimeout: expected a whole number of .*, got "):
+        parse_url("amqp://h", {"jms.sendTimeout": value})
+
+
+def test_options_name_that_is_no_text_is_refused() -> None:
+    with pytest.raises(InvalidURLException, match="option names are texts, got int"):
+        parse_url("amqp://h", {1: "x"})  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize("text", ["%", "%4", "%zz", "a%", "%ff"])
+def test_broken_percent_code_is_refused_without_showing_the_value(text: str) -> None:
+    with pytest.raises(InvalidURLException, match=re.escape("write a percent sign as %25")) as caught:
+        parse_url(f"amqp://h?jms.password={MARKER}{text}")
+    assert MARKER not in str(caught.value)
+
+
+@pytest.mark.parametrize("store_type", ["JKS", "jceks", "PKCS12"])
+def test_java_store_type_is_refused_with_the_conversion_command(store_type: str) -> None:
+    with pytest.raises(UnsupportedFeatureException, match="openssl pkcs12 -in store") as caught:
+        parse_url("amqps://h", {"transport.keyStoreType": store_type})
+    assert ("keytool -importkeystore" in str(caught.value)) is (store_type != "PKCS12")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("jms.prefetchPolicy.queuePrefetc", "did you mean jms.prefetchPolicy.queuePrefetch?"),
+        ("jms.clientId", "jms.clientId (did you mean jms.clientID?)"),
+        ("JMS.SENDTIMEOUT", "did you mean jms.sendTimeout?"),
+        ("sendTimeout", "did you mean jms.sendTimeout?"),
+        ("prefetchPolicy.all", "did you mean jms.prefetchPolicy.all?"),
+        ("jms.tcpKeepAlive", "did you mean transport.tcpKeepAlive?"),
+        ("jms.optimiseAcknowledge", "did you mean jms.optimizeAcknowledge?"),
+        ("zzzzzzzz", "unknown option zzzzzzzz"),
+        ("", "unknown option ***"),
+        (" jms.sendTimeout", "did you mean jms.sendTimeout?"),
+    ],
+)
+def test_unknown_option_names_the_nearest_known_one(name: str, message: str) -> None:
+    with pytest.raises(InvalidURLException, match=re.escape(message)):
+        parse_url("amqp://h", {name: "1"})
+    with pytest.raises(InvalidURLException, match=re.escape(message)):
+        parse_url(f"amqp://h?{name.replace(' ', '%20')}=1")
+
+
+def test_all_unknown_options_are_listed_before_any_other_complaint() -> None:
+    with pytest.raises(InvalidURLException, match=r"jms\.qwx.*jms\.zyx.*amqp\.vhots \(did you mean amqp\.vhost\?\)"):
+        parse_url("amqp://h?jms.qwx=1&jms.zyx=2&jms.useAsyncSend=true&jms.sendTimeout=x", {"amqp.vhots": "v"})
+
+
+@pytest.mark.parametrize("name", sorted(OPTIONS_LATER))
+def test_option_of_later_is_known_and_said_to_be_unsupported(name: str) -> None:
+    url = f"amqp://h?{name}=1"
+    if FAILOVER_PREFIX + name.removeprefix(FAILOVER_PREFIX) in OPTIONS_LATER:
+        url = f"failover:(amqp://h)?{name}=1"
+    with pytest.raises(UnsupportedFeatureException, match=f"not supported here yet: {re.escape(name)}"):
+        parse_url(url)
+
+
+def test_websocket_header_option_is_known_and_said_to_be_unsupported() -> None:
+    with pytest.raises(UnsupportedFeatureException, match=r"transport\.ws\.httpHeader\.X"):
+        parse_url("amqp://h?transport.ws.httpHeader.X=1")
+
+
+@pytest.mark.parametrize(
+    "name", ["transport.useEpoll", "transport.useOpenSSL", "wireFormat.cacheEnabled", "jms.trustAllPackages"]
+)
+def test_option_without_meaning_in_python_is_accepted_with_one_warning(
+    name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(table, "_warned", set())
+    for _ in range(3):
+        parse_url(f"amqp://h?{name}=true")
+    assert [(record.name, record.levelno) for record in caplog.records] == [("pyjmsack", logging.WARNING)]
+    assert name in caplog.text
+
+
+@pytest.mark.parametrize("name", ["failover.maxReconnectAttempts", "nested.amqp.vhost", "discovery.x"])
+def test_failover_option_on_a_single_host_says_where_it_belongs(name: str) -> None:
+    with pytest.raises(InvalidURLException, match=f"{re.escape(name)}.* belongs to a failover"):
+        parse_url(f"amqp://h?{name}=1")
+
+
+def test_option_given_twice_in_the_url_is_refused() -> None:
+    with pytest.raises(InvalidURLException, match=r"jms\.clientID is given twice"):
+        parse_url("amqp://h?jms.clientID=a&jms.clientID=a")
+
+
+def test_option_without_equals_sign_is_refused_by_number() -> None:
+    with pytest.raises(InvalidURLException, match=r"option number 2 .* has no '='"):
+        parse_url("amqp://h?jms.clientID=a&jms.forceSyncSend")
+
+
+def test_options_argument_wins_over_the_url() -> None:
+    assert parse_url("amqp://h?jms.sendTimeout=1", {"jms.sendTimeout": 2000}).connection.send_timeout == 2.0
+
+
+@pytest.mark.parametrize(
+    ("query", "options", "queue", "topic"),
+    [
+        ("jms.prefetchPolicy.all=5&jms.prefetchPolicy.queuePrefetch=1", {}, 1, 5),
+        ("jms.prefetchPolicy.queuePrefetch=1&jms.prefetchPolicy.all=5", {}, 1, 5),
+        ("jms.prefetchPolicy.queuePrefetch=1", {"jms.prefetchPolicy.all": 5}, 5, 5),
+        ("jms.prefetchPolicy.all=5", {"jms.prefetchPolicy.queuePrefetch": 1}, 1, 5),
+    ],
+)
+def test_single_prefetch_wins_over_all_and_options_over_the_url(
+    query: str, options: Mapping[str, object], queue: int, topic: int
+) -> None:
+    policy = parse_url(f"amqp://h?{query}", options).connection.prefetch_policy
+    assert (policy.queue_prefetch, policy.topic_prefetch) == (queue, topic)
+
+
+def test_tls_option_on_a_plain_url_is_warned_about(caplog: pytest.LogCaptureFixture) -> None:
+    parse_url("amqp://h?transport.trustStoreLocation=ca.pem&transport.tcpNoDelay=false")
+    assert "transport.trustStoreLocation: no effect without TLS" in caplog.text
+    caplog.clear()
+    parse_url("amqps://h?transport.trustStoreLocation=ca.pem")
+    parse_url("amqp://h")
+    assert caplog.text == ""

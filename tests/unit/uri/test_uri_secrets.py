@@ -1,0 +1,131 @@
+"""No message shows a password; any text is parsed or refused."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import asdict
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from uri_support import MARKER
+
+from pyjmsack.destination import Queue
+from pyjmsack.errors import InvalidDestinationException, InvalidURLException, UnsupportedFeatureException
+from pyjmsack.uri import (
+    DESTINATION_OPTIONS,
+    DESTINATION_OPTIONS_LATER,
+    OPTIONS,
+    OPTIONS_LATER,
+    DestinationOptions,
+    Secret,
+    parse_destination_options,
+    parse_url,
+    redact,
+)
+
+
+def test_secret_shows_itself_only_when_asked() -> None:
+    secret = Secret(MARKER)
+    assert MARKER not in f"{secret} {secret!r} {[secret]}"
+    assert secret.reveal() == MARKER
+    assert secret != MARKER
+    assert {secret, Secret(MARKER)} == {secret}
+
+
+def test_broker_url_never_shows_a_password() -> None:
+    url = f"amqps://h?jms.password={MARKER}1&transport.keyStorePassword={MARKER}2&jms.username=u"
+    parsed = parse_url(url)
+    assert MARKER not in repr(parsed) + str(parsed) + repr(asdict(parsed))
+    assert redact(url) == "amqps://h?jms.password=***&transport.keyStorePassword=***&jms.username=***"
+
+
+@pytest.mark.parametrize(
+    ("url", "redacted"),
+    [
+        ("amqp://h:1?jms.clientID=c&jms.password=p", "amqp://h:1?jms.clientID=c&jms.password=***"),
+        ("amqp://h?jms.Password=p&jms%2epassword=p", "amqp://h?jms.Password=***&***"),
+        ("amqp://h?jms.password=p&q&r=s", "amqp://h?jms.password=***&***&***"),
+        ("amqp://h?jms.password:p", "amqp://h?***"),
+        ("amqp://h?jms.password=p#q", "amqp://h?jms.password=***#***"),
+        ("amqp://u:p?x@h?jms.username=a@b", "amqp://***@h?jms.username=***"),
+        ("amqp://u:p=x?y@h", "amqp://***?***"),
+        ("amqp://h&jms.password=p@q", "amqp://***@***"),
+        ("amqp://h/p", "amqp://h/***"),
+        ("amqp://[::1]:5672", "amqp://[::1]:5672"),
+        ("u:p@h", "***"),
+        ("h:5672", "h:5672"),
+        ("failover:(amqp://a:1?amqp.vhost=v,amqps://b)?jms.password=p", "failover:(amqp://a:1,amqps://b)?***"),
+        ("failover:(amqp://u:p@a,amqp://b)", "failover:(***)"),
+        ("failover:amqp://u:p@a?jms.password=q", "failover:amqp://***@a?jms.password=***"),
+        ("failover://amqp://a:1", "failover:amqp://a:1"),
+    ],
+)
+def test_redact_shows_only_what_is_known_to_be_harmless(url: str, redacted: str) -> None:
+    assert redact(url) == redacted
+
+
+@pytest.mark.parametrize("url", [f"amqp://h?jms.password=a&{MARKER}=b", f"amqp://u:1?{MARKER}=a@h"])
+def test_rest_of_a_password_with_a_raw_delimiter_is_not_shown(url: str) -> None:
+    with pytest.raises(InvalidURLException, match="written %26") as caught:
+        parse_url(url)
+    assert MARKER not in str(caught.value)
+
+
+GARBAGE = st.text(alphabet=st.sampled_from(list("ab1:/?#[]@&=%+.,() \n\u00e9\ud800")), max_size=12)
+SCHEMES = st.sampled_from(
+    ["amqp://", "amqps://", "stomp://", "failover:(amqp://", "failover:amqp://", "tcp://", "amqp:", "", "x+y://"]
+)
+
+
+def assert_refused_or_parsed_without_leak(url: str, options: Mapping[str, object] | None = None) -> None:
+    try:
+        parsed = parse_url(url, options)
+    except (InvalidURLException, UnsupportedFeatureException) as error:
+        shown = f"{error}{error!r}{error.__cause__}"
+    else:
+        shown = repr(parsed) + str(parsed)
+    assert MARKER not in shown
+    assert MARKER not in redact(url)
+
+
+@given(SCHEMES, GARBAGE, GARBAGE, GARBAGE)
+@example("amqp://", "h?", "x", "&jms.sendTimeout=x")
+def test_password_option_in_any_garbage_never_leaks(scheme: str, before: str, inside: str, after: str) -> None:
+    assert_refused_or_parsed_without_leak(f"{scheme}h{before}&jms.password={inside}{MARKER}{after}")
+    assert_refused_or_parsed_without_leak(f"{scheme}h?jms.password={inside}{MARKER}{after}")
+    assert_refused_or_parsed_without_leak(f"{scheme}h?jms.password={MARKER}{inside}={after}")
+    assert_refused_or_parsed_without_leak(f"failover:({scheme}h)?jms.password={inside}{MARKER}{after}")
+    assert_refused_or_parsed_without_leak(f"failover:({scheme}h?transport.keyStorePassword={inside}{MARKER}{after})")
+    assert_refused_or_parsed_without_leak(
+        f"failover:({scheme}h)?nested.transport.keyStorePassword={inside}{MARKER}{after}"
+    )
+
+
+@given(SCHEMES, GARBAGE, GARBAGE, GARBAGE)
+def test_user_info_in_any_garbage_never_leaks(scheme: str, user: str, inside: str, after: str) -> None:
+    assert_refused_or_parsed_without_leak(f"{scheme}u{user}:{inside}{MARKER}@h{after}")
+    assert_refused_or_parsed_without_leak(f"failover:(amqp://b,{scheme}u{user}:{inside}{MARKER}@h{after})")
+    assert_refused_or_parsed_without_leak(f"{scheme}u{user}:{MARKER}{inside}@h{after}", {"jms.allowUserInfo": "true"})
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_parsed_or_refused(url: str) -> None:
+    assert_refused_or_parsed_without_leak(url)
+    assert_refused_or_parsed_without_leak(f"amqp://{url}")
+    assert_refused_or_parsed_without_leak(f"amqp://h?{url}")
+
+
+VALUE = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=20), st.binary(max_size=5))
+
+
+@given(st.dictionaries(st.one_of(st.sampled_from([*OPTIONS, *OPTIONS_LATER]), st.text(max_size=20)), VALUE, max_size=4))
+def test_any_options_are_parsed_or_refused(options: dict[str, object]) -> None:
+    assert_refused_or_parsed_without_leak("amqps://h", {**options, "jms.password": MARKER})
+
+
+@given(st.text(max_size=30), st.sampled_from([*DESTINATION_OPTIONS, *DESTINATION_OPTIONS_LATER, ""]))
+def test_any_destination_options_are_parsed_or_refused(text: str, name: str) -> None:
+    with contextlib.suppress(InvalidDestinationException, UnsupportedFeatureException):
+        assert isinstance(parse_destination_options(Queue(f"q?{name}={text}")), DestinationOptions)
