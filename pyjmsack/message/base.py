@@ -43,7 +43,7 @@ class Message(Headers, TypedProperties):
             MessageFormatException: the body is not of that type (S176).
         """
         body = self.body
-        if not self.is_body_assignable_to(type):
+        if body is not None and not isinstance(body, type):
             raise MessageFormatException(f"{self!r} has a body of {_name(body.__class__)}, not {_name(type)}")
         return body  # type: ignore[no-any-return]
 
