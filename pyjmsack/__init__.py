@@ -31,6 +31,7 @@ from pyjmsack.message import (
     SerializedObject,
     StreamMessage,
     TextMessage,
+    portable,
     register_object_codec,
 )
 from pyjmsack.sync import (
@@ -107,5 +108,6 @@ __all__ = [
     "TransactionInProgressException",
     "TransactionRolledBackException",
     "UnsupportedFeatureException",
+    "portable",
     "register_object_codec",
 ]

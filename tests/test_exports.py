@@ -31,7 +31,7 @@ VALUES = ["Byte", "Char", "Double", "Float", "Int", "Long", "Short"]
 ENUMERATIONS = ["AckMode", "AckType", "DeliveryMode", "Outcome"]
 DESTINATIONS = ["Destination", "Queue", "TemporaryQueue", "TemporaryTopic", "Topic"]
 MESSAGES = ["BytesMessage", "MapMessage", "Message", "ObjectMessage", "StreamMessage", "TextMessage"]
-OBJECTS = ["JsonCodec", "ObjectCodec", "SerializedObject", "register_object_codec"]
+OBJECTS = ["JsonCodec", "ObjectCodec", "SerializedObject", "portable", "register_object_codec"]
 FACE = [
     "Connection",
     "ConnectionFactory",

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from pyjmsack import BytesMessage, Message, Queue
 from pyjmsack.cli.options import Login, connection_options
-from pyjmsack.cli.receive_output import as_document
+from pyjmsack.cli.receive_output import as_document, body_text
 from pyjmsack.cli.terminal import printable, stdout_console
 
 __all__ = ["browse"]
@@ -81,5 +81,5 @@ def _body(message: Message) -> str:
     if isinstance(message, BytesMessage):
         start = message.data[:_BODY].decode("latin-1")
         return f"{message.body_length:,} bytes: {printable(start, 60)}"
-    body = message.body
-    return "" if body is None else printable(str(body), _BODY)
+    text = body_text(message)
+    return printable(text if isinstance(text, str) else text[:_BODY].decode("latin-1"), _BODY)

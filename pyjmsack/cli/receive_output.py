@@ -16,12 +16,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from pyjmsack import BytesMessage, Message
-from pyjmsack.cli.send_input import FILE_NAME
+from pyjmsack import BytesMessage, Message, MessageFormatException, portable
+from pyjmsack.cli.send_input import FILE_NAME, STRUCTURED
 from pyjmsack.cli.stopping import Stop
 from pyjmsack.cli.values import wire_types
 
-__all__ = ["RENDERERS", "Directory", "Output", "as_document", "open_output"]
+__all__ = ["RENDERERS", "Directory", "Output", "as_document", "body_text", "open_output"]
 
 _PAGE = 4096
 _STOP_GRACE_MS = 200
@@ -47,24 +47,47 @@ class Output(Protocol):
         ...
 
 
-def _text_of(message: Message) -> bytes:
+def body_text(message: Message) -> str | bytes:
+    """Return the body as it is, if it is text or bytes; a map, stream or object as JSON with Java types."""
+    document = _typed_json(message)
+    if document is not None:
+        return document
     body = message.body
-    return body if isinstance(body, bytes) else b"" if body is None else str(body).encode()
+    return body if isinstance(body, (str, bytes)) else "" if body is None else str(body)
+
+
+def _typed_json(message: Message) -> str | None:
+    """Return the body of a map, stream or object message in its portable form; ``None`` if there is no such form."""
+    if isinstance(message, tuple(STRUCTURED.values())):
+        with contextlib.suppress(MessageFormatException):  # it holds something that AMQP has and JMS has not
+            return portable.encode(message)[1]
+    return None
+
+
+def _text_of(message: Message) -> bytes:
+    text = body_text(message)
+    return text if isinstance(text, bytes) else text.encode(errors="surrogatepass")
 
 
 def as_document(message: Message) -> dict[str, Any]:
     """Return a message as JSON-ready fields, which ``send --format jsonl`` understands."""
-    body: object = message.body
     document: dict[str, Any] = {"message_id": message.message_id}
-    if isinstance(message, BytesMessage):
-        document["body_base64"] = base64.b64encode(message.data).decode()
-    elif body is not None:
-        document["body"] = body if isinstance(body, str) else str(body)
-    document |= _headers(message)
+    document |= _body(message) | _headers(message)
     properties = dict(message.properties)
     document["properties"] = properties
     types = wire_types(properties)
     return document | ({"property_types": types} if types else {})
+
+
+def _body(message: Message) -> dict[str, Any]:
+    if isinstance(message, BytesMessage):
+        return {"body_base64": base64.b64encode(message.data).decode()}
+    typed = _typed_json(message)
+    if typed is not None:
+        (name,) = (name for name, kind in STRUCTURED.items() if isinstance(message, kind))
+        return {name: json.loads(typed)}
+    body: object = message.body
+    return {} if body is None else {"body": body if isinstance(body, str) else str(body)}
 
 
 def _headers(message: Message) -> dict[str, Any]:

@@ -63,6 +63,7 @@ def send(
     pyjmsack send orders orders.txt
     tail -F app.log | pyjmsack send logs --property host=web1
     pyjmsack send --format jsonl orders <<< '{"body": "hi", "priority": 7, "properties": {"amount": 5}}'
+    pyjmsack send --format jsonl orders <<< '{"body_map": {"name": "bolt", "count": {"short": 10}}}'
     """
     mode = AckMode.SESSION_TRANSACTED if transaction else AckMode.AUTO_ACKNOWLEDGE
     with stop_on_signals() as stop, counting("Sending", count) as show:

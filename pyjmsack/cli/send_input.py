@@ -12,14 +12,31 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from pyjmsack import BytesMessage, JMSException, Message, Queue, TextMessage
+from pyjmsack import (
+    BytesMessage,
+    JMSException,
+    MapMessage,
+    Message,
+    ObjectMessage,
+    Queue,
+    StreamMessage,
+    TextMessage,
+    portable,
+)
 from pyjmsack.cli.stopping import Stop
 from pyjmsack.cli.values import set_properties
 
-__all__ = ["FILE_NAME", "FORMATS", "InputError", "Item", "read_items"]
+__all__ = ["FILE_NAME", "FORMATS", "STRUCTURED", "InputError", "Item", "read_items"]
 
 FILE_NAME = "file_name"
 """Property of a message that is a whole file: its name without directories."""
+
+STRUCTURED: Mapping[str, type[MapMessage | StreamMessage | ObjectMessage]] = {
+    "body_map": MapMessage,
+    "body_stream": StreamMessage,
+    "body_object": ObjectMessage,
+}
+"""Fields of a JSON line that hold a body in the portable form, and the messages they make."""
 
 _CHUNK = 1 << 16
 _TEXT_HEADERS = ("correlation_id", "type")
@@ -27,6 +44,7 @@ _SEND_OPTIONS = ("priority", "time_to_live", "delivery_delay")
 _KNOWN = {
     "body",
     "body_base64",
+    *STRUCTURED,
     "properties",
     "property_types",
     "reply_to",
@@ -113,12 +131,17 @@ def _from_json(place: str, data: bytes, _: bool) -> Item:
 def _json_message(document: Mapping[str, Any]) -> Message:
     if document.get("body_base64") is not None:
         return BytesMessage(base64.b64decode(document["body_base64"], validate=True))
+    for name, kind in STRUCTURED.items():
+        if name in document:
+            content_type = portable.CONTENT_TYPES[kind.wire_type]
+            return kind(portable.decode(content_type, json.dumps(document[name]))[1])
     body = document.get("body")
     if body is None:
         return Message() if "body" not in document else TextMessage(None)
     if not isinstance(body, str):
         raise ValueError(
-            f"body: expected a string, not {type(body).__name__}; send JSON as a string, bytes as body_base64"
+            f"body: expected a string, not {type(body).__name__}; send JSON as a string, bytes as body_base64,"
+            f" typed values as {', '.join(STRUCTURED)}"
         )
     return TextMessage(body)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pyjmsack.message import portable
 from pyjmsack.message.base import Acknowledger, LazyContent, Message
 from pyjmsack.message.bytes import BytesMessage
 from pyjmsack.message.codecs import JsonCodec, ObjectCodec, SerializedObject, register_object_codec
@@ -25,6 +26,7 @@ __all__ = [
     "SerializedObject",
     "StreamMessage",
     "TextMessage",
+    "portable",
     "register_object_codec",
     "to_message",
 ]

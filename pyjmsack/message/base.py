@@ -45,7 +45,7 @@ class Message(Headers, TypedProperties):
         body = self.body
         if body is not None and not isinstance(body, type):
             raise MessageFormatException(f"{self!r} has a body of {_name(body.__class__)}, not {_name(type)}")
-        return body  # type: ignore[no-any-return]
+        return body
 
     def is_body_assignable_to(self, type: type[Any]) -> bool:
         """Whether ``get_body(type)`` would succeed."""

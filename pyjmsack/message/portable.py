@@ -23,6 +23,7 @@ A value is ``null``, ``true``, ``false``, a string, or an object with one member
 ============================================== =====================================================
 
 The text is ASCII and has no control characters. AMQP's unsigned numbers and timestamps become whole numbers of JMS.
+Read, but not written: a bare number; one without a fraction is an int if 32 bits hold it, else a long, others a double.
 """
 
 from __future__ import annotations
@@ -151,10 +152,12 @@ _WRITERS: dict[type, Callable[[Any], Any]] = {
 
 
 def _value(tagged: Any) -> Any:
-    if tagged is None or isinstance(tagged, (bool, str)):
+    if tagged is None or isinstance(tagged, (bool, str, float)):
         return tagged
+    if isinstance(tagged, int):
+        return tagged if kind_of(tagged) == "int" else Long(tagged)
     if not isinstance(tagged, dict) or len(tagged) != 1:
-        raise MessageFormatException(f"expected null, a boolean, a string or {{type: value}}, not {str(tagged)[:50]!r}")
+        raise MessageFormatException(f"expected a JSON value or {{type: value}}, not {str(tagged)[:50]!r}")
     ((kind, content),) = tagged.items()
     reader = _READERS.get(kind)
     if reader is None:

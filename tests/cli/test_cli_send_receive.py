@@ -187,3 +187,49 @@ def test_an_unreadable_file_is_a_failure(cli: Cli, queue_name: str, tmp_path: Pa
     result = cli.run("send", queue_name, tmp_path / "absent")
     assert result.exit_code == 1
     assert "No such file" in result.stderr
+
+
+def test_map_stream_and_object_bodies_keep_their_java_types(cli: Cli, queue_name: str) -> None:
+    java = {"serialized": ["application/x-java-serialized-object", "rO0ABQ=="]}
+    documents: list[dict[str, object]] = [
+        {"body_map": {"name": "bolt", "count": {"short": 10}, "raw": {"bytes": "AAE="}, "none": None}},
+        {"body_stream": [{"char": "x"}, {"float": 1.5}, True]},
+        {"body_object": {"list": [{"map": [[{"int": 1}, "one"]]}]}},
+        {"body_object": java},
+        {"body_object": None},
+    ]
+    cli.ok("send", queue_name, "--format", "jsonl", stdin="".join(json.dumps(d) + "\n" for d in documents))
+    browsed = cli.ok("browse", queue_name, "--json")
+    received = cli.ok("receive", queue_name, "--format", "jsonl")
+    for lines in (browsed, received):
+        bodies = [{k: v for k, v in json.loads(line).items() if k.startswith("body")} for line in lines.splitlines()]
+        assert bodies == documents
+
+
+def test_map_stream_and_object_bodies_are_lines_of_json(cli: Cli, queue_name: str) -> None:
+    lines = ['{"body_map": {"a": 5}}', '{"body_stream": [5, "x"]}', '{"body_object": 2.5}', '{"body": "text"}']
+    cli.ok("send", queue_name, "--format", "jsonl", stdin="\n".join(lines) + "\n")
+    table = cli.ok("browse", queue_name)
+    assert '{"a":{"int":5}}' in table
+    assert cli.ok("receive", queue_name).splitlines() == [
+        '{"a":{"int":5}}',
+        '[{"int":5},"x"]',
+        '{"double":2.5}',
+        "text",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ('{"body_map": []}', "expected a dict"),
+        ('{"body_map": {"a": {"ubyte": 1}}}', "unknown type 'ubyte'"),
+        ('{"body_map": {"a": {"list": []}}}', "field 'a'"),
+        ('{"body": [1]}', "body_stream"),
+    ],
+)
+def test_a_wrong_body_in_json_is_named(cli: Cli, queue_name: str, line: str, named: str) -> None:
+    result = cli.run("send", queue_name, "--format", "jsonl", stdin=line + "\n")
+    assert result.exit_code != 0
+    assert "line 1" in result.stderr
+    assert named in result.stderr

@@ -87,8 +87,9 @@ def test_nan_survives() -> None:
         (MAP, "", "map"),
         (MAP, "[]", "expected a dict"),
         (STREAM, "{}", "expected a list"),
-        (STREAM, "[5]", "expected null"),
-        (STREAM, '[{"byte":1,"int":1}]', "expected null"),
+        (STREAM, "[[5]]", "expected a JSON value"),
+        (STREAM, f"[{2**63}]", "does not fit"),
+        (STREAM, '[{"byte":1,"int":1}]', "expected a JSON value"),
         (STREAM, '[{"ubyte":1}]', "unknown type 'ubyte'"),
         (STREAM, '[{"byte":128}]', "does not fit"),
         (STREAM, '[{"int":2147483648}]', "does not fit"),
@@ -98,7 +99,7 @@ def test_nan_survives() -> None:
         (STREAM, '[{"bytes":"a"}]', "cannot be read"),
         (OBJECT, '{"uuid":"x"}', "cannot be read"),
         (OBJECT, '{"map":[[null]]}', "cannot be read"),
-        (OBJECT, '{"map":[[{"list":[]},1]]}', "expected null"),
+        (OBJECT, '{"map":[[{"list":[]},1]]}', "cannot be read"),
         (OBJECT, '{"map":[[{"list":[]},null]]}', "cannot be read"),
         (OBJECT, '{"double":1' + "0" * 400 + "}", "cannot be read"),
         (OBJECT, '{"int":' + "1" * 5000 + "}", "cannot be read"),
@@ -123,6 +124,12 @@ def test_the_content_type_may_have_parameters_and_capitals() -> None:
     assert decode(MAP.upper() + "; charset=utf-8", "{}") == (2, {})
     assert is_portable(MAP.upper() + ";x=y")
     assert not is_portable("application/vnd.pyjmsack+json")
+
+
+def test_bare_numbers_are_read_by_the_rule_of_python_values() -> None:
+    """S161."""
+    _, found = decode(STREAM, f"[5, {2**31}, 1.5]")
+    assert [(value, type(value)) for value in found] == [(5, int), (2**31, Long), (1.5, float)]
 
 
 SIMPLE = st.one_of(
