@@ -46,6 +46,7 @@ PUBLIC = {
     "pyjmsack": [*ERRORS, *VALUES, *ENUMERATIONS, *DESTINATIONS, *MESSAGES, *OBJECTS, *FACE],
     "pyjmsack.aio": FACE,
     "pyjmsack.errors": ERRORS,
+    "pyjmsack.explain": ["Explanation", "Fact", "explain"],
     "pyjmsack.broker": ["BrokerError", "EmbeddedArtemis"],
 }
 BOTH = pytest.mark.parametrize("module", PUBLIC)

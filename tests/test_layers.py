@@ -16,7 +16,7 @@ import pyjmsack
 ROOT = Path(pyjmsack.__file__).parent
 VOCABULARY = {"errors", "message", "destination", "types", "uri"}
 FACES = {"sync", "aio"}
-PUBLIC = {"pyjmsack", "aio", "broker"}
+PUBLIC = {"pyjmsack", "aio", "broker", "explain"}
 """What a user may import, and so what our own programs may."""
 
 MAY_IMPORT: dict[str, set[str]] = {
@@ -32,6 +32,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "aio": {"aio", "core", "io", "spi", "vocabulary"},
     "pyjmsack": {"sync", "vocabulary"},
     "__main__": {"cli"},
+    "explain": {"core", "spi", "vocabulary"},
     "broker": {"broker", "errors"},
     "cli": {"cli", *PUBLIC},
     "testing": {"testing", *PUBLIC},
@@ -51,6 +52,7 @@ FORBIDDEN_STANDARD_LIBRARY: dict[str, set[str]] = {
     "sync": SOCKETS | {"asyncio"},
     "aio": SOCKETS | {"threading", "_thread", "queue"},
     "pyjmsack": SOCKETS | WAITING,
+    "explain": SOCKETS | WAITING,
     "cli": {"socket", "ssl", "socketserver"},  # it may select on its terminal
     "testing": SOCKETS,
     "spark": SOCKETS,

@@ -10,7 +10,9 @@ from pyjmsack import JMSException
 from pyjmsack.cli.broker import broker
 from pyjmsack.cli.browse import browse
 from pyjmsack.cli.demo import demo
+from pyjmsack.cli.doctor import doctor
 from pyjmsack.cli.errors import as_click_error
+from pyjmsack.cli.explain import explain
 from pyjmsack.cli.logs import debugging, show_logs
 from pyjmsack.cli.receive import receive
 from pyjmsack.cli.send import send
@@ -47,7 +49,7 @@ def cli(ctx: click.Context, debug: bool) -> None:
     show_logs(debug)
 
 
-for _command in (demo, broker, send, receive, browse):
+for _command in (demo, broker, send, receive, browse, doctor, explain):
     cli.add_command(_command)
 
 

@@ -1,0 +1,99 @@
+"""``pyjmsack doctor``: does this machine reach that broker, and what can the pair honour."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from itertools import islice
+from time import perf_counter
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from pyjmsack import Connection, JMSException, Queue
+from pyjmsack.cli.errors import explain
+from pyjmsack.cli.options import Login, connection_options
+from pyjmsack.cli.terminal import stdout_console
+
+__all__ = ["doctor"]
+
+_PREFETCH_UNITS: Mapping[tuple[str, str], str] = {
+    ("stomp", "artemis"): "bytes: prefetch x consumer.expectedMessageSize",
+}
+"""By protocol and broker; everywhere else the unit is the message (S52)."""
+_MARKS = {"native": "[green]yes[/]", "emulated": "[yellow]emulated[/]", "refused": "[red]no[/]"}
+_LOOKED_AT = 1000
+"""Messages of a queue that are counted at most."""
+
+
+@click.command()
+@connection_options
+@click.option("--queue", metavar="NAME", help="Also look into this queue; nothing is taken.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def doctor(login: Login, queue: str | None, as_json: bool) -> None:
+    """Connect, say what is at the other end, and what this protocol and this broker can and cannot honour.
+
+    Exit code 1 if the connection or the queue fails; the message says what to do.
+    """
+    began = perf_counter()
+    with login.factory().create_connection() as connection:
+        seconds = perf_counter() - began
+        connection.exception_listener = lambda error: None  # what fails here raises as well
+        facts = _facts(connection, login, seconds)
+        wrong = None
+        if queue is not None:
+            facts["queue"], wrong = _look(connection, queue)
+        if as_json:
+            click.echo(json.dumps(facts | {"features": _features(connection)}, ensure_ascii=False))
+        else:
+            _show(connection, facts)
+    if wrong is not None:
+        raise wrong
+
+
+def _facts(connection: Connection, login: Login, seconds: float) -> dict[str, object]:
+    metadata = connection.metadata
+    protocol = metadata.protocol.partition(" ")[0].lower()
+    scheme = login.url.partition(":")[0].lower()
+    return {
+        "broker": f"{metadata.broker_name} {metadata.broker_version}",
+        "treated as": metadata.broker,
+        "protocol": metadata.protocol,
+        "encrypted": "yes (TLS)" if scheme in ("amqps", "stomp+ssl") else "no",
+        "login": login.user or "anonymous, or as the URL says",
+        "connected in": f"{seconds * 1000:.0f} ms",
+        "prefetch unit": _PREFETCH_UNITS.get((protocol, metadata.broker), "messages"),
+        "transactions": metadata.transaction_guarantee,
+    }
+
+
+def _look(connection: Connection, queue: str) -> tuple[str, JMSException | None]:
+    """Return what is to say of a queue, and what went wrong."""
+    try:
+        connection.start()
+        with connection.create_session() as session, session.create_browser(Queue(queue)) as browser:
+            number = sum(1 for _ in islice(browser, _LOOKED_AT))
+    except JMSException as error:
+        return f"{queue}: {explain(error)}", error
+    return f"{queue}: {f'at least {number}' if number == _LOOKED_AT else number} messages", None
+
+
+def _features(connection: Connection) -> dict[str, dict[str, str]]:
+    return {name: asdict(support) for name, support in connection.capabilities.features.items()}
+
+
+def _show(connection: Connection, facts: Mapping[str, object]) -> None:
+    console = stdout_console()
+    summary = Table(show_header=False, box=None)
+    for name, value in facts.items():
+        summary.add_row(Text(name, style="bold"), Text(str(value)))
+    console.print(summary)
+    table = Table(title="What can be asked for")
+    table.add_column("feature", no_wrap=True)
+    table.add_column("honoured", no_wrap=True)
+    table.add_column("how, or why not", overflow="fold")
+    for name, support in connection.capabilities.features.items():
+        table.add_row(name, _MARKS[support.level.value], Text(support.note))
+    console.print(table)

@@ -1,0 +1,76 @@
+"""``pyjmsack explain``: who acknowledges when, and what happens after a crash, for a URL and a mode."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from pyjmsack import AckMode
+from pyjmsack.cli.options import DEFAULT_URL, destination_of
+from pyjmsack.cli.terminal import stdout_console
+from pyjmsack.explain import Explanation
+from pyjmsack.explain import explain as explained
+
+__all__ = ["explain"]
+
+MODES = {
+    "auto": AckMode.AUTO_ACKNOWLEDGE,
+    "client": AckMode.CLIENT_ACKNOWLEDGE,
+    "dups-ok": AckMode.DUPS_OK_ACKNOWLEDGE,
+    "transacted": AckMode.SESSION_TRANSACTED,
+    "individual": AckMode.INDIVIDUAL_ACKNOWLEDGE,
+    "no-ack": AckMode.NO_ACKNOWLEDGE,
+}
+_EXPLICIT = (AckMode.CLIENT_ACKNOWLEDGE, AckMode.SESSION_TRANSACTED, AckMode.INDIVIDUAL_ACKNOWLEDGE)
+"""Modes in which the program acknowledges."""
+_EXAMPLE = (10, 4)
+"""Messages in the queue and messages received, for the example of a crash."""
+
+
+@click.command()
+@click.argument("destination", default="orders")
+@click.option("--url", envvar="PYJMSACK_URL", default=DEFAULT_URL, show_default=True, help="Its options count.")
+@click.option("--mode", type=click.Choice([*MODES]), default="auto", show_default=True, help="Of the session.")
+@click.option("--topic", is_flag=True, help="DESTINATION is a topic.")
+@click.option(
+    "--broker",
+    type=click.Choice(["artemis", "classic-5", "classic-6", "unknown"]),
+    default="unknown",
+    help="What runs there; `pyjmsack doctor` finds out.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def explain(destination: str, url: str, mode: str, topic: bool, broker: str, as_json: bool) -> None:
+    """Say in plain words who acknowledges the messages of DESTINATION, when, and what happens after a crash.
+
+    Nothing is connected; DESTINATION may carry options, as in `orders?consumer.prefetchSize=10`.
+    """
+    explanation = explained(url, MODES[mode], destination_of(destination, topic), broker)
+    if as_json:
+        document = asdict(explanation) | {"mode": explanation.mode.name}
+        click.echo(json.dumps(document, ensure_ascii=False, default=list))
+    else:
+        _show(explanation)
+
+
+def _show(explanation: Explanation) -> None:
+    table = Table(title=f"{explanation.mode.name} on {explanation.destination}, {explanation.protocol}", min_width=60)
+    table.add_column("what", no_wrap=True)
+    table.add_column("answer", overflow="fold", ratio=1)
+    table.add_column("rules", no_wrap=True)
+    for fact in explanation.facts:
+        table.add_row(Text(fact.about), Text(fact.text), Text(fact.rules))
+    stdout_console().print(table)
+    click.echo(_example(explanation))
+
+
+def _example(explanation: Explanation) -> str:
+    """Say what comes again in a small case, computed by what the tests use."""
+    total, received = _EXAMPLE
+    again = explanation.comes_again(total, received)
+    held = " and acknowledged none" if explanation.mode in _EXPLICIT else ""
+    what = "nothing" if not again else f"{len(again)} of them, from number {again[0] + 1} on,"
+    return f"Example: killed when it had received {received} of {total} messages{held}: {what} comes again."

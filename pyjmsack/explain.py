@@ -1,0 +1,184 @@
+"""Who acknowledges a message, when, and what comes again after a crash: in plain words, from one table per mode.
+
+``pyjmsack explain`` prints it. The tests kill consumers and compare what the broker still has with
+:meth:`Explanation.comes_again`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pyjmsack.core.acking import ack_threshold
+from pyjmsack.destination import Destination
+from pyjmsack.spi.features import Level, features
+from pyjmsack.types import AckMode
+from pyjmsack.uri import BrokerUrl, parse_destination_options, parse_url
+
+__all__ = ["Explanation", "Fact", "explain"]
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One statement: what it is about, the statement, and the rules it comes from."""
+
+    about: str
+    text: str
+    rules: str
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What holds for one consumer of one URL, mode and destination."""
+
+    mode: AckMode
+    protocol: str
+    broker: str
+    destination: str
+    prefetch: int
+    """Messages the broker may send ahead."""
+    batch: int
+    """Automatically acknowledged messages that are acknowledged together; 1 = each at once."""
+    facts: Sequence[Fact]
+
+    def comes_again(self, total: int, received: int, acknowledged: Collection[int] = ()) -> list[int]:
+        """Return which of ``total`` messages, numbered from 0, come again if the consumer is killed.
+
+        It is killed when it has received ``received`` of them and its acknowledgements so far have reached the broker.
+
+        Args:
+            acknowledged: in CLIENT and individual mode the messages whose ``acknowledge()`` was called, in transacted
+                mode those of committed transactions.
+        """
+        if self.mode.presettled:
+            return [*range(min(total, max(received, self.prefetch)), total)]
+        if self.mode.individual:
+            return [number for number in range(total) if number not in acknowledged]
+        if self.mode in (AckMode.CLIENT_ACKNOWLEDGE, AckMode.SESSION_TRANSACTED):
+            return [*range(max(acknowledged, default=-1) + 1, total)]
+        return [*range(received - received % self.batch, total)]
+
+
+_WHO: Final = {
+    AckMode.AUTO_ACKNOWLEDGE: (
+        "the client, by itself: before receive() returns a message, after a listener returned",
+        "S16, S17",
+    ),
+    AckMode.DUPS_OK_ACKNOWLEDGE: ("the client, by itself, when it suits it; duplicates are possible", "S24, S45, S46"),
+    AckMode.CLIENT_ACKNOWLEDGE: (
+        "your program: message.acknowledge() covers every message that the session delivered so far",
+        "S25, S26",
+    ),
+    AckMode.SESSION_TRANSACTED: (
+        "your program: commit() covers every message received since the last commit, together with what was sent",
+        "S75, S78",
+    ),
+    AckMode.INDIVIDUAL_ACKNOWLEDGE: (
+        "your program: message.acknowledge(), accept(), release(), reject() or modify() for this one message",
+        "S34, S35, S38",
+    ),
+    AckMode.NO_ACKNOWLEDGE: ("nobody: the broker forgets a message when it sends it", "S36"),
+}
+_CRASH: Final = {
+    AckMode.AUTO_ACKNOWLEDGE: (
+        "receive(): the message that it returned last is lost to you, everything after it comes again; listener: the "
+        "message at work comes again",
+        "S16, S17",
+    ),
+    AckMode.DUPS_OK_ACKNOWLEDGE: ("what was not acknowledged yet comes again, also if you have processed it", "S47"),
+    AckMode.CLIENT_ACKNOWLEDGE: ("every message since the last acknowledge() comes again", "S30"),
+    AckMode.SESSION_TRANSACTED: (
+        "nothing of the open transaction has happened: its messages come again, its sends never appear",
+        "S75, S84",
+    ),
+    AckMode.INDIVIDUAL_ACKNOWLEDGE: ("every message without an outcome comes again", "S35"),
+    AckMode.NO_ACKNOWLEDGE: ("every message that the broker had sent is lost, prefetched ones included", "S36"),
+}
+_COUNTED: Final = "comes again, with a higher delivery count"
+_FAILED_LISTENER: Final = {
+    AckMode.AUTO_ACKNOWLEDGE: (_COUNTED, "S18"),
+    AckMode.DUPS_OK_ACKNOWLEDGE: (_COUNTED, "S18"),
+    AckMode.CLIENT_ACKNOWLEDGE: (
+        "nothing happens to the message: it stays unacknowledged, and the next acknowledge() takes it along",
+        "S20",
+    ),
+    AckMode.SESSION_TRANSACTED: (
+        "nothing happens to the message: it stays in the transaction, and the next commit() takes it along",
+        "S20",
+    ),
+    AckMode.INDIVIDUAL_ACKNOWLEDGE: (_COUNTED, "S21"),
+    AckMode.NO_ACKNOWLEDGE: ("the message is gone", "S36"),
+}
+_UNDONE: Final = {
+    AckMode.CLIENT_ACKNOWLEDGE: ("the session is recovered: what it delivered comes again, counted", "S20, S32"),
+    AckMode.SESSION_TRANSACTED: ("the transaction is rolled back: its messages come again, counted", "S20, S80"),
+}
+
+
+def explain(url: str, mode: int, destination: Destination, broker: str = "unknown") -> Explanation:
+    """Explain what holds for a consumer; nothing is connected.
+
+    Args:
+        url: a broker URL; its options count.
+        mode: of the session.
+        destination: what is consumed; the options behind its name count.
+        broker: ``artemis``, ``classic-5``, ``classic-6`` or ``unknown``, as ``connection.metadata.broker`` has it.
+
+    Raises:
+        JMSException: no such mode.
+        InvalidURLException: the URL is wrong.
+        IllegalStateException: its options contradict each other (S10).
+        KeyError: no such broker.
+    """
+    return _explain(parse_url(url), _canonical(AckMode.resolve(mode, None)), destination, broker)
+
+
+def _explain(url: BrokerUrl, mode: AckMode, destination: Destination, broker: str) -> Explanation:
+    protocol = url.protocol
+    policy = url.connection.prefetch_policy
+    own = parse_destination_options(destination).prefetch
+    prefetch = policy.for_destination(destination) if own is None else policy.clip(own)
+    batch = ack_threshold(mode, destination, prefetch, url.connection.optimize_acknowledge)
+    facts = [Fact("who acknowledges", *_WHO[mode])]
+    if batch > 1:
+        facts.append(_batching(batch, url))
+    facts.append(Fact("after a crash", *_CRASH[mode]))
+    facts.append(Fact("a listener raises", *_failed_listener(mode, url)))
+    facts.append(_prefetching(prefetch))
+    if mode is AckMode.SESSION_TRANSACTED:
+        facts += _guarantee(protocol, broker)
+    return Explanation(mode, protocol, broker, destination.name, prefetch, batch, facts)
+
+
+def _canonical(mode: AckMode) -> AckMode:
+    if mode.individual:
+        return AckMode.INDIVIDUAL_ACKNOWLEDGE
+    return AckMode.NO_ACKNOWLEDGE if mode.presettled else mode
+
+
+def _batching(batch: int, url: BrokerUrl) -> Fact:
+    timeout = url.connection.optimize_acknowledge_time_out
+    late = "" if timeout is None else f", or {timeout:g} s after the first of them"
+    text = f"acknowledgements wait for company: they leave when {batch} messages are consumed{late}, and on close"
+    return Fact("batches", text, "S40, S41, S44, S46")
+
+
+def _failed_listener(mode: AckMode, url: BrokerUrl) -> tuple[str, str]:
+    if url.connection.rollback_on_listener_error and mode in _UNDONE:
+        return _UNDONE[mode]
+    return _FAILED_LISTENER[mode]
+
+
+def _prefetching(prefetch: int) -> Fact:
+    if prefetch == 0:
+        return Fact("prefetch", "none: each receive() fetches one message, and a listener is refused", "S9, S50")
+    text = f"the broker sends up to {prefetch} messages ahead; other consumers cannot have those"
+    return Fact("prefetch", text, "S49, S51, S59")
+
+
+def _guarantee(protocol: str, broker: str) -> list[Fact]:
+    support = features(protocol, broker)["transacted-receive"]
+    if support.level is Level.NATIVE:
+        return []
+    return [Fact("not atomic", f"{support.note}; a crash in between means duplicates, never loss", "S88")]
