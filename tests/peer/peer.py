@@ -213,6 +213,7 @@ class PeerConnection(asyncio.Protocol):
         self.alive = True
         self.links: dict[str, PeerLink] = {}
         self._begun = 0
+        self._dynamic = count(1)
         self._socket: Any = None
         self._reader = FrameReader(self.number)
         self._sasl_done = False
@@ -355,6 +356,10 @@ class PeerConnection(asyncio.Protocol):
             return
         link.source.copy(link.remote_source)
         link.target.copy(link.remote_target)
+        if link.remote_target.dynamic:
+            link.target.address = f"dynamic-{next(self._dynamic)}"
+        if link.is_sender and link.remote_source.type == Terminus.UNSPECIFIED:  # it looks for a subscription by name
+            link.source.type, link.source.address = Terminus.SOURCE, f"stored.{link.name}"
         link.snd_settle_mode = link.remote_snd_settle_mode
         link.open()
         wrapped = self.links[link.name] = PeerLink(self, link)
@@ -398,6 +403,10 @@ class PeerConnection(asyncio.Protocol):
 
     def _on_detach(self, event: Event) -> None:
         if "detach" not in self.script.silent:
+            event.link.detach()
+
+    def _on_link_close(self, event: Event) -> None:
+        if "detach" not in self.script.silent:
             event.link.close()
 
     def _on_end(self, event: Event) -> None:
@@ -415,7 +424,7 @@ _HANDLERS: dict[Any, Callable[[PeerConnection, Event], None]] = {
     Event.LINK_REMOTE_OPEN: PeerConnection._on_attach,
     Event.LINK_FLOW: PeerConnection._on_flow,
     Event.DELIVERY: PeerConnection._on_delivery,
-    Event.LINK_REMOTE_CLOSE: PeerConnection._on_detach,
+    Event.LINK_REMOTE_CLOSE: PeerConnection._on_link_close,
     Event.LINK_REMOTE_DETACH: PeerConnection._on_detach,
     Event.SESSION_REMOTE_CLOSE: PeerConnection._on_end,
     Event.CONNECTION_REMOTE_CLOSE: PeerConnection._on_close,

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from proton import Collector, Connection, ProtonException, Transport
+from proton import Collector, Connection, Link, ProtonException, Transport
 
 from pyjmsack.errors import ConnectionLostException, JMSException
 from pyjmsack.providers.amqp import native
+from pyjmsack.providers.amqp.attach import with_desired_capabilities
 from pyjmsack.providers.amqp.errors import connection_error, transport_error
 from pyjmsack.providers.amqp.sasl import SaslClient
 from pyjmsack.spi.engine import Stream
@@ -152,6 +153,15 @@ class AmqpEngine:
         """
         while output := native.take_output(self._native_transport, self.scratch):
             self._output.append(output)
+
+    def attach(self, link: Link, desired: Sequence[str]) -> None:
+        """Attach a link, asking for capabilities."""
+        self.barrier()
+        before = len(self._output)
+        link.open()
+        self.barrier()
+        frame = b"".join([self._output.pop() for _ in range(len(self._output) - before)][::-1])
+        self._output.append(with_desired_capabilities(frame, desired))
 
     def connection_lost(self, error: Exception | None) -> None:
         """The stream is gone: whatever is open is lost."""

@@ -339,7 +339,8 @@ class AmqpProvider:
         if session is None:
             return
         explicit = self._the_info.explicit_client_id
-        link = AmqpUnsubscribe(self._the_engine, session.new_receiver(durable_link_name(name, explicit)), name)
+        receiver = session.new_receiver(durable_link_name(name, explicit))
+        link = AmqpUnsubscribe(self._the_engine, receiver, name, explicit)
         number = -next(self._unsubscribes)  # links of the core have positive ones
         session.links[number] = link
         done.add_callback(lambda _: session.links.pop(number, None))

@@ -50,11 +50,15 @@ def describe_source(source: Terminus, subscription: Subscription, explicit_clien
 
 
 class AmqpUnsubscribe(AmqpLink):
-    """Deletes a durable subscription: attaches to it by its name, without saying what it is of, and closes (S141)."""
+    """Deletes a durable subscription: attaches to it by its name, without saying what it is of, and closes (S141).
 
-    def __init__(self, engine: AmqpEngine, link: Receiver, name: str) -> None:
+    One that belongs to no client id is found only if the attach asks for what it is, as Qpid JMS does.
+    """
+
+    def __init__(self, engine: AmqpEngine, link: Receiver, name: str, explicit_client_id: bool) -> None:
         super().__init__(engine, link, f"durable subscription {name!r}")
         self._name = name
+        self._global = not explicit_client_id
         link.source.type = Terminus.UNSPECIFIED
         link.snd_settle_mode, link.rcv_settle_mode = link.SND_UNSETTLED, link.RCV_FIRST
 
@@ -63,6 +67,14 @@ class AmqpUnsubscribe(AmqpLink):
         attached: Completion[None] = Completion()
         attached.add_callback(lambda _: self._found(attached.error, done))
         self.open(attached)
+
+    def open(self, done: Completion[None]) -> None:
+        """Attach."""
+        if self._global:
+            self._opening = done
+            self._engine.attach(self._link, ("shared", "global"))
+        else:
+            super().open(done)
 
     def _found(self, error: BaseException | None, done: Completion[None]) -> None:
         if isinstance(error, InvalidDestinationException):
