@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from pyjmsack.uri import DESTINATION_OPTIONS, DESTINATION_OPTIONS_LATER, OPTIONS, OPTIONS_LATER, SCHEMES, Option
+from pyjmsack.uri.profiles import PROFILES
 from pyjmsack.uri.table import FAILOVER_PREFIX
 
 PAGE = Path(__file__).with_name("options.md")
@@ -53,6 +54,7 @@ SECTIONS = {
 }
 """By prefix, of which the longest wins; the order is that of the page."""
 
+PROFILES_TEXT = "`profile=activemq` starts from the defaults of another client; options that are given win."
 DESTINATIONS = 'Written after a name, `create_queue("orders?consumer.prefetchSize=10")`, for this consumer only (S49).'
 
 
@@ -76,6 +78,15 @@ def section_of(name: str) -> str:
     return max((prefix for prefix in SECTIONS if name.startswith(prefix)), key=len)
 
 
+def profiles() -> Iterator[str]:
+    """Yield a table of what the profiles set."""
+    yield "| option | " + " | ".join(f"`{name}`" for name in PROFILES) + " |"
+    yield "|---" * (len(PROFILES) + 1) + "|"
+    for option in dict.fromkeys(name for texts in PROFILES.values() for name in texts):
+        texts = (PROFILES[name].get(option) for name in PROFILES)
+        yield f"| `{option}` | " + " | ".join(f"`{text}`" if text else "" for text in texts) + " |"
+
+
 def later(names: Mapping[str, str]) -> Iterator[str]:
     """Yield a list of the options that are refused for now."""
     for name, hint in sorted(names.items()):
@@ -92,6 +103,7 @@ def page() -> str:
         rows = [row for row in OPTIONS.values() if section_of(row.name) == prefix]
         if rows:
             lines += [f"## {title}", "", text, "", *table(rows), ""]
+    lines += ["## Profiles", "", PROFILES_TEXT, "", *profiles(), ""]
     lines += ["## Destinations", "", DESTINATIONS, "", *table(DESTINATION_OPTIONS.values()), ""]
     lines += ["## Known in Java, refused here for now", "", "Of broker URLs:", "", *later(OPTIONS_LATER), ""]
     lines += ["Of destinations:", "", *later(DESTINATION_OPTIONS_LATER)]

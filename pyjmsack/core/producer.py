@@ -75,7 +75,6 @@ class Producer:
         self.time_to_live: Seconds = 0
         self.delivery_delay: Seconds = 0
         self.disable_message_id = False
-        self.disable_message_timestamp = False
         self._connection = session.connection
         self._provider_send = self._connection.provider.send
         self._ttl = self._delay = 0
@@ -93,7 +92,10 @@ class Producer:
         """Who waits for room in the window: in asyncio any number of tasks."""
         self._answered: list[Completion[None]] = []
         options = self._connection.options
-        self._force_sync = options.force_sync_send
+        self.disable_message_timestamp = options.disable_time_stamps_by_default
+        self._force_sync = options.force_sync_send or (
+            options.send_timeout is not None and options.send_timeout_forces_sync
+        )
         self._force_async = options.force_async_send or info.presettled
         self._send_timeout = options.send_timeout
         self.transacted = session.info.transacted
@@ -216,7 +218,7 @@ class Producer:
 
     def waits(self, persistent: bool) -> bool:
         """Whether a plain send waits for the broker (table S62)."""
-        if self._force_sync or self._send_timeout is not None:
+        if self._force_sync:
             return True
         return persistent and not (self._force_async or self.transacted)
 

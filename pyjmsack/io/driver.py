@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import struct
 from collections.abc import Callable
 from functools import partial
 from ssl import SSLContext, SSLError
@@ -184,6 +185,12 @@ def _configure(sock: socket.socket, options: TransportOptions) -> None:
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, int(options.tcp_no_delay))
     if options.tcp_keep_alive:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if options.so_linger is not None:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, options.so_linger))
+    if options.traffic_class and sock.family == socket.AF_INET6:
+        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_TCLASS, options.traffic_class)
+    elif options.traffic_class:
+        sock.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, options.traffic_class)
     if options.send_buffer_size is not None:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, options.send_buffer_size)
     if options.receive_buffer_size is not None:

@@ -12,6 +12,7 @@ from pyjmsack.uri.kinds import (
     BOOLEAN,
     BYTES_OR_SYSTEM,
     BYTES_OR_UNLIMITED,
+    COUNT_OR_UNLIMITED,
     METADATA_KEY,
     MILLIS,
     MILLIS_AT_LEAST_1,
@@ -31,6 +32,7 @@ from pyjmsack.uri.kinds import (
     outcomes,
 )
 from pyjmsack.uri.policy import PrefetchPolicy, PresettlePolicy, RedeliveryPolicy
+from pyjmsack.uri.profiles import PROFILES
 
 __all__ = [
     "SCHEMES",
@@ -115,13 +117,28 @@ class ConnectionOptions:
     await_client_id: bool = option(
         "jms.awaitClientID", BOOLEAN, "true", "allow a client id to be set after connecting, once, before first use"
     )
-    force_async_send: bool = option("jms.forceAsyncSend", BOOLEAN, "false", "no send waits for the broker")
-    force_sync_send: bool = option(
-        "jms.forceSyncSend", BOOLEAN, "false", "every send waits for the broker, unless it has a completion listener"
+    force_async_send: bool = option(
+        "jms.forceAsyncSend", BOOLEAN, "false", "no send waits for the broker", also="jms.useAsyncSend"
     )
-    force_async_acks: bool = option("jms.forceAsyncAcks", BOOLEAN, "false", "acknowledgements do not wait")
+    force_sync_send: bool = option(
+        "jms.forceSyncSend",
+        BOOLEAN,
+        "false",
+        "every send waits for the broker, in transactions too, unless it has a completion listener",
+        also="jms.alwaysSyncSend",
+    )
+    force_async_acks: bool = option(
+        "jms.forceAsyncAcks", BOOLEAN, "false", "acknowledgements do not wait", also="jms.sendAcksAsync"
+    )
     local_message_expiry: bool = option(
-        "jms.localMessageExpiry", BOOLEAN, "true", "drop expired messages on arrival in the client"
+        "jms.localMessageExpiry",
+        BOOLEAN,
+        "true",
+        "drop expired messages on arrival in the client",
+        also="jms.consumerExpiryCheckEnabled",
+    )
+    disable_time_stamps_by_default: bool = option(
+        "jms.disableTimeStampsByDefault", BOOLEAN, "false", "producers start with no time stamps", "ActiveMQ Classic"
     )
     validate_property_names: bool = option(
         "jms.validatePropertyNames", BOOLEAN, "true", "property names must be Java identifiers", "S160"
@@ -139,9 +156,20 @@ class ConnectionOptions:
         "jms.closeTimeout", MILLIS, "60000", "limit of close(); 0 does not wait", "S123"
     )
     connect_timeout: float | None = option(
-        "jms.connectTimeout", MILLIS_OR_FOREVER, "15000", "limit of the protocol's open, after TCP and TLS"
+        "jms.connectTimeout",
+        MILLIS_OR_FOREVER,
+        "15000",
+        "limit of the protocol's open, after TCP and TLS",
+        also="jms.connectResponseTimeout",
     )
     send_timeout: float | None = option("jms.sendTimeout", MILLIS_OR_FOREVER, "-1", "limit of a send", "S66")
+    send_timeout_forces_sync: bool = option(
+        "jms.sendTimeoutForcesSync",
+        BOOLEAN,
+        "true",
+        "with jms.sendTimeout every send waits; false is as Qpid JMS: only those that would anyway",
+        "S62",
+    )
     request_timeout: float | None = option(
         "jms.requestTimeout", MILLIS_OR_FOREVER, "-1", "limit of attach, begin, commit and the like"
     )
@@ -290,10 +318,22 @@ class TransportOptions:
     """The ``transport.*`` options: TCP and TLS."""
 
     connect_timeout: float | None = option(
-        "transport.connectTimeout", MILLIS_OR_FOREVER, "60000", "limit of TCP connect and TLS handshake"
+        "transport.connectTimeout",
+        MILLIS_OR_FOREVER,
+        "60000",
+        "limit of TCP connect and TLS handshake",
+        also="connectionTimeout",
     )
-    tcp_no_delay: bool = option("transport.tcpNoDelay", BOOLEAN, "true", "TCP_NODELAY")
-    tcp_keep_alive: bool = option("transport.tcpKeepAlive", BOOLEAN, "false", "SO_KEEPALIVE")
+    tcp_no_delay: bool = option("transport.tcpNoDelay", BOOLEAN, "true", "TCP_NODELAY", also="tcpNoDelay")
+    tcp_keep_alive: bool = option("transport.tcpKeepAlive", BOOLEAN, "false", "SO_KEEPALIVE", also="keepAlive")
+    so_linger: int | None = option(
+        "transport.soLinger",
+        COUNT_OR_UNLIMITED,
+        "-1",
+        "SO_LINGER, in seconds; -1 keeps the system's default",
+        also="soLinger",
+    )
+    traffic_class: int = option("transport.trafficClass", integer(0, 255), "0", "IP_TOS", also="trafficClass")
     send_buffer_size: int | None = option(
         "transport.sendBufferSize", BYTES_OR_SYSTEM, "65536", "SO_SNDBUF; -1 keeps the system's default"
     )
@@ -362,6 +402,13 @@ class BrokerUrl:
         "false",
         "refuse what this pair of protocol and broker can honour only in a weaker way",
         "S88",
+    )
+    profile: str | None = option(
+        "profile",
+        choice({name: name for name in PROFILES}),
+        None,
+        "start from the defaults of another client; options that are given win",
+        "pyjmsack",
     )
 
     @property

@@ -19,7 +19,7 @@ from pyjmsack.uri.table import (
 )
 from pyjmsack.uri.values import did_you_mean, named, not_there_yet
 
-__all__ = ["Place", "check_names", "is_of_member", "of_protocol"]
+__all__ = ["Place", "belongs", "check_names", "is_of_member", "of_protocol"]
 
 _COUNTERPARTS: Final = {
     "amqp.idleTimeout": "stomp.heartBeat",
@@ -56,12 +56,18 @@ def is_of_member(name: str) -> bool:
     """Return True for an option of one broker's stream: protocol, TCP and TLS."""
     if name.startswith(_MEMBER_PREFIXES):
         return True
-    return name in _BARE and name not in _FAILOVER_NAMES and name not in ("strict", "profile", _OF_ANY)
+    bare = name in _BARE or (is_meaningless(name) and "." not in name)
+    return bare and name not in _FAILOVER_NAMES and name not in ("strict", "profile", _OF_ANY)
 
 
 def of_protocol(name: str, protocols: Collection[str]) -> bool:
     """Return False for an option of a protocol that is none of these."""
     return not name.startswith(_PROTOCOLS) or name.partition(".")[0] in protocols
+
+
+def belongs(name: str, place: Place, protocols: Collection[str]) -> bool:
+    """Return True for a known option that may stand at ``place``, where brokers speak ``protocols``."""
+    return _misplaced(name, place) is None and of_protocol(name, protocols)
 
 
 def check_names(names: Collection[str], place: Place, protocols: Collection[str]) -> None:

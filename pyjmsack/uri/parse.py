@@ -15,7 +15,8 @@ from urllib.parse import unquote
 from pyjmsack.errors import InvalidURLException
 from pyjmsack.uri.address import FAILOVER, PLAIN, Address, parse_address, refuse, scheme_of, split_composite
 from pyjmsack.uri.model import SCHEMES, BrokerUrl, Endpoint
-from pyjmsack.uri.names import Place, check_names, is_of_member, of_protocol
+from pyjmsack.uri.names import Place, belongs, check_names, is_of_member, of_protocol
+from pyjmsack.uri.profiles import PROFILES
 from pyjmsack.uri.query import decode, has_secret, option_texts, query_texts
 from pyjmsack.uri.redaction import redact
 from pyjmsack.uri.table import NESTED_PREFIX, OPTIONS, build
@@ -51,10 +52,11 @@ def _single(url: str, options: Mapping[str, object]) -> BrokerUrl:
     # before the options: where the address is wrong, they may be a piece of a password
     address = parse_address(what, url)
     in_url, in_options = query_texts(address.query), option_texts(options)
-    check_names((*in_url, *in_options), Place.SINGLE, {SCHEMES[address.scheme].protocol})
+    protocol = SCHEMES[address.scheme].protocol
+    check_names((*in_url, *in_options), Place.SINGLE, {protocol})
     if address.user_info is not None:
         in_url = _with_user_info(what, address.user_info, in_url, in_options)
-    return _assemble(address, _values(in_url, in_options))
+    return _assemble(address, _values(_profile(Place.SINGLE, protocol, in_url, in_options), in_url, in_options))
 
 
 def _failover(url: str, options: Mapping[str, object]) -> BrokerUrl:
@@ -79,13 +81,21 @@ def _failover(url: str, options: Mapping[str, object]) -> BrokerUrl:
         if len(logins) > 1:
             refuse(what, "expected one user and password for all brokers")
         in_url = _with_user_info(what, logins.pop() or "", in_url, in_options)
-    outer = build(BrokerUrl, _values(in_url, in_options), scheme=FAILOVER, endpoints=())
+    defaults = _profile(Place.OUTER, "", in_url, in_options)
+    outer = build(BrokerUrl, _values(defaults, in_url, in_options), scheme=FAILOVER, endpoints=())
     nested = [_nested(in_url), _nested(in_options)]
     members: list[BrokerUrl] = []
     for address, protocol, texts_of_member in zip(addresses, protocols, own, strict=True):
         layers = [{name: text for name, text in layer.items() if of_protocol(name, {protocol})} for layer in nested]
-        member = _assemble(address, _values(*layers, texts_of_member))
-        shared = replace(member, connection=outer.connection, strict=outer.strict, broker=member.broker or outer.broker)
+        defaults = _profile(Place.MEMBER, protocol, in_url, in_options)
+        member = _assemble(address, _values(defaults, *layers, texts_of_member))
+        shared = replace(
+            member,
+            connection=outer.connection,
+            strict=outer.strict,
+            profile=outer.profile,
+            broker=member.broker or outer.broker,
+        )
         members.append(shared)
     endpoints = tuple(member.endpoints[0] for member in members)
     return _with_priority(replace(outer, endpoints=endpoints, members=tuple(members)))
@@ -106,6 +116,14 @@ def _with_priority(url: BrokerUrl) -> BrokerUrl:
         if preferred[-1] not in known:
             refuse(what, "it is none of the URL's brokers")
     return replace(url, failover=replace(url.failover, priority_uris=tuple(preferred)))
+
+
+def _profile(place: Place, protocol: str, *layers: Mapping[str, str]) -> dict[str, str]:
+    """Return what the profile that the last layer names says of options at this place; a wrong name is refused with
+    the other values."""
+    named = next((texts["profile"].lower() for texts in reversed(layers) if "profile" in texts), "")
+    profile = PROFILES.get(named, {})
+    return {name: text for name, text in profile.items() if belongs(name, place, {protocol})}
 
 
 def _values(*layers: Mapping[str, str]) -> dict[str, Any]:

@@ -59,6 +59,7 @@ class RedeliveryPolicy:
         COUNT_OR_UNLIMITED,
         "-1",
         "refuse a message redelivered more often than this; 0 accepts no redelivery, -1 has no limit",
+        also="jms.redeliveryPolicy.maximumRedeliveries",
     )
     outcome: Outcome = option(  # noqa: RUF009 - it returns dataclasses.field()
         "jms.redeliveryPolicy.outcome",

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from pyjmsack.uri.kinds import CREDIT, METADATA_KEY, Option
+from pyjmsack.uri.kinds import BOOLEAN, BYTES_OR_SYSTEM, CREDIT, METADATA_KEY, MILLIS_AT_LEAST_1, Option
 from pyjmsack.uri.model import BrokerUrl, DestinationOptions
 
 if TYPE_CHECKING:
@@ -81,8 +81,37 @@ _ALL_PREFETCH: Final = Option(
     ),
 )
 
-# The option that sets several fields comes first: one that sets a field alone is applied after it and wins.
-ROWS: Final[Mapping[str, Option]] = {row.name: row for row in (_ALL_PREFETCH, *option_rows(BrokerUrl))}
+_OTHERS_OF_ACTIVEMQ: Final = (
+    Option(
+        "wireFormat.maxInactivityDuration",
+        MILLIS_AT_LEAST_1,
+        None,
+        "sets amqp.idleTimeout and stomp.heartBeat where they are not given",
+        "ActiveMQ Classic",
+        targets=("amqp.idle_timeout", "stomp.heart_beat"),
+    ),
+    Option(
+        "trace",
+        BOOLEAN,
+        None,
+        "sets amqp.traceFrames and stomp.traceFrames where they are not given",
+        "ActiveMQ Classic",
+        targets=("amqp.trace_frames", "stomp.trace_frames"),
+    ),
+    Option(
+        "socketBufferSize",
+        BYTES_OR_SYSTEM,
+        None,
+        "sets transport.sendBufferSize and transport.receiveBufferSize where they are not given",
+        "ActiveMQ Classic",
+        targets=("transport.send_buffer_size", "transport.receive_buffer_size"),
+    ),
+)
+
+# Options that set several fields come first: one that sets a field alone is applied after them and wins.
+ROWS: Final[Mapping[str, Option]] = {
+    row.name: row for row in (_ALL_PREFETCH, *_OTHERS_OF_ACTIVEMQ, *option_rows(BrokerUrl))
+}
 """Every option of a broker URL that has a typed field, honoured or not."""
 
 OPTIONS: Final[Mapping[str, Option]] = {name: row for name, row in ROWS.items() if row.later is None}
@@ -115,7 +144,7 @@ OPTIONS_LATER: Final[Mapping[str, str]] = {
     **_later("jms.", "localMessagePriority tracing messageIDPolicy.messageIDType"),
     **_later("jms.deserializationPolicy.", "allowList denyList"),
     "jms.useDaemonThread": "the thread of the blocking interface never keeps the process alive",
-    **_later("transport.", "trafficClass soTimeout soLinger traceBytes keyAlias"),
+    **_later("transport.", "soTimeout traceBytes keyAlias"),
     **_later("transport.", "enabledCipherSuites disabledCipherSuites", "pass an ssl_context"),
     **_later("transport.", "enabledProtocols disabledProtocols", "use transport.contextProtocol"),
     "transport.trustStorePassword": "a PEM trust store has no password",
@@ -124,29 +153,17 @@ OPTIONS_LATER: Final[Mapping[str, str]] = {
     **_later("sasl.options.", "configScope protocol serverName"),
     **_later("amqp.sasl.options.", "configScope protocol serverName"),
     # ActiveMQ Classic
-    "jms.useAsyncSend": "jms.forceAsyncSend is the nearest",
-    "jms.alwaysSyncSend": "jms.forceSyncSend is the nearest",
-    "jms.sendAcksAsync": "jms.forceAsyncAcks is the nearest",
-    "jms.connectResponseTimeout": "jms.connectTimeout is the nearest",
-    "jms.consumerExpiryCheckEnabled": "jms.localMessageExpiry is the nearest",
-    "jms.redeliveryPolicy.maximumRedeliveries": "jms.redeliveryPolicy.maxRedeliveries is the nearest",
     **_later("jms.prefetchPolicy.", "optimizeDurableTopicPrefetch maximumPendingMessageLimit"),
     **_later("jms.redeliveryPolicy.", "initialRedeliveryDelay redeliveryDelay useExponentialBackOff backOffMultiplier"),
     **_later("jms.redeliveryPolicy.", "maximumRedeliveryDelay useCollisionAvoidance collisionAvoidancePercent"),
     "jms.redeliveryPolicy.preDispatchCheck": "",
-    **_later("jms.", "nonBlockingRedelivery alwaysSessionAsync dispatchAsync copyMessageOnSend sendTimeoutForcesSync"),
-    **_later("jms.", "disableTimeStampsByDefault useCompression maxInflatedDataSizeRatio useRetroactiveConsumer"),
-    **_later("jms.", "exclusiveConsumer messagePrioritySupported transactedIndividualAck watchTopicAdvisories"),
+    **_later("jms.", "nonBlockingRedelivery"),
+    **_later("jms.", "useCompression maxInflatedDataSizeRatio useRetroactiveConsumer"),
+    **_later("jms.", "exclusiveConsumer messagePrioritySupported watchTopicAdvisories"),
     **_later("jms.", "consumerFailoverRedeliveryWaitPeriod checkForDuplicates auditDepth auditMaximumProducerNumber"),
     **_later("jms.", "nestedMapAndListEnabled strictCompliance"),
-    "wireFormat.maxInactivityDuration": "amqp.idleTimeout is the nearest",
-    "wireFormat.maxInactivityDurationInitalDelay": "amqp.idleTimeout is the nearest",
     "wireFormat.maxFrameSize": "amqp.maxFrameSize is the nearest",
-    "connectionTimeout": "transport.connectTimeout is the nearest",
-    "keepAlive": "transport.tcpKeepAlive is the nearest",
-    "tcpNoDelay": "write transport.tcpNoDelay",
-    "socketBufferSize": "transport.sendBufferSize and transport.receiveBufferSize are the nearest",
-    **_later("", "soTimeout soLinger ioBufferSize trafficClass trace"),
+    "soTimeout": "",
 }
 """Options that a Java client knows and this one does not honour yet, with a hint; refused, never ignored."""
 
@@ -164,10 +181,12 @@ _MEANINGLESS: Final = frozenset(
         "amqp.": "provider.futureType",
         "provider.": "futureType",
         "jms.": "maxThreadPoolSize useDedicatedTaskRunner useVirtualThreadTaskRunner rmIdFromConnectionId"
-        " objectMessageSerializationDefered trustAllPackages",
+        " objectMessageSerializationDefered trustAllPackages copyMessageOnSend alwaysSessionAsync dispatchAsync"
+        " transactedIndividualAck",
         "wireFormat.": "version stackTraceEnabled tcpNoDelayEnabled cacheEnabled cacheSize tightEncodingEnabled"
         " sizePrefixDisabled maxFrameSizeEnabled host providerName providerVersion platformDetails"
-        " includePlatformDetails",
+        " includePlatformDetails maxInactivityDurationInitalDelay",
+        "": "ioBufferSize",
     }.items()
     for name in names.split()
 )
@@ -180,7 +199,7 @@ def is_later(name: str) -> bool:
 
 
 def is_meaningless(name: str) -> bool:
-    """Return True for an option that tunes the Java virtual machine or its libraries."""
+    """Return True for an option that tunes the Java virtual machine, or the inside of a Java client."""
     return name in _MEANINGLESS
 
 

@@ -178,3 +178,35 @@ def test_a_confirmed_send_returns_and_a_refused_one_raises() -> None:
         else:
             with pytest.raises(JMSException, match="no"):
                 bench.run(producer.confirm(outbound, done))
+
+
+@pytest.mark.parametrize("transacted", [False, True])
+@pytest.mark.parametrize(
+    ("options", "plain", "in_transaction", "non_persistent"),
+    [
+        ("", True, False, False),
+        ("jms.useAsyncSend=true", False, False, False),
+        ("jms.alwaysSyncSend=true", True, True, True),
+        ("jms.useAsyncSend=true&jms.alwaysSyncSend=true", True, True, True),
+        ("jms.sendTimeout=5000", True, True, True),
+        ("jms.sendTimeout=5000&jms.useAsyncSend=true", True, True, True),
+        ("jms.sendTimeout=5000&jms.sendTimeoutForcesSync=false", True, False, False),
+        ("jms.sendTimeout=5000&jms.sendTimeoutForcesSync=false&jms.useAsyncSend=true", False, False, False),
+    ],
+)
+def test_when_a_send_waits_is_decided_by_the_table_of_s62(
+    options: str, plain: bool, in_transaction: bool, non_persistent: bool, transacted: bool
+) -> None:
+    bench = Bench(*options.split("&"))
+    producer = bench.producer(bench.session(0 if transacted else 1))
+    assert producer.waits(True) is (in_transaction if transacted else plain)
+    assert producer.waits(False) is non_persistent
+
+
+@pytest.mark.parametrize("disabled", ["true", "false"])
+def test_time_stamps_can_be_off_by_default(disabled: str) -> None:
+    bench = Bench(f"jms.disableTimeStampsByDefault={disabled}")
+    producer = bench.producer()
+    assert (send(bench, producer).timestamp is None) is (disabled == "true")
+    producer.disable_message_timestamp = False
+    assert send(bench, producer).timestamp is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import struct
 from typing import Any
 
 import pytest
@@ -280,6 +281,7 @@ def test_the_socket_options_of_the_url_are_set_and_bytes_flow() -> None:
         server = await asyncio.start_server(accept, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         options = "transport.tcpKeepAlive=true&transport.tcpNoDelay=false&transport.localAddress=127.0.0.1"
+        options += "&transport.soLinger=7&transport.trafficClass=8"
         async with server:
             engine = await open_stream(f"amqp://127.0.0.1:{port}?{options}")
             assert isinstance(engine, FakeEngine)
@@ -287,6 +289,8 @@ def test_the_socket_options_of_the_url_are_set_and_bytes_flow() -> None:
             sock = engine.stream._transport.get_extra_info("socket")
             assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
             assert not sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            assert struct.unpack("ii", sock.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8)) == (1, 7)
+            assert sock.getsockopt(socket.IPPROTO_IP, socket.IP_TOS) == 8
             engine.output = [b"hello"]
             engine.stream.flush()
             await asyncio.wait_for(arrived.wait(), 10)

@@ -42,6 +42,24 @@ VALUES = [
     ("jms.listenerErrorOutcome", "released", "connection.listener_error_outcome", Outcome.RELEASED),
     ("jms.listenerErrorOutcome", "modified-failed", "connection.listener_error_outcome", Outcome.MODIFIED_FAILED),
     ("jms.listenerErrorOutcome", "4", "connection.listener_error_outcome", Outcome.MODIFIED_FAILED),
+    ("jms.useAsyncSend", "true", "connection.force_async_send", True),
+    ("jms.alwaysSyncSend", "true", "connection.force_sync_send", True),
+    ("jms.sendAcksAsync", "true", "connection.force_async_acks", True),
+    ("jms.consumerExpiryCheckEnabled", "false", "connection.local_message_expiry", False),
+    ("jms.connectResponseTimeout", "0", "connection.connect_timeout", None),
+    ("jms.disableTimeStampsByDefault", "true", "connection.disable_time_stamps_by_default", True),
+    ("jms.sendTimeoutForcesSync", "false", "connection.send_timeout_forces_sync", False),
+    ("jms.redeliveryPolicy.maximumRedeliveries", "6", "connection.redelivery_policy.max_redeliveries", 6),
+    ("connectionTimeout", "30000", "transport.connect_timeout", 30.0),
+    ("keepAlive", "true", "transport.tcp_keep_alive", True),
+    ("tcpNoDelay", "false", "transport.tcp_no_delay", False),
+    ("soLinger", "5", "transport.so_linger", 5),
+    ("trafficClass", "16", "transport.traffic_class", 16),
+    ("socketBufferSize", "1024", "transport.send_buffer_size", 1024),
+    ("socketBufferSize", "1024", "transport.receive_buffer_size", 1024),
+    ("trace", "true", "amqp.trace_frames", True),
+    ("wireFormat.maxInactivityDuration", "30000", "amqp.idle_timeout", 30.0),
+    ("profile", "ActiveMQ", "profile", "activemq"),
     # durations: milliseconds become seconds; -1, and 0 where a limit of 0 is of no use, become None
     ("jms.closeTimeout", "1500", "connection.close_timeout", 1.5),
     ("jms.closeTimeout", "0", "connection.close_timeout", 0.0),
@@ -105,6 +123,8 @@ STOMP_VALUES = [
     ("stomp.deadLetterQueue", "DLQ", "stomp.dead_letter_queue", "DLQ"),
     ("stomp.traceFrames", "true", "stomp.trace_frames", True),
     ("strict", "true", "strict", True),
+    ("wireFormat.maxInactivityDuration", "30000", "stomp.heart_beat", 30.0),
+    ("trace", "true", "stomp.trace_frames", True),
     *(
         ("broker", text, "broker", key)
         for text, key in [
@@ -264,7 +284,7 @@ def test_unknown_option_names_the_nearest_known_one(name: str, message: str) -> 
 
 def test_all_unknown_options_are_listed_before_any_other_complaint() -> None:
     with pytest.raises(InvalidURLException, match=r"jms\.qwx.*jms\.zyx.*amqp\.vhots \(did you mean amqp\.vhost\?\)"):
-        parse_url("amqp://h?jms.qwx=1&jms.zyx=2&jms.useAsyncSend=true&jms.sendTimeout=x", {"amqp.vhots": "v"})
+        parse_url("amqp://h?jms.qwx=1&jms.zyx=2&jms.tracing=true&jms.sendTimeout=x", {"amqp.vhots": "v"})
 
 
 @pytest.mark.parametrize("name", sorted(OPTIONS_LATER))
@@ -337,3 +357,19 @@ def test_tls_option_on_a_plain_url_is_warned_about(caplog: pytest.LogCaptureFixt
     parse_url("amqps://h?transport.trustStoreLocation=ca.pem")
     parse_url("amqp://h")
     assert caplog.text == ""
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("jms.useAsyncSend", "jms.forceAsyncSend"), ("keepAlive", "transport.tcpKeepAlive")],
+)
+def test_two_names_of_one_option_are_refused_together_but_options_win_over_the_url(first: str, second: str) -> None:
+    with pytest.raises(InvalidURLException, match="two names of one; give one of them"):
+        parse_url(f"amqp://h?{first}=true&{second}=false")
+    parsed = parse_url(f"amqp://h?{first}=true", {second: False})
+    assert parsed == parse_url("amqp://h")
+
+
+def test_option_that_sets_a_field_alone_wins_over_one_that_sets_several() -> None:
+    transport = parse_url("amqp://h?transport.sendBufferSize=5&socketBufferSize=9").transport
+    assert (transport.send_buffer_size, transport.receive_buffer_size) == (5, 9)

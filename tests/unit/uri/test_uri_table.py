@@ -38,7 +38,7 @@ def test_field_has_the_java_name_in_snake_case(row: Any) -> None:
     own = row.name.rpartition(".")[2].replace("JMSXUserID", "JmsxUserID")
     own = own.replace("URIs", "Uris").replace("URL", "Url")
     snake = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", own).lower()
-    if row.name != "jms.prefetchPolicy.all" and not row.alias_of:
+    if len(row.targets) == 1 and not row.alias_of:
         expected = "prefetch" if row.name == "consumer.prefetchSize" else snake
         assert row.targets[0].rpartition(".")[2] == expected
 

@@ -1,0 +1,39 @@
+"""The defaults of the Java clients where they differ from ours, for ``profile=...``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+__all__ = ["PROFILES"]
+
+PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
+    "activemq": {
+        "jms.prefetchPolicy.queueBrowserPrefetch": "500",
+        "jms.prefetchPolicy.durableTopicPrefetch": "100",
+        "jms.prefetchPolicy.topicPrefetch": "32767",
+        "jms.redeliveryPolicy.maxRedeliveries": "6",  # S114
+        "jms.closeTimeout": "15000",
+        "jms.connectTimeout": "0",
+        "jms.forceAsyncAcks": "true",
+        "transport.connectTimeout": "30000",
+        "amqp.idleTimeout": "30000",
+        "failover.initialReconnectDelay": "10",
+        "failover.randomize": "true",
+    },
+    "qpid": {
+        "jms.listenerErrorOutcome": "released",  # S18
+        "jms.sendTimeoutForcesSync": "false",  # S62
+        "failover.firstSendSurvives": "false",  # S93
+        "failover.duplicateGuard": "none",  # S105
+    },
+    "artemis": {
+        "jms.requestTimeout": "30000",
+        "jms.forceAsyncAcks": "true",
+        "failover.initialReconnectDelay": "2000",
+        "failover.reconnectDelay": "2000",
+        "failover.useReconnectBackOff": "false",
+        "failover.duplicateGuard": "none",
+    },
+}
+"""By profile, the options with their texts. Qpid JMS is where most of our defaults come from."""
