@@ -125,9 +125,11 @@ def encode_map(items: dict[str, Any], noun: str) -> bytes:
 def _compound(code: int, parts: list[bytes]) -> bytes:
     """Return a list (code C0) or map (C1) of encoded elements; the wide forms are 16 codes higher."""
     content = b"".join(parts)
-    if len(content) < 255 and len(parts) < 256:
-        return _COMPOUND8(code, len(content) + 1, len(parts)) + content
-    return _COMPOUND32(code + 0x10, len(content) + 4, len(parts)) + content
+    count = len(parts)
+    parts.clear()  # large ones would be a copy too many
+    if len(content) < 255 and count < 256:
+        return _COMPOUND8(code, len(content) + 1, count) + content
+    return _COMPOUND32(code + 0x10, len(content) + 4, count) + content
 
 
 def _plain_int(value: int) -> bytes:
