@@ -42,7 +42,7 @@ from pyjmsack.message.codecs import SerializedObject, plain_type
 from pyjmsack.message.convert import kind_of
 from pyjmsack.types import Byte, Char, Float, Int, Long, Short
 
-__all__ = ["CONTENT_TYPES", "decode", "encode", "is_portable"]
+__all__ = ["CONTENT_TYPES", "PREFIX", "decode", "encode", "is_portable"]
 
 OBJECT, MAP, STREAM = 1, 2, 4
 
@@ -52,6 +52,9 @@ CONTENT_TYPES = {
     OBJECT: "application/vnd.pyjmsack.object+json",
 }
 """By ``Message.wire_type``."""
+
+PREFIX = b"application/vnd.pyjmsack."
+"""How all of them begin."""
 
 _WIRE_TYPES = {content_type: wire_type for wire_type, content_type in CONTENT_TYPES.items()}
 _NUMBERS = frozenset(("byte", "short", "int", "long"))

@@ -28,7 +28,6 @@ from pyjmsack.types import Byte, Long
 
 __all__ = ["encode"]
 
-OBJECT, BYTES = ObjectMessage.wire_type, BytesMessage.wire_type
 _NULL = b"\x40"
 _OCTET_STREAM = encode_symbol("application/octet-stream")
 _TTL_LIMIT = 1 << 32
@@ -132,7 +131,7 @@ def _properties(message: Message, address: str, reply_address: str | None, kind:
             _NULL if subject is None else encode_string(subject),
             _NULL if reply_address is None else _address(reply_address),
             _NULL if correlation_id is None else encode_id(correlation_id),
-            _OCTET_STREAM if kind == BYTES else _NULL if kind != OBJECT else _object_type(message._body),
+            _OCTET_STREAM if kind == 3 else _NULL if kind != 1 else _object_type(message._body),
             b"\x40" + encode_timestamp(expiry) if expiry else b"\x40\x40",  # content-encoding is always null
             encode_timestamp(created) if created else _NULL,
             group,
@@ -173,7 +172,14 @@ def _application_properties(held: dict[str, Any]) -> bytes:
 
 
 def _value_body(message: Message) -> tuple[bytes, bytes]:
-    return b"\x00\x53\x77", encode_value(message._body)
+    return b"\x00\x53\x77", _value(message._body)
+
+
+def _value(body: Any) -> bytes:
+    try:
+        return encode_value(body)
+    except MessageFormatException as error:
+        raise MessageFormatException(f"body: {error}") from error
 
 
 def _map_body(message: MapMessage) -> tuple[bytes, bytes]:
@@ -182,12 +188,12 @@ def _map_body(message: MapMessage) -> tuple[bytes, bytes]:
 
 def _stream_body(message: StreamMessage) -> tuple[bytes, bytes]:
     message.reset()
-    return b"\x00\x53\x76", encode_value(message._body)
+    return b"\x00\x53\x76", _value(message._body)
 
 
 def _object_body(message: ObjectMessage) -> tuple[bytes, bytes]:
     body = message._body
-    return _data_section(body) if isinstance(body, SerializedObject) else (b"\x00\x53\x77", encode_value(body))
+    return _data_section(body) if isinstance(body, SerializedObject) else (b"\x00\x53\x77", _value(body))
 
 
 def _text_body(message: Message) -> tuple[bytes, bytes]:
@@ -204,7 +210,7 @@ def _text_body(message: Message) -> tuple[bytes, bytes]:
 
 def _bytes_body(message: BytesMessage) -> tuple[bytes, bytes]:
     message.reset()
-    return _data_section(message.data)
+    return _data_section(message._body)
 
 
 def _data_section(raw: bytes) -> tuple[bytes, bytes]:
@@ -214,7 +220,7 @@ def _data_section(raw: bytes) -> tuple[bytes, bytes]:
 
 _BODIES: dict[int, Callable[[Any], tuple[bytes, bytes]]] = {
     0: _value_body,
-    OBJECT: _object_body,
+    1: _object_body,
     2: _map_body,
     3: _bytes_body,
     4: _stream_body,

@@ -7,7 +7,15 @@ from typing import Any
 
 from pyjmsack.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from pyjmsack.errors import MessageFormatException
-from pyjmsack.message import BytesMessage, MapMessage, Message, ObjectMessage, StreamMessage, TextMessage
+from pyjmsack.message import (
+    BytesMessage,
+    MapMessage,
+    Message,
+    ObjectMessage,
+    StreamMessage,
+    TextMessage,
+    portable,
+)
 from pyjmsack.providers.amqp import sections
 from pyjmsack.providers.amqp.body import read_body
 from pyjmsack.providers.amqp.ids import to_correlation_id, to_message_id
@@ -18,6 +26,8 @@ _CLASSES: dict[int, type[Message]] = {
     kind.wire_type: kind for kind in (Message, ObjectMessage, MapMessage, BytesMessage, StreamMessage, TextMessage)
 }
 _KINDS: dict[int, type[Destination]] = {0: Queue, 1: Topic, 2: TemporaryQueue, 3: TemporaryTopic}
+_STOMP_CONTENT_TYPE = ("_AMQ_CONTENT_TYPE", "content-type")
+"""What Artemis and Classic call the content type of a STOMP message."""
 _PREFIXES: dict[str, type[Destination]] = {"queue://": Queue, "topic://": Topic}
 _KEPT_PREFIXES: dict[str, type[Destination]] = {"temp-queue://": TemporaryQueue, "temp-topic://": TemporaryTopic}
 
@@ -104,7 +114,7 @@ class AmqpInbound(sections.Sections):
         fields = self._fields or self._decode()
         self.consumer_destination = consumer_destination
         wire_type, body = read_body(
-            self.payload, self._body_code, self._body, self._annotations.wire_type, fields[sections.CONTENT_TYPE]
+            self.payload, self._body_code, self._body, self._annotations.wire_type, self._content_type(fields)
         )
         kind = _CLASSES[wire_type]
         message = kind.__new__(kind)
@@ -119,6 +129,16 @@ class AmqpInbound(sections.Sections):
             self._scan(self.payload)
             self._fields = sections.read_properties(self.payload, self._properties)
         return self._fields
+
+    def _content_type(self, fields: list[Any]) -> str | None:
+        """Return the content type; brokers keep that of a STOMP message as an application property."""
+        found: str | None = fields[sections.CONTENT_TYPE]
+        span = self._application_properties
+        if found is None and span is not None and self.payload.find(portable.PREFIX, *span) >= 0:
+            properties = self.load_properties()
+            kept = (properties.get(name) for name in _STOMP_CONTENT_TYPE)
+            found = next((value for value in kept if isinstance(value, str)), None)
+        return found
 
     def load_header(self, slot: str) -> Any:
         """Return the value of a header slot of ``Message``."""

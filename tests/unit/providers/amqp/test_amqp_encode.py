@@ -274,6 +274,20 @@ def test_what_amqp_cannot_carry_is_a_format_error_that_names_it(prepare: Any, na
         encode(message, "q")
 
 
+@pytest.mark.parametrize(
+    ("message", "named"),
+    [
+        (MapMessage({"k": "\ud800"}), "field 'k'"),
+        (StreamMessage(["\ud800"]), "body"),
+        (ObjectMessage(["\ud800"]), "body"),
+        (ObjectMessage(SerializedObject(b"x", "text/\xe9")), "text/\xe9"),
+    ],
+)
+def test_a_body_that_amqp_cannot_carry_is_a_format_error_that_names_it(message: Message, named: str) -> None:
+    with pytest.raises(MessageFormatException, match=named):
+        encode(message, "q")
+
+
 def test_a_foreign_body_is_sent_on_unmarked_so_that_it_keeps_its_kind_s166() -> None:
     plain = proton.Message(body={"a": [1, "x"]}, annotations={proton.symbol("x-opt-jms-msg-type"): proton.byte(0)})
     received = AmqpInbound(bytes(plain.encode())).to_message()

@@ -334,6 +334,18 @@ def test_the_portable_form_of_stomp_is_read_s166(mark: int | None, code: int) ->
         receive(marked(mark, section(code, "x" if code == VALUE else b"x"), content_type=content_type))
 
 
+@pytest.mark.parametrize("name", ["_AMQ_CONTENT_TYPE", "content-type"])
+def test_a_broker_may_keep_the_content_type_of_stomp_as_a_property_s166(name: str) -> None:
+    content_type, text = portable.encode(StreamMessage([Byte(1)]))
+    kept = section(0x74, {name: content_type}) + section(VALUE, text)
+    message = receive(kept)
+    assert type(message) is StreamMessage
+    assert message.body == [Byte(1)]
+    other = section(0x74, {"other": content_type, name: 5}) + section(VALUE, text)
+    assert type(receive(other)) is TextMessage
+    assert type(receive(section(0x74, {name: "text/plain"}) + section(DATA, b"x"))) is BytesMessage
+
+
 def test_long_descriptors_are_understood() -> None:
     symbolic = b"\x00" + encode_value(Symbol("amqp:header:list")) + encode_value([True])
     numeric = b"\x00\x80" + (0x77).to_bytes(8, "big") + encode_value("x")
