@@ -1,0 +1,192 @@
+"""Temporary queues and topics on a real broker (S68, S130-S132, catalogue 84)."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from typing import Any
+
+import pytest
+
+from contract.harness import Heard, Jms, nothing, take, texts
+from pyjmsack import (
+    AckMode,
+    IllegalStateException,
+    InvalidDestinationException,
+    Message,
+    TemporaryQueue,
+    TemporaryTopic,
+    aio,
+)
+
+Temporary = TemporaryQueue | TemporaryTopic
+KINDS = pytest.mark.parametrize("kind", [TemporaryQueue, TemporaryTopic])
+
+
+async def made(session: aio.Session, kind: type[Temporary]) -> Any:
+    """Return a new temporary destination."""
+    if kind is TemporaryQueue:
+        return await session.create_temporary_queue()
+    return await session.create_temporary_topic()
+
+
+async def delete(destination: Any) -> None:
+    """Delete it: the call waits in the blocking face, what it returns in asyncio."""
+    if inspect.isawaitable(result := await asyncio.to_thread(destination.delete)):
+        await result
+
+
+@KINDS
+async def test_everybody_may_send_to_it_and_only_its_connection_may_consume(jms: Jms, kind: type[Temporary]) -> None:
+    """S130, catalogue 84: in any session of the connection."""
+    connection = await jms.connection()
+    destination = await made(await connection.create_session(), kind)
+    assert type(destination) is kind
+    consumer = await (await connection.create_session()).create_consumer(destination)
+    foreign = await jms.session()
+    with pytest.raises(InvalidDestinationException, match="another connection"):
+        await foreign.create_consumer(destination)
+    bound, anonymous = await foreign.create_producer(destination), await foreign.create_producer()
+    await bound.send("a")
+    await anonymous.send("b", destination)
+    found = await take(consumer, 2)
+    assert texts(found) == ["a", "b"]
+    assert {message.destination for message in found} == {destination}
+
+
+async def test_every_temporary_destination_is_another_one(jms: Jms) -> None:
+    """S132."""
+    session = await jms.session()
+    made_here = [await made(session, kind) for kind in (TemporaryQueue, TemporaryQueue, TemporaryTopic)]
+    assert len({destination.name for destination in made_here}) == 3
+
+
+@KINDS
+async def test_deleting_it_while_it_is_consumed_raises_and_it_goes_on(jms: Jms, kind: type[Temporary]) -> None:
+    """S131, catalogue 84: then it can be deleted, and again without effect."""
+    connection = await jms.connection()
+    session = await connection.create_session()
+    destination = await made(session, kind)
+    consumer = await (await connection.create_session()).create_consumer(destination)
+    with pytest.raises(IllegalStateException, match="consumer"):
+        await delete(destination)
+    await (await session.create_producer(destination)).send("a")
+    assert texts(await take(consumer, 1)) == ["a"]
+    await consumer.close()
+    await delete(destination)
+    await delete(destination)
+
+
+@KINDS
+async def test_nothing_can_be_sent_to_a_deleted_one(jms: Jms, kind: type[Temporary]) -> None:
+    """S68, catalogue 84: not by a producer that it has already, nor by any other."""
+    session = await jms.session()
+    destination = await made(session, kind)
+    bound, anonymous = await session.create_producer(destination), await session.create_producer()
+    await delete(destination)
+    for use in (
+        lambda: bound.send("a"),
+        lambda: anonymous.send("a", destination),
+        lambda: session.create_producer(destination),
+        lambda: session.create_consumer(destination),
+    ):
+        with pytest.raises(InvalidDestinationException, match="deleted"):
+            await use()
+
+
+@pytest.mark.parametrize("end", ["closed", "lost"])
+async def test_it_ends_with_its_connection(jms: Jms, end: str) -> None:
+    """S68, S130: not with its session."""
+    relay = await jms.relay()
+    heard: Heard[Exception] = Heard()
+    connection = await jms.connection(relay.url)
+    connection.exception_listener = heard
+    session = await connection.create_session()
+    destination = await made(session, TemporaryQueue)
+    await session.close()
+    other = await jms.session()
+    producer = await other.create_producer()
+    await producer.send("a", destination)
+    if end == "closed":
+        await connection.close()
+    else:
+        relay.cut()
+        await heard.next()
+    with pytest.raises(InvalidDestinationException, match="deleted"):
+        await producer.send("b", destination)
+
+
+async def test_one_that_another_connection_made_cannot_be_deleted_by_its_name(jms: Jms) -> None:
+    """S130: a name is not the destination's owner."""
+    destination = await made(await jms.session(), TemporaryQueue)
+    with pytest.raises(IllegalStateException, match="only its creator"):
+        await delete(TemporaryQueue(destination.name))
+
+
+async def test_its_messages_go_with_it(jms: Jms) -> None:
+    """S130: the broker has no queue of that name any more."""
+    session = await jms.session()
+    destination = await made(session, TemporaryQueue)
+    await (await session.create_producer(destination)).send("a")
+    await delete(destination)
+    await nothing(await (await jms.session()).create_consumer(session.create_queue(destination.name)))
+
+
+@KINDS
+async def test_reply_to_round_trip(jms: Jms, kind: type[Temporary]) -> None:
+    """S130, S165: the one who answers sends to what it received."""
+    asking, answering = await jms.session(), await jms.session()
+    destination = await made(asking, kind)
+    answers = await asking.create_consumer(destination)
+    question = asking.create_text_message("?")
+    question.reply_to = destination
+    await (await asking.create_producer(jms.queue)).send(question)
+    received = (await take(await answering.create_consumer(jms.queue), 1))[0]
+    assert received.reply_to == destination
+    assert type(received.reply_to) is kind
+    await (await answering.create_producer()).send("!", received.reply_to)
+    assert texts(await take(answers, 1)) == ["!"]
+
+
+async def test_what_was_received_names_the_own_one_as_well_as_the_object_itself(jms: Jms) -> None:
+    """S130: destinations are values."""
+    session = await jms.session()
+    destination = await made(session, TemporaryQueue)
+    await session.create_consumer(TemporaryQueue(destination.name))
+    with pytest.raises(IllegalStateException, match="consumer"):
+        await delete(destination)
+
+
+async def test_it_takes_part_in_transactions(jms: Jms) -> None:
+    """S77: like any other destination."""
+    session = await jms.session(AckMode.SESSION_TRANSACTED)
+    destination = await made(session, TemporaryQueue)
+    producer, consumer = await session.create_producer(), await session.create_consumer(destination)
+    await producer.send("a", destination)
+    await session.rollback()
+    await producer.send("b", destination)
+    await session.commit()
+    for end in (session.rollback, session.commit):
+        assert texts(await take(consumer, 1)) == ["b"]
+        await end()
+    await nothing(consumer)
+
+
+async def test_a_context_makes_them_too(jms: Jms) -> None:
+    """S150."""
+    async with jms.factory().create_context() as context:
+        destination = await context.create_temporary_queue()
+        consumer = await context.create_consumer(destination)
+        await (await context.create_producer(destination)).send("a")
+        message: Message = (await take(consumer, 1))[0]
+        assert message.body == "a"
+
+
+async def test_a_consumer_of_higher_priority_is_served_first(jms: Jms) -> None:
+    """A.4 consumer.priority: the other one gets what is left when its credit is used up."""
+    session = await jms.session()
+    low = await session.create_consumer(jms.queue_with("consumer.priority=1"))
+    high = await session.create_consumer(jms.queue_with("consumer.priority=9&consumer.prefetchSize=3"))
+    await jms.send("a", "b", "c", "d")
+    assert texts(await take(low, 1)) == ["d"]
+    assert texts(await take(high, 3)) == ["a", "b", "c"]
