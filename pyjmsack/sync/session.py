@@ -54,7 +54,7 @@ class Session(SessionFacade):
             no_local: not those that this connection sent (S147).
 
         Raises:
-            InvalidSelectorException: the broker refused the selector.
+            InvalidSelectorException: the selector is wrong (S187).
             InvalidDestinationException: it is a temporary destination of another connection (S130).
             UnsupportedFeatureException: it cannot be had over this protocol at this broker (S119).
             JMSException: the broker refused the consumer.

@@ -143,6 +143,9 @@ class ConnectionOptions:
     validate_property_names: bool = option(
         "jms.validatePropertyNames", BOOLEAN, "true", "property names must be Java identifiers", "S160"
     )
+    validate_selector: bool = option(
+        "jms.validateSelector", BOOLEAN, "true", "check selectors in the client before the broker sees them", "S187"
+    )
     receive_local_only: bool = option(
         "jms.receiveLocalOnly", BOOLEAN, "false", "a timed receive looks only in the buffer; no drain at its end"
     )

@@ -140,7 +140,6 @@ def _later(prefix: str, names: str, hint: str = "") -> dict[str, str]:
 OPTIONS_LATER: Final[Mapping[str, str]] = {
     **{name: row.later for name, row in ROWS.items() if row.later is not None},
     # Qpid JMS
-    "jms.validateSelector": "the broker checks selectors",
     **_later("jms.", "localMessagePriority tracing messageIDPolicy.messageIDType"),
     **_later("jms.deserializationPolicy.", "allowList denyList"),
     "jms.useDaemonThread": "the thread of the blocking interface never keeps the process alive",

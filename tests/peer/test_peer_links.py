@@ -206,8 +206,29 @@ def test_a_refused_selector_is_an_invalid_selector(face: Face) -> None:
     """S187, broker facts 9: both brokers say amqp:invalid-field."""
     peer = face.peer(**refusing("amqp:invalid-field"))
     with pytest.raises(InvalidSelectorException, match="a >") as caught:
-        face.session(peer).create_consumer(Queue("q"), "a >")
+        face.session(peer, "jms.validateSelector=false").create_consumer(Queue("q"), "a >")
     assert caught.value.error_code == "amqp:invalid-field"
+
+
+WRONG = "a BETWEN 1 AND 2"
+SELECTING = {
+    "consumer": lambda session: session.create_consumer(Queue("q"), WRONG),
+    "browser": lambda session: next(iter(session.create_browser(Queue("q"), WRONG))),
+    "durable": lambda session: session.create_durable_consumer(Topic("t"), "name", WRONG),
+    "option": lambda session: session.create_consumer(Queue("q?consumer.selector=a%20BETWEN%201%20AND%202")),
+}
+
+
+@pytest.mark.parametrize("how", SELECTING)
+def test_a_wrong_selector_sends_no_attach(face: Face, how: str) -> None:
+    """S187: whatever is to be selected from, the broker is not asked."""
+    peer = face.peer()
+    session = face.session(peer, "jms.clientID=c")
+    with pytest.raises(InvalidSelectorException, match="BETWEEN for BETWEN"):
+        SELECTING[how](session)
+    assert not peer.all("attach")
+    session.create_consumer(Queue("q"), "a BETWEEN 1 AND 2")
+    assert attach(peer).terminus("source")["filter"]
 
 
 def test_a_refused_link_leaves_session_and_connection_in_use(face: Face) -> None:

@@ -1,0 +1,36 @@
+"""Message selectors: checked here, before a broker sees them, and evaluated there (S187)."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from pyjmsack.errors import InvalidSelectorException
+
+__all__ = ["MAX_LENGTH", "check_selector"]
+
+MAX_LENGTH = 65_536
+"""Characters of the longest selector."""
+
+_BROKER_DIALECT = re.compile(r"\s*(no_convert_string_expressions|convert_string_expressions|hyphenated_props):")
+
+
+@lru_cache(maxsize=256)
+def check_selector(text: str) -> None:
+    """Raise unless ``text`` is a selector of JMS 2.0 (3.8.1), or of Artemis with ``"m.annotation"`` (S187, S188).
+
+    A text that starts with a broker's own prefix, such as ``convert_string_expressions:``, changes the language: that
+    one is left to the broker.
+
+    Raises:
+        InvalidSelectorException: it does not parse, compares what cannot be compared, names a header that selectors
+            may not use, or is too long or too deep. The text shows the place, what was expected, and the nearest word.
+    """
+    if len(text) > MAX_LENGTH:
+        raise InvalidSelectorException(f"selector: {len(text)} characters; expected at most {MAX_LENGTH}")
+    if _BROKER_DIALECT.match(text):
+        return
+    # Not imported above: the parser library is for those who use selectors
+    from pyjmsack.selector.grammar import parse
+
+    parse(text)

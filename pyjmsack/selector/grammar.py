@@ -1,0 +1,250 @@
+"""The grammar of selectors and what can be said of types without a message (JMS 2.0, section 3.8.1; S187, S188)."""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from typing import Final, NamedTuple
+
+from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedToken, v_args
+
+from pyjmsack.errors import InvalidSelectorException
+
+__all__ = ["parse"]
+
+MAX_DEPTH: Final = 200
+"""Parentheses, ``NOT`` and signs around one operand: brokers parse by recursion."""
+
+KEYWORDS: Final = ("AND", "BETWEEN", "ESCAPE", "FALSE", "IN", "IS", "LIKE", "NOT", "NULL", "OR", "TRUE")
+HEADERS: Final = ("JMSDeliveryMode", "JMSPriority", "JMSMessageID", "JMSTimestamp", "JMSCorrelationID", "JMSType")
+"""The header fields that a selector may name."""
+
+# Arithmetic and % as ActiveMQ has them. Every rule is left-recursive or bounded by the depth that operands carry.
+GRAMMAR: Final = r"""
+start: _or
+_or: _and | disjunction
+disjunction: _or OR _and -> logical
+_and: _not | conjunction
+conjunction: _and AND _not -> logical
+_not: predicate | negation
+negation: NOT _not
+?predicate: sum
+    | sum EQUALITY sum -> equality
+    | sum ORDER sum -> ordering
+    | sum NOT? BETWEEN sum AND sum -> between
+    | sum NOT? LIKE STRING (ESCAPE STRING)? -> like
+    | sum NOT? IN "(" STRING ("," STRING)* ")" -> contained
+    | sum IS NOT? NULL -> null
+?sum: product | sum (PLUS | MINUS) product -> arithmetic
+?product: sign | product (TIMES | OVER) sign -> arithmetic
+?sign: primary | (PLUS | MINUS) sign -> signed
+?primary: STRING -> string | NUMBER -> number | (TRUE | FALSE) -> boolean | NAME -> name | QUOTED -> quoted
+    | LPAR _or ")" -> group
+
+EQUALITY: "=" | "<>"
+ORDER: /<=|>=|<(?!>)|>/
+PLUS: "+"
+MINUS: "-"
+TIMES: "*"
+OVER: /[\/%](?!\*)/
+LPAR: "("
+STRING: /'(?:[^']|'')*'/
+QUOTED: /"(?:[^"]|"")*"/
+NUMBER: /0[xX][0-9a-fA-F]+[lL]?|(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+|0[0-7]*[lL]?|[1-9][0-9]*[lL]?/
+NAME: /[^\W\d][\w$]*|\$[\w$]*/
+%ignore /\s+/
+%ignore /--[^\r\n]*[\r\n]/
+%ignore /\/\*(?:[^*]|\*(?!\/))*\*\//
+""" + "\n".join(rf"{word}.2: /{word}(?![\w$])/i" for word in KEYWORDS)  # noqa: E501
+
+_SHOWN: Final = {
+    "EQUALITY": "'=' or '<>'",
+    "ORDER": "'<', '<=', '>' or '>='",
+    "PLUS": "'+'",
+    "MINUS": "'-'",
+    "TIMES": "'*'",
+    "OVER": "'/'",
+    "LPAR": "'('",
+    "RPAR": "')'",
+    "COMMA": "','",
+    "STRING": "a 'string'",
+    "NUMBER": "a number",
+    "NAME": "a name",
+    "QUOTED": 'a "quoted name"',
+    "$END": "the end",
+}
+
+
+class _Refused(Exception):  # noqa: N818 - never leaves this module
+    """What is wrong, and where."""
+
+    def __init__(self, text: str, position: int) -> None:
+        super().__init__(text)
+        self.position = position
+
+
+class Operand(NamedTuple):
+    """What is known of a part of a selector before there is a message."""
+
+    kind: str
+    """``string``, ``number``, ``boolean``, or ``name``: a property, of any type."""
+    position: int
+    depth: int = 0
+
+
+@v_args(inline=True)
+class _Types(Transformer[Token, Operand]):
+    """Called bottom-up while the parser runs: no tree is built, so nothing here is recursive."""
+
+    @staticmethod
+    def _want(part: Operand, kind: str, what: str) -> None:
+        if part.kind not in (kind, "name"):
+            raise _Refused(f"{what} needs a {kind}, not a {part.kind}", part.position)
+
+    @staticmethod
+    def _nest(outer: Token, inner: Operand, kind: str) -> Operand:
+        if inner.depth >= MAX_DEPTH:
+            raise _Refused(f"nested more than {MAX_DEPTH} deep", _at(outer))
+        return Operand(kind, _at(outer), inner.depth + 1)
+
+    @staticmethod
+    def _join(kind: str, *parts: Operand) -> Operand:
+        return Operand(kind, parts[0].position, max(part.depth for part in parts))
+
+    def start(self, whole: Operand) -> Operand:
+        self._want(whole, "boolean", "a selector")
+        return whole
+
+    def logical(self, left: Operand, operator: Token, right: Operand) -> Operand:
+        for part in (left, right):
+            self._want(part, "boolean", operator.upper())
+        return self._join("boolean", left, right)
+
+    def negation(self, operator: Token, part: Operand) -> Operand:
+        self._want(part, "boolean", "NOT")
+        return self._nest(operator, part, "boolean")
+
+    def equality(self, left: Operand, _operator: Token, right: Operand) -> Operand:
+        return self._join("boolean", left, right)  # of unlike types it is allowed, and never true
+
+    def ordering(self, left: Operand, operator: Token, right: Operand) -> Operand:
+        for part in (left, right):
+            self._want(part, "number", operator)
+        return self._join("boolean", left, right)
+
+    def between(self, *parts: Operand | Token) -> Operand:
+        operands = [part for part in parts if isinstance(part, Operand)]
+        for part in operands:
+            self._want(part, "number", "BETWEEN")
+        return self._join("boolean", *operands)
+
+    def like(self, left: Operand, *rest: Token) -> Operand:
+        self._want(left, "name", "LIKE")
+        if rest[-2].type == "ESCAPE" and len(_unquoted(rest[-1])) != 1:
+            raise _Refused("ESCAPE needs a string of one character", _at(rest[-1]))
+        return self._join("boolean", left)
+
+    def contained(self, left: Operand, *_rest: Token) -> Operand:
+        self._want(left, "name", "IN")
+        return self._join("boolean", left)
+
+    def null(self, left: Operand, *_rest: Token) -> Operand:
+        self._want(left, "name", "IS NULL")
+        return self._join("boolean", left)
+
+    def arithmetic(self, left: Operand, operator: Token, right: Operand) -> Operand:
+        for part in (left, right):
+            self._want(part, "number", operator)
+        return self._join("number", left, right)
+
+    def signed(self, operator: Token, part: Operand) -> Operand:
+        self._want(part, "number", operator)
+        return self._nest(operator, part, "number")
+
+    def group(self, opening: Token, inner: Operand) -> Operand:
+        return self._nest(opening, inner, inner.kind)
+
+    def string(self, token: Token) -> Operand:
+        return Operand("string", _at(token))
+
+    def number(self, token: Token) -> Operand:
+        if not _fits_long(token):
+            raise _Refused("a whole number beyond 64 bits", _at(token))
+        return Operand("number", _at(token))
+
+    def boolean(self, token: Token) -> Operand:
+        return Operand("boolean", _at(token))
+
+    def name(self, token: Token) -> Operand:
+        if token.startswith("JMS") and not token.startswith(("JMSX", "JMS_")) and token not in HEADERS:
+            near = get_close_matches(token, HEADERS, 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise _Refused(f"{token}: of the headers a selector may name only {', '.join(HEADERS)}{hint}", _at(token))
+        return Operand("name", _at(token))
+
+    def quoted(self, token: Token) -> Operand:
+        return Operand("name", _at(token))
+
+
+def _at(token: Token) -> int:
+    return token.start_pos or 0
+
+
+def _unquoted(token: Token) -> str:
+    return token[1:-1].replace("''", "'")
+
+
+def _fits_long(token: Token) -> bool:
+    """Whether a whole number fits; 2**63 does, as a minus sign may stand before it."""
+    digits = token.lower().rstrip("l")
+    if digits.startswith("0x"):
+        base, digits = 16, digits[2:]
+    elif not digits.isdigit():
+        return True
+    else:
+        base = 8 if digits.startswith("0") else 10
+    digits = digits.lstrip("0")
+    return len(digits) <= 22 and int(digits or "0", base) <= 2**63  # 22 octal digits; int() is slow on a long text
+
+
+_PARSER: Final = Lark(GRAMMAR, parser="lalr", lexer="basic", transformer=_Types(), propagate_positions=False)
+
+
+def parse(text: str) -> None:
+    """Raise ``InvalidSelectorException`` if ``text`` is no selector, or one nested deeper than ``MAX_DEPTH``."""
+    try:
+        _PARSER.parse(text)
+    except _Refused as error:
+        position = error.position
+        what = str(error)
+    except UnexpectedCharacters as error:
+        position = error.pos_in_stream or 0
+        found = text[position]
+        what = {"'": "a string without its closing '", '"': 'a quoted name without its closing "'}.get(
+            found, f"{found!r} is no part of a selector"
+        )
+    except UnexpectedToken as error:
+        ends = error.token.type == "$END"
+        position = len(text) if ends else _at(error.token)
+        found = "the end" if ends else repr(str(error.token))
+        wanted = ", ".join(_SHOWN.get(name, name) for name in sorted(error.accepts))
+        what = f"expected {wanted}; found {found[:40]}{_misspelt(text, position)}"
+    else:
+        return
+    raise InvalidSelectorException(f"selector, column {position + 1}: {what}\n{_caret(text, position)}")
+
+
+def _misspelt(text: str, position: int) -> str:
+    """Name the keyword that was meant, if the word here, or the one before, nearly is one."""
+    here = re.compile(r"\w{1,12}").match(text, position)
+    before = re.search(r"(\w{1,12})\s*$", text[max(0, position - 40) : position])
+    for word in (here and here[0], before and before[1]):
+        if word and word.upper() not in KEYWORDS and (near := get_close_matches(word.upper(), KEYWORDS, 1, 0.65)):
+            return f"; did you mean {near[0]} for {word}?"
+    return ""
+
+
+def _caret(text: str, position: int) -> str:
+    start = max(0, position - 40)
+    line = "".join(char if char.isprintable() else " " for char in text[start : position + 30])
+    return f"  {line}\n  {' ' * (position - start)}^"
