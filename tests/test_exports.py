@@ -47,7 +47,7 @@ PUBLIC = {
     "pyjmsack.aio": FACE,
     "pyjmsack.errors": ERRORS,
     "pyjmsack.explain": ["Explanation", "Fact", "explain"],
-    "pyjmsack.broker": ["BrokerError", "EmbeddedArtemis"],
+    "pyjmsack.broker": ["BrokerError", "EmbeddedActiveMQ", "EmbeddedArtemis"],
 }
 BOTH = pytest.mark.parametrize("module", PUBLIC)
 

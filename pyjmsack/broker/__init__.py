@@ -1,4 +1,4 @@
-"""A real ActiveMQ Artemis broker for development and tests, without Docker.
+"""Real brokers for development and tests, without Docker: ActiveMQ Artemis and ActiveMQ Classic.
 
 >>> from pyjmsack.broker import EmbeddedArtemis
 >>> with EmbeddedArtemis() as broker:  # doctest: +SKIP
@@ -7,7 +7,8 @@
 
 from __future__ import annotations
 
+from pyjmsack.broker.activemq import EmbeddedActiveMQ
 from pyjmsack.broker.artemis import EmbeddedArtemis
 from pyjmsack.broker.errors import BrokerError
 
-__all__ = ["BrokerError", "EmbeddedArtemis"]
+__all__ = ["BrokerError", "EmbeddedActiveMQ", "EmbeddedArtemis"]

@@ -1,22 +1,20 @@
-"""One broker's directory on disk, and the command line that runs it."""
+"""One broker's directory on disk and the command line that runs it: what all kinds of broker have in common."""
 
 from __future__ import annotations
 
-import hashlib
 import os
-import secrets
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
+from typing import ClassVar
 
 from pyjmsack.broker.distribution import Distribution
 from pyjmsack.broker.java import Java
 
-__all__ = ["Instance", "hash_passwords", "write_configuration"]
+__all__ = ["Instance", "as_properties_line", "check_logins"]
 
-_OPEN_MAIN = "org.apache.activemq.artemis.core.server.embedded.Main"
-_SECURED_MAIN = "org.apache.activemq.artemis.cli.Artemis"  # the one with a JAAS domain; 0.2 s slower to start
 _JVM_FLAGS = (
     "-XX:TieredStopAtLevel=1",  # these three halve start time and memory of a small broker
     "-XX:+UseSerialGC",
@@ -26,84 +24,102 @@ _JVM_FLAGS = (
     "-XX:+ExitOnOutOfMemoryError",  # a dead broker is seen at once, one that only collects garbage is not
     "-XX:-CreateCoredumpOnCrash",
 )
-_HASH_ROUNDS = 1024  # the broker's own default for PBKDF2
 
 
 @dataclass(frozen=True)
-class Instance:
-    """Where a broker lives and what it listens on."""
+class Instance(ABC):
+    """Where a broker lives, what it listens on, and whom it lets in.
+
+    ``logins`` maps names to what the broker's own file of users shall hold; ``None`` lets everybody in.
+    """
 
     directory: Path
     java: Java
     distribution: Distribution
-    amqp_port: int
-    stomp_port: int
-    secured: bool = False
+    amqp_port: int = 0
+    stomp_port: int = 0
+    logins: Mapping[str, str] | None = field(default=None, repr=False)
     anonymous: bool = False
     jvm_options: tuple[str, ...] = ()
+
+    etc_name: ClassVar[str]
+    """The folder with its configuration in this package's ``etc``."""
 
     @property
     def log_path(self) -> Path:
         """Standard output and error of the broker, appended to by every start."""
         return self.directory / "broker.log"
 
+    @property
+    def etc(self) -> Path:
+        """Its configuration files."""
+        return self.directory / "etc"
+
     def command(self, archive_flags: Sequence[str]) -> list[str]:
         """Return the command line; ``archive_flags`` come from :mod:`pyjmsack.broker.sharing`."""
+        properties = {
+            "java.io.tmpdir": self.directory / "tmp",
+            "log4j2.configurationFile": (self.etc / "log4j2.properties").as_uri(),
+            "log4j2.disableJmx": "true",
+            **self._properties(),
+        }
         return [
             str(self.java.executable),
             *archive_flags,
             *_JVM_FLAGS,
             f"-XX:ErrorFile={self.directory / 'jvm-crash.log'}",
-            *(f"-D{name}={value}" for name, value in self._properties().items()),
+            *(f"-D{name}={value}" for name, value in properties.items()),
             *self.jvm_options,
             "-cp",
             self.distribution.class_path,
-            *([_SECURED_MAIN, "run"] if self.secured else [_OPEN_MAIN, str(self.directory)]),
+            *self._main(),
         ]
 
-    def _properties(self) -> dict[str, object]:
-        etc = self.directory / "etc"
-        return {
-            "pyjmsack.security": str(self.secured).lower(),
-            "pyjmsack.amqp.port": self.amqp_port,
-            "pyjmsack.stomp.port": self.stomp_port,
-            "pyjmsack.data": self.directory / "data",
-            "pyjmsack.etc.uri": etc.as_uri(),
-            "artemis.home": self.distribution.home,
-            "artemis.instance": self.directory,
-            "artemis.instance.etc": etc,
-            "java.io.tmpdir": self.directory / "tmp",
-            "java.security.auth.login.config": etc / ("login-anonymous.config" if self.anonymous else "login.config"),
-            "log4j2.configurationFile": (etc / "log4j2.properties").as_uri(),
-            "log4j2.disableJmx": "true",
-        }
+    def write_configuration(self) -> None:
+        """Write ``etc`` and make the directories that the broker writes in; what an earlier start left is replaced."""
+        for wanted in (self.etc, self.directory / "data", self.directory / "tmp"):
+            wanted.mkdir(parents=True, exist_ok=True)
+        source = resources.files("pyjmsack.broker").joinpath("etc")
+        for file in (source / "log4j2.properties", *(source / self.etc_name).iterdir()):
+            (self.etc / file.name).write_bytes(file.read_bytes())
+        for name, lines in self._login_files().items():
+            _write_private(self.etc / name, lines)
+
+    @abstractmethod
+    def _properties(self) -> Mapping[str, object]:
+        """Return the Java system properties that the configuration refers to."""
+
+    @abstractmethod
+    def _main(self) -> Sequence[str]:
+        """Return the main class and its arguments."""
+
+    @abstractmethod
+    def _login_files(self) -> Mapping[str, Iterable[str]]:
+        """Return the files that only the owner may read, by name, with their lines."""
+
+    @abstractmethod
+    def port_is_taken(self, log: str) -> bool:
+        """Whether the log says that another process has one of the ports."""
+
+    @abstractmethod
+    def listens(self, log: str) -> bool:
+        """Whether the log names both ports as its own; an answer alone could come from another broker there."""
 
 
-def write_configuration(directory: Path, logins: Mapping[str, str]) -> None:
-    """Write ``etc``, and make the directories that the broker writes in; what an earlier start left there is replaced.
-
-    ``logins`` comes from :func:`hash_passwords`.
-    """
-    etc = directory / "etc"
-    for wanted in (etc, directory / "data", directory / "tmp"):
-        wanted.mkdir(parents=True, exist_ok=True)
-    for file in resources.files("pyjmsack.broker").joinpath("etc").iterdir():
-        (etc / file.name).write_bytes(file.read_bytes())
-    _write_private(etc / "users.properties", (f"{_escape(name)} = {word}" for name, word in logins.items()))
-    _write_private(etc / "roles.properties", [f"amq = {','.join(map(_escape, logins))}"])
-
-
-def hash_passwords(users: Mapping[str, str]) -> dict[str, str]:
-    """Hash as the broker does for ``artemis user add``, so that no password is kept in memory or on the disk.
+def check_logins(users: Mapping[str, str]) -> None:
+    """Refuse what the brokers' files of users cannot hold.
 
     Raises:
-        ValueError: what the broker's files cannot hold: an empty name or password, a name with a comma or with white
-            space at its ends.
+        ValueError: an empty name or password, a name with a comma or with white space at its ends.
     """
     for name, password in users.items():
         if not name or not password or "," in name or name != name.strip():
             raise ValueError("users: a name needs a password, no comma and no white space at its ends")
-    return {name: _hash(password) for name, password in users.items()}
+
+
+def as_properties_line(key: str, *values: str) -> str:
+    """Return a line of a Java properties file, its values joined with commas."""
+    return f"{_escape(key)} = {','.join(map(_escape, values))}"
 
 
 def _write_private(path: Path, lines: Iterable[str]) -> None:
@@ -114,13 +130,7 @@ def _write_private(path: Path, lines: Iterable[str]) -> None:
         stream.writelines(f"{line}\n" for line in lines)
 
 
-def _hash(password: str) -> str:
-    salt = secrets.token_bytes(32)
-    digest = hashlib.pbkdf2_hmac("sha1", password.encode(), salt, _HASH_ROUNDS, 64)
-    return f"ENC({_HASH_ROUNDS}:{salt.hex().upper()}:{digest.hex().upper()})"
-
-
-def _escape(name: str) -> str:
+def _escape(text: str) -> str:
     """Escape for a Java properties file, where space, ``=`` and ``:`` end a key; beyond ASCII, UTF-16 code units."""
-    units = name.encode("utf-16-be").hex()
+    units = text.encode("utf-16-be").hex()
     return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
 
-from pyjmsack.broker.distribution import Distribution
-from pyjmsack.broker.instance import Instance, hash_passwords, write_configuration
-from pyjmsack.broker.java import Java
+from pyjmsack.broker.instance import Instance
 from pyjmsack.broker.process import BrokerProcess
 from pyjmsack.broker.readiness import await_ready, pick_port
 from pyjmsack.broker.workspace import Workspace
@@ -29,16 +28,18 @@ def boot(process: BrokerProcess, instance: Instance, archive_flags: Sequence[str
     return await_ready(process, instance, log_start, timeout)
 
 
-def train(java: Java, distribution: Distribution, flags: Sequence[str]) -> None:
-    """Run a broker once with the JVM ``flags``: a secured one, as its classes include those of an open one.
+def train(secured: Callable[[Path], Instance], flags: Sequence[str]) -> None:
+    """Run a broker once with the JVM ``flags``, in a directory of its own.
+
+    ``secured`` makes one with users, as its classes include those of an open one.
 
     Raises:
         BrokerError: it did not start.
     """
     workspace = Workspace(None, _TRAINING_SECONDS)
     try:
-        write_configuration(workspace.directory, hash_passwords({"trainer": secrets.token_hex()}))
-        instance = Instance(workspace.directory, java, distribution, pick_port(), pick_port(), secured=True)
+        instance = replace(secured(workspace.directory), amqp_port=pick_port(), stomp_port=pick_port())
+        instance.write_configuration()
         boot(workspace.process, instance, flags, _TRAINING_SECONDS)
     finally:
         workspace.close()

@@ -67,21 +67,14 @@ def await_ready(process: BrokerProcess, instance: Instance, log_start: int, time
     while time.monotonic() < deadline:
         exited = not process.running  # asked first: what it logged last is then complete
         log = _read_log(instance, log_start)
-        if "AMQ229230" in log:  # "Failed to bind acceptor"; one of the two main classes lives on after it
+        if instance.port_is_taken(log):
             raise PortTakenError(f"Another process took a port of the broker. {_tail(log)}")
         if exited:
             raise BrokerExitedError(f"The broker ended with exit code {process.exit_code}. {_tail(log)}")
-        if _owns_ports(log, instance) and _answers(instance.amqp_port):
+        if instance.listens(log) and _answers(instance.amqp_port):
             return log
         time.sleep(_POLL_SECONDS)
     raise BrokerError(f"The broker was not ready after {timeout:g} s. {_tail(_read_log(instance, log_start))}")
-
-
-def _owns_ports(log: str, instance: Instance) -> bool:
-    """Look for "Started Acceptor at": an answer alone could come from another process's broker on the same port."""
-    started = [line for line in log.splitlines() if "AMQ221020" in line]
-    ports = (instance.amqp_port, instance.stomp_port)
-    return all(any(f" {_HOST}:{port} " in line for line in started) for port in ports)
 
 
 def _answers(port: int) -> bool:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from broker_support import FakeMaven
 
-from pyjmsack.broker.distribution import DEFAULT_VERSION, cache_directory, ensure_distribution
+from pyjmsack.broker.artemis_distribution import DEFAULT_VERSION, ensure_artemis
+from pyjmsack.broker.distribution import cache_directory
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(scope="session")
 def real_archive() -> Path:
     """The real distribution's archive, in the cache that the tests share."""
-    ensure_distribution()
+    ensure_artemis()
     return cache_directory() / f"apache-artemis-{DEFAULT_VERSION}-bin.tar.gz"
 
 

@@ -11,11 +11,12 @@ import pytest
 from broker_support import FAKE_NAME, FAKE_VERSION, FakeMaven, fake_archive
 
 from pyjmsack.broker import BrokerError, EmbeddedArtemis
-from pyjmsack.broker.distribution import Distribution, cache_directory, ensure_distribution
+from pyjmsack.broker.artemis_distribution import ensure_artemis
+from pyjmsack.broker.distribution import Distribution, cache_directory
 
 
 def ensure(maven: FakeMaven, sha512: str | None = None) -> Distribution:
-    return ensure_distribution(FAKE_VERSION, sha512=sha512 or maven.sha512)
+    return ensure_artemis(FAKE_VERSION, sha512=sha512 or maven.sha512)
 
 
 def names(directory: Path) -> set[str]:
@@ -100,12 +101,12 @@ def test_without_network_the_error_names_the_file_and_where_to_place_it(maven: F
 def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
     monkeypatch.setitem(sys.modules, "jgo.maven", None)
     with pytest.raises(BrokerError, match=r"pip install 'pyjmsack\[broker\]'"):
-        ensure_distribution()
+        ensure_artemis()
 
 
 def test_an_unknown_version_is_refused_with_the_known_ones(cache: Path) -> None:
     with pytest.raises(BrokerError, match=r"1\.2\.3 \(known: 2\.56\.0\)"):
-        ensure_distribution("1.2.3")
+        ensure_artemis("1.2.3")
 
 
 def test_the_download_is_one_log_line_when_standard_error_is_no_terminal(

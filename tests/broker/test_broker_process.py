@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import socket
 import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 
 import pytest
@@ -19,9 +22,16 @@ from proton import Link, Message, symbol
 from proton.reactor import LinkOption
 from proton.utils import BlockingConnection
 
-from pyjmsack.broker import BrokerError, EmbeddedArtemis
+from pyjmsack.broker import BrokerError, EmbeddedActiveMQ, EmbeddedArtemis
 from pyjmsack.broker.readiness import pick_port
 
+Embedded = EmbeddedArtemis | EmbeddedActiveMQ
+Factory = Callable[..., Embedded]
+FACTORIES: dict[str, Factory] = {
+    "artemis": EmbeddedArtemis,
+    "classic-5": partial(EmbeddedActiveMQ, version="5.18.3"),
+    "classic-6": partial(EmbeddedActiveMQ, version="6.3.1"),
+}
 SASL_HEADER = b"AMQP\x03\x01\x00\x00"
 
 
@@ -32,13 +42,13 @@ class AsQueue(LinkOption):
         (link.target if link.is_sender else link.source).capabilities.put_symbol(symbol("queue"))
 
 
-def send(broker: EmbeddedArtemis, queue: str, body: str) -> None:
+def send(broker: Embedded, queue: str, body: str) -> None:
     connection = BlockingConnection(broker.amqp_url, timeout=10)
     connection.create_sender(queue, options=AsQueue()).send(Message(body, durable=True))
     connection.close()
 
 
-def receive(broker: EmbeddedArtemis, queue: str) -> object:
+def receive(broker: Embedded, queue: str) -> object:
     connection = BlockingConnection(broker.amqp_url, timeout=10)
     receiver = connection.create_receiver(queue, options=AsQueue())
     body = receiver.receive(10).body
@@ -51,9 +61,22 @@ def dial(url: str) -> socket.socket:
     return socket.create_connection(("127.0.0.1", urlsplit(url).port or 0), 10)
 
 
+@pytest.fixture(scope="module", params=list(FACTORIES))
+def kind(request: pytest.FixtureRequest) -> Factory:
+    """How to make each kind of broker."""
+    return FACTORIES[request.param]
+
+
+@pytest.fixture(scope="module")
+def any_broker(kind: Factory) -> Iterator[Embedded]:
+    """One broker of each kind for the tests that leave it running as they found it."""
+    with kind() as running:
+        yield running
+
+
 @pytest.fixture(scope="module")
 def broker() -> Iterator[EmbeddedArtemis]:
-    """One broker for the tests that leave it running as they found it."""
+    """One broker for the tests of what does not depend on its kind, which leave it running as they found it."""
     with EmbeddedArtemis() as running:
         yield running
 
@@ -64,20 +87,20 @@ def test_importing_the_package_loads_neither_the_resolver_nor_rich() -> None:
     assert done.stdout.strip() == "set()"
 
 
-def test_it_serves_amqp(broker: EmbeddedArtemis) -> None:
-    send(broker, "serves-amqp", "hello")
-    assert receive(broker, "serves-amqp") == "hello"
+def test_it_serves_amqp(any_broker: Embedded) -> None:
+    send(any_broker, "serves-amqp", "hello")
+    assert receive(any_broker, "serves-amqp") == "hello"
 
 
-def test_it_serves_stomp(broker: EmbeddedArtemis) -> None:
-    assert broker.stomp_url.startswith("stomp://127.0.0.1:")
-    with dial(broker.stomp_url) as connection:
+def test_it_serves_stomp(any_broker: Embedded) -> None:
+    assert any_broker.stomp_url.startswith("stomp://127.0.0.1:")
+    with dial(any_broker.stomp_url) as connection:
         connection.sendall(b"CONNECT\naccept-version:1.2\nhost:x\n\n\0")
         assert connection.recv(9) == b"CONNECTED"
 
 
-def test_it_listens_on_loopback_only(broker: EmbeddedArtemis) -> None:
-    port = urlsplit(broker.amqp_url).port
+def test_it_listens_on_loopback_only(any_broker: Embedded) -> None:
+    port = urlsplit(any_broker.amqp_url).port
     with socket.create_server(("127.0.0.2", port)):  # fails if the broker had taken all addresses
         pass
 
@@ -103,25 +126,25 @@ def test_start_twice_is_once(broker: EmbeddedArtemis) -> None:
     assert broker.pid == pid
 
 
-def test_a_paused_broker_is_silent_and_answers_when_resumed(broker: EmbeddedArtemis) -> None:
-    broker.pause()
+def test_a_paused_broker_is_silent_and_answers_when_resumed(any_broker: Embedded) -> None:
+    any_broker.pause()
     try:
-        assert broker.running
-        with dial(broker.amqp_url) as connection:
+        assert any_broker.running
+        with dial(any_broker.amqp_url) as connection:
             connection.sendall(SASL_HEADER)
             connection.settimeout(0.3)
             with pytest.raises(TimeoutError):
                 connection.recv(8)
-            broker.resume()
+            any_broker.resume()
             connection.settimeout(10)
             assert connection.recv(8) == SASL_HEADER
     finally:
-        broker.resume()
+        any_broker.resume()
 
 
-def test_a_broker_is_stopped_without_a_trace(temporary_root: Path) -> None:
+def test_a_broker_is_stopped_without_a_trace(kind: Factory, temporary_root: Path) -> None:
     descriptors = open_descriptors()
-    with EmbeddedArtemis() as broker:
+    with kind() as broker:
         pid, url, directory = broker.pid, broker.amqp_url, broker.data_dir
         assert pid is not None
         assert directory.parent == temporary_root.resolve()
@@ -141,8 +164,8 @@ def open_descriptors() -> int:
     return len(list(directory.iterdir())) if directory.exists() else 0
 
 
-def test_durable_messages_and_ports_survive_kill_and_restart(tmp_path: Path) -> None:
-    with EmbeddedArtemis(tmp_path / "data dir ä") as broker:
+def test_durable_messages_and_ports_survive_kill_and_restart(kind: Factory, tmp_path: Path) -> None:
+    with kind(tmp_path / "data dir ä") as broker:
         urls, pid = (broker.amqp_url, broker.stomp_url), broker.pid
         send(broker, "survivors", "durable")
         broker.kill()
@@ -215,15 +238,15 @@ def test_a_port_in_use_is_refused_at_once_even_if_amqp_answers_there(
 
 
 def test_a_port_lost_to_a_faster_process_is_chosen_again(
-    broker: EmbeddedArtemis, monkeypatch: pytest.MonkeyPatch
+    kind: Factory, any_broker: Embedded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    taken = urlsplit(broker.amqp_url).port
+    taken = urlsplit(any_broker.amqp_url).port
     ports = iter([taken])  # the other broker would answer the readiness check there
-    monkeypatch.setattr("pyjmsack.broker.artemis.pick_port", lambda: next(ports, None) or pick_port())
-    with EmbeddedArtemis() as second:
+    monkeypatch.setattr("pyjmsack.broker.embedded.pick_port", lambda: next(ports, None) or pick_port())
+    with kind() as second:
         assert second.running
         assert urlsplit(second.amqp_url).port != taken
-        assert "AMQ229230" in second.log_path.read_text()
+        assert re.search("AMQ229230|Failed to bind to server socket", second.log_path.read_text())
 
 
 def test_calls_on_a_broker_that_does_not_run_say_so() -> None:
@@ -364,3 +387,38 @@ def test_sigint_to_the_process_group_leaves_the_broker_alone() -> None:
         [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, check=True, start_new_session=True
     )
     assert done.stdout.splitlines()[-1] == "True"
+
+
+def test_a_classic_broker_delays_messages_only_with_its_scheduler() -> None:
+    for scheduler, arrives in ((False, True), (True, False)):
+        with EmbeddedActiveMQ(scheduler=scheduler) as broker:
+            connection = BlockingConnection(broker.amqp_url, timeout=10)
+            delayed = Message("later", annotations={symbol("x-opt-delivery-delay"): 60_000})
+            sender = connection.create_sender("delayed")
+            sender.send(delayed)
+            sender.send(Message("now"))
+            receiver = connection.create_receiver("delayed", credit=1)
+            assert (receiver.receive(10).body == "later") == arrives
+            connection.close()
+
+
+@pytest.mark.parametrize(("transformer", "expected"), [("native", b"JMS_AMQP_NATIVE:true"), ("jms", b"\n\nplain\0")])
+def test_what_stomp_sees_of_amqp_on_a_classic_broker_depends_on_the_transformer(
+    transformer: Literal["native", "jms"], expected: bytes
+) -> None:
+    with EmbeddedActiveMQ(transformer=transformer) as broker:
+        send(broker, "transformed", "plain")
+        with dial(broker.stomp_url) as connection:
+            connection.sendall(b"CONNECT\naccept-version:1.2\nhost:x\n\n\0")
+            connection.sendall(b"SUBSCRIBE\nid:1\ndestination:/queue/transformed\n\n\0")
+            frames = b""
+            while b"MESSAGE" not in frames or not frames.rstrip().endswith(b"\0"):
+                frames += connection.recv(65_536)
+        assert expected in frames
+
+
+def test_an_unknown_classic_version_or_transformer_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(BrokerError, match=r"5\.15\.0 are not known here \(known: 6\.3\.1, 5\.18\.3\)"):
+        EmbeddedActiveMQ(version="5.15.0").start()
+    with pytest.raises(ValueError, match="'jsm' is none of native, jms, raw"):
+        EmbeddedActiveMQ(transformer="jsm")  # type: ignore[arg-type]

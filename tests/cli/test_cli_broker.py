@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from cli_support import WAIT, Cli, first_lines, put, rest, take_all
 
+from pyjmsack import ConnectionFactory
+
 FREE_PORTS = ("--amqp-port", "0", "--stomp-port", "0")
 
 
@@ -62,6 +64,21 @@ def test_a_broker_that_dies_is_a_failure_and_ends_a_waiting_send(cli: Cli, queue
         _, err, _ = rest(client)
         assert err.splitlines()[-1].startswith("Error: ")
         assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(("kind", "version"), [("artemis", "2.56.0"), ("activemq", "5.18.3")])
+def test_the_kind_and_its_version_can_be_chosen(cli: Cli, kind: str, version: str) -> None:
+    process, told = started(cli, "--kind", kind, "--version", version)
+    with ConnectionFactory(str(told["amqp"])).create_connection() as connection:
+        assert connection.metadata.broker_version == version
+    process.send_signal(signal.SIGINT)
+    assert rest(process)[2] == 0
+
+
+def test_an_unknown_version_is_one_clear_line(cli: Cli) -> None:
+    result = cli.run("broker", *FREE_PORTS, "--kind", "activemq", "--version", "4.0")
+    assert result.exit_code == 1
+    assert "ActiveMQ 4.0 are not known here (known: 6.3.1, 5.18.3)" in result.stderr
 
 
 def test_a_port_in_use_is_one_clear_line(cli: Cli) -> None:

@@ -1,0 +1,60 @@
+"""ActiveMQ Classic as the libraries it needs and no more: its archive of version 6 is in no Maven repository.
+
+``jars/activemq-VERSION.txt`` names each library as ``group:name:version size sha512``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from importlib import resources
+from pathlib import Path
+
+from pyjmsack.broker.distribution import Artefact, Distribution, cache_directory, check, ensure
+from pyjmsack.broker.errors import BrokerError
+from pyjmsack.broker.progress import ProgressFactory, default_progress
+
+__all__ = ["DEFAULT_VERSION", "VERSIONS", "ensure_activemq"]
+
+DEFAULT_VERSION = "6.3.1"
+VERSIONS = ("6.3.1", "5.18.3")
+
+
+def ensure_activemq(version: str = DEFAULT_VERSION, *, progress: ProgressFactory | None = None) -> Distribution:
+    """Return the libraries, fetching what is missing or damaged.
+
+    Raises:
+        BrokerError: unknown version, no network, or a file that is not the one pinned here.
+    """
+    if version not in VERSIONS:
+        raise BrokerError(f"The libraries of ActiveMQ {version} are not known here (known: {', '.join(VERSIONS)}).")
+    listing = resources.files("pyjmsack.broker").joinpath("jars").joinpath(f"activemq-{version}.txt").read_bytes()
+    cache = cache_directory()
+    rows = [line.split() for line in listing.decode().splitlines()]
+    total = sum(int(size) for _, size, _ in rows)
+
+    def fill(home: Path) -> None:
+        with _together(progress or default_progress, f"ActiveMQ {version}", total) as shown:
+            for coordinates, _, sha512 in rows:
+                group, name, jar_version = coordinates.split(":")
+                _place(Artefact(group, name, jar_version, sha512), cache, home / "lib", shown)
+
+    return ensure(version, cache / f"activemq-{version}-{hashlib.sha512(listing).hexdigest()[:12]}", fill)
+
+
+@contextmanager
+def _together(progress: ProgressFactory, name: str, total: int) -> Iterator[ProgressFactory]:
+    """Show the downloads inside as one."""
+    with progress(name, total) as advance:
+        yield lambda *_: nullcontext(advance)
+
+
+def _place(jar: Artefact, cache: Path, lib: Path, progress: ProgressFactory) -> None:
+    """Copy the library from the cache (placed there by hand, on a machine without network), else fetch it."""
+    target, placed = lib / jar.file_name, cache / jar.file_name
+    if placed.exists():
+        target.write_bytes(placed.read_bytes())
+        check(target, jar.sha512)
+    else:
+        jar.download(target, progress)

@@ -1,0 +1,227 @@
+""":class:`EmbeddedBroker`: the life of a broker as an object, whatever kind of broker it is."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import weakref
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from pyjmsack.broker.distribution import Distribution
+from pyjmsack.broker.errors import BrokerError, BrokerExitedError, PortTakenError
+from pyjmsack.broker.instance import Instance
+from pyjmsack.broker.java import Java, find_java
+from pyjmsack.broker.launch import boot, train
+from pyjmsack.broker.process import BrokerProcess
+from pyjmsack.broker.readiness import check_port_free, pick_port
+from pyjmsack.broker.sharing import ClassArchive
+from pyjmsack.broker.workspace import Workspace
+
+__all__ = ["EmbeddedBroker"]
+
+_PORT_TRIES = 5
+_log = logging.getLogger("pyjmsack.broker")
+
+SelfT = TypeVar("SelfT", bound="EmbeddedBroker")
+
+
+class EmbeddedBroker(ABC):
+    """A real broker on 127.0.0.1, as a child process of this one.
+
+    ``ports`` are those for AMQP and STOMP; time-outs are in seconds. What a kind of broker adds are the abstract
+    methods: where its libraries come from, and how it is configured.
+    """
+
+    def __init__(
+        self,
+        data_dir: str | os.PathLike[str] | None,
+        *,
+        version: str,
+        ports: tuple[int, int],
+        java: str | os.PathLike[str] | None,
+        start_timeout: float,
+        stop_timeout: float,
+    ) -> None:
+        self._kept_directory = Path(data_dir).absolute() if data_dir is not None else None
+        self._version, self._java = version, java
+        self._wanted_ports = ports
+        self._start_timeout, self._stop_timeout = start_timeout, stop_timeout
+        self._ports: tuple[int, int] | None = None
+        self._workspace: Workspace | None = None
+        self._finalizer: weakref.finalize[Any, Any] | None = None
+        self._lifecycle = threading.RLock()
+
+    @abstractmethod
+    def _fetch(self) -> Distribution:
+        """Return the libraries of the wanted version, fetched if they are missing."""
+
+    @abstractmethod
+    def _instance(self, directory: Path, java: Java, distribution: Distribution) -> Instance:
+        """Return the broker to start, without its ports."""
+
+    @staticmethod
+    @abstractmethod
+    def _training_instance(directory: Path, java: Java, distribution: Distribution) -> Instance:
+        """Return a broker with users, for the recording of its classes."""
+
+    def __repr__(self) -> str:
+        state = f"pid {self.pid}, {self.amqp_url}" if self.running else "not running"
+        return f"<{type(self).__name__} {self._version}: {state}>"
+
+    def __enter__(self: SelfT) -> SelfT:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def amqp_url(self) -> str:
+        """``amqp://127.0.0.1:PORT``; known from the first start on, and the same ever after."""
+        return f"amqp://127.0.0.1:{self._known_ports()[0]}"
+
+    @property
+    def stomp_url(self) -> str:
+        """``stomp://127.0.0.1:PORT``; known from the first start on, and the same ever after."""
+        return f"stomp://127.0.0.1:{self._known_ports()[1]}"
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the broker; ``None`` when it does not run."""
+        return self._workspace.process.pid if self._workspace is not None else None
+
+    @property
+    def running(self) -> bool:
+        """Whether the broker's process lives; a paused one does."""
+        return self._workspace is not None and self._workspace.process.running
+
+    @property
+    def data_dir(self) -> Path:
+        """The broker's directory: the one given, else the temporary one, which exists between start and stop."""
+        if self._kept_directory is not None:
+            return self._kept_directory
+        if self._workspace is None:
+            raise BrokerError("There is no data directory: the broker was not started, or was stopped.")
+        return self._workspace.directory
+
+    @property
+    def log_path(self) -> Path:
+        """The broker's log, appended to by every start."""
+        return self.data_dir / "broker.log"
+
+    def start(self: SelfT) -> SelfT:
+        """Start the broker, and return when it serves both protocols; does nothing when it runs."""
+        with self._lifecycle:
+            if self.running:
+                return self
+            java = find_java(self._java)
+            distribution = self._fetch()
+            archive = ClassArchive(java, distribution)
+            archive.build(lambda flags: train(lambda at: self._training_instance(at, java, distribution), flags))
+            fresh = self._workspace is None
+            workspace = self._workspace or self._open_workspace()
+            try:
+                workspace.claim()
+                template = self._instance(workspace.directory, java, distribution)
+                template.write_configuration()
+                self._boot_on_free_ports(template, workspace.process, archive)
+            except BaseException:
+                workspace.kill()
+                if fresh:  # after a kill, the directory holds what the next try shall find
+                    self.stop()
+                raise
+            return self
+
+    def stop(self) -> None:
+        """End the broker (SIGTERM, after ``stop_timeout`` SIGKILL); a temporary directory is removed."""
+        with self._lifecycle:
+            if self._finalizer is not None:
+                self._finalizer()
+            self._finalizer = self._workspace = None
+
+    def kill(self) -> None:
+        """End the broker as a crash would (SIGKILL), and return when it is dead; its directory stays for a restart."""
+        with self._lifecycle:
+            if self._workspace is not None:
+                self._workspace.kill()
+
+    def restart(self) -> None:
+        """End the broker in an orderly way if it runs, and start it with the same ports and durable messages."""
+        with self._lifecycle:
+            if self._workspace is not None:
+                self._workspace.terminate()
+            self.start()
+
+    def pause(self) -> None:
+        """Freeze the broker (SIGSTOP): its connections stay open and nothing answers."""
+        with self._lifecycle:
+            process = self._running_process()
+            process.send(signal.SIGSTOP)
+            process.wait_stopped()
+
+    def resume(self) -> None:
+        """Let a paused broker go on (SIGCONT)."""
+        with self._lifecycle:
+            self._running_process().send(signal.SIGCONT)
+
+    def _known_ports(self) -> tuple[int, int]:
+        ports = self._ports or self._wanted_ports
+        if 0 in ports:
+            raise BrokerError("The ports are not known: the broker was never started.")
+        return ports
+
+    def _running_process(self) -> BrokerProcess:
+        if self._workspace is None:
+            raise BrokerError("The broker does not run.")
+        return self._workspace.process
+
+    def _open_workspace(self) -> Workspace:
+        try:
+            workspace = Workspace(self._kept_directory, self._stop_timeout)
+        except OSError as error:
+            raise BrokerError(f"The data directory cannot be used: {error}") from error
+        self._workspace = workspace
+        self._finalizer = weakref.finalize(self, workspace.close)
+        return workspace
+
+    def _boot_on_free_ports(self, template: Instance, process: BrokerProcess, archive: ClassArchive) -> None:
+        """Start; when another process was faster with a port that we chose, choose again."""
+        for tries_left in reversed(range(_PORT_TRIES)):
+            amqp_port, stomp_port = self._choose_ports()
+            instance = replace(template, amqp_port=amqp_port, stomp_port=stomp_port)
+            try:
+                self._boot(instance, process, archive)
+            except PortTakenError:
+                if self._ports is not None or 0 not in self._wanted_ports or not tries_left:
+                    raise
+            else:
+                self._ports = (amqp_port, stomp_port)
+                return
+
+    def _choose_ports(self) -> tuple[int, int]:
+        amqp_port, stomp_port = self._ports or self._wanted_ports
+        for port in filter(None, (amqp_port, stomp_port)):
+            check_port_free(port)
+        return amqp_port or pick_port(), stomp_port or pick_port()
+
+    def _boot(self, instance: Instance, process: BrokerProcess, archive: ClassArchive) -> None:
+        """Start; if the broker dies at once, try without the class archive before giving up."""
+        flags = archive.flags()
+        try:
+            log = boot(process, instance, flags, self._start_timeout)
+            damaged = bool(flags) and not instance.jvm_options and archive.was_refused(log)
+        except BrokerExitedError:
+            if not flags:
+                raise
+            boot(process, instance, [], self._start_timeout)
+            damaged = True
+        if damaged:
+            _log.warning("the class archive is damaged; it is removed and written anew at the next start")
+            archive.discard()
