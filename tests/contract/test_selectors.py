@@ -1,0 +1,46 @@
+"""Selectors that the client lets pass select at the broker what they say (S187-S189)."""
+
+from __future__ import annotations
+
+from contract.harness import Jms
+from pyjmsack import Message
+
+SELECTIONS = [
+    ("number = 2", "2"),
+    ("number <> 2 AND number IS NOT NULL", "13"),
+    ("number >= 2 and not (number > 2)", "2"),
+    ("number BETWEEN 2 AND 3", "23"),
+    ("number NOT BETWEEN 1 + 1 AND 6 / 2", "1"),
+    ("number = 0x2 OR number = 03 OR number = 1L", "123"),
+    ("number * 2 > 5.5e0 OR -number = -1", "13"),
+    ("name IN ('one', 'it''s%')", "13"),
+    ("name NOT IN ('one')", "23"),
+    ("name LIKE 't_o%'", "2"),
+    ("name NOT LIKE '%!%' ESCAPE '!'", "12"),
+    ("odd", "13"),
+    ("odd = FALSE", "2"),
+    ("(number > 1) AND odd = TRUE", "3"),
+    ("unknown IS NULL", "123"),
+    ("unknown = 1 OR NOT (unknown = 1)", ""),
+    ("Number = 1", ""),
+    ("number = 1 /* first */ OR name = 'two'", "12"),
+    ("JMSPriority = 4 AND JMSDeliveryMode = 'PERSISTENT'", "123"),
+    ("JMSType = 'two'", "2"),
+    ("JMSCorrelationID = 'two' OR JMSXGroupID = 'one'", "12"),
+]
+
+
+async def test_selectors_select_what_they_say_in_order(jms: Jms) -> None:
+    """S187, S189: each by a browser, which takes nothing."""
+    session = await jms.session()
+    producer = await session.create_producer(jms.queue)
+    for number, name in enumerate(["one", "two", "it's%"], 1):
+        message: Message = session.create_text_message(str(number))
+        message.properties.update(number=number, name=name, odd=number % 2 == 1, JMSXGroupID=name)
+        message.type = name
+        message.correlation_id = name
+        await producer.send(message)
+    for selector, expected in SELECTIONS:
+        browser = await session.create_browser(jms.queue, selector)
+        assert "".join([str(message.body) async for message in browser]) == expected, selector
+        await browser.close()
