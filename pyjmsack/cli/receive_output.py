@@ -232,4 +232,7 @@ def _file_label(message: Message) -> str:
     """Return what follows the number: the sender's file name without any directory, else an extension."""
     name = os.path.basename(str(message.properties.get(FILE_NAME) or ""))
     safe = "".join(c if c.isprintable() else "_" for c in name).lstrip(".")[:200]
-    return f"-{safe}" if safe else ".bin" if isinstance(message, BytesMessage) else ".txt"
+    if safe:
+        return f"-{safe}"
+    structured = isinstance(message, tuple(STRUCTURED.values()))
+    return ".json" if structured else ".bin" if isinstance(message, BytesMessage) else ".txt"

@@ -103,6 +103,8 @@ class BytesMessage(Message):
         self._buffer += data
 
     def _pack(self, form: Struct, name: str, value: Any) -> None:
+        if isinstance(value, bool):  # struct takes it for a number
+            raise MessageFormatException(f"write_{name}: {value!r} is no Java {name}")
         try:
             self._append(form.pack(value))
         except (ArithmeticError, TypeError, ValueError, StructError) as error:
@@ -197,6 +199,8 @@ class BytesMessage(Message):
 
     def write_boolean(self, value: bool) -> None:
         """Append one byte, 1 or 0."""
+        if not isinstance(value, bool):
+            raise MessageFormatException(f"write_boolean: {value!r} is no Java boolean")
         self._append(b"\x01" if value else b"\x00")
 
     def write_byte(self, value: int) -> None:
@@ -217,6 +221,8 @@ class BytesMessage(Message):
 
     def write_char(self, value: str) -> None:
         """Append one UTF-16 code unit."""
+        if not isinstance(value, str):
+            raise MessageFormatException(f"write_char: {value!r} is no Java char")
         self._append(_UNSIGNED_SHORT.pack(ord(Char(value))))
 
     def write_int(self, value: int) -> None:

@@ -71,8 +71,11 @@ class MapMessage(Message, MutableMapping[str, Value]):
         """Always true: ``while message := consumer.receive(1)`` must not end at an empty map."""
         return True
 
-    __eq__ = object.__eq__
-    __hash__ = object.__hash__
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return object.__hash__(self)
 
     @property
     def body(self) -> dict[str, Value]:

@@ -67,6 +67,13 @@ class ObjectMessage(Message):
         """The same as ``object``."""
         return self.object
 
+    def is_body_assignable_to(self, type: type[Any]) -> bool:
+        """Whether ``get_body(type)`` would succeed; it does not if the codec cannot read the object."""
+        try:
+            return super().is_body_assignable_to(type)
+        except MessageFormatException:
+            return False
+
     @property
     def content_type(self) -> str | None:
         """What the serialised form is; ``None`` for a plain value. Setting it writes the object anew."""

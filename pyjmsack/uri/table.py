@@ -141,7 +141,7 @@ OPTIONS_LATER: Final[Mapping[str, str]] = {
     **{name: row.later for name, row in ROWS.items() if row.later is not None},
     # Qpid JMS
     **_later("jms.", "localMessagePriority tracing messageIDPolicy.messageIDType"),
-    **_later("jms.deserializationPolicy.", "allowList denyList"),
+    **_later("jms.deserializationPolicy.", "allowList denyList", "objects are read by registered codecs only"),
     "jms.useDaemonThread": "the thread of the blocking interface never keeps the process alive",
     **_later("transport.", "soTimeout traceBytes keyAlias"),
     **_later("transport.", "enabledCipherSuites disabledCipherSuites", "pass an ssl_context"),

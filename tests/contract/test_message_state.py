@@ -106,6 +106,18 @@ async def test_a_received_message_can_be_sent_on(jms: Jms) -> None:
     assert received_id != again.message_id == message.message_id
 
 
+async def test_the_user_id_is_that_of_the_login_never_what_the_sender_wrote(jms: Jms) -> None:
+    """S71, S164."""
+    options = {"jms.populateJMSXUserID": "true"}
+    connection = await jms.connection(username="alice", password="any", options=options)
+    session = await connection.create_session()
+    message = session.create_map_message({"a": 1})
+    message.properties["JMSXUserID"] = "spoofed"
+    await (await session.create_producer(jms.queue)).send(message)
+    (received,) = await take(await jms.consumer(), 1)
+    assert message.properties["JMSXUserID"] == received.properties["JMSXUserID"] == "alice"
+
+
 async def test_every_receive_hands_out_a_copy_of_its_own(jms: Jms) -> None:
     """S169."""
     await jms.send("a")

@@ -138,6 +138,7 @@ def test_a_codec_is_given_no_more_than_it_was_registered_for_s175(upper: str) ->
         _ = message.object
     with pytest.raises(MessageFormatException):
         message.get_body(str)
+    assert not message.is_body_assignable_to(str)
 
 
 @pytest.mark.parametrize("value", [math.nan, {1, 2}, object(), "\ud800"])

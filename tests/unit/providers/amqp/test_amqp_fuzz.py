@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from pyjmsack.destination import Queue, Topic
 from pyjmsack.errors import MessageFormatException
+from pyjmsack.message import MapMessage, StreamMessage
 from pyjmsack.providers.amqp.encode import encode
 from pyjmsack.providers.amqp.inbound import _LOADERS, AmqpInbound
+from pyjmsack.types import Byte, Char, Float, Int, Long, Short
 
 TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=30)
 SIMPLE = st.one_of(
@@ -166,3 +168,55 @@ def test_a_huge_nested_body_takes_no_time_s166() -> None:
     with pytest.raises(MessageFormatException, match="nested"):
         AmqpInbound(b"\x00\x53\x77" + raw).to_message()
     assert time.perf_counter() - begin < 1
+
+
+JMS_TYPES: dict[type, tuple[type, st.SearchStrategy[Any]]] = {
+    # proton's class of a value: ours in a field or property, and what the value may be
+    type(None): (type(None), st.none()),
+    bool: (bool, st.booleans()),
+    proton.byte: (Byte, st.integers(-(2**7), 2**7 - 1)),
+    proton.short: (Short, st.integers(-(2**15), 2**15 - 1)),
+    proton.int32: (int, st.integers(-(2**31), 2**31 - 1)),
+    int: (Long, st.integers(-(2**63), 2**63 - 1)),
+    proton.ubyte: (Short, st.integers(0, 2**8 - 1)),
+    proton.ushort: (Int, st.integers(0, 2**16 - 1)),
+    proton.uint: (Long, st.integers(0, 2**32 - 1)),
+    proton.ulong: (Long, st.integers(0, 2**63 - 1)),
+    proton.timestamp: (Long, st.integers(-(2**63), 2**63 - 1)),
+    proton.float32: (Float, st.floats(width=32, allow_nan=False)),
+    float: (float, st.floats(allow_nan=False)),
+    proton.char: (Char, st.characters(max_codepoint=0xFFFF, exclude_categories=["Cs"])),
+    proton.symbol: (str, st.text(st.characters(min_codepoint=33, max_codepoint=126))),
+    str: (str, TEXT),
+    bytes: (bytes, st.binary(max_size=300)),
+    UUID: (str, st.uuids()),
+}
+
+
+@st.composite
+def typed(draw: st.DrawFn) -> tuple[Any, type]:
+    """A value as proton writes it, and the type that it has for JMS."""
+    theirs = draw(st.sampled_from(list(JMS_TYPES)))
+    ours, values = JMS_TYPES[theirs]
+    value = draw(values)
+    return (value if value is None or isinstance(value, theirs) else theirs(value)), ours
+
+
+@settings(deadline=None)
+@given(st.dictionaries(TEXT.filter(bool), typed(), max_size=6))
+def test_values_of_proton_have_their_java_type_in_each_place_s166(given_values: dict[str, tuple[Any, type]]) -> None:
+    """The other direction: each of our messages, read by proton, is in the tests of ``encode``."""
+    values = {name: value for name, (value, _) in given_values.items()}
+    kinds = {name: kind for name, (_, kind) in given_values.items()}
+    scalars = {name: value for name, value in values.items() if not isinstance(value, bytes)}
+    fields: Any = AmqpInbound(bytes(proton.Message(body=values, properties=scalars).encode())).to_message()
+    sequence = proton.Message(body=list(values.values()), inferred=True)
+    stream: Any = AmqpInbound(bytes(sequence.encode())).to_message()
+    assert (type(fields), type(stream)) == (MapMessage, StreamMessage)
+    assert same(fields.body, values)
+    assert same(stream.body, list(values.values()))
+    assert {name: type(value) for name, value in fields.items()} == kinds
+    assert [type(value) for value in stream] == list(kinds.values())
+    assert {name: type(value) for name, value in fields.properties.items()} == {name: kinds[name] for name in scalars}
+    encode(fields, "again")
+    encode(stream, "again")
