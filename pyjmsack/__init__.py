@@ -41,6 +41,7 @@ from pyjmsack.sync import (
     MessageConsumer,
     MessageProducer,
     QueueBrowser,
+    Requestor,
     Session,
 )
 from pyjmsack.types import (
@@ -95,6 +96,7 @@ __all__ = [
     "Queue",
     "QueueBrowser",
     "RequestTimedOutException",
+    "Requestor",
     "ResourceAllocationException",
     "SendTimedOutException",
     "SerializedObject",

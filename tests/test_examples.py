@@ -28,11 +28,17 @@ EXPECTED = {
         "all decided",
     },
     "pipelined_sends.py": {"5000 of 5000 confirmed", "received 5000"},
+    "request_reply.py": {"bolt: 0.10", "nut: 0.05", "washer: no answer"},
     "send_and_receive.py": {
         "received 'order 0' for EU",
         "received 'order 1' for US",
         "received 'order 2' for EU",
         "acknowledged 3",
+    },
+    "subscriptions.py": {
+        "archive: first edition",
+        "archive: second edition",
+        "desk: story 0, story 1, story 2, story 3, story 4, story 5",
     },
     "transaction.py": {
         "letter 0: moved, delivery 1",

@@ -39,6 +39,7 @@ FACE = [
     "MessageConsumer",
     "MessageProducer",
     "QueueBrowser",
+    "Requestor",
     "Session",
 ]
 

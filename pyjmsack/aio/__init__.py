@@ -4,6 +4,7 @@ from pyjmsack.aio.connection import Connection, ConnectionFactory
 from pyjmsack.aio.consumer import MessageConsumer, QueueBrowser
 from pyjmsack.aio.context import JMSContext
 from pyjmsack.aio.producer import MessageProducer
+from pyjmsack.aio.requestor import Requestor
 from pyjmsack.aio.session import Session
 
 __all__ = [
@@ -13,5 +14,6 @@ __all__ = [
     "MessageConsumer",
     "MessageProducer",
     "QueueBrowser",
+    "Requestor",
     "Session",
 ]

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pyjmsack.aio._runtime import Opening
 from pyjmsack.aio.connection import Connection
 from pyjmsack.aio.consumer import MessageConsumer, QueueBrowser
+from pyjmsack.aio.requestor import Requestor
 from pyjmsack.aio.session import Session
 from pyjmsack.core import session as core_session
 from pyjmsack.core.consumer import Consumer
+from pyjmsack.core.requestor import Requestor as CoreRequestor
 from pyjmsack.core.steps import Steps
 from pyjmsack.destination import Queue
 from pyjmsack.spi.resources import ConnectionMetadata
@@ -59,6 +61,11 @@ class JMSContext(Session):
         consumer = await super()._consumer(steps)
         await self._auto_start()
         return consumer
+
+    async def _requestor(self, steps: Steps[CoreRequestor]) -> Requestor:
+        requestor = await super()._requestor(steps)
+        await self._auto_start()
+        return requestor
 
     async def _create_browser(self, queue: Queue, selector: str | None) -> QueueBrowser:
         browser = await super()._create_browser(queue, selector)

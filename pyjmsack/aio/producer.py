@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 from pyjmsack.core.completions import CompletionListener
 from pyjmsack.core.facade import ProducerFacade
 from pyjmsack.core.producer import Producer
+from pyjmsack.core.requestor import reply_to
 from pyjmsack.destination import Destination
 from pyjmsack.errors import JMSException
+from pyjmsack.message import Message
 from pyjmsack.spi.completion import Completion
 
 if TYPE_CHECKING:
@@ -93,6 +95,27 @@ class MessageProducer(ProducerFacade):
         _, outbound = core.prepare(settle, message, destination, delivery_mode, priority, time_to_live, delivery_delay)
         core.submit(outbound)
         return future
+
+    async def reply(
+        self,
+        request: Message,
+        reply: object,
+        *,
+        delivery_mode: int | None = None,
+        priority: int | None = None,
+        time_to_live: float | timedelta | None = None,
+        delivery_delay: float | timedelta | None = None,
+    ) -> None:
+        """Send the reply to a request; see :meth:`pyjmsack.MessageProducer.reply`."""
+        message, where = reply_to(request, reply)
+        await self.send(
+            message,
+            where,
+            delivery_mode=delivery_mode,
+            priority=priority,
+            time_to_live=time_to_live,
+            delivery_delay=delivery_delay,
+        )
 
     async def close(self) -> None:
         """Close after what was sent is answered; idempotent."""

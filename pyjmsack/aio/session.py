@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 from pyjmsack.aio._runtime import Opening, SessionLock, ends_task
 from pyjmsack.aio.consumer import MessageConsumer, QueueBrowser
 from pyjmsack.aio.producer import MessageProducer
+from pyjmsack.aio.requestor import Requestor
 from pyjmsack.core import session as core_session
 from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.facade import SessionFacade
 from pyjmsack.core.lanes import Lanes
+from pyjmsack.core.requestor import Requestor as CoreRequestor
 from pyjmsack.core.steps import Steps
 from pyjmsack.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from pyjmsack.message import Message
@@ -87,6 +89,14 @@ class Session(SessionFacade):
     async def create_temporary_topic(self) -> TemporaryTopic:
         """Return a new temporary topic; as ``create_temporary_queue``."""
         return await self._run(self._core.create_temporary(TemporaryTopic, self._run))
+
+    def create_requestor(self, destination: Destination) -> Opening[Requestor]:
+        """Return a requestor, which sends requests to a destination and waits for their replies; see
+        :meth:`pyjmsack.Session.create_requestor`."""
+        return Opening(self._requestor(CoreRequestor.open(self._core, destination, self._run)))
+
+    async def _requestor(self, steps: Steps[CoreRequestor]) -> Requestor:
+        return Requestor(await self._run(steps), self)
 
     def create_browser(self, queue: Queue, selector: str | None = None) -> Opening[QueueBrowser]:
         """Return a browser of a queue (S134)."""

@@ -25,7 +25,7 @@ from pyjmsack.errors import (
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.features import FEATURES, Level
 from pyjmsack.spi.provider import Provider
-from pyjmsack.spi.resources import ConnectionInfo, ConnectionMetadata, SessionInfo
+from pyjmsack.spi.resources import ConnectionInfo, ConnectionMetadata, ConsumerInfo, SessionInfo
 from pyjmsack.types import AckMode
 from pyjmsack.uri import BrokerUrl
 
@@ -59,7 +59,7 @@ class Connection:
         self.used = False
         """Whether anything was done that forbids a new client id (S122)."""
         self.sessions: dict[int, Session] = {}
-        self.subscriptions = Subscriptions()
+        self.subscriptions = Subscriptions(self)
         self.temporaries = Temporaries(self)
         self.exception_listener: Callable[[JMSException], Any] | None = None
         self.listeners: list[Any] = []
@@ -101,6 +101,23 @@ class Connection:
         support = self.the_metadata.capabilities.support(feature)
         if support.level is Level.REFUSED:
             raise UnsupportedFeatureException(f"{FEATURES[feature]}: not here; {support.note}")
+
+    def check_features(self, info: ConsumerInfo) -> None:
+        """Raise if a consumer asks for what this protocol and broker cannot honour (S119, S144, S147)."""
+        subscription = info.subscription
+        asked = {
+            "browser": info.browser,
+            "no-local": info.no_local,
+            "durable-subscription": subscription is not None and subscription.durable,
+            "shared-subscription": subscription is not None and subscription.shared,
+            "exclusive-consumer": info.exclusive,
+            "consumer-priority": info.priority is not None,
+        }
+        for feature, wanted in asked.items():
+            if wanted:
+                self.require(feature)
+        if subscription is not None and subscription.shared and info.no_local:
+            raise UnsupportedFeatureException("no_local is not for shared subscriptions (S147)")
 
     # -- open ---------------------------------------------------------------------------------------------------
 

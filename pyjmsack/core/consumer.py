@@ -39,6 +39,8 @@ class Consumer(Settling):
         super().__init__(session, prefetch)
         self.inbox: deque[Inbound] = deque()
         self.listener: Callable[[Message], Any] | None = None
+        self.on_arrival: Callable[[], None] | None = None
+        """Told of messages, loss and close, instead of a caller who waits; must not block."""
         self.closed = False
         self.error: BaseException | None = None
         self.acknowledger: Any = None
@@ -85,6 +87,8 @@ class Consumer(Settling):
                 break
         if self.listener is not None:
             self.schedule()
+        elif self.on_arrival is not None:
+            self.on_arrival()
 
     def buffered(self) -> int:
         """How many messages wait in the inbox."""

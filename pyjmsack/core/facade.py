@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 from pyjmsack.core.connection import Connection
 from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.producer import Producer
+from pyjmsack.core.requestor import Requestor
 from pyjmsack.core.session import Session
 from pyjmsack.core.stats import ConsumerStats
-from pyjmsack.destination import Destination, Queue, Topic
+from pyjmsack.destination import Destination, Queue, TemporaryQueue, Topic
 from pyjmsack.errors import JMSException
 from pyjmsack.message import BytesMessage, MapMessage, Message, ObjectMessage, StreamMessage, TextMessage
 from pyjmsack.spi.features import Capabilities
@@ -20,7 +21,7 @@ from pyjmsack.types import AckMode, DeliveryMode, Value
 
 M = TypeVar("M", bound=Message)
 
-__all__ = ["ConnectionFacade", "ConsumerFacade", "ProducerFacade", "SessionFacade"]
+__all__ = ["ConnectionFacade", "ConsumerFacade", "ProducerFacade", "RequestorFacade", "SessionFacade"]
 
 
 class ConnectionFacade:
@@ -202,6 +203,26 @@ class ProducerFacade:
 
     def __repr__(self) -> str:
         return f"<{type(self).__module__}.{type(self).__name__} for {self._core.describe()}>"
+
+
+class RequestorFacade:
+    """The part of a requestor that does not wait."""
+
+    def __init__(self, core: Requestor) -> None:
+        self._core = core
+
+    @property
+    def destination(self) -> Destination:
+        """Where the requests go."""
+        return self._core.destination
+
+    @property
+    def reply_to(self) -> TemporaryQueue:
+        """The temporary queue to which the replies come."""
+        return self._core.reply_to
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__module__}.{type(self).__name__} to {self.destination}>"
 
 
 class ConsumerFacade:

@@ -22,7 +22,6 @@ from pyjmsack.errors import (
     JMSException,
     RequestTimedOutException,
     TransactionRolledBackException,
-    UnsupportedFeatureException,
 )
 from pyjmsack.message import Message
 from pyjmsack.selector import check_selector
@@ -211,9 +210,9 @@ class Session:
             priority=options.priority,
             expected_message_size=options.expected_message_size,
         )
-        self._check_features(info)
+        connection.check_features(info)
         if subscription is not None:
-            info.subscription = yield from self._claim(subscription, destination, info.selector)
+            info.subscription = yield from connection.subscriptions.take(subscription, destination, info.selector)
         consumer.bind(info)
         attached: Completion[None] = Completion()
         if info.subscription is not None:
@@ -238,22 +237,6 @@ class Session:
             prefetch = policy.clip(given)
         # A browser takes nothing from others, and Artemis 2.56 is unreliable when its credit runs out (S134)
         return max(prefetch, MIN_BROWSER_PREFETCH) if browser else prefetch
-
-    def _check_features(self, info: ConsumerInfo) -> None:
-        subscription = info.subscription
-        asked = {
-            "browser": info.browser,
-            "no-local": info.no_local,
-            "durable-subscription": subscription is not None and subscription.durable,
-            "shared-subscription": subscription is not None and subscription.shared,
-            "exclusive-consumer": info.exclusive,
-            "consumer-priority": info.priority is not None,
-        }
-        for feature, wanted in asked.items():
-            if wanted:
-                self.connection.require(feature)
-        if subscription is not None and subscription.shared and info.no_local:
-            raise UnsupportedFeatureException("no_local is not for shared subscriptions (S147)")
 
     # -- subscriptions and temporary destinations ---------------------------------------------------------------
 
@@ -285,25 +268,7 @@ class Session:
             InvalidDestinationException: there is no such subscription.
         """
         self.check_open()
-        check_name(name)
-        connection = self.connection
-        connection.require("durable-subscription")
-        claimed = yield from self._claim(Subscription(name, durable=True, shared=False), None, None)
-        done: Completion[None] = Completion()
-        done.add_callback(lambda _: connection.subscriptions.release(claimed))
-        connection.submit(connection.provider.unsubscribe, name, done)
-        yield from connection.await_answer(done, f"unsubscribing {name}")
-
-    def _claim(self, wanted: Subscription, topic: Destination | None, selector: str | None) -> Steps[Subscription]:
-        """Take a subscription's name, if necessary when its last user has left."""
-        names = self.connection.subscriptions
-        claimed: Completion[Subscription] = Completion()
-        self.connection.submit(names.claim, wanted, topic, selector, claimed)
-        try:
-            return (yield from self.connection.await_answer(claimed, f"the end of another consumer of {wanted.name}"))
-        except (RequestTimedOutException, GeneratorExit):
-            self.connection.submit(names.withdraw, claimed)
-            raise
+        yield from self.connection.subscriptions.unsubscribe(name)
 
     def _release_if_refused(self, subscription: Subscription, attached: Completion[None]) -> None:
         if attached.error is not None:

@@ -7,13 +7,14 @@ time ran out first. ``yield from`` composes them.
 from __future__ import annotations
 
 from collections.abc import Generator
+from contextlib import suppress
 from time import monotonic
 from typing import Any, TypeVar
 
-from pyjmsack.errors import RequestTimedOutException
+from pyjmsack.errors import JMSException, RequestTimedOutException
 from pyjmsack.spi.completion import Completion
 
-__all__ = ["Deadline", "Steps", "request"]
+__all__ = ["Deadline", "Steps", "give_up", "request"]
 
 T = TypeVar("T")
 Wait = tuple[Completion[Any], "float | None"]
@@ -48,3 +49,10 @@ def request(completion: Completion[T], timeout: float | None, what: str, option:
     if not completion.done and not (yield completion, timeout) and not completion.done:
         raise RequestTimedOutException(f"{what}: no answer within {option} ({timeout:g} s)")
     return completion.result()
+
+
+def give_up(steps: Steps[None]) -> None:
+    """Start steps for a caller who is gone, and break them off where they would wait: they clean up."""
+    with suppress(StopIteration, JMSException):
+        next(steps)
+    steps.close()

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
+from pyjmsack.core.steps import Steps
 from pyjmsack.destination import Destination, Topic
-from pyjmsack.errors import IllegalStateException, InvalidDestinationException, JMSException
+from pyjmsack.errors import IllegalStateException, InvalidDestinationException, JMSException, RequestTimedOutException
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.resources import Subscription
+
+if TYPE_CHECKING:
+    from pyjmsack.core.connection import Connection
 
 __all__ = ["Subscriptions", "check_name", "check_topic"]
 
@@ -62,13 +67,40 @@ class _Use:
 
 
 class Subscriptions:
-    """The named subscriptions of one connection. All runs on the loop, one claim at a time.
+    """The named subscriptions of one connection. All but the steps runs on the loop, one claim at a time.
 
     Volatile shared subscriptions have names of their own; durable ones, shared or not, have theirs together.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
         self._uses: dict[tuple[str, bool], _Use] = {}
+
+    def take(self, wanted: Subscription, topic: Destination | None, selector: str | None) -> Steps[Subscription]:
+        """Take a name, if necessary when its last user has left.
+
+        Raises:
+            IllegalStateException: it is in use (S141, S143).
+        """
+        connection = self._connection
+        claimed: Completion[Subscription] = Completion()
+        connection.submit(self.claim, wanted, topic, selector, claimed)
+        try:
+            return (yield from connection.await_answer(claimed, f"the end of another consumer of {wanted.name}"))
+        except (RequestTimedOutException, GeneratorExit):
+            connection.submit(self.withdraw, claimed)
+            raise
+
+    def unsubscribe(self, name: str) -> Steps[None]:
+        """Delete a durable subscription; see :meth:`Session.unsubscribe`."""
+        check_name(name)
+        connection = self._connection
+        connection.require("durable-subscription")
+        taken = yield from self.take(Subscription(name, durable=True, shared=False), None, None)
+        done: Completion[None] = Completion()
+        done.add_callback(lambda _: self.release(taken))
+        connection.submit(connection.provider.unsubscribe, name, done)
+        yield from connection.await_answer(done, f"unsubscribing {name}")
 
     def claim(
         self, wanted: Subscription, topic: Destination | None, selector: str | None, done: Completion[Subscription]

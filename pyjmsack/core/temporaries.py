@@ -40,16 +40,21 @@ class Temporaries:
         connection.submit(provider.create_temporary, info, named)
         what = f"creating a temporary {'topic' if kind.is_topic else 'queue'}"
         name = yield from connection.request(named, what, provider.delete_temporary, info.id)
-        destination = kind(name, lambda: run(self._delete(info.id)))
+        destination: T = kind(name, lambda: run(self.delete(destination)))
         self.live[info.id] = destination
         return destination
 
-    def _delete(self, number: int) -> Steps[None]:
-        connection = self._connection
-        destination = self.live.get(number)
-        if destination is None or destination.deleted:
+    def delete(self, destination: Temporary) -> Steps[None]:
+        """Delete it at the broker. Idempotent.
+
+        Raises:
+            IllegalStateException: a consumer of this connection uses it (S131).
+        """
+        if destination.deleted:
             return
+        connection = self._connection
         connection.check_open()
+        number = next(key for key, live in self.live.items() if live is destination)
         if self._in_use(destination):
             raise IllegalStateException(f"{destination.name} still has a consumer; close that first (S131)")
         destination.deleted = True  # first: a send that follows would make the name anew at some brokers (S68)
@@ -58,7 +63,7 @@ class Temporaries:
         try:
             yield from connection.await_answer(done, f"deleting {destination.name}")
         except JMSException:
-            destination.deleted = False
+            destination.deleted = not connection.usable
             raise
         self.live.pop(number, None)
 

@@ -4,6 +4,7 @@ from pyjmsack.sync.connection import Connection, ConnectionFactory
 from pyjmsack.sync.consumer import MessageConsumer, QueueBrowser
 from pyjmsack.sync.context import JMSContext
 from pyjmsack.sync.producer import MessageProducer
+from pyjmsack.sync.requestor import Requestor
 from pyjmsack.sync.session import Session
 
 __all__ = [
@@ -13,5 +14,6 @@ __all__ = [
     "MessageConsumer",
     "MessageProducer",
     "QueueBrowser",
+    "Requestor",
     "Session",
 ]

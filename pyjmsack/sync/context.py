@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pyjmsack.core.consumer import Consumer
+from pyjmsack.core.requestor import Requestor as CoreRequestor
 from pyjmsack.core.steps import Steps
 from pyjmsack.destination import Queue
 from pyjmsack.spi.resources import ConnectionMetadata
 from pyjmsack.sync.connection import Connection
 from pyjmsack.sync.consumer import MessageConsumer, QueueBrowser
+from pyjmsack.sync.requestor import Requestor
 from pyjmsack.sync.session import Session
 from pyjmsack.types import AckMode
 
@@ -50,6 +52,11 @@ class JMSContext(Session):
         consumer = super()._consumer(steps)
         self._auto_start()
         return consumer
+
+    def _requestor(self, steps: Steps[CoreRequestor]) -> Requestor:
+        requestor = super()._requestor(steps)
+        self._auto_start()
+        return requestor
 
     def create_browser(self, queue: Queue, selector: str | None = None) -> QueueBrowser:
         """Return a browser; see :meth:`Session.create_browser`."""

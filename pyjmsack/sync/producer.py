@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from pyjmsack.core.completions import CompletionListener
 from pyjmsack.core.facade import ProducerFacade
 from pyjmsack.core.producer import Producer
+from pyjmsack.core.requestor import reply_to
 from pyjmsack.destination import Destination
+from pyjmsack.message import Message
 from pyjmsack.spi.completion import Completion
 from pyjmsack.sync._future import SendFuture
 
@@ -106,6 +108,34 @@ class MessageProducer(ProducerFacade):
             return future
         finally:
             guard.release()
+
+    def reply(
+        self,
+        request: Message,
+        reply: object,
+        *,
+        delivery_mode: int | None = None,
+        priority: int | None = None,
+        time_to_live: float | timedelta | None = None,
+        delivery_delay: float | timedelta | None = None,
+    ) -> None:
+        """Send the reply to a request: to its ``reply_to``, with its correlation id, else its message id.
+
+        For a producer without a destination. Arguments and errors as for ``send``. Nobody may wait for the reply any
+        more: Artemis accepts messages to a temporary queue that is gone, and drops them.
+
+        Raises:
+            InvalidDestinationException: the request names no ``reply_to``.
+        """
+        message, where = reply_to(request, reply)
+        self.send(
+            message,
+            where,
+            delivery_mode=delivery_mode,
+            priority=priority,
+            time_to_live=time_to_live,
+            delivery_delay=delivery_delay,
+        )
 
     def close(self) -> None:
         """Close after what was sent is answered; idempotent."""

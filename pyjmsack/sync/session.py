@@ -10,6 +10,7 @@ from pyjmsack.core import session as core_session
 from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.facade import SessionFacade
 from pyjmsack.core.lanes import Lanes
+from pyjmsack.core.requestor import Requestor as CoreRequestor
 from pyjmsack.core.steps import Steps
 from pyjmsack.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from pyjmsack.message import Message
@@ -17,6 +18,7 @@ from pyjmsack.spi.resources import Subscription
 from pyjmsack.sync._runtime import SessionGuard
 from pyjmsack.sync.consumer import MessageConsumer, QueueBrowser
 from pyjmsack.sync.producer import MessageProducer
+from pyjmsack.sync.requestor import Requestor
 
 if TYPE_CHECKING:
     from pyjmsack.sync.connection import Connection
@@ -129,6 +131,21 @@ class Session(SessionFacade):
     def create_temporary_topic(self) -> TemporaryTopic:
         """Return a new topic that lives as long as the connection; as ``create_temporary_queue``."""
         return self._run(self._core.create_temporary(TemporaryTopic, self._run))
+
+    def create_requestor(self, destination: Destination) -> Requestor:
+        """Return a requestor, which sends requests to a destination and waits for their replies.
+
+        It has a session of its own on the same connection, so this session's mode, transaction and listeners do not
+        matter, and closing this session does not end it; close it, or the connection.
+
+        Raises:
+            UnsupportedFeatureException: temporary queues cannot be had over this protocol at this broker.
+            JMSException: the broker refused it.
+        """
+        return self._requestor(CoreRequestor.open(self._core, destination, self._run))
+
+    def _requestor(self, steps: Steps[CoreRequestor]) -> Requestor:
+        return Requestor(self._run(steps), self)
 
     def create_browser(self, queue: Queue, selector: str | None = None) -> QueueBrowser:
         """Return a browser of a queue (S134)."""

@@ -1,0 +1,52 @@
+"""The asyncio requestor."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from pyjmsack.core import requestor as core_requestor
+from pyjmsack.core.facade import RequestorFacade
+from pyjmsack.core.stats import seconds
+from pyjmsack.message import Message
+
+if TYPE_CHECKING:
+    from pyjmsack.aio.session import Session
+
+__all__ = ["Requestor"]
+
+
+class Requestor(RequestorFacade):
+    """Sends requests and waits for their replies; any number of tasks may share it. See :class:`pyjmsack.Requestor`."""
+
+    def __init__(self, core: core_requestor.Requestor, session: Session) -> None:
+        super().__init__(core)
+        self._run = session._run
+
+    async def request(
+        self,
+        message: object,
+        timeout: float | timedelta | None = None,
+        *,
+        delivery_mode: int | None = None,
+        priority: int | None = None,
+        time_to_live: float | timedelta | None = None,
+        delivery_delay: float | timedelta | None = None,
+    ) -> Message:
+        """Send a request and return its reply; see :meth:`pyjmsack.Requestor.request`.
+
+        The reply to a cancelled one is dropped.
+        """
+        limit = seconds(timeout)
+        request = self._core.send(message, delivery_mode, priority, time_to_live, delivery_delay)
+        return await self._run(self._core.wait(request, limit))
+
+    async def close(self) -> None:
+        """Delete the queue for the replies; requests under way raise. Idempotent."""
+        await self._run(self._core.close())
+
+    async def __aenter__(self) -> Requestor:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()

@@ -1,0 +1,176 @@
+"""Request and reply: one temporary queue for the replies, any number of requests at a time."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from pyjmsack.core.consumer import Consumer
+from pyjmsack.core.producer import Producer
+from pyjmsack.core.session import Session
+from pyjmsack.core.steps import Steps, give_up
+from pyjmsack.destination import Destination, TemporaryQueue
+from pyjmsack.errors import (
+    IllegalStateException,
+    InvalidDestinationException,
+    JMSException,
+    RequestTimedOutException,
+)
+from pyjmsack.message import Message, to_message
+from pyjmsack.spi.completion import Completion
+from pyjmsack.types import AckMode
+
+__all__ = ["Request", "Requestor", "reply_to"]
+
+log = logging.getLogger("pyjmsack")
+
+
+def reply_to(request: Message, reply: object) -> tuple[Message, Destination]:
+    """Return the reply with the request's correlation id, else its message id, and where to send it.
+
+    Raises:
+        InvalidDestinationException: the request asks for no reply.
+    """
+    where = request.reply_to
+    if where is None:
+        raise InvalidDestinationException(f"{request!r} names no destination for a reply: its reply_to is None")
+    message = to_message(reply)
+    message.correlation_id = request.correlation_id or request.message_id
+    return message, where
+
+
+class Request:
+    """A request under way; its reply may carry the message id or the correlation id that the caller set."""
+
+    def __init__(self, message_id: str, correlation_id: str | None) -> None:
+        self.reply: Completion[Message] = Completion()
+        self.correlation_id = correlation_id
+        self.ids = [message_id] if correlation_id is None else [message_id, correlation_id]
+
+
+class Requestor:
+    """The core of one requestor. It works on a session of its own, so that no mode and no listener is in its way."""
+
+    def __init__(self, session: Session) -> None:
+        self.closed = False
+        self.reply_to: TemporaryQueue
+        self._session = session
+        self._connection = session.connection
+        self._producer: Producer
+        self._consumer: Consumer
+        self._requests: dict[str, Request] = {}
+        """By each id that a reply may carry."""
+        self._given_up: set[str] = set()
+        """Correlation ids of callers who went away: a late reply would be taken for that of the next one's."""
+
+    @classmethod
+    def open(cls, owner: Session, destination: Destination, run: Callable[[Steps[None]], Any]) -> Steps[Requestor]:
+        """Open a session beside ``owner``, the queue for the replies, and the links."""
+        owner.check_open()
+        if destination is None:
+            raise InvalidDestinationException("a requestor needs a destination (S67)")
+        session = yield from owner.connection.create_session(AckMode.AUTO_ACKNOWLEDGE, None)
+        requestor = cls(session)
+        try:
+            requestor._producer = yield from session.create_producer(destination)
+            requestor.reply_to = yield from session.create_temporary(TemporaryQueue, run)
+            requestor._consumer = yield from session.create_consumer(requestor.reply_to, None)
+        except GeneratorExit:  # a queue that it made already ends with the connection
+            give_up(session.close())
+            raise
+        except JMSException:
+            yield from requestor.close()
+            raise
+        requestor._consumer.on_arrival = requestor._look
+        return requestor
+
+    @property
+    def destination(self) -> Destination:
+        """Where the requests go."""
+        destination = self._producer.info.destination
+        assert destination is not None  # see open()
+        return destination
+
+    def send(self, message: object, *how: Any) -> Request:
+        """Send a request, without waiting.
+
+        Raises:
+            IllegalStateException: closed; or the connection is stopped; or the correlation id is that of another
+                request under way, or of one whose caller gave up.
+            JMSException: see :meth:`pyjmsack.MessageProducer.send`.
+        """
+        self._check()
+        message = to_message(message)
+        message.reply_to = self.reply_to
+        own = message.correlation_id
+        if own is not None and (own in self._requests or own in self._given_up):
+            raise IllegalStateException(
+                f"correlation id {own!r} was used before, so a late reply could be taken for the one to this request"
+            )
+        request: Request
+
+        def sent(error: BaseException | None) -> None:
+            if error is not None:
+                request.reply.fail(error)
+
+        stamped, outbound = self._producer.prepare(sent, message, None, *how)
+        assert stamped.message_id is not None  # its producer never leaves them out
+        request = Request(stamped.message_id, own)
+        for each in request.ids:
+            self._requests[each] = request
+        self._producer.submit(outbound)
+        self._look()  # a link that was lost meanwhile wakes nobody any more
+        return request
+
+    def _check(self) -> None:
+        if self.closed:
+            raise IllegalStateException("the requestor is closed")
+        self._session.check_open()
+        if not self._connection.started:
+            raise IllegalStateException("the connection is stopped, so no reply would arrive; call start() first")
+
+    def wait(self, request: Request, timeout: float | None) -> Steps[Message]:
+        """Return the reply.
+
+        Raises:
+            RequestTimedOutException: none came in ``timeout`` seconds; a later one is dropped.
+            JMSException: the request could not be sent, or the replies cannot arrive any more.
+        """
+        reply = request.reply
+        try:
+            if not reply.done and not (yield reply, timeout) and not reply.done:
+                raise RequestTimedOutException(f"no reply from {self.destination} within {timeout:g} s")
+            return reply.result()
+        finally:
+            for each in request.ids:
+                self._requests.pop(each, None)
+            if not reply.done and request.correlation_id is not None:
+                self._given_up.add(request.correlation_id)
+
+    def _look(self) -> None:
+        """Hand each reply to who waits for it; on the loop, but for a connection that was just started."""
+        consumer = self._consumer
+        if consumer.closed or consumer.error is not None:
+            self._fail(consumer.error or IllegalStateException("the requestor is closed"))
+            return
+        while (message := consumer.receive_now()) is not None:
+            request = self._requests.get(message.correlation_id or "")
+            if request is None:
+                log.debug("%r came too late, or answers nothing that was asked", message)
+            else:
+                request.reply.succeed(message)
+
+    def _fail(self, error: BaseException) -> None:
+        for request in [*self._requests.values()]:
+            request.reply.fail(error)
+
+    def close(self) -> Steps[None]:
+        """End the requests under way, delete the queue for the replies. Idempotent."""
+        if self.closed:
+            return
+        self.closed = True
+        self._fail(IllegalStateException("the requestor is closed"))
+        yield from self._session.close()
+        if hasattr(self, "reply_to") and self._connection.usable:
+            yield from self._connection.temporaries.delete(self.reply_to)
