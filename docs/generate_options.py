@@ -35,7 +35,13 @@ clients: [Qpid JMS](https://qpid.apache.org/releases/qpid-jms-2.10.0/docs/index.
 SECTIONS = {
     "jms.": ("Connection", "What holds for the life of a connection."),
     "jms.prefetchPolicy.": ("Prefetch", "Messages that the broker may send ahead to one consumer (S49-S53)."),
-    "jms.redeliveryPolicy.": ("Redelivery", "When a message came back too often (S111-S114)."),
+    "jms.redeliveryPolicy.": (
+        "Redelivery",
+        "When a message came back too often (S111-S114). `jms.redeliveryPolicy[orders.>].maxRedeliveries=3` is for some"
+        " destinations only: `*` stands for one part of a dotted name, `>` at the end for all others, `queue://` or"
+        " `topic://` before it leaves out the other kind. The most specific that fits counts, and what it does not say"
+        " is as for all.",
+    ),
     "jms.presettlePolicy.": ("Presettlement", "Links that settle at once: faster, at most once (S36, S37)."),
     "amqp.": (
         "AMQP",

@@ -63,8 +63,8 @@ class Consumer(Settling):
         super().bind(info)
         options = self._connection.options
         self._checks_expiry = options.local_message_expiry and not info.browser
-        self._redelivery_policy = options.redelivery_policy
-        self._limits = options.redelivery_policy.max_redeliveries is not None and not info.browser
+        self._redelivery_policy = options.redelivery_policy_for(info.destination)
+        self._limits = self._redelivery_policy.max_redeliveries is not None and not info.browser
         self._validate_names = options.validate_property_names
 
     # -- from the provider, on the loop -------------------------------------------------------------------------

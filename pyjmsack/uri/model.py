@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Final, NamedTuple
 
+from pyjmsack.destination import Destination
 from pyjmsack.types import Outcome
 from pyjmsack.uri.failover import FailoverOptions
 from pyjmsack.uri.kinds import (
@@ -31,7 +32,7 @@ from pyjmsack.uri.kinds import (
     option,
     outcomes,
 )
-from pyjmsack.uri.policy import PrefetchPolicy, PresettlePolicy, RedeliveryPolicy
+from pyjmsack.uri.policy import PrefetchPolicy, PresettlePolicy, RedeliveryPolicy, matches
 from pyjmsack.uri.profiles import PROFILES
 
 __all__ = [
@@ -246,6 +247,13 @@ class ConnectionOptions:
     prefetch_policy: PrefetchPolicy = field(default_factory=PrefetchPolicy)
     redelivery_policy: RedeliveryPolicy = field(default_factory=RedeliveryPolicy)
     presettle_policy: PresettlePolicy = field(default_factory=PresettlePolicy)
+    redelivery_policies: tuple[tuple[str, RedeliveryPolicy], ...] = ()
+    """Of single destinations, by pattern of their names, the most specific first."""
+
+    def redelivery_policy_for(self, destination: Destination) -> RedeliveryPolicy:
+        """Return the policy of the most specific pattern that fits, else the one for all."""
+        fitting = (policy for pattern, policy in self.redelivery_policies if matches(pattern, destination))
+        return next(fitting, self.redelivery_policy)
 
 
 @dataclass(frozen=True, slots=True)

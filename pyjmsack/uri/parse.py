@@ -16,6 +16,7 @@ from pyjmsack.errors import InvalidURLException
 from pyjmsack.uri.address import FAILOVER, PLAIN, Address, parse_address, refuse, scheme_of, split_composite
 from pyjmsack.uri.model import SCHEMES, BrokerUrl, Endpoint
 from pyjmsack.uri.names import Place, belongs, check_names, is_of_member, of_protocol
+from pyjmsack.uri.policies import plain_name, redelivery_policies
 from pyjmsack.uri.profiles import PROFILES
 from pyjmsack.uri.query import decode, has_secret, option_texts, query_texts
 from pyjmsack.uri.redaction import redact
@@ -53,10 +54,11 @@ def _single(url: str, options: Mapping[str, object]) -> BrokerUrl:
     address = parse_address(what, url)
     in_url, in_options = query_texts(address.query), option_texts(options)
     protocol = SCHEMES[address.scheme].protocol
-    check_names((*in_url, *in_options), Place.SINGLE, {protocol})
+    check_names(_names(in_url, in_options), Place.SINGLE, {protocol})
     if address.user_info is not None:
         in_url = _with_user_info(what, address.user_info, in_url, in_options)
-    return _assemble(address, _values(_profile(Place.SINGLE, protocol, in_url, in_options), in_url, in_options))
+    layers = (_profile(Place.SINGLE, protocol, in_url, in_options), in_url, in_options)
+    return _with_policies(_assemble(address, _values(*layers)), *layers)
 
 
 def _failover(url: str, options: Mapping[str, object]) -> BrokerUrl:
@@ -76,13 +78,14 @@ def _failover(url: str, options: Mapping[str, object]) -> BrokerUrl:
     protocols = [SCHEMES[address.scheme].protocol for address in addresses]
     for texts_of_member, protocol in zip(own, protocols, strict=True):
         check_names(texts_of_member, Place.MEMBER, {protocol})
-    check_names((*in_url, *in_options), Place.OUTER, set(protocols))
+    check_names(_names(in_url, in_options), Place.OUTER, set(protocols))
     if logins := {address.user_info for address in addresses} - {None}:
         if len(logins) > 1:
             refuse(what, "expected one user and password for all brokers")
         in_url = _with_user_info(what, logins.pop() or "", in_url, in_options)
-    defaults = _profile(Place.OUTER, "", in_url, in_options)
-    outer = build(BrokerUrl, _values(defaults, in_url, in_options), scheme=FAILOVER, endpoints=())
+    outer_layers = (_profile(Place.OUTER, "", in_url, in_options), in_url, in_options)
+    outer = build(BrokerUrl, _values(*outer_layers), scheme=FAILOVER, endpoints=())
+    outer = _with_policies(outer, *outer_layers)
     nested = [_nested(in_url), _nested(in_options)]
     members: list[BrokerUrl] = []
     for address, protocol, texts_of_member in zip(addresses, protocols, own, strict=True):
@@ -99,6 +102,15 @@ def _failover(url: str, options: Mapping[str, object]) -> BrokerUrl:
         members.append(shared)
     endpoints = tuple(member.endpoints[0] for member in members)
     return _with_priority(replace(outer, endpoints=endpoints, members=tuple(members)))
+
+
+def _names(*layers: Mapping[str, str]) -> list[str]:
+    return [plain_name(name) for texts in layers for name in texts]
+
+
+def _with_policies(url: BrokerUrl, *layers: Mapping[str, str]) -> BrokerUrl:
+    policies = redelivery_policies(*layers)
+    return replace(url, connection=replace(url.connection, redelivery_policies=policies))
 
 
 def _nested(texts: Mapping[str, str]) -> dict[str, str]:

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import logging
+import random
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
 
 from pyjmsack.destination import Destination
 from pyjmsack.types import Outcome
-from pyjmsack.uri.kinds import BOOLEAN, COUNT_OR_UNLIMITED, CREDIT, option, outcomes
+from pyjmsack.uri.kinds import (
+    BOOLEAN,
+    COUNT_OR_UNLIMITED,
+    CREDIT,
+    MILLIS_FROM_0,
+    MILLIS_OR_FOREVER,
+    integer,
+    number,
+    option,
+    outcomes,
+)
 
-__all__ = ["PrefetchPolicy", "PresettlePolicy", "RedeliveryPolicy"]
+__all__ = ["PrefetchPolicy", "PresettlePolicy", "RedeliveryPolicy", "check_pattern", "matches", "most_specific"]
 
 logger = logging.getLogger("pyjmsack")
+_LONGEST_DELAY: Final = (2**31 - 1) / 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +82,86 @@ class RedeliveryPolicy:
         "what the broker is told about such a message",
     )
 
+    initial_redelivery_delay: float = option(
+        "jms.redeliveryPolicy.initialRedeliveryDelay",
+        MILLIS_FROM_0,
+        "0",
+        "wait before the first redelivery",
+        "S115",
+        later="",
+    )
+    redelivery_delay: float = option(
+        "jms.redeliveryPolicy.redeliveryDelay",
+        MILLIS_FROM_0,
+        "0",
+        "wait before later redeliveries",
+        "S115",
+        later="",
+    )
+    use_exponential_back_off: bool = option(
+        "jms.redeliveryPolicy.useExponentialBackOff", BOOLEAN, "false", "waits grow", "S115", later=""
+    )
+    back_off_multiplier: float = option(
+        "jms.redeliveryPolicy.backOffMultiplier",
+        number(1, 1000),
+        "5.0",
+        "how much each wait is longer than the one before",
+        "S115",
+        later="",
+    )
+    maximum_redelivery_delay: float | None = option(
+        "jms.redeliveryPolicy.maximumRedeliveryDelay",
+        MILLIS_OR_FOREVER,
+        "-1",
+        "longest wait, when waits grow, but never below redeliveryDelay",
+        "S115",
+        later="",
+    )
+    use_collision_avoidance: bool = option(
+        "jms.redeliveryPolicy.useCollisionAvoidance", BOOLEAN, "false", "vary waits at random", "S115", later=""
+    )
+    collision_avoidance_percent: int = option(
+        "jms.redeliveryPolicy.collisionAvoidancePercent",
+        integer(0, 100, "percent"),
+        "15",
+        "by how much at most, up or down",
+        "S115",
+        later="",
+    )
+
+    def delay(self, redelivery: int, vary: Callable[[float, float], float] = random.uniform) -> float:
+        """Return the seconds to wait before redelivery number ``redelivery``, which counts from 1 (S115).
+
+        ``vary(low, high)`` returns the random share by which the wait differs, with collision avoidance.
+        """
+        if redelivery <= 1:
+            wait = self.initial_redelivery_delay
+        elif self.use_exponential_back_off:
+            wait = self._grown(redelivery)
+        else:
+            wait = self.redelivery_delay
+        if self.use_collision_avoidance:
+            share = self.collision_avoidance_percent / 100
+            wait += wait * vary(-share, share)
+        return wait
+
+    def _grown(self, redelivery: int) -> float:
+        # waits grow from the first that is not 0
+        first, steps = self.initial_redelivery_delay, redelivery - 1
+        if not first:
+            first, steps = self.redelivery_delay, redelivery - 2
+        if not steps:
+            return first
+        if not first or self.back_off_multiplier <= 1:  # no growth
+            return self.redelivery_delay
+        longest = _LONGEST_DELAY
+        if self.maximum_redelivery_delay is not None:
+            longest = max(self.maximum_redelivery_delay, self.redelivery_delay)
+        try:
+            return min(first * self.back_off_multiplier**steps, longest)
+        except OverflowError:
+            return longest
+
     def exceeded(self, redeliveries: int) -> bool:
         """Return True when a message that came back ``redeliveries`` times must not reach the application."""
         return self.max_redeliveries is not None and redeliveries > self.max_redeliveries
@@ -117,3 +211,40 @@ class PresettlePolicy:
         if self.presettle_all or self.presettle_consumers:
             return True
         return self.presettle_topic_consumers if destination.is_topic else self.presettle_queue_consumers
+
+
+def check_pattern(pattern: str) -> None:
+    """Raise ``ValueError`` if it is no pattern of destination names; see :func:`matches`."""
+    parts = _parts(pattern)
+    if not all(parts) or ">" in parts[:-1]:
+        raise ValueError
+
+
+def matches(pattern: str, destination: Destination) -> bool:
+    """Return True for a destination whose name fits.
+
+    As in ActiveMQ ``*`` stands for one part of a dotted name and ``>`` at the end for any number of them;
+    ``queue://`` or ``topic://`` before it leaves out the other kind.
+    """
+    kind, separator, _ = pattern.partition("://")
+    if separator and (kind == "topic") != destination.is_topic:
+        return False
+    parts, name = _parts(pattern), destination.name.split(".")
+    if parts[-1] == ">":
+        parts = parts[:-1]
+        name = name[: len(parts)]
+    return len(parts) == len(name) and all(part in ("*", own) for part, own in zip(parts, name, strict=True))
+
+
+def most_specific(patterns: Iterable[str]) -> list[str]:
+    """Return the patterns, those first that say more: a name before ``*``, that before ``>``, from left to right."""
+    rank = {">": 0, "*": 1}
+    return sorted(
+        patterns, key=lambda text: ([rank.get(part, 2) for part in _parts(text)], "://" in text), reverse=True
+    )
+
+
+def _parts(pattern: str) -> list[str]:
+    for kind in ("queue://", "topic://"):
+        pattern = pattern.removeprefix(kind)
+    return pattern.split(".")

@@ -153,8 +153,6 @@ OPTIONS_LATER: Final[Mapping[str, str]] = {
     **_later("amqp.sasl.options.", "configScope protocol serverName"),
     # ActiveMQ Classic
     **_later("jms.prefetchPolicy.", "optimizeDurableTopicPrefetch maximumPendingMessageLimit"),
-    **_later("jms.redeliveryPolicy.", "initialRedeliveryDelay redeliveryDelay useExponentialBackOff backOffMultiplier"),
-    **_later("jms.redeliveryPolicy.", "maximumRedeliveryDelay useCollisionAvoidance collisionAvoidancePercent"),
     "jms.redeliveryPolicy.preDispatchCheck": "",
     **_later("jms.", "nonBlockingRedelivery"),
     **_later("jms.", "useCompression maxInflatedDataSizeRatio useRetroactiveConsumer"),

@@ -53,8 +53,9 @@ def test_nothing_is_handed_out_while_the_connection_is_stopped_s120() -> None:
             FakeInbound("bad", redeliveries=3),
             Outcome.REJECTED,
         ),
+        (("jms.redeliveryPolicy[q].maxRedeliveries=2",), FakeInbound("bad", redeliveries=3), UNDELIVERABLE),
     ],
-    ids=["expired", "undecodable", "limit", "limit-outcome"],
+    ids=["expired", "undecodable", "limit", "limit-outcome", "limit-of-this-queue"],
 )
 def test_what_must_not_be_handed_out_is_settled_and_the_next_one_taken(
     options: tuple[str, ...], inbound: FakeInbound, outcome: Outcome
@@ -74,8 +75,9 @@ def test_what_must_not_be_handed_out_is_settled_and_the_next_one_taken(
         (("jms.localMessageExpiry=false",), FakeInbound("m", expired=True)),
         (("jms.redeliveryPolicy.maxRedeliveries=2",), FakeInbound("m", redeliveries=2)),
         ((), FakeInbound("m", redeliveries=99)),
+        (("jms.redeliveryPolicy[other].maxRedeliveries=2",), FakeInbound("m", redeliveries=99)),
     ],
-    ids=["expiry-off", "at-the-limit", "no-limit"],
+    ids=["expiry-off", "at-the-limit", "no-limit", "limit-of-another-queue"],
 )
 def test_what_may_be_handed_out_is(options: tuple[str, ...], inbound: FakeInbound) -> None:
     bench = Bench(*options)

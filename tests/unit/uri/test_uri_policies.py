@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from pyjmsack.destination import Queue, TemporaryQueue, Topic
+from pyjmsack.errors import InvalidURLException
 from pyjmsack.types import Outcome
 from pyjmsack.uri import (
     BrokerUrl,
@@ -104,3 +106,144 @@ def test_defaults_are_those_of_the_java_client() -> None:
     assert parsed.connection.presettle_policy == PresettlePolicy()
     assert parsed.amqp.idle_timeout == 60.0
     assert parsed.transport.verify_host
+
+
+LADDERS: list[tuple[dict[str, Any], list[float]]] = [
+    ({}, [0, 0, 0]),
+    ({"initial_redelivery_delay": 1, "redelivery_delay": 2}, [1, 2, 2, 2]),
+    # the worked case of ActiveMQ's tests
+    (
+        {
+            "initial_redelivery_delay": 0,
+            "redelivery_delay": 0.5,
+            "use_exponential_back_off": True,
+            "back_off_multiplier": 2,
+        },
+        [0, 0.5, 1, 2, 4],
+    ),
+    (
+        {
+            "initial_redelivery_delay": 0,
+            "redelivery_delay": 0.5,
+            "use_exponential_back_off": False,
+            "back_off_multiplier": 2,
+        },
+        [0, 0.5, 0.5, 0.5],
+    ),
+    ({"initial_redelivery_delay": 1, "redelivery_delay": 9, "use_exponential_back_off": True}, [1, 5, 25, 125]),
+    (
+        {
+            "initial_redelivery_delay": 1,
+            "redelivery_delay": 1,
+            "use_exponential_back_off": True,
+            "back_off_multiplier": 2,
+            "maximum_redelivery_delay": 3,
+        },
+        [1, 2, 3, 3, 3],
+    ),
+    # the cap is never below the plain delay
+    (
+        {
+            "initial_redelivery_delay": 1,
+            "redelivery_delay": 4,
+            "use_exponential_back_off": True,
+            "back_off_multiplier": 3,
+            "maximum_redelivery_delay": 2,
+        },
+        [1, 3, 4, 4],
+    ),
+    ({"redelivery_delay": 2, "use_exponential_back_off": True, "back_off_multiplier": 1}, [0, 2, 2, 2]),
+    # without back-off there is no cap
+    ({"initial_redelivery_delay": 7, "redelivery_delay": 8, "maximum_redelivery_delay": 3}, [7, 8, 8]),
+]
+
+
+@pytest.mark.parametrize(("fields", "delays"), LADDERS)
+def test_delays_between_redeliveries_follow_the_ladder_of_s115(fields: dict[str, Any], delays: list[float]) -> None:
+    redelivery = RedeliveryPolicy(**fields)
+    assert [redelivery.delay(number) for number in range(1, len(delays) + 1)] == delays
+
+
+@pytest.mark.parametrize("initial", [0.0, 1.0])
+def test_delay_of_a_late_redelivery_is_found_at_once_and_bounded_s115(initial: float) -> None:
+    redelivery = RedeliveryPolicy(
+        initial_redelivery_delay=initial, redelivery_delay=1, use_exponential_back_off=True, back_off_multiplier=1.5
+    )
+    assert redelivery.delay(10**9) == (2**31 - 1) / 1000
+    assert redelivery.delay(60) == (2**31 - 1) / 1000
+    assert RedeliveryPolicy(use_exponential_back_off=True).delay(10**9) == 0
+
+
+@pytest.mark.parametrize(("share", "delay"), [(-0.2, 8.0), (0.0, 10.0), (0.2, 12.0)])
+def test_collision_avoidance_varies_a_delay_by_its_percentage_s115(share: float, delay: float) -> None:
+    asked: list[tuple[float, float]] = []
+
+    def vary(low: float, high: float) -> float:
+        asked.append((low, high))
+        return share
+
+    redelivery = RedeliveryPolicy(redelivery_delay=10, use_collision_avoidance=True, collision_avoidance_percent=20)
+    assert redelivery.delay(2, vary) == delay
+    assert asked == [(-0.2, 0.2)]
+    assert 8 <= redelivery.delay(3) <= 12
+    assert RedeliveryPolicy(redelivery_delay=10).delay(2, vary) == 10
+
+
+@pytest.mark.parametrize(
+    ("pattern", "destination", "fits"),
+    [
+        ("orders", Queue("orders"), True),
+        ("orders", Topic("orders"), True),
+        ("orders", Queue("orders.eu"), False),
+        ("queue://orders", Queue("orders"), True),
+        ("queue://orders", Topic("orders"), False),
+        ("topic://orders", Topic("orders"), True),
+        ("orders.*", Queue("orders.eu"), True),
+        ("orders.*", Queue("orders"), False),
+        ("orders.*", Queue("orders.eu.west"), False),
+        ("orders.*.new", Queue("orders.eu.new"), True),
+        ("orders.>", Queue("orders.eu.west"), True),
+        ("orders.>", Queue("orders"), True),
+        ("orders.>", Queue("ordersx"), False),
+        (">", Queue("a.b"), True),
+        ("*.>", Topic("a"), True),
+    ],
+)
+def test_pattern_of_destinations_is_as_in_activemq(pattern: str, destination: Any, fits: bool) -> None:
+    assert policy.matches(pattern, destination) is fits
+
+
+@pytest.mark.parametrize(
+    ("name", "limit"),
+    [("orders.eu", 1), ("orders.us", 2), ("orders.us.new", 3), ("bills", 4), ("x", 5)],
+)
+@pytest.mark.parametrize("scheme", ["amqp://h", "failover:(amqp://h,stomp://h)"])
+def test_policy_of_a_destination_is_the_most_specific_that_fits(scheme: str, name: str, limit: int) -> None:
+    url = (
+        f"{scheme}?jms.redeliveryPolicy[orders.>].maximumRedeliveries=3&jms.redeliveryPolicy.maxRedeliveries=5"
+        "&jms.redeliveryPolicy[orders.*].maxRedeliveries=2&jms.redeliveryPolicy%5Borders.eu%5D.maxRedeliveries=9"
+        "&jms.redeliveryPolicy.outcome=REJECTED&jms.redeliveryPolicy[bills].outcome=ACCEPTED"
+    )
+    options = {
+        "jms.redeliveryPolicy[orders.eu].maxRedeliveries": 1,
+        "jms.redeliveryPolicy[queue://bills].maxRedeliveries": 4,
+    }
+    parsed = parse_url(url, options)
+    redelivery = parsed.connection.redelivery_policy_for(Queue(name))
+    assert redelivery == RedeliveryPolicy(max_redeliveries=limit, outcome=Outcome.REJECTED)
+    assert all(member.connection == parsed.connection for member in parsed.members)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("jms.redeliveryPolicy[].maxRedeliveries", "expected the name of a destination in the brackets"),
+        ("jms.redeliveryPolicy[a..b].maxRedeliveries", "expected the name of a destination"),
+        ("jms.redeliveryPolicy[a.>.b].maxRedeliveries", "> at the end"),
+        ("jms.redeliveryPolicy[a].maxRedelivery", "did you mean jms.redeliveryPolicy.maxRedeliveries?"),
+        ("jms.redeliveryPolicy[a.maxRedeliveries", "unknown option"),
+    ],
+)
+def test_wrong_policy_of_a_destination_is_refused(name: str, message: str) -> None:
+    with pytest.raises(InvalidURLException, match=re.escape(message)):
+        parse_url("amqp://h", {name: 1})
