@@ -111,6 +111,7 @@ class FailoverOptions:
         choice({"REPLACE": "REPLACE", "ADD": "ADD", "IGNORE": "IGNORE"}),
         "REPLACE",
         "what to do with the list of brokers in the broker's Open",
+        later="",
     )
     first_send_survives: bool = option(
         "failover.firstSendSurvives",
@@ -136,6 +137,7 @@ class FailoverOptions:
         "send again, after a drop, the sends outside transactions that nobody waits for",
         _ACTIVEMQ,
         also="replayAsyncSends",
+        later="",
     )
     max_cache_size: int = option(
         "failover.maxCacheSize",
@@ -144,9 +146,15 @@ class FailoverOptions:
         "most bytes kept for trackMessages",
         _ACTIVEMQ,
         also="replayAsyncSendsCacheSize",
+        later="",
     )
     priority_backup: bool = option(
-        "failover.priorityBackup", BOOLEAN, "false", "go back to a preferred broker when it is there again", _ACTIVEMQ
+        "failover.priorityBackup",
+        BOOLEAN,
+        "false",
+        "go back to a preferred broker when it is there again",
+        _ACTIVEMQ,
+        later="",
     )
     priority_uris: tuple[str, ...] = option(
         "failover.priorityURIs",
@@ -154,6 +162,7 @@ class FailoverOptions:
         "",
         "the preferred brokers, comma-separated; empty is the first one",
         _ACTIVEMQ,
+        later="",
     )
     transaction_replay: bool = option(
         "failover.transactionReplay",

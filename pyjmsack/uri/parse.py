@@ -101,7 +101,7 @@ def _failover(url: str, options: Mapping[str, object]) -> BrokerUrl:
         )
         members.append(shared)
     endpoints = tuple(member.endpoints[0] for member in members)
-    return _with_priority(replace(outer, endpoints=endpoints, members=tuple(members)))
+    return replace(outer, endpoints=endpoints, members=tuple(members))
 
 
 def _names(*layers: Mapping[str, str]) -> list[str]:
@@ -115,19 +115,6 @@ def _with_policies(url: BrokerUrl, *layers: Mapping[str, str]) -> BrokerUrl:
 
 def _nested(texts: Mapping[str, str]) -> dict[str, str]:
     return {name.removeprefix(NESTED_PREFIX): text for name, text in texts.items() if name.startswith(NESTED_PREFIX)}
-
-
-def _with_priority(url: BrokerUrl) -> BrokerUrl:
-    """Check the preferred brokers of a failover URL, and write each as its member's address."""
-    known = {str(endpoint) for endpoint in url.endpoints}
-    preferred: list[str] = []
-    for number, text in enumerate(url.failover.priority_uris, start=1):
-        what = f"broker number {number} of failover.priorityURIs"
-        address = parse_address(what, text)
-        preferred.append(str(_endpoint(address, BrokerUrl(address.scheme, ()))))
-        if preferred[-1] not in known:
-            refuse(what, "it is none of the URL's brokers")
-    return replace(url, failover=replace(url.failover, priority_uris=tuple(preferred)))
 
 
 def _profile(place: Place, protocol: str, *layers: Mapping[str, str]) -> dict[str, str]:

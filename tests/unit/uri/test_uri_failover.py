@@ -53,7 +53,6 @@ def test_members_are_brokers_of_any_scheme_in_the_order_written(url: str, text: 
         ("failover:(failover:amqp://a)", "a failover URL cannot be a member of another"),
         ("failover:(stomp://a/v)", "stomp.vhost"),
         ("failover:(amqp://a)?jms.password", "has no '='"),
-        ("failover:(amqp://a)?failover.priorityURIs=amqp://b", "number 1 of failover.priorityURIs: it is none"),
     ],
 )
 def test_malformed_failover_url_is_refused_with_what_was_expected(url: str, message: str) -> None:
@@ -124,15 +123,10 @@ VALUES = [
     (("warnAfterReconnectAttempts",), "1", "warn_after_reconnect_attempts", 1),
     (("randomize",), "true", "randomize", True),
     (("timeout",), "3000", "timeout", 3.0),
-    (("amqpOpenServerListAction",), "ignore", "amqp_open_server_list_action", "IGNORE"),
     (("firstSendSurvives",), "false", "first_send_survives", False),
     (("duplicateGuard",), "NONE", "duplicate_guard", DuplicateGuard("none")),
     (("duplicateGuard",), "sqlite:/a/b.db", "duplicate_guard", DuplicateGuard("sqlite", "/a/b.db")),
     (("duplicateGuardSize",), "9", "duplicate_guard_size", 9),
-    (("trackMessages", "replayAsyncSends"), "true", "track_messages", True),
-    (("maxCacheSize", "replayAsyncSendsCacheSize"), "5", "max_cache_size", 5),
-    (("priorityBackup",), "true", "priority_backup", True),
-    (("priorityURIs",), "amqp://a:5672,amqp://a", "priority_uris", ("amqp://a:5672", "amqp://a:5672")),
 ]
 
 
