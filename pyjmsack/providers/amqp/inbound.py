@@ -154,13 +154,13 @@ class AmqpInbound(sections.Sections):
 
     def _destination(self, fields: list[Any]) -> Destination | None:
         address: str | None = fields[sections.TO]
-        if not address or address.isspace():
+        if address is None or not _has_name(address):
             return self.consumer_destination
         return _to_destination(address, self._annotations.to_kind, self.consumer_destination)
 
     def _reply_to(self, fields: list[Any]) -> Destination | None:
         address: str | None = fields[sections.REPLY_TO]
-        if not address or address.isspace():
+        if address is None or not _has_name(address):
             return None
         return _to_destination(address, self._annotations.reply_kind, self.consumer_destination)
 
@@ -178,11 +178,16 @@ def _to_destination(address: str, mark: int | None, consumer: Destination | None
     return known
 
 
+def _has_name(address: str) -> bool:
+    """Return True for an address that is more than spaces and a query."""
+    return bool(address.partition("?")[0].strip())
+
+
 def _make_destination(address: str, mark: int | None, consumer: Destination | None) -> Destination:
     """Return the destination: its kind from the mark, else from a prefix of ActiveMQ Classic, else the consumer's."""
     kind = None if mark is None else _KINDS.get(mark)
     for prefix, prefixed in _PREFIXES.items():
-        if address.startswith(prefix) and address[len(prefix) :].strip():
+        if address.startswith(prefix) and _has_name(address[len(prefix) :]):
             return (kind or prefixed)(address[len(prefix) :])
     for prefix, prefixed in _KEPT_PREFIXES.items():
         if address.startswith(prefix):
