@@ -7,36 +7,48 @@ from dataclasses import dataclass
 
 import pytest
 from agent import Agent, JavaMissingError
+from openwire import OpenWireActiveMQ, openwire_acceptor
 
 from pyjmsack import Connection, ConnectionFactory, Session
 from pyjmsack.broker import EmbeddedArtemis
 from pyjmsack.broker.readiness import pick_port
 
-_ACCEPTOR = "-Dbrokerconfig.acceptorConfigurations.openwire."
-_NETTY = "org.apache.activemq.artemis.core.remoting.impl.netty.NettyAcceptorFactory"
-
 
 @dataclass(frozen=True)
 class Site:
-    """A broker as both ends see it."""
+    """A broker as both ends see it: the URL of each by the Java client's name."""
 
     name: str
-    python_url: str
+    python_urls: dict[str, str]
     java_urls: dict[str, str]
 
 
 @pytest.fixture(scope="session")
 def artemis_site() -> Iterator[Site]:
-    """Artemis with an OpenWire acceptor."""
+    """Artemis 2.56."""
     port = pick_port()
-    options = [
-        f"{_ACCEPTOR}factoryClassName={_NETTY}",
-        f"{_ACCEPTOR}params.host=127.0.0.1",
-        f"{_ACCEPTOR}params.port={port}",
-        f"{_ACCEPTOR}params.protocols=OPENWIRE",
-    ]
-    with EmbeddedArtemis(jvm_options=options) as broker:
-        yield Site("artemis", broker.amqp_url, {"qpid": broker.amqp_url, "openwire": f"tcp://127.0.0.1:{port}"})
+    with EmbeddedArtemis(jvm_options=openwire_acceptor(port)) as broker:
+        python = {"qpid": broker.amqp_url, "openwire": broker.amqp_url}
+        yield Site("artemis", python, {"qpid": broker.amqp_url, "openwire": f"tcp://127.0.0.1:{port}"})
+
+
+@pytest.fixture(scope="session")
+def classic_5_site() -> Iterator[Site]:
+    """ActiveMQ Classic 5.18.3."""
+    with OpenWireActiveMQ(version="5.18.3") as broker:
+        yield _classic("classic-5", broker)
+
+
+@pytest.fixture(scope="session")
+def classic_6_site() -> Iterator[Site]:
+    """ActiveMQ Classic 6.3.1."""
+    with OpenWireActiveMQ(version="6.3.1") as broker:
+        yield _classic("classic-6", broker)
+
+
+def _classic(name: str, broker: OpenWireActiveMQ) -> Site:
+    python = {"qpid": broker.amqp_url, "openwire": f"amqp://127.0.0.1:{broker.translated_port}"}
+    return Site(name, python, {"qpid": broker.amqp_url, "openwire": f"tcp://127.0.0.1:{broker.openwire_port}"})
 
 
 def _agent(client: str) -> Iterator[Agent]:
@@ -60,10 +72,10 @@ def openwire() -> Iterator[Agent]:
     yield from _agent("openwire")
 
 
-@pytest.fixture(params=["artemis"])
+@pytest.fixture(params=["artemis", "classic-5", "classic-6"])
 def site(request: pytest.FixtureRequest) -> Site:
     """The broker between the two ends."""
-    made = request.getfixturevalue(f"{request.param}_site")
+    made = request.getfixturevalue(f"{request.param.replace('-', '_')}_site")
     assert isinstance(made, Site)
     return made
 
@@ -73,8 +85,11 @@ class Java:
     """A Java client at a site."""
 
     client: str
+    broker: str
     agent: Agent
     url: str
+    python_url: str
+    """Where our end connects."""
 
     def do(self, what: str, **command: object) -> object:
         """Give a command and return the answer."""
@@ -84,13 +99,14 @@ class Java:
 @pytest.fixture(params=["qpid", "openwire"])
 def java(request: pytest.FixtureRequest, site: Site) -> Java:
     """The Java end."""
-    return Java(request.param, request.getfixturevalue(request.param), site.java_urls[request.param])
+    agent = request.getfixturevalue(request.param)
+    return Java(request.param, site.name, agent, site.java_urls[request.param], site.python_urls[request.param])
 
 
 @pytest.fixture
-def connection(site: Site, no_leaks: None) -> Iterator[Connection]:
+def connection(java: Java, no_leaks: None) -> Iterator[Connection]:
     """A started connection of ours."""
-    with ConnectionFactory(site.python_url).create_connection() as opened:
+    with ConnectionFactory(java.python_url).create_connection() as opened:
         opened.start()
         yield opened
 

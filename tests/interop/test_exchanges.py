@@ -57,8 +57,8 @@ def test_a_durable_subscriber_of_java_gets_what_we_sent_while_it_was_away(
     java.do("unsubscribe", **who)
 
 
-def test_our_durable_subscriber_gets_what_java_sent_while_it_was_away(java: Java, queue_name: str, site: Any) -> None:
-    factory = ConnectionFactory(site.python_url, client_id=f"ours-{queue_name}")
+def test_our_durable_subscriber_gets_what_java_sent_while_it_was_away(java: Java, queue_name: str) -> None:
+    factory = ConnectionFactory(java.python_url, client_id=f"ours-{queue_name}")
     with factory.create_context() as context:
         topic = context.create_topic(queue_name)
         context.create_durable_consumer(topic, "sub").close()
