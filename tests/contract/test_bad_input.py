@@ -34,8 +34,6 @@ URLS = [
     ("amqp://localhost?jms.sendTimeout=soon", InvalidURLException, r"jms\.sendTimeout.*soon"),
     ("amqp://localhost?jms.forceSyncSend=perhaps", InvalidURLException, r"jms\.forceSyncSend.*perhaps"),
     ("amqp://localhost?jms.clientID=a&jms.clientID=b", InvalidURLException, r"jms\.clientID"),
-    ("stomp://localhost", UnsupportedFeatureException, r"stomp"),
-    ("failover:(amqp://a,amqp://b)", UnsupportedFeatureException, r"failover"),
     ("amqp://localhost?jms.useCompression=true", UnsupportedFeatureException, r"jms\.useCompression"),
 ]  # fmt: skip
 

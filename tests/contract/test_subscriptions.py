@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from contract.harness import Heard, Jms, counts, nothing, take, texts
+from contract.harness import PATIENCE, Heard, Jms, counts, nothing, take, texts
 from pyjmsack import (
     AckMode,
     IllegalStateException,
     InvalidDestinationException,
     InvalidSelectorException,
+    JMSException,
     Message,
+    Queue,
     TextMessage,
     Topic,
     aio,
@@ -333,6 +336,42 @@ async def test_shared_and_unshared_durable_ones_of_one_name_exclude_each_other(
     volatile = await session.create_shared_consumer(topic, NAME)
     await publish(jms, topic, "a")
     assert texts([*await take(durable, 1), *await take(volatile, 1)]) == ["a", "a"]
+
+
+async def test_unsubscribing_while_another_connection_consumes_raises(jms: Jms, topic: Topic) -> None:
+    """S141, S143: Artemis would keep the subscription and say nothing."""
+    name = f"{NAME}-{topic.name}"
+    active = await (await jms.session()).create_shared_durable_consumer(topic, name)
+    session = await jms.session()
+    with pytest.raises(IllegalStateException, match="another connection"):
+        await session.unsubscribe(name)
+    await publish(jms, topic, "a")
+    assert texts(await take(active, 1)) == ["a"]
+    await active.close()
+    await session.unsubscribe(name)
+
+
+async def test_a_durable_subscription_survives_a_broker_that_closes_its_consumer(
+    jms: Jms, topic: Topic, client_id: str
+) -> None:
+    """S126, S141: an administrator may do that."""
+    session = await session_of(jms, client_id=client_id)
+    consumer = await session.create_durable_consumer(topic, NAME)
+    async with session.create_requestor(Queue("activemq.management")) as management:
+
+        async def broker(operation: str, *arguments: str) -> Any:
+            request = TextMessage(json.dumps(arguments))
+            request.properties.update({"_AMQ_ResourceName": "broker", "_AMQ_OperationName": operation})
+            return json.loads((await management.request(request, 15)).body)[0]
+
+        listed = json.loads(await broker("listAllConsumersAsJSON"))
+        (mine,) = [each for each in listed if each.get("queueName") == f"{client_id}.{NAME}"]
+        assert await broker("closeConsumerWithID", mine["sessionID"], str(mine["sequentialId"]))
+    with pytest.raises(JMSException, match="the broker closed the consumer"):
+        await consumer.receive(PATIENCE)
+    await consumer.close()
+    await publish(jms, topic, "a")
+    assert texts(await take(await session.create_durable_consumer(topic, NAME), 1)) == ["a"]
 
 
 async def test_shared_consumers_of_other_connections_must_have_the_same_selector_too(jms: Jms, topic: Topic) -> None:

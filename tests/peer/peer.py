@@ -162,6 +162,8 @@ class Script:
     on_discharge: Answer = accepted
     messages: Sequence[bytes] = ()
     """What consumers get, as their credit allows, first come first served."""
+    keeps_subscriptions: bool = False
+    """Delete no subscription, as Artemis does in silence while another connection has a consumer."""
     presettled: bool = False
     """Send settled whatever the client asks for; if it asks for settled it gets settled anyway."""
 
@@ -214,6 +216,7 @@ class PeerConnection(asyncio.Protocol):
         self.links: dict[str, PeerLink] = {}
         self._begun = 0
         self._dynamic = count(1)
+        self._deleted: set[str] = set()
         self._socket: Any = None
         self._reader = FrameReader(self.number)
         self._sasl_done = False
@@ -348,6 +351,8 @@ class PeerConnection(asyncio.Protocol):
         if "attach" in self.script.silent:
             return
         condition = self.script.refuse_attach(link)
+        if self._by_name(link) and link.name in self._deleted:
+            condition = Condition("amqp:not-found", "no such subscription")
         if condition is not None:
             link.source.type = link.target.type = Terminus.UNSPECIFIED  # an attach without the node (2.6.3)
             link.open()
@@ -358,7 +363,7 @@ class PeerConnection(asyncio.Protocol):
         link.target.copy(link.remote_target)
         if link.remote_target.dynamic:
             link.target.address = f"dynamic-{next(self._dynamic)}"
-        if link.is_sender and link.remote_source.type == Terminus.UNSPECIFIED:  # it looks for a subscription by name
+        if self._by_name(link):
             link.source.type, link.source.address = Terminus.SOURCE, f"stored.{link.name}"
         link.snd_settle_mode = link.remote_snd_settle_mode
         link.open()
@@ -405,7 +410,14 @@ class PeerConnection(asyncio.Protocol):
         if "detach" not in self.script.silent:
             event.link.detach()
 
+    @staticmethod
+    def _by_name(link: Link) -> bool:
+        """Whether the client looks for a subscription by its name alone."""
+        return bool(link.is_sender and link.remote_source.type == Terminus.UNSPECIFIED)
+
     def _on_link_close(self, event: Event) -> None:
+        if self._by_name(event.link) and not self.script.keeps_subscriptions:
+            self._deleted.add(event.link.name)
         if "detach" not in self.script.silent:
             event.link.close()
 

@@ -298,9 +298,18 @@ def test_unsubscribing_attaches_without_a_source_and_closes(
     """S141: the broker knows the subscription by the link's name; a global one only by what the link desires."""
     peer = face.peer()
     face.session(peer, **login).unsubscribe("sub")
-    attach = peer.wait_frames("attach")[-1]
-    assert (attach["name"], attach["source"], attach["desired-capabilities"]) == (name, None, desired)
+    for attach in peer.wait_frames("attach", 2):  # the second one sees that it is gone
+        assert (attach["name"], attach["source"], attach["desired-capabilities"]) == (name, None, desired)
     assert closed(detaches(peer, 1)[0])
+
+
+def test_unsubscribing_what_the_broker_keeps_raises_and_deletes_nothing_later(face: Face) -> None:
+    """S141: Artemis says nothing if another connection has a consumer; the second look only detaches."""
+    peer = face.peer(keeps_subscriptions=True)
+    session = face.session(peer)
+    with pytest.raises(IllegalStateException, match="on another connection"):
+        session.unsubscribe("sub")
+    assert [closed(frame) for frame in detaches(peer, 2)] == [True, False]
 
 
 def test_unsubscribing_an_unknown_name_raises_and_one_in_use_sends_nothing(face: Face) -> None:

@@ -22,7 +22,7 @@ from pyjmsack.providers.amqp.receiver import AmqpReceiver
 from pyjmsack.providers.amqp.sasl import SaslClient
 from pyjmsack.providers.amqp.sender import AmqpSender
 from pyjmsack.providers.amqp.session import AmqpSession
-from pyjmsack.providers.amqp.subscription import AmqpUnsubscribe, durable_link_name, link_name
+from pyjmsack.providers.amqp.subscription import AmqpLookup, durable_link_name, link_name, still_there
 from pyjmsack.providers.amqp.temporary import AmqpTemporary
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Connector
@@ -68,7 +68,7 @@ class AmqpProvider:
         self._senders: dict[int, AmqpSender] = {}
         self._receivers: dict[int, AmqpReceiver] = {}
         self._temporaries: dict[int, AmqpTemporary] = {}
-        self._unsubscribes = count(1)
+        self._lookups = count(1)
         self._transacted: dict[int, AmqpSession] = {}
         self._dirty: list[AmqpReceiver] = []
         self._queue_prefix = url.connection.queue_prefix
@@ -334,14 +334,28 @@ class AmqpProvider:
         self._close_link(self._temporaries.pop(temporary_id, None), done)
 
     def unsubscribe(self, name: str, done: Completion[None]) -> None:
-        """Attach to a durable subscription by its name, and close (S141)."""
+        """Attach to a durable subscription by its name, close, and look whether it is gone (S141)."""
+        closed: Completion[None] = Completion()
+        closed.add_callback(lambda _: self._confirm_unsubscribed(name, closed.error, done))
+        self._look_up(name, closed, delete=True)
+
+    def _confirm_unsubscribed(self, name: str, error: BaseException | None, done: Completion[None]) -> None:
+        """Artemis keeps, in silence, a subscription that has a consumer on another connection."""
+        if error is not None:
+            done.fail(error)
+            return
+        found: Completion[None] = Completion()
+        found.add_callback(lambda _: done.settle(still_there(name, found.error)))
+        self._look_up(name, found, delete=False)
+
+    def _look_up(self, name: str, done: Completion[None], *, delete: bool) -> None:
         session = self._session(0, done)
         if session is None:
             return
         explicit = self._the_info.explicit_client_id
         receiver = session.new_receiver(durable_link_name(name, explicit))
-        link = AmqpUnsubscribe(self._the_engine, receiver, name, explicit)
-        number = -next(self._unsubscribes)  # links of the core have positive ones
+        link = AmqpLookup(self._the_engine, receiver, name, explicit_client_id=explicit, delete=delete)
+        number = -next(self._lookups)  # links of the core have positive ones
         session.links[number] = link
         done.add_callback(lambda _: session.links.pop(number, None))
         link.run(done)

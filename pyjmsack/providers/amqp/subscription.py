@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from proton import Data, Receiver, Terminus, symbol
 
-from pyjmsack.errors import InvalidDestinationException
+from pyjmsack.errors import IllegalStateException, InvalidDestinationException
 from pyjmsack.providers.amqp.engine import AmqpEngine
 from pyjmsack.providers.amqp.link import AmqpLink
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.resources import Subscription
 
-__all__ = ["AmqpUnsubscribe", "describe_source", "durable_link_name", "link_name"]
+__all__ = ["AmqpLookup", "describe_source", "durable_link_name", "link_name", "still_there"]
 
 
 def link_name(subscription: Subscription, explicit_client_id: bool) -> str:
@@ -49,21 +49,34 @@ def describe_source(source: Terminus, subscription: Subscription, explicit_clien
     capabilities.exit()
 
 
-class AmqpUnsubscribe(AmqpLink):
-    """Deletes a durable subscription: attaches to it by its name, without saying what it is of, and closes (S141).
+def still_there(name: str, error: BaseException | None) -> BaseException | None:
+    """Return what is wrong with a subscription that should be gone, from the outcome of a look for it."""
+    if isinstance(error, InvalidDestinationException):
+        return None
+    return error or IllegalStateException(
+        f"durable subscription {name!r} has a consumer on another connection, so the broker kept it (S141)"
+    )
 
-    One that belongs to no client id is found only if the attach asks for what it is, as Qpid JMS does.
+
+class AmqpLookup(AmqpLink):
+    """Looks for a durable subscription: attaches by its name, without saying what it is of, and parts (S141).
+
+    One that belongs to no client id is found only if the attach asks for what it is, as Qpid JMS does. With ``delete``
+    the link is closed, which deletes the subscription, else detached.
     """
 
-    def __init__(self, engine: AmqpEngine, link: Receiver, name: str, explicit_client_id: bool) -> None:
+    def __init__(
+        self, engine: AmqpEngine, link: Receiver, name: str, *, explicit_client_id: bool, delete: bool
+    ) -> None:
         super().__init__(engine, link, f"durable subscription {name!r}")
+        self._delete = delete
         self._name = name
         self._global = not explicit_client_id
         link.source.type = Terminus.UNSPECIFIED
         link.snd_settle_mode, link.rcv_settle_mode = link.SND_UNSETTLED, link.RCV_FIRST
 
     def run(self, done: Completion[None]) -> None:
-        """Attach and close; ``done`` fails with ``InvalidDestinationException`` if the broker has none of the name."""
+        """Attach and part; ``done`` fails with ``InvalidDestinationException`` if the broker has none of the name."""
         attached: Completion[None] = Completion()
         attached.add_callback(lambda _: self._found(attached.error, done))
         self.open(attached)
@@ -87,6 +100,12 @@ class AmqpUnsubscribe(AmqpLink):
             done.fail(error)
         else:
             self.close(done)
+
+    def _part(self) -> None:
+        if self._delete:
+            self._link.close()
+        else:
+            self._link.detach()
 
     def _attached(self) -> bool:
         return bool(self._link.remote_source.type != Terminus.UNSPECIFIED)
