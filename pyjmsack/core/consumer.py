@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pyjmsack.core.holding import Holding
 from pyjmsack.core.lanes import Lanes
 from pyjmsack.core.settling import Settling
 from pyjmsack.core.stats import ConsumerStats
@@ -66,6 +67,10 @@ class Consumer(Settling):
         self._redelivery_policy = options.redelivery_policy_for(info.destination)
         self._limits = self._redelivery_policy.max_redeliveries is not None and not info.browser
         self._validate_names = options.validate_property_names
+        self._holding: Holding | None = None
+        if self._redelivery_policy.delays and not info.browser:
+            call_later, blocking = self._connection.runtime.call_later, not options.non_blocking_redelivery
+            self._holding = Holding(self._redelivery_policy, blocking, self.inbox, call_later, self.arrived)
 
     # -- from the provider, on the loop -------------------------------------------------------------------------
 
@@ -91,8 +96,8 @@ class Consumer(Settling):
             self.on_arrival()
 
     def buffered(self) -> int:
-        """How many messages wait in the inbox."""
-        return len(self.inbox)
+        """How many messages wait here."""
+        return len(self.inbox) + (0 if self._holding is None else len(self._holding))
 
     def detached(self, error: BaseException) -> None:
         """The broker closed this consumer, or its connection is lost, which reports that itself (S126, S128)."""
@@ -100,6 +105,8 @@ class Consumer(Settling):
             return
         self.error = error
         self.inbox.clear()  # these are the broker's again: no outcome for them would arrive
+        if self._holding is not None:
+            self._holding.release()
         self.arrived()
         if self.listener is not None and self._connection.failure is None:
             self._connection.report(error)
@@ -109,6 +116,8 @@ class Consumer(Settling):
     @property
     def _stalled(self) -> bool:
         """Whether nothing is handed out although the inbox may hold messages."""
+        if self._holding is not None and self._holding.blocks:
+            return True
         return self.drained or (self._window is not None and self._window.is_full(len(self.delivered)))
 
     def take(self) -> Message | None:
@@ -121,6 +130,10 @@ class Consumer(Settling):
                 inbound = inbox.popleft()
             except IndexError:  # rollback or recover emptied it
                 return None
+            if self._holding is not None and self._holding.must_wait(inbound):
+                if self._holding.blocks:
+                    return None
+                continue
             self._taken += 1
             if self._taken % self._step == 0:
                 self._connection.submit(self._provider.replenish, self.info.id)
@@ -204,7 +217,7 @@ class Consumer(Settling):
             self._check_alive()
             if deadline.expired:
                 break
-            if self._prefetch == 0 and self.session.started:
+            if self._prefetch == 0 and self.session.started and not self.inbox:
                 self._connection.submit(self._provider.pull, self.info.id)
             yield from self._wait_for_arrival(deadline)
         if not self.session.started or (local_only and self._prefetch > 0):
@@ -318,7 +331,7 @@ class Consumer(Settling):
         self._scheduled = False
         if self.inbox and not self._stalled and not (self.lanes is not None and self.lanes.full):
             self.schedule()
-        elif self._prefetch == 0 and self.listener is not None and self.session.started:
+        elif self._prefetch == 0 and not self.inbox and self.listener is not None and self.session.started:
             self._connection.submit(self._provider.pull, self.info.id)
 
     def begin_dispatch(self) -> Message | None:
@@ -378,6 +391,8 @@ class Consumer(Settling):
     def release_inbox(self) -> None:
         """Hand back what nobody saw: uncounted, unless an earlier recover() had shown it (S30, S31)."""
         inbox = self.inbox
+        if self._holding is not None:
+            inbox.extend(self._holding.release())
         while inbox:
             try:
                 inbound = inbox.popleft()
@@ -482,7 +497,7 @@ class Consumer(Settling):
     def stats(self) -> ConsumerStats:
         """Counts now."""
         return ConsumerStats(
-            buffered=len(self.inbox),
+            buffered=self.buffered(),
             delivered=self._delivered,
             unacknowledged=self._unacknowledged,
             acknowledged=self._acknowledged,

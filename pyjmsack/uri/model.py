@@ -244,6 +244,13 @@ class ConnectionOptions:
         " broker",
         "S104",
     )
+    non_blocking_redelivery: bool = option(
+        "jms.nonBlockingRedelivery",
+        BOOLEAN,
+        "false",
+        "messages overtake one that waits for its redelivery; else they wait behind it",
+        "S116",
+    )
     prefetch_policy: PrefetchPolicy = field(default_factory=PrefetchPolicy)
     redelivery_policy: RedeliveryPolicy = field(default_factory=RedeliveryPolicy)
     presettle_policy: PresettlePolicy = field(default_factory=PresettlePolicy)

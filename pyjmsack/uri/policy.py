@@ -88,7 +88,6 @@ class RedeliveryPolicy:
         "0",
         "wait before the first redelivery",
         "S115",
-        later="",
     )
     redelivery_delay: float = option(
         "jms.redeliveryPolicy.redeliveryDelay",
@@ -96,7 +95,6 @@ class RedeliveryPolicy:
         "0",
         "wait before later redeliveries",
         "S115",
-        later="",
     )
     use_exponential_back_off: bool = option(
         "jms.redeliveryPolicy.useExponentialBackOff", BOOLEAN, "false", "waits grow", "S115", later=""
@@ -107,7 +105,6 @@ class RedeliveryPolicy:
         "5.0",
         "how much each wait is longer than the one before",
         "S115",
-        later="",
     )
     maximum_redelivery_delay: float | None = option(
         "jms.redeliveryPolicy.maximumRedeliveryDelay",
@@ -115,7 +112,6 @@ class RedeliveryPolicy:
         "-1",
         "longest wait, when waits grow, but never below redeliveryDelay",
         "S115",
-        later="",
     )
     use_collision_avoidance: bool = option(
         "jms.redeliveryPolicy.useCollisionAvoidance", BOOLEAN, "false", "vary waits at random", "S115", later=""
@@ -126,8 +122,12 @@ class RedeliveryPolicy:
         "15",
         "by how much at most, up or down",
         "S115",
-        later="",
     )
+
+    @property
+    def delays(self) -> bool:
+        """Whether some redelivery has to wait."""
+        return self.initial_redelivery_delay > 0 or self.redelivery_delay > 0
 
     def delay(self, redelivery: int, vary: Callable[[float, float], float] = random.uniform) -> float:
         """Return the seconds to wait before redelivery number ``redelivery``, which counts from 1 (S115).

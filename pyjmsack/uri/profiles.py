@@ -13,6 +13,8 @@ PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
         "jms.prefetchPolicy.durableTopicPrefetch": "100",
         "jms.prefetchPolicy.topicPrefetch": "32767",
         "jms.redeliveryPolicy.maxRedeliveries": "6",  # S114
+        "jms.redeliveryPolicy.initialRedeliveryDelay": "1000",
+        "jms.redeliveryPolicy.redeliveryDelay": "1000",
         "jms.closeTimeout": "15000",
         "jms.connectTimeout": "0",
         "jms.forceAsyncAcks": "true",

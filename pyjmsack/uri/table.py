@@ -154,7 +154,6 @@ OPTIONS_LATER: Final[Mapping[str, str]] = {
     # ActiveMQ Classic
     **_later("jms.prefetchPolicy.", "optimizeDurableTopicPrefetch maximumPendingMessageLimit"),
     "jms.redeliveryPolicy.preDispatchCheck": "",
-    **_later("jms.", "nonBlockingRedelivery"),
     **_later("jms.", "useCompression maxInflatedDataSizeRatio useRetroactiveConsumer"),
     **_later("jms.", "exclusiveConsumer messagePrioritySupported watchTopicAdvisories"),
     **_later("jms.", "consumerFailoverRedeliveryWaitPeriod checkForDuplicates auditDepth auditMaximumProducerNumber"),
