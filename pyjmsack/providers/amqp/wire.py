@@ -42,8 +42,8 @@ __all__ = ["MAX_DEPTH", "Described", "decode_value", "malformed", "skip"]
 MAX_DEPTH = 64
 """Levels of nested values; far below what Python's own stack allows."""
 
-MAX_EMPTY_ELEMENTS = 64
-"""Elements of an array whose elements take no bytes: nothing else bounds their number."""
+MAX_EMPTY_ELEMENTS = 8
+"""Elements of an array whose elements take no bytes: nothing else bounds their number, and each may take 56 in memory."""
 
 Reader = Callable[[bytes, int, int, int], "tuple[Any, int]"]
 

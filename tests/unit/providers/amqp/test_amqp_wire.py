@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import struct
-import time
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
@@ -27,6 +29,18 @@ from pyjmsack.providers.amqp.wire_types import (
     UShort,
 )
 from pyjmsack.types import Byte, Char, Float, Int, Long, Short
+
+
+@contextmanager
+def memory_limit(size: int) -> Iterator[None]:
+    """Fail when more than ``size`` bytes were taken at a time."""
+    tracemalloc.start()
+    try:
+        yield
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < size
 
 
 def whole(bits: int, signed: bool = True) -> st.SearchStrategy[int]:
@@ -290,20 +304,17 @@ def test_descriptors_of_descriptors_are_bounded() -> None:
         "99 00",
     ],
 )
-def test_hostile_values_are_refused_at_once(wire: str) -> None:
+def test_hostile_values_are_refused_before_memory_is_taken_for_what_they_claim(wire: str) -> None:
     raw = bytes.fromhex(wire.split("#")[0].replace(" ", ""))
-    begin = time.perf_counter()
-    with pytest.raises(MessageFormatException, match="at byte"):
+    with memory_limit(100_000), pytest.raises(MessageFormatException, match="at byte"):
         decode_value(raw, 0)
-    assert time.perf_counter() - begin < 0.5
 
 
 def test_many_empty_arrays_cannot_inflate() -> None:
-    inner = bytes((0xE0, 2, 64, 0x45))
+    inner = bytes((0xE0, 2, 8, 0x45))
     raw = struct.pack(">BII", 0xD0, len(inner) * 10_000 + 4, 10_000) + inner * 10_000
-    begin = time.perf_counter()
-    decode_value(raw, 0)
-    assert time.perf_counter() - begin < 5
+    with memory_limit(250 * len(raw)):
+        decode_value(raw, 0)
 
 
 @settings(deadline=None)
