@@ -43,7 +43,7 @@ MAX_DEPTH = 64
 """Levels of nested values; far below what Python's own stack allows."""
 
 MAX_EMPTY_ELEMENTS = 8
-"""Elements of an array whose elements take no bytes: nothing else bounds their number, and each may take 56 in memory."""
+"""Elements of an array whose elements take no bytes: nothing else bounds them, and each may take 56 of memory."""
 
 Reader = Callable[[bytes, int, int, int], "tuple[Any, int]"]
 
