@@ -7,12 +7,14 @@ queue ``orders``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 from urllib.parse import parse_qsl
 
 from pyjmsack.errors import IllegalStateException, InvalidDestinationException
 
 __all__ = ["Destination", "Queue", "TemporaryQueue", "TemporaryTopic", "Topic"]
+
+D = TypeVar("D", bound="_Temporary")
 
 
 class Destination:
@@ -91,6 +93,12 @@ class _Temporary(Destination):
         if self._delete is None:
             raise IllegalStateException(f"{self.name} belongs to another connection; only its creator can delete it")
         return self._delete()
+
+    def __enter__(self: D) -> D:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.delete()
 
 
 class TemporaryQueue(_Temporary, Queue):

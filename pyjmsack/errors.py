@@ -155,7 +155,8 @@ class ConnectionLostException(JMSException, ConnectionError):
 
 
 class RequestTimedOutException(JMSException, TimeoutError):
-    """The broker did not answer within the time allowed by the option that the text names."""
+    """The broker did not answer within the time allowed by the option that the text names, or nobody replied to a
+    request in time."""
 
     def __str__(self) -> str:  # TimeoutError would print an errno pair
         return JMSException.__str__(self)

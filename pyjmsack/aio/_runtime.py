@@ -198,12 +198,14 @@ DONE = Done()
 
 
 class Opening(Generic[T]):
-    """What ``create_*`` returns: ``await`` it for the object, or use it in ``async with``, which closes the object."""
+    """What ``create_*`` returns: ``await`` it for the object, or use it in ``async with``, which closes the object, or
+    ends it by the method named ``end``."""
 
-    __slots__ = ("_object", "_opening")
+    __slots__ = ("_end", "_object", "_opening")
 
-    def __init__(self, opening: Coroutine[Any, Any, T]) -> None:
+    def __init__(self, opening: Coroutine[Any, Any, T], end: str = "close") -> None:
         self._opening = opening
+        self._end = end
         self._object: T | None = None
 
     def __await__(self) -> Generator[Any, None, T]:
@@ -214,5 +216,4 @@ class Opening(Generic[T]):
         return self._object
 
     async def __aexit__(self, *exc: object) -> None:
-        closable: Any = self._object
-        await closable.close()
+        await getattr(self._object, self._end)()

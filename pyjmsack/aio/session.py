@@ -81,14 +81,14 @@ class Session(SessionFacade):
         """Delete a durable subscription and the messages it keeps (S141); see :meth:`pyjmsack.Session.unsubscribe`."""
         await self._run(self._core.unsubscribe(name))
 
-    async def create_temporary_queue(self) -> TemporaryQueue:
-        """Return a new temporary queue, whose ``delete()`` is awaited; see
+    def create_temporary_queue(self) -> Opening[TemporaryQueue]:
+        """Return a new temporary queue, whose ``delete()`` is awaited; ``async with`` deletes it in the end. See
         :meth:`pyjmsack.Session.create_temporary_queue`."""
-        return await self._run(self._core.create_temporary(TemporaryQueue, self._run))
+        return Opening(self._run(self._core.create_temporary(TemporaryQueue, self._run)), "delete")
 
-    async def create_temporary_topic(self) -> TemporaryTopic:
+    def create_temporary_topic(self) -> Opening[TemporaryTopic]:
         """Return a new temporary topic; as ``create_temporary_queue``."""
-        return await self._run(self._core.create_temporary(TemporaryTopic, self._run))
+        return Opening(self._run(self._core.create_temporary(TemporaryTopic, self._run)), "delete")
 
     def create_requestor(self, destination: Destination) -> Opening[Requestor]:
         """Return a requestor, which sends requests to a destination and waits for their replies; see

@@ -75,7 +75,7 @@ class Requestor:
         try:
             requestor._producer = yield from session.create_producer(destination)
             requestor.reply_to = yield from session.create_temporary(TemporaryQueue, run)
-            requestor._consumer = yield from session.create_consumer(requestor.reply_to, None)
+            requestor._consumer = yield from session.create_consumer(requestor.reply_to, None, pulls=False)
         except GeneratorExit:  # a queue that it made already ends with the connection
             give_up(session.close())
             raise

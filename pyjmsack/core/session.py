@@ -177,8 +177,12 @@ class Session:
         *,
         browser: bool = False,
         subscription: Subscription | None = None,
+        pulls: bool = True,
     ) -> Steps[Consumer]:
         """Attach a consumer, a browser or a named subscriber; messages flow once the connection is started (S120).
+
+        Args:
+            pulls: whether somebody calls ``receive``, so that prefetch 0 makes sense.
 
         Raises:
             UnsupportedFeatureException: this protocol and broker cannot do it; nothing was asked of the broker.
@@ -192,6 +196,7 @@ class Session:
         connection.temporaries.check_consumable(destination)
         options = parse_destination_options(destination)
         prefetch = self._prefetch(destination, options.prefetch, browser, subscription)
+        prefetch = prefetch if pulls else max(1, prefetch)
         consumer = Consumer(self, prefetch, allow_pull_listener=options.allow_pull_listener)
         presettled = browser or self.info.ack_mode.presettled
         presettled = presettled or connection.options.presettle_policy.consumer(destination, self.info.transacted)

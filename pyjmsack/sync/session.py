@@ -120,8 +120,8 @@ class Session(SessionFacade):
         self._run(self._core.unsubscribe(name))
 
     def create_temporary_queue(self) -> TemporaryQueue:
-        """Return a new queue that lives as long as the connection, or until its ``delete()``. Everybody may send to
-        it; only this connection can consume from it (S130).
+        """Return a new queue that lives as long as the connection, or until its ``delete()``, which a ``with`` block
+        calls in the end. Everybody may send to it; only this connection can consume from it (S130).
 
         Raises:
             UnsupportedFeatureException: it cannot be had over this protocol at this broker.

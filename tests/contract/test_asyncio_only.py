@@ -120,3 +120,11 @@ async def test_any_number_of_tasks_may_send_beyond_the_window_of_a_producer(jms:
     sends = [producer.send(str(number), delivery_mode=2) for number in range(6000)]
     await asyncio.wait_for(asyncio.gather(*sends), PATIENCE)
     assert len([message async for message in await session.create_browser(jms.queue)]) == 6000
+
+
+async def test_async_with_deletes_a_temporary_destination(jms: Jms) -> None:
+    """S130."""
+    session = await jms.session()
+    async with session.create_temporary_queue() as queue, session.create_temporary_topic() as topic:
+        assert {queue.deleted, topic.deleted} == {False}
+    assert {queue.deleted, topic.deleted} == {True}

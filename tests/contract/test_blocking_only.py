@@ -142,3 +142,11 @@ def test_a_blocked_receive_ends_with_none_when_another_thread_closes(
                 break
         session.close()
         assert blocked.result(PATIENCE) is None
+
+
+def test_with_deletes_a_temporary_destination(connection: pyjmsack.Connection) -> None:
+    """S130."""
+    session = connection.create_session()
+    with session.create_temporary_queue() as queue, session.create_temporary_topic() as topic:
+        assert {queue.deleted, topic.deleted} == {False}
+    assert {queue.deleted, topic.deleted} == {True}

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from contract.harness import Jms, nothing, take, texts
+from contract.harness import Heard, Jms, nothing, take, texts
 from pyjmsack import AckMode, InvalidDestinationException, Message, RequestTimedOutException, aio
 
 
@@ -43,6 +43,32 @@ async def test_the_mode_of_the_session_that_makes_it_does_not_matter(jms: Jms, m
     assert (await requestor.request("a", 15)).body == "A"
     await session.close()
     assert (await requestor.request("b", 15)).body == "B"
+    await requestor.close()
+
+
+@pytest.mark.parametrize("prefetch", [0, 1])
+async def test_replies_come_with_any_prefetch(jms: Jms, prefetch: int) -> None:
+    """S50: nobody would pull."""
+    await service(jms)
+    session = await jms.session(options={"jms.prefetchPolicy.all": prefetch})
+    async with session.create_requestor(jms.queue) as requestor:
+        assert [(await requestor.request(text, 15)).body for text in "abc"] == ["A", "B", "C"]
+
+
+async def test_a_listener_may_ask_and_wait(jms: Jms) -> None:
+    """S8, S15: its own session is busy with it, the requestor's is not."""
+    await service(jms)
+    session = await jms.session()
+    requestor = await session.create_requestor(jms.queue)
+    inbox = session.create_queue(f"{jms.queue.name}.inbox")
+    heard: Heard[object] = Heard()
+
+    async def on_message(message: Message) -> None:
+        heard((await requestor.request(message.body, 15)).body)
+
+    (await session.create_consumer(inbox)).message_listener = on_message
+    await (await (await jms.session()).create_producer(inbox)).send("a")
+    assert await heard.next() == "A"
     await requestor.close()
 
 
