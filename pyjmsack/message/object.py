@@ -21,8 +21,9 @@ class ObjectMessage(Message):
 
     A plain value (``None``, ``bool``, ``int``, ``float``, ``str``, ``bytes``, ``UUID``, the wrappers of Java types, and
     lists, tuples and dicts of these) travels with its types, as Qpid JMS does with ``JMS_AMQP_TYPED_ENCODING``.
-    Anything else needs a content type for which a codec is registered, see :func:`register_object_codec`. Objects
-    that Java serialised are not decoded: they appear as :class:`SerializedObject`, and may be sent on as such.
+    Anything else needs a content type for which a codec is registered, see :func:`register_object_codec`; Java clients
+    cannot read that, for them send text or bytes. Objects that Java serialised are not decoded: they appear as
+    :class:`SerializedObject`, and may be sent on as such.
 
     The message holds a copy: what is done to an object after it was set, or to one that was read, changes nothing.
 

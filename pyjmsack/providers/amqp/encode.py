@@ -23,7 +23,7 @@ from pyjmsack.providers.amqp.wire_encode import (
     encode_timestamp,
     encode_value,
 )
-from pyjmsack.providers.amqp.wire_types import Symbol, UByte, UInt
+from pyjmsack.providers.amqp.wire_types import ByteArray, Symbol, UByte, UInt
 from pyjmsack.types import Byte, Long
 
 __all__ = ["encode"]
@@ -193,7 +193,10 @@ def _stream_body(message: StreamMessage) -> tuple[bytes, bytes]:
 
 def _object_body(message: ObjectMessage) -> tuple[bytes, bytes]:
     body = message._body
-    return _data_section(body) if isinstance(body, SerializedObject) else (b"\x00\x53\x77", _value(body))
+    if isinstance(body, SerializedObject):
+        return _data_section(body)
+    # Qpid JMS cannot read a binary as an object, only an array of byte; within a list or map it is the other way round
+    return b"\x00\x53\x77", _value(ByteArray(body) if type(body) is bytes else body)
 
 
 def _text_body(message: Message) -> tuple[bytes, bytes]:

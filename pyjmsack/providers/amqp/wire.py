@@ -12,7 +12,7 @@ int                       int               char                     Char
 ubyte ... ulong           UByte ... ULong   list, array              list
 float, double             Float, float      map                      dict
 timestamp, uuid           Timestamp, UUID   described                Described
-decimal                   OpaqueDecimal
+decimal                   OpaqueDecimal     array of byte            bytes
 ========================= ================= ======================== =================
 """
 
@@ -44,6 +44,8 @@ MAX_DEPTH = 64
 
 MAX_EMPTY_ELEMENTS = 8
 """Elements of an array whose elements take no bytes: nothing else bounds them, and each may take 56 of memory."""
+
+_BYTE = 0x51
 
 Reader = Callable[[bytes, int, int, int], "tuple[Any, int]"]
 
@@ -236,6 +238,8 @@ def _map(wide: bool) -> Reader:
 def _array(wide: bool) -> Reader:
     def read(data: bytes, position: int, end: int, depth: int) -> tuple[Any, int]:
         count, first, after = _compound_head(data, position, end, wide, depth)
+        if first < after and data[first] == _BYTE and count == after - first - 1:
+            return data[first + 1 : after], after  # a byte[] of Java
         element, position = _element_reader(data, first, after, depth + 1)
         values: list[Any] = []
         for _ in range(count):

@@ -10,6 +10,7 @@ from uuid import UUID
 from pyjmsack.errors import MessageFormatException
 from pyjmsack.providers.amqp.wire import MAX_DEPTH
 from pyjmsack.providers.amqp.wire_types import (
+    ByteArray,
     Described,
     OpaqueDecimal,
     Symbol,
@@ -34,6 +35,7 @@ _TAGGED_FLOAT = Struct(">Bf").pack
 _TAGGED_DOUBLE = Struct(">Bd").pack
 _COMPOUND8 = Struct(">BBB").pack
 _COMPOUND32 = Struct(">BII").pack
+_ARRAY32 = Struct(">BIIB").pack
 
 _STRING_HEADS = [bytes((0xA1, size)) for size in range(256)]
 _BINARY_HEADS = [bytes((0xA0, size)) for size in range(256)]
@@ -132,6 +134,14 @@ def _compound(code: int, parts: list[bytes]) -> bytes:
     return _COMPOUND32(code + 0x10, len(content) + 4, count) + content
 
 
+def _byte_array(value: ByteArray) -> bytes:
+    """Return an array whose elements are of type byte (1.6.24)."""
+    size = len(value.data)
+    if size < 254:
+        return bytes((0xE0, size + 2, size, 0x51)) + value.data
+    return _ARRAY32(0xF0, size + 5, size, 0x51) + value.data
+
+
 def _plain_int(value: int) -> bytes:
     if -0x80 <= value < 0x80:
         return b"\x54" + _BYTE[value & 0xFF]
@@ -204,4 +214,5 @@ _WRITERS: dict[type, Callable[[Any], bytes]] = {
     UInt: _uint,
     ULong: _ulong,
     OpaqueDecimal: _decimal,
+    ByteArray: _byte_array,
 }

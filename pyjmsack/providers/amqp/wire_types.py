@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from pyjmsack.errors import MessageFormatException
 
-__all__ = ["Described", "OpaqueDecimal", "Symbol", "Timestamp", "UByte", "UInt", "ULong", "UShort"]
+__all__ = ["ByteArray", "Described", "OpaqueDecimal", "Symbol", "Timestamp", "UByte", "UInt", "ULong", "UShort"]
 
 
 class Symbol(str):
@@ -65,6 +65,12 @@ class OpaqueDecimal(bytes):
     """An IEEE 754 decimal number as its 4, 8 or 16 bytes; JMS has no such type, so it is only passed on."""
 
     __slots__ = ()
+
+
+class ByteArray(NamedTuple):
+    """Bytes to be written as an array of byte: how a Java ``byte[]`` looks as the object of Qpid JMS."""
+
+    data: bytes
 
 
 class Described(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 from uuid import UUID
 
@@ -307,6 +308,19 @@ def test_a_char_beyond_the_16_bits_of_java_becomes_text_s166() -> None:
     message = receive(section(VALUE, {}).replace(b"\xc1\x01\x00", b"\xc1\x09\x02\xa1\x01c\x73\x00\x01\xf6\x00"))
     assert message.get_string("c") == "\U0001f600"
     assert type(message["c"]) is str
+
+
+@pytest.mark.parametrize("raw", [b"", b"\x00\xff", b"x" * 253, b"x" * 254, b"x" * 70_000])
+def test_an_array_of_byte_is_what_java_calls_bytes_s175(raw: bytes) -> None:
+    wide = b"\xf0" + struct.pack(">IIB", len(raw) + 5, len(raw), 0x51) + raw
+    arrays = [wide, bytes((0xE0, len(raw) + 2, len(raw), 0x51)) + raw] if len(raw) < 254 else [wide]
+    for array in arrays:
+        message = receive(marked(1, b"\x00\x53\x77" + array))
+        assert message.object == raw
+        assert type(message.object) is bytes
+    cut = wide[:5] + struct.pack(">I", len(raw) + 1) + wide[9:]
+    with pytest.raises(MessageFormatException):
+        receive(marked(1, b"\x00\x53\x77" + cut))
 
 
 @pytest.mark.parametrize("mark", [None, 1])
