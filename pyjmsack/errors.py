@@ -127,7 +127,8 @@ class TransactionRolledBackException(JMSException):
     """``commit()`` failed; the transaction's work was undone, or its outcome is unknown (S79, S86, S87, S94).
 
     ``sent`` and ``acknowledged`` hold the message ids of the work of the transaction, as far as they are known, so
-    that the caller can send the batch again.
+    that the caller can send the batch again. ``in_doubt`` is true where the commit was on its way when the connection
+    was lost: then it may have taken effect.
     """
 
     def __init__(
@@ -137,10 +138,12 @@ class TransactionRolledBackException(JMSException):
         error_code: str | None = None,
         sent: Sequence[str] = (),
         acknowledged: Sequence[str] = (),
+        in_doubt: bool = False,
     ) -> None:
         super().__init__(message, error_code=error_code)
         self.sent = tuple(sent)
         self.acknowledged = tuple(acknowledged)
+        self.in_doubt = in_doubt
 
 
 class UnsupportedFeatureException(JMSException):

@@ -54,6 +54,8 @@ class Connection:
         self.info = info
         self.metadata: ConnectionMetadata | None = None
         self.failure: BaseException | None = None
+        self.lost_generation = 0
+        """Number of the last connection that was lost and rebuilt: what it delivered comes again (S95)."""
         self.started = False
         self.closed = False
         self.used = False
@@ -132,14 +134,16 @@ class Connection:
         self.submit(self.provider.connect, self.info, self, done)
         try:
             what = f"opening a connection to {self.url}"
-            self.metadata = yield from request(done, self.options.connect_timeout, what, "jms.connectTimeout")
+            # a failover URL limits each attempt, and the number of them
+            timeout = None if self.url.members else self.options.connect_timeout
+            self.metadata = yield from request(done, timeout, what, "jms.connectTimeout")
         except JMSException as error:
             self.submit(self.provider.abort, error)
             raise
         except BaseException:  # the caller gave up
             self.submit(self.provider.abort, ConnectionLostException("connecting was given up"))
             raise
-        self._tell("on_connection_established", str(self.url))
+        self._tell("on_connection_established", self._address())
 
     def set_client_id(self, client_id: str) -> Steps[None]:
         """Change the client id of a connection nobody used yet (S122).
@@ -302,6 +306,29 @@ class Connection:
         self._tell("on_connection_failure", error)
         self.report(error)
 
+    def on_interrupted(self, error: BaseException, generation: int) -> None:
+        """The connection is lost and is being rebuilt: callers go on waiting, and the exception listener is not told
+        (S101, S109)."""
+        self.lost_generation = generation
+        for session in [*self.sessions.values()]:
+            session.interrupted()
+        self._tell("on_connection_interrupted", self._address())
+
+    def on_restored(self, metadata: ConnectionMetadata) -> None:
+        """The connection is there again, with all that was open (S103, S109)."""
+        self.metadata = metadata
+        for session in [*self.sessions.values()]:
+            session.restored()
+        self._tell("on_connection_restored", self._address())
+
+    def on_temporary_renamed(self, temporary_id: int, name: str) -> None:
+        """A temporary destination works on, under the name that the new broker gave it (S133)."""
+        self.temporaries.renamed(temporary_id, name)
+
+    def _address(self) -> str:
+        """Return the address of the broker in use."""
+        return (self.metadata.url if self.metadata is not None else "") or str(self.url)
+
     def report(self, error: BaseException) -> None:
         """Give an error that no caller waits for to the exception listener, on its own thread (S64, S126-S128)."""
         listener = self.exception_listener
@@ -322,7 +349,7 @@ class Connection:
         self.listeners.append(listener)
         method = getattr(listener, "on_connection_established", None)
         if method is not None and self.metadata is not None and self.failure is None:
-            self._event_dispatcher().submit(partial(method, str(self.url)))
+            self._event_dispatcher().submit(partial(method, self._address()))
 
     def _event_dispatcher(self) -> Dispatcher:
         if self._events is None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pyjmsack.core.duplicates import DuplicateGuard, MemoryStore
 from pyjmsack.core.holding import Holding
 from pyjmsack.core.lanes import Lanes
 from pyjmsack.core.settling import Settling
@@ -28,6 +29,8 @@ __all__ = ["Consumer"]
 
 log = logging.getLogger("pyjmsack")
 T = TypeVar("T")
+SHOWN = 1 << 20
+"""Messages of one iteration that a browser in a failover URL remembers, to go on where a lost connection stopped it."""
 
 
 class Consumer(Settling):
@@ -50,6 +53,9 @@ class Consumer(Settling):
         self._taken = 0
         self._delivered = 0
         self._redelivered = 0
+        self._duplicates_skipped = 0
+        self._shown: DuplicateGuard | None = None
+        """What a browser showed: after a failover it starts at the head again."""
         self._arrivals: list[Completion[None]] = []
         self._scheduled = False
         self.in_transaction = False
@@ -71,6 +77,8 @@ class Consumer(Settling):
         if self._redelivery_policy.delays and not info.browser:
             call_later, blocking = self._connection.runtime.call_later, not options.non_blocking_redelivery
             self._holding = Holding(self._redelivery_policy, blocking, self.inbox, call_later, self.arrived)
+        if info.browser and self.session.processed is not None:
+            self._shown = DuplicateGuard(MemoryStore(SHOWN), info, self._connection.info.client_id)
 
     # -- from the provider, on the loop -------------------------------------------------------------------------
 
@@ -111,6 +119,17 @@ class Consumer(Settling):
         if self.listener is not None and self._connection.failure is None:
             self._connection.report(error)
 
+    def interrupted(self) -> None:
+        """The connection is lost and is being rebuilt: what is buffered comes again, and what the caller has stays
+        readable (S101)."""
+        self.inbox.clear()
+        if self._holding is not None:
+            self._holding.release()
+        self.flush_acks()
+        self._stale = dict.fromkeys(self._take_delivered())
+        self.guard = self._shown or self.guard
+        self.finish_if_closed()
+
     # -- taking a message ---------------------------------------------------------------------------------------
 
     @property
@@ -145,7 +164,11 @@ class Consumer(Settling):
     def _admit(self, inbound: Inbound) -> Message | None:
         refusal: Outcome | None = None
         message: Message | None = None
-        if self._checks_expiry and inbound.expired(time.time_ns() // 1_000_000):
+        if self.guard is not None and not inbound.redeliveries and self.guard.knows(inbound):
+            self._duplicates_skipped += 1
+            self.in_transaction = self._transacted
+            refusal = Outcome.ACCEPTED
+        elif self._checks_expiry and inbound.expired(time.time_ns() // 1_000_000):
             refusal = Outcome.MODIFIED_FAILED_UNDELIVERABLE
         elif self._limits and self._redelivery_policy.exceeded(inbound.redelivery_count + inbound.redeliveries):
             refusal = self._redelivery_policy.outcome
@@ -258,6 +281,8 @@ class Consumer(Settling):
             message = self.take()
             if message is None:
                 self._check_alive()
+        if message is not None and self._shown is not None:
+            self._shown.add((message._delivery,))
         return message
 
     def _wait_for_arrival(self, deadline: Deadline) -> Steps[None]:
@@ -375,6 +400,7 @@ class Consumer(Settling):
         if self.closed:
             self.settle_delivered(Outcome.MODIFIED_FAILED)
             return
+        self._stale.clear()
         delivered = self._take_delivered()
         for inbound in delivered:
             inbound.redeliveries += 1
@@ -469,6 +495,7 @@ class Consumer(Settling):
         """The session is closing: delivered messages go back counted, prefetched ones uncounted (S30, S31)."""
         self.closed = True
         self.flush_acks()
+        self._stale.clear()
         self.settle_batch(self._take_delivered(), Outcome.MODIFIED_FAILED)
         self.release_inbox()
         self.arrived()
@@ -502,5 +529,6 @@ class Consumer(Settling):
             unacknowledged=self._unacknowledged,
             acknowledged=self._acknowledged,
             redelivered=self._redelivered,
-            duplicates_skipped=0,
+            duplicates_skipped=self._duplicates_skipped,
+            stale=self._acknowledged_late,
         )

@@ -20,8 +20,7 @@ from pyjmsack.errors import (
 )
 from pyjmsack.message import Message, to_message
 from pyjmsack.spi.completion import Completion
-from pyjmsack.spi.envelope import Outbound
-from pyjmsack.spi.provider import Encoder
+from pyjmsack.spi.envelope import Encoder, Outbound
 from pyjmsack.spi.resources import ProducerInfo
 from pyjmsack.types import DeliveryMode
 from pyjmsack.uri import parse_destination_options
@@ -44,10 +43,14 @@ class Send(Outbound):
 
     __slots__ = ("_producer", "_then", "_transaction")
 
-    def __init__(self, producer: Producer, payload: bytes, message_id: str | None, then: Done) -> None:
+    def __init__(
+        self, producer: Producer, payload: bytes, encoder: Encoder, message_id: str | None, then: Done
+    ) -> None:
         info = producer.info
         self.producer_id = info.id
         self.payload = payload
+        self.encoder = encoder
+        self.notifies = False
         self.message_id = message_id
         self.presettled = info.presettled
         self.transacted = producer.transacted
@@ -154,10 +157,11 @@ class Producer:
         self._stamp(message, target, ttl, delay)
         if target is not self._last_target:
             self._last_target, self._last_encoder = target, self._encoder(target)
-        payload = self._last_encoder(message, ttl)
+        encoder = self._last_encoder
+        payload = encoder(message, ttl)
         self._number += 1
         self._bytes_sent += len(payload)
-        return message, Send(self, payload, message._message_id, done)
+        return message, Send(self, payload, encoder, message._message_id, done)
 
     def _stamp(self, message: Message, target: Destination, ttl: int, delay: int) -> None:
         now = time.time_ns() // 1_000_000
@@ -197,6 +201,12 @@ class Producer:
             encoder = self._encoders[target] = self._connection.provider.encoder(target)
         return encoder
 
+    def forget_encoders(self) -> None:
+        """The broker is another one: encode for it from now on. On the loop; a message that is being encoded at this
+        moment keeps its encoder and says so."""
+        self._last_target = None
+        self._encoders.clear()
+
     # -- the way out --------------------------------------------------------------------------------------------
 
     def submit(self, outbound: Outbound) -> None:
@@ -213,6 +223,7 @@ class Producer:
         completions = self.session.completions
         entry = completions.entry(listener, then)
         sent, outbound = self.prepare(entry.answered, message, *how)
+        outbound.notifies = True
         completions.add(entry, sent)
         self.submit(outbound)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyjmsack.core.completions import Completions
 from pyjmsack.core.consumer import Consumer
+from pyjmsack.core.duplicates import make_store
 from pyjmsack.core.lanes import Lanes
 from pyjmsack.core.producer import Producer
 from pyjmsack.core.runtime import Dispatcher
@@ -55,6 +56,8 @@ class Session:
         self.consumers: dict[int, Consumer] = {}
         self.producers: dict[int, Producer] = {}
         self.has_listener = False
+        self.processed = make_store(connection)
+        """Which messages were processed in this session, so that none is twice after a failover (S105)."""
         self.run_listener: Any = None
         """Set by the face: makes one dispatcher call that feeds a consumer's listener."""
         self._closing: Completion[None] | None = None
@@ -299,6 +302,9 @@ class Session:
         outcome = _outcome(message._ack_type)
         if self.info.ack_mode.individual:
             self.settle_message(message, outcome)
+        elif message._delivery.generation <= self.connection.lost_generation:  # newer messages are not covered (S95)
+            for consumer in [*self.consumers.values()]:
+                consumer.settle_stale(outcome)
         elif not message._delivery.settled:  # a second call is a no-op, even if more was delivered meanwhile (S28)
             self.acknowledge(outcome)
 
@@ -359,10 +365,30 @@ class Session:
             yield from self._roll_back()
             raise self._rolled_back(transaction, "a send of it failed", failure)
         error = yield from self._discharge(self.connection.provider.commit)
+        if error is None and self.processed is not None:
+            self._remember(transaction)
         for consumer in [*self.consumers.values()]:
             consumer.transaction_ended()
         if error is not None:
-            raise self._rolled_back(transaction, "the commit failed", error)
+            known = isinstance(error, TransactionRolledBackException) and not error.in_doubt
+            raise self._rolled_back(transaction, "the commit failed", error, in_doubt=not known)
+
+    def _remember(self, transaction: Transaction) -> None:
+        """What the transaction received is processed now (S105)."""
+        for message in transaction.acknowledged:
+            consumer = self.consumers.get(message._delivery.consumer_id)
+            if consumer is not None and consumer.guard is not None:
+                consumer.guard.add((message._delivery,))
+
+    def interrupted(self) -> None:
+        """The connection is lost and is being rebuilt; on the loop."""
+        for consumer in [*self.consumers.values()]:
+            consumer.interrupted()
+
+    def restored(self) -> None:
+        """The connection is there again, perhaps at another broker; on the loop."""
+        for producer in [*self.producers.values()]:
+            producer.forget_encoders()
 
     def rollback(self) -> Steps[None]:
         """Undo the transaction's work; its messages come again, before newer ones, counted (S80, S83).
@@ -405,13 +431,16 @@ class Session:
         return ended.error
 
     @staticmethod
-    def _rolled_back(transaction: Transaction, what: str, cause: BaseException) -> TransactionRolledBackException:
+    def _rolled_back(
+        transaction: Transaction, what: str, cause: BaseException, *, in_doubt: bool = False
+    ) -> TransactionRolledBackException:
         ids = [message.message_id for message in transaction.acknowledged]
         error = TransactionRolledBackException(
             f"the transaction was rolled back, {what}: {cause}",
             error_code=getattr(cause, "error_code", None),
             sent=transaction.sent,
             acknowledged=[i for i in ids if i is not None],
+            in_doubt=in_doubt,
         )
         error.__cause__ = cause
         return error
@@ -447,6 +476,8 @@ class Session:
                 for consumer in [*self.consumers.values()]:
                     consumer.abandon()
                 self._submit_end(Completion())
+            if self.processed is not None:
+                self.processed.close()
             self._closing.succeed()
 
     def _close(self, deadline: Deadline | None) -> Steps[None]:

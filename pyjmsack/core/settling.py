@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pyjmsack.core.acking import ACK_TYPES, AckBatch, AckWindow, ack_threshold, log_ack, traces_acks
+from pyjmsack.core.duplicates import DuplicateGuard
 from pyjmsack.spi.envelope import Inbound
 from pyjmsack.spi.resources import ConsumerInfo
 from pyjmsack.types import AckMode, AckType, Outcome
@@ -28,6 +29,11 @@ class Settling:
         self._provider = session.connection.provider
         self._prefetch = prefetch
         self._acknowledged = 0
+        self._acknowledged_late = 0
+        self._stale: dict[Inbound, None] = {}
+        """What the caller had when the connection was lost: it comes again, acknowledging it has no effect (S95)."""
+        self.guard: DuplicateGuard | None = None
+        """Knows what was processed; ``None`` outside failover."""
 
     def bind(self, info: ConsumerInfo) -> None:
         """Take the descriptor and prepare what every message needs.
@@ -46,6 +52,8 @@ class Settling:
         self._batch = AckBatch(self, size, min((t for t in limits if t), default=None)) if size > 1 else None
         self._window = AckWindow(self._prefetch, options.ack_window) if self.tracks else None
         self._traces = traces_acks()
+        if self.session.processed is not None and not info.browser and not info.presettled:
+            self.guard = DuplicateGuard(self.session.processed, info, self._connection.info.client_id)
 
     def _consumed(self, inbound: Inbound) -> None:
         """Acknowledge automatically: now, or with others (S40, S45, S46)."""
@@ -61,6 +69,9 @@ class Settling:
         inbound.settled = True
         if outcome is Outcome.ACCEPTED:
             self._acknowledged += 1
+            if self.guard is not None and not self._transacted:
+                self.guard.add((inbound,))
+        self._acknowledged_late += inbound.generation <= self._connection.lost_generation
         if self._traces:
             log_ack(self._ack_type(outcome), 1, self.info.destination)
         self._connection.submit(self._provider.settle, inbound, outcome)
@@ -74,6 +85,10 @@ class Settling:
             inbound.settled = True
         if outcome is Outcome.ACCEPTED:
             self._acknowledged += len(unsettled)
+            if self.guard is not None and not self._transacted:
+                self.guard.add(unsettled)
+        lost = self._connection.lost_generation
+        self._acknowledged_late += sum(inbound.generation <= lost for inbound in unsettled)
         if self._traces:
             log_ack(self._ack_type(outcome), len(unsettled), self.info.destination)
         self._connection.submit(self._settle_all, unsettled, outcome)
@@ -91,8 +106,14 @@ class Settling:
 
     def settle_delivered(self, outcome: Outcome) -> None:
         """One outcome for all that the caller has (S25, S27)."""
+        self.settle_stale(outcome)
         self.settle_batch(self._take_delivered(), outcome)
         self._after_settling()
+
+    def settle_stale(self, outcome: Outcome) -> None:
+        """One outcome for all that the caller had when the connection was lost: it counts as processed, no more."""
+        stale, self._stale = self._stale, {}
+        self.settle_batch(list(stale), outcome)
 
     def _take_delivered(self) -> list[Inbound]:
         """Return what the caller has, oldest first, and forget it: one broker redelivers in the order it is told."""
@@ -107,8 +128,9 @@ class Settling:
 
     def settle_one(self, inbound: Inbound, outcome: Outcome) -> None:
         """An outcome for one delivered message; a second one is a no-op (S28, S34)."""
-        if inbound in self.delivered:
-            del self.delivered[inbound]
+        held = self.delivered if inbound in self.delivered else self._stale
+        if inbound in held:
+            del held[inbound]
             if outcome is Outcome.ACCEPTED and self._auto:
                 self._consumed(inbound)
             else:

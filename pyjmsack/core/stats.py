@@ -37,4 +37,6 @@ class ConsumerStats:
     redelivered: int
     """Handed out with a redelivery count above 0."""
     duplicates_skipped: int
-    """Acknowledged without being handed out, as already processed."""
+    """Acknowledged without being handed out, as already processed (S105)."""
+    stale: int
+    """Acknowledged too late, when the connection that delivered them was lost: nothing was sent (S95)."""

@@ -84,6 +84,11 @@ class Temporaries:
                 "and only that one can consume from it (S130)"
             )
 
+    def renamed(self, number: int, name: str) -> None:
+        """The next broker gave it another name; the object is the same (S133)."""
+        if number in self.live:
+            self.live[number].name = name
+
     def end(self) -> None:
         """The connection is over, and they with it."""
         for destination in [*self.live.values()]:

@@ -7,7 +7,7 @@ import socket
 import struct
 from collections.abc import Callable
 from functools import partial
-from ssl import SSLContext, SSLError
+from ssl import SSLCertVerificationError, SSLContext, SSLError
 from typing import cast
 
 from pyjmsack.errors import ConnectionLostException, JMSException, JMSSecurityException, RequestTimedOutException
@@ -123,6 +123,10 @@ class AsyncioConnector:
         self._ssl_context = ssl_context
         self._tasks: set[asyncio.Task[None]] = set()
 
+    def for_url(self, url: BrokerUrl) -> AsyncioConnector:
+        """Return one of its own for a member of a failover URL."""
+        return AsyncioConnector(url, self._loop, self._ssl_context)
+
     def call_later(self, delay: float, callback: Callable[[], None]) -> Timer:
         """Run ``callback`` after ``delay`` seconds."""
         return self._loop.call_later(delay, callback)
@@ -154,7 +158,8 @@ class AsyncioConnector:
                 )
             )
         except SSLError as error:
-            failed(_caused(JMSSecurityException(f"TLS with {endpoint} failed: {error}"), error))
+            code = "tls:certificate" if isinstance(error, SSLCertVerificationError) else "tls:handshake"
+            failed(_caused(JMSSecurityException(f"TLS with {endpoint} failed: {error}", error_code=code), error))
         except Exception as error:  # beside OSError: a host name or a socket option that Python refuses
             failed(_caused(ConnectionLostException(f"cannot connect to {endpoint}: {error}"), error))
 

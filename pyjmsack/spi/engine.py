@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from pyjmsack.uri import Endpoint
+from pyjmsack.uri import BrokerUrl, Endpoint
 
 __all__ = ["Connector", "Engine", "Stream", "Timer"]
 
@@ -76,6 +76,10 @@ class Connector(Protocol):
 
     def cancel(self) -> None:
         """Give up streams that are still being opened."""
+        ...
+
+    def for_url(self, url: BrokerUrl) -> Connector:
+        """Return one of its own for another broker, with the transport options of that broker's URL."""
         ...
 
     def call_later(self, delay: float, callback: Callable[[], None]) -> Timer:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 from typing import Protocol
 
 from pyjmsack.destination import Destination
 from pyjmsack.message import Message
 
-__all__ = ["Inbound", "InboundSink", "Outbound"]
+__all__ = ["Encoder", "Inbound", "InboundSink", "Outbound", "generations"]
+
+Encoder = Callable[[Message, int], bytes]
+"""``encoder(message, ttl_ms) -> payload``; ``ttl_ms`` 0 means no time to live. Runs on the caller's thread."""
+
+generations: Iterator[int] = count(1)
+"""Numbers of connections, over all providers of this process: each new connection to a broker takes the next (S96)."""
 
 
 class Outbound:
@@ -18,10 +25,14 @@ class Outbound:
     to happen when it is done.
     """
 
-    __slots__ = ("message_id", "payload", "presettled", "producer_id", "transacted")
+    __slots__ = ("encoder", "message_id", "notifies", "payload", "presettled", "producer_id", "transacted")
 
     producer_id: int
     payload: bytes
+    encoder: Encoder
+    """What made the payload: it says for which broker, should another one get it (S91)."""
+    notifies: bool
+    """Whether a completion listener is told of the outcome: such a send is never repeated (S102)."""
     message_id: str | None
     presettled: bool
     transacted: bool
@@ -45,6 +56,11 @@ class Inbound(Protocol):
     @property
     def redelivery_count(self) -> int:
         """How often the message was delivered before, as far as broker and client know (S110)."""
+        ...
+
+    def duplicate_key(self) -> bytes | None:
+        """Return what two deliveries of the same message have in common, and no other message has: a digest of id and
+        content. ``None`` for a message without an id, which may be repeated on purpose (S105)."""
         ...
 
     def expired(self, now_ms: int) -> bool:

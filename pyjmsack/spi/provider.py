@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Protocol
 
 from pyjmsack.destination import Destination
 from pyjmsack.message import Message
 from pyjmsack.spi.completion import Completion
-from pyjmsack.spi.envelope import Inbound, Outbound
+from pyjmsack.spi.envelope import Encoder, Inbound, Outbound
 from pyjmsack.spi.resources import (
     ConnectionInfo,
     ConnectionMetadata,
@@ -21,15 +20,29 @@ from pyjmsack.types import Outcome
 
 __all__ = ["Encoder", "Provider", "ProviderListener"]
 
-Encoder = Callable[[Message, int], bytes]
-"""``encoder(message, ttl_ms) -> payload``; ``ttl_ms`` 0 means no time to live. Runs on the caller's thread."""
-
 
 class ProviderListener(Protocol):
     """Events that concern the whole connection. They run on the loop and must not block."""
 
     def on_failure(self, error: BaseException) -> None:
-        """The connection is lost and will not come back."""
+        """The connection is lost and will not come back.
+
+        Called before the requests and sends that are lost with it fail, while ``withdraw`` still tells which of the
+        sends never left.
+        """
+        ...
+
+    def on_interrupted(self, error: BaseException, generation: int) -> None:
+        """The connection is lost and is being rebuilt: what was delivered up to ``generation`` is the broker's again,
+        and acknowledging it has no effect (S95, S101)."""
+        ...
+
+    def on_restored(self, metadata: ConnectionMetadata) -> None:
+        """The connection is there again, perhaps at another broker, with all that was open (S103)."""
+        ...
+
+    def on_temporary_renamed(self, temporary_id: int, name: str) -> None:
+        """A temporary destination was made anew, under the name that this broker gave it (S133)."""
         ...
 
 
@@ -38,6 +51,9 @@ class Provider(Protocol):
 
     Requests that the broker answers take a :class:`Completion`; a lost connection fails every pending one.
     """
+
+    generation: int
+    """Number of the present connection, as on the messages that it delivers (S96)."""
 
     def connect(self, info: ConnectionInfo, listener: ProviderListener, done: Completion[ConnectionMetadata]) -> None:
         """Open the stream, log in, open the connection; may be called again after ``close``."""
@@ -138,4 +154,9 @@ class Provider(Protocol):
 
     def encoder(self, destination: Destination) -> Encoder:
         """Return the function that encodes messages for this destination; any thread, once connected."""
+        ...
+
+    def decode(self, payload: bytes, destination: Destination) -> tuple[Message, int]:
+        """Return the message, and its time to live in milliseconds, that an encoder of this protocol was given: to
+        encode it for another broker (S91)."""
         ...

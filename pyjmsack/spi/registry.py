@@ -18,6 +18,7 @@ ProviderFactory = Callable[[BrokerUrl, Connector], Provider]
 _FACTORIES = {
     "amqp": ("pyjmsack.providers.amqp.provider", "AmqpProvider"),
     "amqps": ("pyjmsack.providers.amqp.provider", "AmqpProvider"),
+    "failover": ("pyjmsack.providers.failover.provider", "FailoverProvider"),
     "stomp": ("pyjmsack.providers.stomp.provider", "StompProvider"),
     "stomp+ssl": ("pyjmsack.providers.stomp.provider", "StompProvider"),
 }

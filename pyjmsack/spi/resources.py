@@ -33,6 +33,9 @@ class ConnectionInfo:
     explicit_client_id: bool = False
     username: str | None = None
     password: str | None = field(default=None, repr=False)
+    resends: bool = False
+    """Whether a send may be repeated on another connection: a provider then marks each message, before its first
+    attempt, so that a broker that can do so drops the repetition (S106)."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,8 @@ class ConnectionMetadata:
     properties: Mapping[str, object] = field(default_factory=dict)
     broker: str = "unknown"
     """Key of the broker in ``pyjmsack.spi.features.BROKERS``."""
+    url: str = ""
+    """Address of that broker."""
     transaction_guarantee: str = "atomic"
     """What a transaction of this connection promises: ``"atomic"``, or ``"at-least-once"`` where the broker applies
     receipts apart from sends (S88)."""

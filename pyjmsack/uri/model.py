@@ -476,3 +476,10 @@ class DestinationOptions:
         "bytes that a producer may have sent and not confirmed before the next send waits; 0 = no limit",
         "S65",
     )
+    duplicate_detection: bool | None = option(
+        "producer.duplicateDetection",
+        choice({"auto": None, "true": True, "false": False}),
+        "auto",
+        "mark each send so that Artemis drops a repetition; auto does it in failover URLs, when the broker is Artemis",
+        "S106",
+    )

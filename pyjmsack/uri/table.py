@@ -165,7 +165,6 @@ OPTIONS_LATER: Final[Mapping[str, str]] = {
 
 DESTINATION_OPTIONS_LATER: Final[Mapping[str, str]] = {
     **_later("consumer.", "retroactive dispatchAsync maximumPendingMessageLimit"),
-    **_later("producer.", "duplicateDetection"),
 }
 """Destination options that are known and not honoured yet."""
 

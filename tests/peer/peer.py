@@ -215,7 +215,6 @@ class PeerConnection(asyncio.Protocol):
         self.alive = True
         self.links: dict[str, PeerLink] = {}
         self._begun = 0
-        self._dynamic = count(1)
         self._deleted: set[str] = set()
         self._socket: Any = None
         self._reader = FrameReader(self.number)
@@ -233,6 +232,8 @@ class PeerConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._socket = transport
         self.peer.connections.append(self)
+        if self.peer.stopped:
+            self.drop()
         self.peer.changed()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -362,7 +363,7 @@ class PeerConnection(asyncio.Protocol):
         link.source.copy(link.remote_source)
         link.target.copy(link.remote_target)
         if link.remote_target.dynamic:
-            link.target.address = f"dynamic-{next(self._dynamic)}"
+            link.target.address = f"dynamic-{next(self.peer.dynamic_numbers)}"
         if self._by_name(link):
             link.source.type, link.source.address = Terminus.SOURCE, f"stored.{link.name}"
         link.snd_settle_mode = link.remote_snd_settle_mode
@@ -467,6 +468,7 @@ class Peer:
         self.script = script or Script()
         self.connections: list[PeerConnection] = []
         self.numbers = count()
+        self.dynamic_numbers = count(1)
         self.frames: list[Frame] = []
         self.transfers: list[Transfer] = []
         self.declares: list[Transfer] = []
@@ -477,6 +479,7 @@ class Peer:
         self.messages = deque(self.script.messages)
         self.errors: list[BaseException] = []
         self.bytes_received = 0
+        self.stopped = False
         self._changed = threading.Condition()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="scripted-peer", daemon=True)
@@ -599,10 +602,21 @@ class Peer:
         """Cut every socket."""
         self.do(lambda: [c.drop() for c in self.connections if c.alive])
 
+    def stop_listening(self) -> None:
+        """Accept no more connections."""
+        self.do(self._server.close)
+
     def stop(self) -> None:
-        """Cut every socket, stop listening, end the thread."""
-        self.drop()
-        self._loop.call_soon_threadsafe(self._server.close)
+        """Stop listening, cut every socket, end the thread."""
+        self._await(self._end())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(PATIENCE)
         self._loop.close()
+
+    async def _end(self) -> None:
+        self.stopped = True
+        self._server.close()
+        for connection in self.connections:
+            if connection.alive:
+                connection.drop()
+        await asyncio.sleep(0.01)  # for sockets accepted, or cut, at this moment

@@ -89,6 +89,16 @@ class Face:
             connection.start()
         return connection
 
+    def failover(self, *peers: Peer | str, options: str = "", start: bool = True, **arguments: Any) -> Any:
+        """Connect through a failover URL to the first of several peers."""
+        members = ",".join(peer if isinstance(peer, str) else peer.url for peer in peers)
+        url = f"failover:({members})?jms.closeTimeout=3000&{options}".rstrip("&")
+        connection = self.wrap(self.module.ConnectionFactory(url, **arguments)).create_connection()
+        self._opened.append(connection)
+        if start:
+            connection.start()
+        return connection
+
     def session(self, peer: Peer, *options: str, mode: int = 1, **arguments: Any) -> Any:
         """Return a session of a new connection."""
         return self.connect(peer, *options, **arguments).create_session(mode)

@@ -10,6 +10,7 @@ from functools import lru_cache
 from operator import attrgetter
 from struct import Struct
 from typing import Any
+from uuid import uuid4
 
 from pyjmsack.destination import Destination
 from pyjmsack.errors import MessageFormatException
@@ -26,8 +27,10 @@ from pyjmsack.providers.amqp.wire_encode import (
 from pyjmsack.providers.amqp.wire_types import ByteArray, Symbol, UByte, UInt
 from pyjmsack.types import Byte, Long
 
-__all__ = ["encode"]
+__all__ = ["DUPLICATE_ID", "encode"]
 
+DUPLICATE_ID = "_AMQ_DUPL_ID"
+"""The property by which Artemis knows a repeated send (S106)."""
 _NULL = b"\x40"
 _OCTET_STREAM = encode_symbol("application/octet-stream")
 _TTL_LIMIT = 1 << 32
@@ -44,6 +47,8 @@ def encode(
     address: str,
     ttl_ms: int = 0,
     address_of: Callable[[Destination], str] = attrgetter("name"),
+    *,
+    marks_repetitions: bool = False,
 ) -> bytes:
     """Return the message as the bytes of one AMQP transfer.
 
@@ -55,13 +60,14 @@ def encode(
         ttl_ms: time to live for the header, in milliseconds, 0 = none; the property ``JMS_AMQP_TTL`` overrides it
             (S154). What exceeds 32 bits stays out of the header: the absolute expiry time says it.
         address_of: turns ``reply_to`` into the broker's address.
+        marks_repetitions: add the id by which Artemis knows a repetition of this message, unless it has one (S106).
 
     Raises:
         MessageFormatException: an id, text or property that AMQP cannot carry; the text names it.
     """
     ttl = ttl_ms if message._amqp_ttl is None else message._amqp_ttl
     reply_to = message._reply_to
-    held = message._properties
+    held = _marked(message, message._properties) if marks_repetitions else message._properties
     kind = message.wire_type
     return b"".join(
         (
@@ -169,6 +175,11 @@ def _group_fields(message: Message) -> bytes:
 def _application_properties(held: dict[str, Any]) -> bytes:
     """Return the application-properties section (3.2.5)."""
     return b"\x00\x53\x74" + encode_map(held, "property")
+
+
+def _marked(message: Message, held: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the properties with the mark of a repeatable send; one that the caller set stays."""
+    return {DUPLICATE_ID: message._message_id or f"ID:{uuid4()}", **(held or {})}
 
 
 def _value_body(message: Message) -> tuple[bytes, bytes]:

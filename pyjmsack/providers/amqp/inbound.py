@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from hashlib import blake2b
 from typing import Any
 
 from pyjmsack.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
@@ -18,6 +19,7 @@ from pyjmsack.message import (
 )
 from pyjmsack.providers.amqp import sections
 from pyjmsack.providers.amqp.body import read_body
+from pyjmsack.providers.amqp.encode import DUPLICATE_ID
 from pyjmsack.providers.amqp.ids import to_correlation_id, to_message_id
 
 __all__ = ["AmqpInbound"]
@@ -33,6 +35,8 @@ _KEPT_PREFIXES: dict[str, type[Destination]] = {"temp-queue://": TemporaryQueue,
 
 _destinations: dict[tuple[str, int | None, type[Destination] | None], Destination] = {}
 _DESTINATIONS_LIMIT = 1024
+_DIGESTED = 1 << 16
+"""Bytes of each body section that tell a message from others with the same id and times."""
 
 
 class AmqpInbound(sections.Sections):
@@ -140,6 +144,20 @@ class AmqpInbound(sections.Sections):
             found = next((value for value in kept if isinstance(value, str)), None)
         return found
 
+    def duplicate_key(self) -> bytes | None:
+        """Return a digest of what no broker may change: the properties section and the body (3.2)."""
+        try:
+            fields = self._decode()
+        except MessageFormatException:  # to_message() will say so
+            return None
+        if fields[sections.MESSAGE_ID] is None or self._properties is None:
+            return None
+        start, end = self._properties
+        digest = blake2b(self.payload[start:end], digest_size=16)
+        for start, end in self._body:
+            digest.update(memoryview(self.payload)[start : min(end, start + _DIGESTED)])
+        return digest.digest()
+
     def load_header(self, slot: str) -> Any:
         """Return the value of a header slot of ``Message``."""
         return _LOADERS[slot](self, self._decode())
@@ -147,10 +165,21 @@ class AmqpInbound(sections.Sections):
     def load_properties(self) -> dict[str, Any]:
         """Return the application properties; illegal names stay readable (S160).
 
+        Without the mark of a repeatable send: whoever forwards the message sends another one, which Artemis would drop
+        as a repetition of the first (S106).
+
         Raises:
             MessageFormatException: their section cannot be decoded.
         """
-        return sections.read_application_properties(self.payload, self._application_properties)
+        found = sections.read_application_properties(self.payload, self._application_properties)
+        found.pop(DUPLICATE_ID, None)
+        return found
+
+    def to_sent(self, destination: Destination) -> tuple[Message, int]:
+        """Return the message as it was given to the encoder, with its mark, and the header's time to live in ms."""
+        message = self.to_message(destination)
+        message._properties = sections.read_application_properties(self.payload, self._application_properties)
+        return message, self._header.ttl_ms
 
     def _destination(self, fields: list[Any]) -> Destination | None:
         address: str | None = fields[sections.TO]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
 from itertools import count
@@ -26,9 +26,9 @@ from pyjmsack.providers.amqp.subscription import AmqpLookup, durable_link_name, 
 from pyjmsack.providers.amqp.temporary import AmqpTemporary
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Connector
-from pyjmsack.spi.envelope import Inbound, Outbound
+from pyjmsack.spi.envelope import Encoder, Inbound, Outbound, generations
 from pyjmsack.spi.features import Capabilities, Level, Support, broker_key, features
-from pyjmsack.spi.provider import Encoder, ProviderListener
+from pyjmsack.spi.provider import ProviderListener
 from pyjmsack.spi.resources import (
     ConnectionInfo,
     ConnectionMetadata,
@@ -38,7 +38,7 @@ from pyjmsack.spi.resources import (
     TemporaryInfo,
 )
 from pyjmsack.types import Outcome
-from pyjmsack.uri import BrokerUrl
+from pyjmsack.uri import BrokerUrl, parse_destination_options
 
 __all__ = ["AmqpProvider"]
 
@@ -47,7 +47,6 @@ _OFFERED = {"delivery-delay": "DELAYED_DELIVERY", "shared-subscription": "SHARED
 """Features that a broker honours only if it offers this word."""
 _EXCLUSIVE_CLIENT_ID = "sole-connection-for-container"
 _REFUSED = "amqp:connection-establishment-failed"
-_generations: Iterator[int] = count(1)
 
 
 class AmqpProvider:
@@ -56,7 +55,7 @@ class AmqpProvider:
     def __init__(self, url: BrokerUrl, connector: Connector) -> None:
         self._url = url
         self._connector = connector
-        self._generation = 0
+        self.generation = 0
         self._engine: AmqpEngine | None = None
         self._info: ConnectionInfo | None = None
         self._listener: ProviderListener | None = None
@@ -73,6 +72,7 @@ class AmqpProvider:
         self._dirty: list[AmqpReceiver] = []
         self._queue_prefix = url.connection.queue_prefix
         self._topic_prefix = url.connection.topic_prefix
+        self._marks_repetitions = False
 
     # -- connection ---------------------------------------------------------------------------------------------
 
@@ -83,7 +83,7 @@ class AmqpProvider:
         that only what follows tells whether the connection is really open.
         """
         self._info, self._listener, self._opening = info, listener, done
-        self._generation = next(_generations)
+        self.generation = next(generations)
         engine = self._engine = AmqpEngine(self, self._sasl, trace=self._url.amqp.trace_frames)
         self._connector.connect(self._url.endpoints[0], engine, self._not_connected)
 
@@ -165,6 +165,8 @@ class AmqpProvider:
         product, version = str(properties.get("product", "unknown")), str(properties.get("version", "unknown"))
         broker = self._url.broker or broker_key(product, version)
         table = dict(features("amqp", broker))
+        detects = table["duplicate-detection"].level is not Level.REFUSED
+        self._marks_repetitions = self._the_info.resends and detects
         for feature, word in _OFFERED.items():
             if word not in offered:
                 table[feature] = Support(Level.REFUSED, f"the broker does not offer {word}")
@@ -176,6 +178,7 @@ class AmqpProvider:
             capabilities=Capabilities(table, offered),
             properties=properties,
             broker=broker,
+            url=str(self._url),
         )
 
     def close(self, done: Completion[None]) -> None:
@@ -294,7 +297,7 @@ class AmqpProvider:
             info,
             self.address(info.destination),
             explicit_client_id=explicit,
-            generation=self._generation,
+            generation=self.generation,
             dirty=self._dirty,
             connector=self._connector,
             drain_timeout=self._url.amqp.drain_timeout,
@@ -431,7 +434,7 @@ class AmqpProvider:
     def settle(self, inbound: Inbound, outcome: Outcome) -> None:
         """Send an outcome, unless the delivery is of an earlier connection or its link is gone (S95, S96)."""
         receiver = self._receivers.get(inbound.consumer_id)
-        if receiver is None or inbound.generation != self._generation:
+        if receiver is None or inbound.generation != self.generation:
             return
         session = self._transacted.get(receiver.info.session_id) if outcome is Outcome.ACCEPTED else None
         template = None
@@ -473,8 +476,17 @@ class AmqpProvider:
 
     def encoder(self, destination: Destination) -> Encoder:
         """Return the encoder of messages for one destination."""
-        return partial(_encode, self.address(destination), self.address)
+        marks = parse_destination_options(destination).duplicate_detection
+        if marks is None:
+            marks = self._marks_repetitions
+        return partial(_encode, self.address(destination), self.address, marks)
+
+    def decode(self, payload: bytes, destination: Destination) -> tuple[Message, int]:
+        """Undo the encoding."""
+        return AmqpInbound(payload).to_sent(destination)
 
 
-def _encode(address: str, address_of: Any, message: Message, ttl_ms: int) -> bytes:
-    return encode(message, address, ttl_ms, address_of)
+def _encode(
+    address: str, address_of: Callable[[Destination], str], marks_repetitions: bool, message: Message, ttl_ms: int
+) -> bytes:
+    return encode(message, address, ttl_ms, address_of, marks_repetitions=marks_repetitions)

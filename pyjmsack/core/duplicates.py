@@ -1,0 +1,148 @@
+"""The guard against messages that were processed already: after a failover some come again (S105)."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Protocol
+
+from pyjmsack.errors import JMSException
+from pyjmsack.spi.envelope import Inbound
+from pyjmsack.spi.resources import ConsumerInfo
+
+if TYPE_CHECKING:
+    from pyjmsack.core.connection import Connection
+
+__all__ = ["DuplicateGuard", "MemoryStore", "SqliteStore", "Store", "make_store"]
+
+_ROWS = 500
+"""Keys written with one statement."""
+_TRIM_EVERY = 1000
+
+
+class Store(Protocol):
+    """Remembers keys of messages: the newest ones, up to a number."""
+
+    def add(self, keys: Sequence[bytes]) -> None:
+        """Remember keys."""
+        ...
+
+    def __contains__(self, key: bytes) -> bool: ...
+
+    def close(self) -> None:
+        """Nothing more will be asked."""
+        ...
+
+
+class MemoryStore:
+    """The keys of one session, for as long as it lives.
+
+    Args:
+        size: most keys that are remembered.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._keys: dict[bytes, None] = {}
+
+    def add(self, keys: Sequence[bytes]) -> None:
+        """Remember keys; the oldest ones go."""
+        known = self._keys
+        for key in keys:
+            known[key] = None
+        while len(known) > self._size:
+            del known[next(iter(known))]
+
+    def __contains__(self, key: bytes) -> bool:
+        return key in self._keys
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+class SqliteStore:
+    """Keys in a file, so that they outlive the process. Sessions that name the same file share it.
+
+    A key is written before its acknowledgement is sent, in a way that a killed process does not undo. Each call is one
+    statement, and sqlite keeps those of several threads and processes apart.
+
+    Args:
+        path: the file; made if it is not there.
+        size: most keys that are remembered.
+
+    Raises:
+        JMSException: the file cannot be used.
+    """
+
+    def __init__(self, path: str, size: int) -> None:
+        self._size = size
+        self._added = 0
+        try:
+            self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
+            for statement in (
+                "PRAGMA journal_mode=WAL",
+                "PRAGMA synchronous=NORMAL",
+                "CREATE TABLE IF NOT EXISTS processed (number INTEGER PRIMARY KEY, key BLOB UNIQUE)",
+            ):
+                self._database.execute(statement).fetchall()
+        except sqlite3.Error as error:
+            raise JMSException(f"failover.duplicateGuard=sqlite:{path}: {error}") from error
+
+    def add(self, keys: Sequence[bytes]) -> None:
+        """Remember keys; now and then the oldest ones go."""
+        for start in range(0, len(keys), _ROWS):
+            rows = keys[start : start + _ROWS]
+            marks = ",".join(["(?)"] * len(rows))
+            self._database.execute(f"INSERT OR IGNORE INTO processed (key) VALUES {marks}", rows)  # noqa: S608 - marks only
+        self._added += len(keys)
+        if self._added >= _TRIM_EVERY:
+            self._added = 0
+            last = "(SELECT max(number) FROM processed)"
+            self._database.execute(f"DELETE FROM processed WHERE number <= {last} - ?", (self._size,))  # noqa: S608 - fixed
+
+    def __contains__(self, key: bytes) -> bool:
+        return bool(self._database.execute("SELECT 1 FROM processed WHERE key = ?", (key,)).fetchall())
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+
+def make_store(connection: Connection) -> Store | None:
+    """Return the store of a new session; ``None`` without failover, or if the user wants none."""
+    options = connection.url.failover
+    store, path = options.duplicate_guard
+    if not connection.url.members or store == "none":
+        return None
+    return (
+        MemoryStore(options.duplicate_guard_size)
+        if store == "memory"
+        else SqliteStore(path, options.duplicate_guard_size)
+    )
+
+
+class DuplicateGuard:
+    """What one consumer processed, among all that its store remembers.
+
+    A queue gives a message to one consumer, whichever that is; each subscription gets its own copy.
+    """
+
+    def __init__(self, store: Store, info: ConsumerInfo, client_id: str) -> None:
+        self._store = store
+        destination, subscription = info.destination, info.subscription
+        scope = [type(destination).__name__, destination.name]
+        if destination.is_topic:
+            scope += [client_id, str(info.id) if subscription is None else subscription.name]
+        self._scope = blake2b("\0".join(scope).encode(), digest_size=8).digest()
+
+    def add(self, inbounds: Iterable[Inbound]) -> None:
+        """These were processed."""
+        keys = [self._scope + key for key in (inbound.duplicate_key() for inbound in inbounds) if key is not None]
+        if keys:
+            self._store.add(keys)
+
+    def knows(self, inbound: Inbound) -> bool:
+        """Whether the same message was processed before."""
+        key = inbound.duplicate_key()
+        return key is not None and self._scope + key in self._store

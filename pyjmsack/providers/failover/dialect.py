@@ -1,0 +1,65 @@
+"""For which broker a payload was encoded, and how to encode it for another one (S91)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from pyjmsack.destination import Destination, TemporaryQueue, TemporaryTopic
+from pyjmsack.providers.failover.pending import Kept
+from pyjmsack.spi.provider import Provider
+from pyjmsack.spi.resources import ConnectionMetadata
+
+__all__ = ["Dialect", "MemberEncoder", "translate"]
+
+
+class Dialect:
+    """What payloads of the present broker have in common; brokers that agree share one.
+
+    Args:
+        provider: encodes and decodes it.
+    """
+
+    def __init__(self, provider: Provider, metadata: ConnectionMetadata) -> None:
+        self.provider = provider
+        prefixes = (metadata.properties.get("queue-prefix"), metadata.properties.get("topic-prefix"))
+        self._key = (metadata.protocol, metadata.broker, prefixes)
+
+    def understands(self, other: Dialect) -> bool:
+        """Whether payloads of the other one are right here, too."""
+        return self._key == other._key
+
+
+class MemberEncoder(partial[bytes]):
+    """An encoder that says for what it encodes; calling it costs no more than calling the member's."""
+
+    dialect: Dialect
+    destination: Destination
+
+    @classmethod
+    def of(cls, dialect: Dialect, destination: Destination) -> MemberEncoder:
+        """Return the encoder of the dialect's provider."""
+        made = cls(dialect.provider.encoder(destination))
+        made.dialect = dialect
+        made.destination = destination
+        return made
+
+
+def translate(kept: Kept, dialect: Dialect, present_name: Callable[[str], str]) -> None:
+    """Encode a kept message for another broker.
+
+    Args:
+        present_name: returns the name that a temporary destination has now, by one that it had (S133).
+
+    Raises:
+        JMSException: the other protocol cannot carry it.
+    """
+    old = kept.encoder
+    assert isinstance(old, MemberEncoder)  # the core has its encoders from us
+    message, ttl_ms = old.dialect.provider.decode(kept.payload, old.destination)
+    reply_to = message._reply_to
+    if isinstance(reply_to, TemporaryQueue | TemporaryTopic):
+        message._reply_to = type(reply_to)(present_name(reply_to.name))
+    message._destination = old.destination
+    encoder = MemberEncoder.of(dialect, old.destination)
+    kept.payload, kept.encoder, kept.dialect = encoder(message, ttl_ms), encoder, dialect

@@ -1,0 +1,136 @@
+"""One connection to one broker of a failover URL: opened, and everything rebuilt on it, before it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pyjmsack.errors import JMSException, RequestTimedOutException
+from pyjmsack.spi.completion import Completion
+from pyjmsack.spi.engine import Connector, Timer
+from pyjmsack.spi.provider import Provider
+from pyjmsack.spi.resources import ConnectionInfo, ConnectionMetadata
+from pyjmsack.uri import BrokerUrl
+
+__all__ = ["Member", "Restore"]
+
+Restore = Callable[[Provider, ConnectionMetadata], Iterator[Completion[Any]]]
+"""The steps that rebuild what was open: each completion is waited for; an exception ends them."""
+
+
+class Member:
+    """The listener of one member's provider.
+
+    Args:
+        lost: called with the error when the connection is lost after it was ready.
+        timeout: seconds for opening, and again for rebuilding; ``None`` = no limit.
+    """
+
+    def __init__(
+        self,
+        url: BrokerUrl,
+        provider: Provider,
+        connector: Connector,
+        timeout: float | None,
+        lost: Callable[[BaseException], None],
+    ) -> None:
+        self.url = url
+        self.provider = provider
+        self.metadata: ConnectionMetadata | None = None
+        self._connector = connector
+        self._timeout = timeout
+        self._lost = lost
+        self._ready: Callable[[BaseException | None], None] | None = None
+        """Set while it is being opened and rebuilt."""
+        self._dead = False
+        self._restore: Restore | None = None
+        self._steps: Iterator[Completion[Any]] = iter(())
+        self._timer: Timer | None = None
+
+    def open(self, info: ConnectionInfo, restore: Restore, ready: Callable[[BaseException | None], None]) -> None:
+        """Connect, then take the steps of ``restore``; ``ready`` is told the error, or ``None``."""
+        self._ready, self._restore = ready, restore
+        connected: Completion[ConnectionMetadata] = Completion()
+        connected.add_callback(self._on_connected)
+        self._limit("opening a connection to")
+        if self._ready is not None:
+            self.provider.connect(info, self, connected)
+            self.provider.flush()
+
+    def _on_connected(self, connected: Completion[ConnectionMetadata]) -> None:
+        if self._ready is None:
+            return
+        if connected.error is not None:
+            self._finish(connected.error)
+            return
+        self.metadata = connected.result()
+        assert self._restore is not None  # set by open
+        self._limit("rebuilding what was open at")
+        self._steps = self._restore(self.provider, self.metadata)
+        self._advance()
+
+    def _advance(self, _: object = None) -> None:
+        while self._ready is not None:
+            try:
+                step = next(self._steps)
+            except StopIteration:
+                self._finish(None)
+                return
+            except JMSException as error:
+                self._finish(error)
+                return
+            if not step.done:
+                self.provider.flush()
+                step.add_callback(self._advance)
+                return
+
+    def _limit(self, what: str) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._timeout is not None:
+            text = f"{what} {self.url}: no answer within jms.connectTimeout ({self._timeout:g} s)"
+            self._timer = self._connector.call_later(
+                self._timeout, lambda: self._finish(RequestTimedOutException(text))
+            )
+
+    def _finish(self, error: BaseException | None) -> None:
+        ready, self._ready = self._ready, None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if ready is None:
+            return
+        if error is not None:
+            self._dead = True
+            self.provider.abort(error)
+        ready(error)
+
+    def abandon(self, error: BaseException) -> None:
+        """Drop it; nobody is told."""
+        self._ready = None
+        self._dead = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self.provider.abort(error)
+
+    # -- events of the provider ---------------------------------------------------------------------------------
+
+    def on_failure(self, error: BaseException) -> None:
+        """The connection is lost: while it was opened, or in use."""
+        if self._ready is not None:
+            self._finish(error)
+        elif not self._dead:
+            self._dead = True
+            self._lost(error)
+
+    def on_interrupted(self, error: BaseException, generation: int) -> None:
+        """Not told by the provider of a single broker."""
+        raise AssertionError("a member of a failover URL does not fail over itself")
+
+    def on_restored(self, metadata: ConnectionMetadata) -> None:
+        """Not told by the provider of a single broker."""
+        raise AssertionError("a member of a failover URL does not fail over itself")
+
+    def on_temporary_renamed(self, temporary_id: int, name: str) -> None:
+        """Not told by the provider of a single broker."""
+        raise AssertionError("a member of a failover URL does not fail over itself")

@@ -1,0 +1,108 @@
+"""Looking for a broker: rounds over the members of the URL, with waits between them."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable, Sequence
+
+from pyjmsack.errors import ConnectionLostException, InvalidClientIDException, JMSSecurityException
+from pyjmsack.providers.failover.schedule import Schedule
+from pyjmsack.spi.engine import Connector, Timer
+from pyjmsack.uri import BrokerUrl
+
+__all__ = ["Search", "Tried", "in_order", "is_final"]
+
+log = logging.getLogger("pyjmsack.failover")
+
+Tried = Callable[["BaseException | None", bool], None]
+_PASSING = ("sasl:4", "tls:handshake")
+"""Security errors that may be different at the next try: sys-temp, the broker cannot say now whether the login is right
+(AMQP 1.0 5.3.3.6), and a TLS handshake that ended early, as with a broker that is just dying."""
+
+
+class Search:
+    """One search, from the first try to a broker that is ready, or to the end of the attempts.
+
+    Args:
+        candidates: returns the brokers of a round, in order.
+        attempt: tries one and calls back with the error and whether it is final, or with ``None`` when the broker is
+            ready: then the search is over.
+        gave_up: called with the last error.
+    """
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        connector: Connector,
+        candidates: Callable[[], Sequence[BrokerUrl]],
+        attempt: Callable[[BrokerUrl, Tried], None],
+        gave_up: Callable[[BaseException], None],
+        error: BaseException | None = None,
+    ) -> None:
+        self._schedule = schedule
+        self._connector = connector
+        self._candidates = candidates
+        self._attempt = attempt
+        self._gave_up = gave_up
+        self._error: BaseException = error or ConnectionLostException("no broker was tried")
+        self._rounds = 0
+        self._left: list[BrokerUrl] = []
+        self._timer: Timer | None = None
+
+    def start(self) -> None:
+        """Wait for the next round, or give up."""
+        rounds = self._rounds
+        if self._schedule.exhausted(rounds):
+            self._gave_up(self._error)
+            return
+        if self._schedule.warns(rounds):
+            log.warning("no broker after %d rounds, trying on: %s", rounds, self._error)
+        self._timer = self._connector.call_later(self._schedule.delay(rounds), self._begin_round)
+
+    def stop(self) -> None:
+        """Look no further."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _begin_round(self) -> None:
+        self._timer = None
+        self._left = [*self._candidates()]
+        self._next()
+
+    def _next(self) -> None:
+        if self._left:
+            self._attempt(self._left.pop(0), self._tried)
+        else:
+            self._rounds += 1
+            self.start()
+
+    def _tried(self, error: BaseException | None, final: bool) -> None:
+        if error is None:
+            return
+        self._error = error
+        if final:
+            self._gave_up(error)
+        else:
+            log.debug("%s", error)
+            self._next()
+
+
+def is_final(error: BaseException, *, first: bool) -> bool:
+    """Whether an error of connecting ends the search: a refused login. A client id that is in use is final only at the
+    very start: later it may still be held by the connection that was lost."""
+    if isinstance(error, InvalidClientIDException):
+        return first
+    return isinstance(error, JMSSecurityException) and error.error_code not in _PASSING
+
+
+def in_order(members: Sequence[BrokerUrl], lost: BrokerUrl | None, *, shuffled: bool) -> list[BrokerUrl]:
+    """Return the brokers of a round: as written, beginning behind the one that was lost; or shuffled."""
+    ordered = [*members]
+    if shuffled:
+        random.shuffle(ordered)  # to spread load, not to keep a secret
+    elif lost in ordered:
+        behind = ordered.index(lost) + 1
+        ordered = ordered[behind:] + ordered[:behind]
+    return ordered
