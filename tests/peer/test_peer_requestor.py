@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from concurrent.futures import Future
 from typing import Any
 
 import pytest
 from peer import Peer, accepted, in_turn, rejected, text, unanswered
-from peer_faces import Face
+from peer_faces import AioFace, Face
 from proton import Condition
 
 from pyjmsack import (
@@ -207,3 +208,16 @@ def test_a_reply_goes_to_an_anonymous_producers_caller_only_if_one_is_wanted(fac
     producer.reply(request, "!", priority=7)
     sent = peer.wait_transfers(1)[0].message
     assert (sent.address, sent.correlation_id, sent.body, sent.priority) == ("answers", "c", "!", 7)
+
+
+def test_one_whose_opening_is_cancelled_ends_its_session(aio: AioFace) -> None:
+    """What it had opened already must not stay for the life of the connection."""
+    peer = aio.peer(silent={"attach"})
+    session = aio.session(peer)
+
+    async def give_up() -> None:
+        await asyncio.wait_for(session._target.create_requestor(Queue("service")), 0.05)
+
+    with pytest.raises(asyncio.TimeoutError):
+        aio.call(give_up)
+    peer.wait_frames("end")

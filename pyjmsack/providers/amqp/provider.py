@@ -1,4 +1,4 @@
-"""The AMQP 1.0 provider: the core's twelve verbs on one proton engine. Everything runs on the loop."""
+"""The AMQP 1.0 provider: the core's verbs on one proton engine. Everything runs on the loop."""
 
 from __future__ import annotations
 
