@@ -42,7 +42,7 @@ class MessageProducer(ProducerFacade):
         delivery_delay: float | timedelta | None = None,
         completion_listener: CompletionListener | None = None,
     ) -> None:
-        """Send a message, or ``str``/``bytes`` turned into one; see :meth:`pyjmsack.MessageProducer.send`.
+        """Send a message, or what can be turned into one; see :meth:`pyjmsack.MessageProducer.send`.
 
         A cancelled ``send`` may have been stored by the broker.
         """

@@ -41,7 +41,7 @@ class MessageProducer(ProducerFacade):
         delivery_delay: float | timedelta | None = None,
         completion_listener: CompletionListener | None = None,
     ) -> None:
-        """Send a message, or ``str``/``bytes`` turned into one.
+        """Send a message, or a ``str``, ``bytes``, mapping or list turned into one (S151).
 
         A persistent message outside a transaction is confirmed by the broker when this returns (S61-S63). With a
         ``completion_listener`` it returns at once, and the message stays read-only until the listener was called (S73).
