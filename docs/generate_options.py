@@ -45,7 +45,8 @@ SECTIONS = {
     "jms.presettlePolicy.": ("Presettlement", "Links that settle at once: faster, at most once (S36, S37)."),
     "amqp.": (
         "AMQP",
-        "The protocol. Of the SASL mechanisms, EXTERNAL, PLAIN and ANONYMOUS are there; the others may only be named.",
+        "The protocol. Of the SASL mechanisms that the broker offers, the first in the order of the list below is used"
+        " that the credentials allow: with a user name never ANONYMOUS, without a password only PLAIN.",
     ),
     "stomp.": ("STOMP", "The protocol, 1.2 or 1.1."),
     "failover.": (

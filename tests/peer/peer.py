@@ -14,6 +14,7 @@ import ssl
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -21,6 +22,7 @@ from typing import Any
 import proton
 from peer_frames import SASL_HEADER, Frame, FrameReader, plain, sasl_frame
 from proton import Array, Collector, Condition, Connection, Delivery, Event, Link, Terminus, Transport, symbol
+from scramp import ScramException, ScramMechanism
 
 __all__ = [
     "PATIENCE",
@@ -146,6 +148,10 @@ class Script:
 
     mechanisms: Sequence[str] = ("ANONYMOUS", "PLAIN")
     sasl_outcome: int | None = 0
+    passwords: Mapping[str, str] = field(default_factory=dict)
+    """By user, for SCRAM."""
+    forged: Callable[[str], str] = str
+    """What becomes of the messages of SCRAM before they are sent."""
     greeting: bytes | None = None
     """Bytes to write, instead of speaking AMQP, when the client has written something."""
     capabilities: Sequence[str] = ALL_CAPABILITIES
@@ -166,6 +172,12 @@ class Script:
     """Delete no subscription, as Artemis does in silence while another connection has a consumer."""
     presettled: bool = False
     """Send settled whatever the client asks for; if it asks for settled it gets settled anyway."""
+
+
+def _scram_server(mechanism: str, passwords: Mapping[str, str]) -> Any:
+    scram = ScramMechanism(mechanism)
+    known = {user: scram.make_auth_info(password) for user, password in passwords.items()}
+    return scram.make_server(known.__getitem__)
 
 
 class PeerLink:
@@ -266,9 +278,20 @@ class PeerConnection(asyncio.Protocol):
             names = [symbol(name) for name in self.script.mechanisms]
             offer = Array(proton.UNDESCRIBED, proton.Data.SYMBOL, *names) if len(names) > 1 else names[0]
             self._socket.write(SASL_HEADER + sasl_frame(0x40, [offer]))
-        elif frame.name == "sasl-init" and self.script.sasl_outcome is not None:
+        elif frame.name == "sasl-init" and str(frame["mechanism"]).startswith("SCRAM-"):
+            self._scram = _scram_server(str(frame["mechanism"]), self.script.passwords)
+            self._scram.set_client_first(frame["initial-response"].decode())
+            self._challenge(self._scram.get_server_first())
+        elif frame.name == "sasl-response" and frame["response"]:
+            with suppress(ScramException):  # it says in its last message that the proof is wrong
+                self._scram.set_client_final(frame["response"].decode())
+            self._challenge(self._scram.get_server_final())
+        elif frame.name in ("sasl-init", "sasl-response") and self.script.sasl_outcome is not None:
             self._sasl_done = self.script.sasl_outcome == 0
             self._socket.write(sasl_frame(0x44, [proton.ubyte(self.script.sasl_outcome)]))
+
+    def _challenge(self, text: str) -> None:
+        self._socket.write(sasl_frame(0x42, [self.script.forged(text).encode()]))
 
     def _tick(self) -> None:
         if self.alive and "heartbeat" not in self.script.silent:

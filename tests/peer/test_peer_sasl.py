@@ -66,6 +66,56 @@ def test_no_mechanism_in_common_names_what_the_broker_offers(face: Face) -> None
         face.connect(face.peer(mechanisms=("GSSAPI", "SCRAM-SHA-256")))
 
 
+# -- SCRAM ------------------------------------------------------------------------------------------------------
+
+SCRAM = ("SCRAM-SHA-1", "SCRAM-SHA-256", "SCRAM-SHA-512")
+
+
+@pytest.mark.parametrize("mechanism", SCRAM)
+def test_scram_logs_in_without_showing_the_password(face: Face, mechanism: str) -> None:
+    """RFC 5802, RFC 7677."""
+    peer = face.peer(mechanisms=("ANONYMOUS", "PLAIN", mechanism), passwords={"zoë,=": SECRET})
+    face.connect(peer, username="zoë,=", password=SECRET)
+    assert init(peer)[0] == mechanism
+    assert not [frame for frame in peer.frames if SECRET.encode() in frame.raw]
+
+
+def test_the_strongest_scram_is_chosen(face: Face) -> None:
+    peer = face.peer(mechanisms=("PLAIN", *SCRAM), passwords={"me": SECRET})
+    face.connect(peer, username="me", password=SECRET)
+    assert init(peer)[0] == "SCRAM-SHA-512"
+
+
+def test_a_password_that_is_wrong_for_scram_is_a_security_error(face: Face) -> None:
+    """S129."""
+    peer = face.peer(mechanisms=SCRAM, passwords={"me": "another"})
+    with pytest.raises(JMSSecurityException, match=r"SCRAM-SHA-512.*invalid-proof") as caught:
+        face.connect(peer, username="me", password=SECRET)
+    assert SECRET not in str(caught.value)
+    peer.wait_closed()
+
+
+def test_a_broker_that_does_not_know_the_password_is_refused(face: Face) -> None:
+    """It says that the login succeeded, and that is no proof."""
+
+    def forge(text: str) -> str:
+        return "v=" + "A" * 43 + "=" if text.startswith(("v=", "e=")) else text
+
+    peer = face.peer(mechanisms=SCRAM, passwords={"me": "another"}, forged=forge)
+    with pytest.raises(JMSSecurityException, match="the broker's proof"):
+        face.connect(peer, username="me", password=SECRET)
+    peer.wait_closed()
+
+
+def test_a_broker_that_asks_for_hours_of_computing_is_refused(face: Face) -> None:
+    peer = face.peer(
+        mechanisms=SCRAM, passwords={"me": SECRET}, forged=lambda text: text.replace("i=4096", "i=9999999")
+    )
+    with pytest.raises(JMSSecurityException, match="9999999 iterations"):
+        face.connect(peer, username="me", password=SECRET)
+    assert not peer.all("sasl-response")
+
+
 @pytest.mark.parametrize("outcome", [1, 2, 3])
 def test_a_refused_login_is_a_security_error(face: Face, outcome: int) -> None:
     """S129."""

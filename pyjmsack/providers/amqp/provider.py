@@ -99,7 +99,13 @@ class AmqpProvider:
             info.password,
             external=encrypted and self._has_certificate,
             allowed=self._url.amqp.sasl_mechanisms,
+            hostname=self._hostname,
         )
+
+    @property
+    def _hostname(self) -> str:
+        vhost = self._url.amqp.vhost
+        return self._url.endpoints[0].host if vhost is None else vhost
 
     @property
     def _has_certificate(self) -> bool:
@@ -123,9 +129,8 @@ class AmqpProvider:
         engine, info, amqp = self._the_engine, self._the_info, self._url.amqp
         connection, transport = engine.connection, engine.transport
         connection.container = info.client_id
-        host = self._url.endpoints[0].host if amqp.vhost is None else amqp.vhost
-        if host:
-            connection.hostname = host
+        if self._hostname:
+            connection.hostname = self._hostname
         desired = _DESIRED + ((_EXCLUSIVE_CLIENT_ID,) if info.explicit_client_id else ())
         connection.desired_capabilities = [symbol(name) for name in desired]
         connection.properties = {

@@ -10,6 +10,7 @@ import struct
 from collections.abc import Sequence
 
 from pyjmsack.errors import ConnectionLostException, JMSException, JMSSecurityException
+from pyjmsack.providers.amqp.mechanisms import Mechanism, create, mechanisms
 from pyjmsack.providers.amqp.wire import decode_value
 from pyjmsack.providers.amqp.wire_types import Described
 
@@ -17,7 +18,7 @@ __all__ = ["SaslClient"]
 
 _HEADER = b"AMQP\x03\x01\x00\x00"
 _MAX_FRAME = 65536
-_MECHANISMS, _INIT, _CHALLENGE, _OUTCOME = 0x40, 0x41, 0x42, 0x44
+_MECHANISMS, _INIT, _CHALLENGE, _RESPONSE, _OUTCOME = 0x40, 0x41, 0x42, 0x43, 0x44
 _OUTCOMES = {1: "authentication failed", 2: "system error", 3: "permanent system error", 4: "temporary system error"}
 
 
@@ -25,21 +26,31 @@ class SaslClient:
     """Feed with :meth:`receive`; send what :attr:`output` holds; finished once :attr:`done`.
 
     Args:
-        username, password: for PLAIN (RFC 4616); never shown.
-        external: the stream carries a client certificate, so EXTERNAL (RFC 4422 appendix A) comes first.
+        username, password: never shown.
+        external: the stream carries a client certificate, so EXTERNAL comes first.
         allowed: mechanism names the user permits, or empty for all of ours.
+        hostname: name of the virtual host, for the broker; empty names none.
     """
 
-    def __init__(self, username: str | None, password: str | None, *, external: bool, allowed: Sequence[str]) -> None:
+    def __init__(
+        self,
+        username: str | None,
+        password: str | None,
+        *,
+        external: bool,
+        allowed: Sequence[str],
+        hostname: str = "",
+    ) -> None:
         self._username = username
         self._password = password
         self._external = external
         self._allowed = {name.upper() for name in allowed}
+        self._hostname = hostname
         self._buffer = bytearray()
         self.output = bytearray(_HEADER)
         self.done = False
         self._header_seen = False
-        self._chosen = False
+        self._mechanism: Mechanism | None = None
 
     def receive(self, data: bytes) -> bytes:
         """Take bytes; return those after the outcome, which belong to the next layer.
@@ -91,42 +102,47 @@ class SaslClient:
         if not isinstance(value, Described) or not isinstance(value.value, list):
             raise ConnectionLostException("malformed SASL frame: expected a described list")
         code, fields = value.descriptor, value.value
-        if code == _MECHANISMS:
+        if code == _MECHANISMS and self._mechanism is None:
             self._choose(_names(fields[0] if fields else None))
-        elif code == _OUTCOME and self._chosen:
-            self._on_outcome(fields[0] if fields else None)
+        elif code == _CHALLENGE and self._mechanism is not None:
+            response = self._mechanism.respond(_binary(fields[0] if fields else None))
+            self.output += _frame(_RESPONSE, [_encode_binary(response)])
+        elif code == _OUTCOME and self._mechanism is not None:
+            self._on_outcome(self._mechanism, fields)
         else:
             raise JMSSecurityException(f"unexpected SASL frame 0x{code:02x} from the broker")
 
     def _choose(self, offered: Sequence[str]) -> None:
-        ours = self._responses()
-        for mechanism, response in ours.items():
-            if mechanism in offered and (not self._allowed or mechanism in self._allowed):
-                self.output += _init_frame(mechanism, response)
-                self._chosen = True
-                return
-        raise JMSSecurityException(
+        ours = list(mechanisms(self._username, self._password, external=self._external))
+        usable = (name for name in ours if name in offered and (not self._allowed or name in self._allowed))
+        name = next(usable, None)
+        if name is None:
+            raise JMSSecurityException(self._nothing_in_common(offered, ours))
+        self._mechanism = create(name, self._username, self._password)
+        first = self._mechanism.start()
+        fields = [b"\xa3" + bytes([len(name)]) + name.encode(), b"\x40" if first is None else _encode_binary(first)]
+        if self._hostname:
+            hostname = self._hostname.encode()
+            fields.append(b"\xb1" + struct.pack(">I", len(hostname)) + hostname)
+        self.output += _frame(_INIT, fields)
+
+    def _nothing_in_common(self, offered: Sequence[str], ours: Sequence[str]) -> str:
+        return (
             f"no SASL mechanism in common: the broker offers {', '.join(offered) or 'none'}; this client could use "
             f"{', '.join(ours)}"
             + (f", limited to {', '.join(sorted(self._allowed))}" if self._allowed else "")
             + ("" if self._username else "; no user name was given")
         )
 
-    def _responses(self) -> dict[str, bytes]:
-        responses: dict[str, bytes] = {}
-        if self._external:
-            responses["EXTERNAL"] = b""
-        if self._username is not None:
-            responses["PLAIN"] = b"\0" + self._username.encode() + b"\0" + (self._password or "").encode()
-        else:
-            responses["ANONYMOUS"] = b""
-        return responses
-
-    def _on_outcome(self, code: object) -> None:
+    def _on_outcome(self, mechanism: Mechanism, fields: Sequence[object]) -> None:
+        code = fields[0] if fields else None
         if code != 0:
             reason = _OUTCOMES.get(code, f"code {code}") if isinstance(code, int) else "no code"
             user = f"user {self._username!r}" if self._username is not None else "anonymous login"
-            raise JMSSecurityException(f"the broker refused the login of {user}: {reason}", error_code=f"sasl:{code}")
+            raise JMSSecurityException(
+                f"the broker refused the login of {user} with {mechanism.name}: {reason}", error_code=f"sasl:{code}"
+            )
+        mechanism.succeed(_binary(fields[1] if len(fields) > 1 else None))
         self.done = True
 
 
@@ -136,9 +152,20 @@ def _names(value: object) -> list[str]:
     return [str(v) for v in value] if isinstance(value, list | tuple) else [str(value)]
 
 
-def _init_frame(mechanism: str, response: bytes) -> bytes:
-    """Return sasl-init (5.3.3.2): a list of mechanism and initial response."""
-    name = mechanism.encode("ascii")
-    fields = b"\xa3" + bytes([len(name)]) + name + b"\xb0" + struct.pack(">I", len(response)) + response
-    body = b"\x00\x53\x41\xd0" + struct.pack(">II", len(fields) + 4, 2) + fields
+def _binary(value: object) -> bytes:
+    if value is None:
+        return b""
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    raise ConnectionLostException("malformed SASL frame: expected binary data")
+
+
+def _encode_binary(data: bytes) -> bytes:
+    return b"\xb0" + struct.pack(">I", len(data)) + data
+
+
+def _frame(code: int, encoded: Sequence[bytes]) -> bytes:
+    """Return a SASL frame (5.3.3): a described list of fields."""
+    fields = b"".join(encoded)
+    body = b"\x00\x53" + bytes([code]) + b"\xd0" + struct.pack(">II", len(fields) + 4, len(encoded)) + fields
     return struct.pack(">IBBH", len(body) + 8, 2, 1, 0) + body

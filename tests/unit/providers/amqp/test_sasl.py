@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import traceback
 from contextlib import suppress
 from itertools import pairwise
 from typing import Any
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyjmsack.errors import ConnectionLostException, JMSException, JMSSecurityException
+from pyjmsack.providers.amqp.mechanisms import MOST_ITERATIONS, Scram
 from pyjmsack.providers.amqp.sasl import SaslClient
 
 HEADER = b"AMQP\x03\x01\x00\x00"
@@ -68,6 +70,9 @@ def answer(sasl: SaslClient, *offered: str) -> tuple[str, bytes]:
         (client(), ("PLAIN", "ANONYMOUS"), ("ANONYMOUS", b"")),
         (client("u", "p"), ("ANONYMOUS", "PLAIN"), ("PLAIN", b"\0u\0p")),
         (client("u"), ("PLAIN",), ("PLAIN", b"\0u\0")),
+        (client("u", "p"), ("XOAUTH2", "ANONYMOUS"), ("XOAUTH2", b"user=u\x01auth=Bearer p\x01\x01")),
+        (client("u", "p"), ("XOAUTH2", "PLAIN"), ("PLAIN", b"\0u\0p")),
+        (client("u"), ("SCRAM-SHA-256", "CRAM-MD5", "PLAIN"), ("PLAIN", b"\0u\0")),
         (client("ü", "p" * 300), ("PLAIN",), ("PLAIN", b"\0\xc3\xbc\0" + b"p" * 300)),
         (client("u", "p", external=True), ("PLAIN", "EXTERNAL"), ("EXTERNAL", b"")),
         (client("u", "p", external=True), ("PLAIN",), ("PLAIN", b"\0u\0p")),
@@ -88,7 +93,7 @@ def test_the_strongest_mechanism_that_fits_is_chosen(
     [
         (client(), ("PLAIN",)),
         (client("u", "p"), ("ANONYMOUS",)),
-        (client("u", "p"), ("SCRAM-SHA-256", "GSSAPI")),
+        (client("u"), ("SCRAM-SHA-256", "GSSAPI")),
         (client("u", "secret", allowed=("ANONYMOUS",)), ("PLAIN", "ANONYMOUS")),
         (client(external=False), ("EXTERNAL",)),
     ],
@@ -241,3 +246,147 @@ def test_any_fields_end_in_a_jms_error_or_an_answer(fields: bytes, code: int) ->
 
 def test_the_password_is_in_no_repr() -> None:
     assert "secret" not in repr(client("u", "secret"))
+
+
+def test_the_init_frame_names_the_virtual_host() -> None:
+    """AMQP 1.0 5.3.3.2: of any length; without one the field is absent."""
+    sasl = SaslClient(None, None, external=False, allowed=(), hostname="h" * 300)
+    sasl.receive(HEADER + mechanisms("ANONYMOUS"))
+    assert sasl.output.endswith(b"\xb1" + struct.pack(">I", 300) + b"h" * 300)
+
+
+# -- challenges -------------------------------------------------------------------------------------------------
+
+
+def binary(data: bytes) -> bytes:
+    return b"\xa0" + bytes([len(data)]) + data
+
+
+def challenge(data: bytes) -> bytes:
+    return frame(0x42, binary(data))
+
+
+def said(sasl: SaslClient) -> bytes:
+    """Return the content of the response frame that is waiting to be sent."""
+    size, _, _, _ = struct.unpack_from(">IBBH", sasl.output)
+    assert size == len(sasl.output)
+    body = bytes(sasl.output[8:])
+    assert body[:4] == b"\x00\x53\x43\xd0"
+    assert body[12] == 0xB0
+    sasl.output.clear()
+    return body[17:]
+
+
+SHA_1 = (
+    "SCRAM-SHA-1",
+    "fyko+d2lbbFgONRv9qkxdawL",
+    "r=fyko+d2lbbFgONRv9qkxdawL3rfcNHYJY1ZVvWVs7j,s=QSXCR+Q6sek8bf92,i=4096",
+    "c=biws,r=fyko+d2lbbFgONRv9qkxdawL3rfcNHYJY1ZVvWVs7j,p=v0X8v3Bz2T0CJGbJQyF0X+HI4Ts=",
+    "v=rmF9pqV8S7suAoZWja4dJRkFsKQ=",
+)
+"""The example of RFC 5802: mechanism, client nonce, server first, client final, server final."""
+SHA_256 = (
+    "SCRAM-SHA-256",
+    "rOprNGfwEbeRWgbNEkqO",
+    "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096",
+    "c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=",
+    "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=",
+)
+"""The example of RFC 7677."""
+
+
+@pytest.mark.parametrize("example", [SHA_1, SHA_256], ids=["RFC 5802", "RFC 7677"])
+def test_scram_says_what_the_rfcs_say(example: tuple[str, ...]) -> None:
+    name, nonce, server_first, client_final, server_final = example
+    scram = Scram(name, "user", "pencil", nonce)
+    assert scram.start() == f"n,,n=user,r={nonce}".encode()
+    assert scram.respond(server_first.encode()) == client_final.encode()
+    assert scram.respond(server_final.encode()) == b""
+    scram.succeed(b"")
+
+
+def scram_at_its_proof() -> Scram:
+    name, nonce, server_first, *_ = SHA_256
+    scram = Scram(name, "user", "pencil", nonce)
+    scram.start()
+    scram.respond(server_first.encode())
+    return scram
+
+
+def test_the_server_s_proof_may_come_with_the_outcome() -> None:
+    """AMQP 1.0 5.3.3.6: additional-data."""
+    scram_at_its_proof().succeed(SHA_256[4].encode())
+
+
+@pytest.mark.parametrize("final", [b"v=AAAA", b"e=invalid-proof", b"\xff", b"", b"v=", b"x", b"v=\xc3\xa9"])
+def test_a_broker_that_cannot_prove_itself_is_refused(final: bytes) -> None:
+    """RFC 5802 3: an impostor can ask for our proof, and cannot answer it."""
+    with pytest.raises(JMSSecurityException, match="SCRAM-SHA-256"):
+        scram_at_its_proof().respond(final)
+    with pytest.raises(JMSSecurityException, match="SCRAM-SHA-256"):
+        scram_at_its_proof().succeed(final)
+
+
+def test_a_success_before_the_challenge_is_refused() -> None:
+    scram = Scram("SCRAM-SHA-256", "user", "pencil")
+    scram.start()
+    with pytest.raises(JMSSecurityException, match="impostor"):
+        scram.succeed(SHA_256[4].encode())
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("i=4096", "i=4095"),
+        ("i=4096", f"i={MOST_ITERATIONS + 1}"),
+        ("i=4096", "i=99999999999999999999"),
+        ("i=4096", "i=-1"),
+        ("i=4096", "i=x"),
+        ("i=4096", ""),
+        ("r=rOpr", "r=rOps"),
+        ("s=W22ZaJ0SNY7soEsUEjb6gQ==", "s=!"),
+        ("r=", "m=x,r="),
+    ],
+)
+def test_a_challenge_that_is_not_as_it_should_be_is_refused_before_any_proof(old: str, new: str) -> None:
+    name, nonce, server_first, *_ = SHA_256
+    assert old in server_first
+    scram = Scram(name, "user", "pencil", nonce)
+    scram.start()
+    with pytest.raises(JMSSecurityException, match=name):
+        scram.respond(server_first.replace(old, new).encode())
+
+
+@pytest.mark.parametrize(("username", "password"), [("u\0", "secret"), ("u", "secret\x07"), ("", "secret")])
+def test_what_saslprep_forbids_is_refused_without_showing_it(username: str, password: str) -> None:
+    """RFC 4013; nor do the frames of the traceback hold it, where tools print their variables."""
+    with pytest.raises(JMSSecurityException, match="SCRAM-SHA-256: user name or password") as caught:
+        Scram("SCRAM-SHA-256", username, password)
+    assert "secret" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_cram_md5_answers_as_in_rfc_2195() -> None:
+    sasl = client("tim", "tanstaaftanstaaf")
+    sasl.receive(HEADER + mechanisms("PLAIN", "CRAM-MD5"))
+    assert sasl.output.endswith(b"CRAM-MD5\x40")
+    sasl.output.clear()
+    sasl.receive(challenge(b"<1896.697170952@postoffice.reston.mci.net>"))
+    assert said(sasl) == b"tim b913a602c7eda7a495b4e6e7334d3890"
+    sasl.receive(outcome(0))
+    assert sasl.done
+
+
+def test_a_challenge_that_plain_does_not_have_is_refused() -> None:
+    sasl = client("u", "p")
+    sasl.receive(HEADER + mechanisms("PLAIN"))
+    with pytest.raises(JMSSecurityException, match="PLAIN"):
+        sasl.receive(challenge(b"more"))
+
+
+@given(st.lists(st.binary(max_size=80), min_size=1, max_size=4))
+def test_any_challenges_end_in_a_jms_error_and_never_in_a_login(challenges: list[bytes]) -> None:
+    sasl = client("u", "p")
+    sasl.receive(HEADER + mechanisms("SCRAM-SHA-256"))
+    with pytest.raises(JMSException):
+        sasl.receive(b"".join(challenge(data) for data in challenges) + outcome(0))
+    assert not sasl.done
