@@ -8,10 +8,11 @@ import os
 import re
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from contract.brokers import FACTORIES, Embedded
 
 from pyjmsack.broker import EmbeddedArtemis
 
@@ -20,7 +21,6 @@ _STRICT = (
     "error::pytest.PytestUnraisableExceptionWarning",
     "error::pytest.PytestUnhandledThreadExceptionWarning",
 )
-_LIMITED = '-Dbrokerconfig.addressSettings."limited.#".'
 _DESCRIPTORS = Path("/proc/self/fd")
 
 
@@ -28,17 +28,29 @@ def pytest_configure(config: pytest.Config) -> None:
     """Turn warnings into errors: a deprecated call, a lost coroutine and a dying thread are all bugs."""
     for line in _STRICT:
         config.addinivalue_line("filterwarnings", line)
+    config.addinivalue_line("markers", "not_on(name, fact): cannot hold there (tests/contract/brokers.py)")
+    config.addinivalue_line("markers", "only_on(name): to save time (tests/contract/brokers.py)")
 
 
 @pytest.fixture(scope="session")
-def broker() -> Iterator[EmbeddedArtemis]:
-    """A broker that lets everybody in; each pytest-xdist worker has its own.
+def brokers() -> Iterator[Callable[[str], Embedded]]:
+    """Brokers that let everybody in, by key, each started when it is first asked for; every worker has its own."""
+    running: dict[str, Embedded] = {}
 
-    Queues named ``limited.*`` take two messages and refuse the next.
-    """
-    limits = [f"{_LIMITED}addressFullMessagePolicy=FAIL", f"{_LIMITED}maxSizeMessages=2"]
-    with EmbeddedArtemis(jvm_options=limits) as running:
-        yield running
+    def get(key: str) -> Embedded:
+        if key not in running:
+            running[key] = FACTORIES[key]().start()
+        return running[key]
+
+    yield get
+    for embedded in running.values():
+        embedded.stop()
+
+
+@pytest.fixture(scope="session")
+def artemis(brokers: Callable[[str], Embedded]) -> Embedded:
+    """The broker of the tests to which its kind does not matter."""
+    return brokers("artemis")
 
 
 @pytest.fixture(scope="session")
@@ -49,9 +61,9 @@ def secured_broker() -> Iterator[EmbeddedArtemis]:
 
 
 @pytest.fixture(scope="session")
-def broker_url(broker: EmbeddedArtemis) -> str:
+def broker_url(artemis: Embedded) -> str:
     """Where the broker listens, without options."""
-    return broker.amqp_url
+    return artemis.amqp_url
 
 
 @pytest.fixture

@@ -407,12 +407,11 @@ class Consumer(Settling):
         self.redeliver(delivered)
 
     def halt(self) -> Steps[None]:
-        """Drain what is on its way, then hand back what was prefetched, uncounted: the order of a rollback (S83)."""
+        """Drain what is on its way: nothing newer may come before what the rollback brings again (S83)."""
         if self._prefetch > 0:
             done: Completion[None] = Completion()
             self._connection.submit(self._provider.drain, self.info.id, done)
             yield done, None
-        self.release_inbox()
 
     def release_inbox(self) -> None:
         """Hand back what nobody saw: uncounted, unless an earlier recover() had shown it (S30, S31)."""

@@ -172,8 +172,8 @@ class Producer:
         message._destination = target
         message._redelivery_count = 0
         message._user_id = self._user_id  # never what the caller wrote into it (S71)
-        if delay and "delivery-delay" not in self._connection.the_metadata.capabilities:
-            raise UnsupportedFeatureException("this broker does not offer delayed delivery (S157)")
+        if delay:
+            self._connection.require("delivery-delay")  # a broker that ignores it would deliver at once (S157)
 
     def _target(self, destination: Destination | None) -> Destination:
         bound = self.info.destination

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -292,6 +292,7 @@ class Session:
     def acknowledge(self, outcome: Outcome = Outcome.ACCEPTED) -> None:
         """CLIENT mode: one outcome for all delivered messages of the session, across consumers (S25, S26)."""
         self.check_open()
+        self._require(outcome)
         if self.info.ack_mode is AckMode.CLIENT_ACKNOWLEDGE:
             for consumer in [*self.consumers.values()]:
                 consumer.settle_delivered(outcome)
@@ -311,9 +312,15 @@ class Session:
     def settle_message(self, message: Message, outcome: Outcome) -> None:
         """An outcome for this message alone."""
         self.check_open()
+        self._require(outcome)
         consumer = self.consumers.get(message._delivery.consumer_id)
         if consumer is not None:
             consumer.settle_one(message._delivery, outcome)
+
+    def _require(self, outcome: Outcome) -> None:
+        """Refuse an outcome that this broker would take for another one (S119)."""
+        if outcome is not Outcome.ACCEPTED:
+            self.connection.require(_FEATURES[outcome])
 
     def recover(self) -> None:
         """Deliver again what is not acknowledged (S32, S33).
@@ -408,13 +415,16 @@ class Session:
         taking_part = [c for c in [*self.consumers.values()] if c.in_transaction]
         for consumer in taking_part:
             yield from consumer.halt()
-        error = yield from self._discharge(self.connection.provider.rollback)
+        error = yield from self._discharge(self.connection.provider.rollback, taking_part)
         for consumer in taking_part:
             yield from consumer.resume()
         return error
 
-    def _discharge(self, operation: Any) -> Steps[BaseException | None]:
+    def _discharge(self, operation: Any, undone: Iterable[Consumer] = ()) -> Steps[BaseException | None]:
         """End the transaction and declare the next one in the same burst; return the error of the first, if any.
+
+        What the consumers of an ``undone`` one prefetched is handed back behind it: ActiveMQ Classic sends again in the
+        order in which it got things back, Artemis in the order of the queue. It is before new credit in any case.
 
         Only here does the next transaction begin for the client too: until its end is asked for, it is the open one.
         """
@@ -423,6 +433,8 @@ class Session:
         begun: Completion[None] = Completion()
         self.connection.submit(operation, self.info.id, ended)
         self.connection.submit(self.connection.provider.begin, self.info.id, begun)
+        for consumer in undone:
+            consumer.release_inbox()
         deadline = Deadline(self.connection.options.request_timeout)
         if not (yield ended, deadline.remaining()) and not ended.done:
             return RequestTimedOutException("the transaction coordinator did not answer within jms.requestTimeout")
@@ -526,6 +538,14 @@ def _check_destination(destination: object) -> None:
         raise InvalidDestinationException(f"{destination!r} is not a destination; use session.create_queue(name) (S67)")
     if destination.is_temporary and getattr(destination, "deleted", False):
         raise InvalidDestinationException(f"temporary destination {destination.name} was deleted (S68)")
+
+
+_FEATURES = {
+    Outcome.REJECTED: "reject",
+    Outcome.RELEASED: "release",
+    Outcome.MODIFIED_FAILED: "modified-failed",
+    Outcome.MODIFIED_FAILED_UNDELIVERABLE: "undeliverable-here",
+}
 
 
 def _outcome(ack_type: Any) -> Outcome:

@@ -80,16 +80,20 @@ BROKERS: Final[Mapping[str, str]] = {
 _LOCAL = "kept in the client and delivered again to the same consumer"
 _UNCOUNTED_BY_STOMP = "counted in the client: STOMP carries no number, so the value is an estimate"
 _NO_SHARED_CLASSIC = "ActiveMQ Classic gives every subscriber every message; use a virtual topic"
-_SCHEDULER = "only with schedulerSupport on at the broker, which a client cannot see"
+_SCHEDULER = "only with schedulerSupport on at the broker, which a client cannot see: say so by broker.scheduler=true"
 
 _AMQP_ARTEMIS: Final = dict.fromkeys(FEATURES, _NATIVE) | {
     "exclusive-consumer": _refused("Artemis decides it by queue setting, not by consumer"),
 }
 _AMQP_CLASSIC: Final = _AMQP_ARTEMIS | {
+    "reject": _emulated("non-persistent messages are discarded by the broker instead, by its default policy"),
+    "modified-failed": _emulated("the broker counts only as long as the consumer lives, and has no limit of its own"),
     "undeliverable-here": _refused("ActiveMQ Classic dead-letters such a message at once; use reject()"),
     "shared-subscription": _refused(_NO_SHARED_CLASSIC),
     "delivery-delay": _refused(_SCHEDULER),
     "priority": _emulated("carried; the broker orders by it only if its queue policy says prioritizedMessages"),
+    "exclusive-consumer": _refused("an AMQP client cannot ask ActiveMQ Classic for it"),
+    "consumer-priority": _refused("an AMQP client cannot ask ActiveMQ Classic for it"),
     "duplicate-detection": _refused("ActiveMQ Classic has none for AMQP clients"),
 }
 _AMQP_UNKNOWN: Final = _AMQP_ARTEMIS | {
@@ -143,9 +147,13 @@ _TABLE: Final[Mapping[tuple[str, str], Mapping[str, Support]]] = {
 }
 
 
-def features(protocol: str, broker: str) -> Mapping[str, Support]:
-    """Return what ``protocol`` (``amqp`` or ``stomp``) can honour at ``broker`` (a key of ``BROKERS``)."""
-    return _TABLE[protocol, broker]
+def features(protocol: str, broker: str, *, scheduler: bool = False) -> Mapping[str, Support]:
+    """Return what ``protocol`` (``amqp`` or ``stomp``) can honour at ``broker`` (a key of ``BROKERS``).
+
+    ``scheduler`` says that ActiveMQ Classic runs with ``schedulerSupport`` (``broker.scheduler=true``).
+    """
+    table = _TABLE[protocol, broker]
+    return {**table, "delivery-delay": _NATIVE} if scheduler and broker.startswith("classic-") else table
 
 
 def broker_key(product: str, version: str) -> str:

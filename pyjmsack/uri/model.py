@@ -414,6 +414,13 @@ class BrokerUrl:
     broker: str | None = option(
         "broker", _BROKER, None, "what the broker is, when what it says of itself is not to be believed", "S119"
     )
+    scheduler: bool = option(
+        "broker.scheduler",
+        BOOLEAN,
+        "false",
+        "the broker is an ActiveMQ Classic with schedulerSupport, which a client cannot see: allow delivery delays",
+        "S157",
+    )
     strict: bool = option(
         "strict",
         BOOLEAN,

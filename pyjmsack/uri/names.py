@@ -35,7 +35,7 @@ _MISTAKEN: Final = dict.fromkeys(
 """Names that look right and are not, not even in Java."""
 _PROTOCOLS: Final = tuple({f"{scheme.protocol}." for scheme in SCHEMES.values()})
 _MEMBER_PREFIXES: Final = (*_PROTOCOLS, "transport.", "wireFormat.")
-_OF_ANY: Final = "broker"
+_OF_ANY: Final = ("broker", "broker.scheduler")
 _BARE: Final = {name for name in (*OPTIONS, *OPTIONS_LATER) if "." not in name}
 _FAILOVER_NAMES: Final = {
     "jms.closeLinksThatFailOnReconnect",
@@ -57,7 +57,7 @@ def is_of_member(name: str) -> bool:
     if name.startswith(_MEMBER_PREFIXES):
         return True
     bare = name in _BARE or (is_meaningless(name) and "." not in name)
-    return bare and name not in _FAILOVER_NAMES and name not in ("strict", "profile", _OF_ANY)
+    return bare and name not in _FAILOVER_NAMES and name not in ("strict", "profile", *_OF_ANY)
 
 
 def of_protocol(name: str, protocols: Collection[str]) -> bool:
@@ -126,11 +126,11 @@ def _misplaced(name: str, place: Place) -> str | None:
         composite = name in _FAILOVER_NAMES or name.startswith((FAILOVER_PREFIX, NESTED_PREFIX, "discovery."))
         return f"{named(name)} belongs to a failover:(...) URL" if composite else None
     if place is Place.MEMBER:
-        right = name == _OF_ANY or is_of_member(name) or is_meaningless(name)
+        right = name in _OF_ANY or is_of_member(name) or is_meaningless(name)
         return None if right else f"{named(name)} holds for all brokers and goes after the parentheses"
     if name.startswith(NESTED_PREFIX):
         inner = name.removeprefix(NESTED_PREFIX)
-        right = inner == _OF_ANY or is_of_member(inner)
+        right = inner in _OF_ANY or is_of_member(inner)
         return None if right else f"{named(name)} holds for all brokers and is written {inner}"
     if is_of_member(name):
         return f"{named(name)} goes inside the parentheses, or after them as {NESTED_PREFIX}{name}"

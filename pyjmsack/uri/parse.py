@@ -98,6 +98,7 @@ def _failover(url: str, options: Mapping[str, object]) -> BrokerUrl:
             strict=outer.strict,
             profile=outer.profile,
             broker=member.broker or outer.broker,
+            scheduler=member.scheduler or outer.scheduler,
         )
         members.append(shared)
     endpoints = tuple(member.endpoints[0] for member in members)

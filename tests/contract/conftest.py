@@ -1,27 +1,34 @@
-"""Runs each scenario over both faces; the axes for protocols and brokers are fixtures, each with one value so far."""
+"""Runs each scenario over both faces, on every protocol and broker of :mod:`contract.brokers`."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
+from contract.brokers import Embedded, Target, parameters
 from contract.faces import AIO, SYNC, Face
 from contract.harness import Jms
-from pyjmsack.broker import EmbeddedArtemis
 
 TIMEOUT = 30
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """No scenario may hang the suite."""
+    """No scenario may hang the suite, and not every target has both faces."""
+    items[:] = [item for item in items if _wanted(item)]
     for item in items:
         if item.path.parent.name == "contract" and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(TIMEOUT))
+
+
+def _wanted(item: pytest.Item) -> bool:
+    parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    face, target = parameters.get("face"), parameters.get("target")
+    return face is None or target is None or target.runs_on(face.name)
 
 
 @pytest.fixture(params=[SYNC, AIO], ids=lambda face: face.name)
@@ -31,16 +38,22 @@ def face(request: pytest.FixtureRequest) -> Face:
     return request.param
 
 
-@pytest.fixture(params=["amqp"])
-def protocol(request: pytest.FixtureRequest) -> str:
-    """The protocol that the scenario runs on."""
-    return str(request.param)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A scenario runs on every target but those that its marks exclude."""
+    if "target" in metafunc.fixturenames:
+        metafunc.parametrize("target", parameters(metafunc))
 
 
 @pytest.fixture
-def jms(face: Face, protocol: str, broker: EmbeddedArtemis, queue_name: str, no_leaks: None) -> Jms:
+def broker(target: Target, brokers: Callable[[str], Embedded]) -> Embedded:
+    """The broker that the scenario runs on."""
+    return brokers(target.broker)
+
+
+@pytest.fixture
+def jms(face: Face, target: Target, broker: Embedded, queue_name: str, no_leaks: None) -> Jms:
     """What a scenario works with."""
-    return Jms(face, getattr(broker, f"{protocol}_url"), queue_name)
+    return Jms(face, getattr(broker, f"{target.protocol}_url"), queue_name, target)
 
 
 @pytest.hookimpl(tryfirst=True)

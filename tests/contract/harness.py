@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Generic, TypeVar
 
+from contract.brokers import Target
 from contract.faces import Face
 from pyjmsack import AckMode, JMSException, Message, Queue, aio
 
@@ -145,9 +146,11 @@ class Relay:
 class Jms:
     """A face, a broker and a queue that is this test's alone. Closes what it opened."""
 
-    def __init__(self, face: Face, url: str, queue_name: str) -> None:
+    def __init__(self, face: Face, url: str, queue_name: str, target: Target) -> None:
         self.face = face
         self.url = url
+        self.target = target
+        self.ways = target.ways
         self.queue = Queue(queue_name)
         self._opened = AsyncExitStack()
 
@@ -205,7 +208,7 @@ class Jms:
 
     async def dead(self, *bodies: str) -> list[Message]:
         """Check that these are the messages of this test that the broker gave up; return them, consumed."""
-        return await self._holds(Queue("DLQ"), f"test = '{self.queue.name}'", bodies)
+        return await self._holds(Queue(self.ways.dead_letters), f"test = '{self.queue.name}'", bodies)
 
     async def _holds(self, where: Queue, selector: str | None, bodies: Sequence[str]) -> list[Message]:
         async with self.factory().create_connection() as connection, connection.create_session() as session:

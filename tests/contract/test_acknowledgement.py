@@ -140,7 +140,7 @@ async def test_after_a_listener_raised_the_next_message_is_delivered_and_the_err
     await jms.send("bad", "good")
     assert texts(await heard.take(2)) == ["bad", "good"]
     assert isinstance((await errors.next()).__cause__, BoomError)
-    assert counts(await jms.left("bad", "good"))[0] == 2
+    assert counts(await jms.left("bad", "good"))[:1] == jms.ways.counted(2)
 
 
 async def test_one_acknowledge_covers_what_all_consumers_of_the_session_delivered(jms: Jms) -> None:
@@ -169,7 +169,7 @@ async def test_session_acknowledge_covers_all_consumers_and_consumer_acknowledge
     await take(one, 1)
     await take(two, 1)
     await one.acknowledge()
-    assert counts(await jms.left("e")) == [2]
+    assert counts(await jms.left("e")) == jms.ways.counted(2)
 
 
 @pytest.mark.parametrize("which", [0, 1, 2])
@@ -193,7 +193,7 @@ async def test_a_second_acknowledge_of_the_same_message_does_nothing(jms: Jms) -
     first.acknowledge()
     await take(consumer, 1)
     first.acknowledge()
-    assert counts(await jms.left("b")) == [2]
+    assert counts(await jms.left("b")) == jms.ways.counted(2)
 
 
 async def test_unacknowledged_messages_return_in_order_counted_and_prefetched_ones_uncounted(jms: Jms) -> None:
@@ -204,7 +204,7 @@ async def test_unacknowledged_messages_return_in_order_counted_and_prefetched_on
     await take(consumer, 2)
     await eventually(lambda: consumer.stats.buffered == 2)
     await session.close()
-    assert counts(await jms.left("a", "b", "c", "d")) == [2, 2, 1, 1]
+    assert counts(await jms.left("a", "b", "c", "d")) == jms.ways.counted(2, 2, 1, 1)
 
 
 @pytest.mark.parametrize("session_closed", [False, True], ids=["consumer closed", "session closed"])
@@ -252,7 +252,7 @@ async def test_recover_again_and_again_raises_the_count_each_time(jms: Jms) -> N
     for count in (1, 2, 3):
         assert counts(await take(consumer, 1)) == [count]
         await session.recover()
-    assert (await jms.left("a"))[0].redelivered
+    assert (await jms.left("a"))[0].redelivered == jms.ways.keeps_counts
 
 
 async def test_closing_after_recover_counts_each_message_once_and_untouched_ones_not(jms: Jms) -> None:
@@ -264,7 +264,7 @@ async def test_closing_after_recover_counts_each_message_once_and_untouched_ones
     await eventually(lambda: consumer.stats.buffered == 1)
     await session.recover()
     assert texts(await take(consumer, 1)) == ["a"]
-    assert counts(await jms.left("a", "b", "c", "d")) == [2, 2, 2, 1]
+    assert counts(await jms.left("a", "b", "c", "d")) == jms.ways.counted(2, 2, 2, 1)
 
 
 async def test_recover_hands_back_what_a_closed_consumer_had_delivered(jms: Jms) -> None:
@@ -276,7 +276,8 @@ async def test_recover_hands_back_what_a_closed_consumer_had_delivered(jms: Jms)
     await consumer.close()
     await session.recover()
     messages = await take(await session.create_consumer(jms.queue), 2)
-    assert sorted((message.body, message.delivery_count) for message in messages) == [("a", 2), ("b", 1)]
+    messages.sort(key=lambda message: str(message.body))
+    assert (texts(messages), counts(messages)) == (["a", "b"], jms.ways.counted(2, 1))
 
 
 @pytest.mark.parametrize("mode", [AUTO, DUPS_OK, CLIENT, INDIVIDUAL])
@@ -312,7 +313,7 @@ async def test_individual_acknowledge_in_any_order_covers_exactly_those_messages
     messages[3].acknowledge()
     messages[1].acknowledge()
     messages[1].acknowledge()
-    assert counts(await jms.left("a", "c", "e")) == [2, 2, 2]
+    assert counts(await jms.left("a", "c", "e")) == jms.ways.counted(2, 2, 2)
 
 
 @EITHER_INDIVIDUAL
@@ -374,14 +375,16 @@ COMES_AGAIN = {
     Outcome.MODIFIED_FAILED: 2,
     Outcome.MODIFIED_FAILED_UNDELIVERABLE: 2,
 }
-"""The delivery count with which Artemis delivers the message again."""
+"""The delivery count with which a broker that keeps it delivers the message again."""
 
 
 @STYLES
 @pytest.mark.parametrize("how", ["method", "property"])
 @pytest.mark.parametrize("outcome", Outcome)
 async def test_each_outcome_of_one_message_reaches_the_broker(jms: Jms, outcome: Outcome, how: str, style: str) -> None:
-    """S38, S118 for Artemis."""
+    """S38, S118."""
+    if outcome is Outcome.MODIFIED_FAILED_UNDELIVERABLE and jms.target.named("classic"):
+        pytest.skip("broker facts, 10: Classic dead-letters such a message; refused, see test_classic.py")
 
     def settle(message: Message) -> None:
         if how == "method":
@@ -396,7 +399,7 @@ async def test_each_outcome_of_one_message_reaches_the_broker(jms: Jms, outcome:
     if outcome is Outcome.MODIFIED_FAILED_UNDELIVERABLE and style == "receive":
         await nothing(consumer)
     if outcome in COMES_AGAIN:
-        assert counts(await jms.left("a")) == [COMES_AGAIN[outcome]]
+        assert counts(await jms.left("a")) == jms.ways.counted(COMES_AGAIN[outcome])
     else:
         await jms.left()
         await jms.dead(*(["a"] if outcome is Outcome.REJECTED else []))
@@ -408,7 +411,7 @@ async def test_in_client_mode_an_outcome_method_concerns_its_message_alone(jms: 
     consumer = await jms.consumer(CLIENT)
     messages = await take(consumer, 3)
     messages[1].accept()
-    assert counts(await jms.left("a", "c")) == [2, 2]
+    assert counts(await jms.left("a", "c")) == jms.ways.counted(2, 2)
 
 
 @pytest.mark.parametrize("mode", [CLIENT, INDIVIDUAL])

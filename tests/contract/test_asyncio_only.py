@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from contract.brokers import only_on
 from contract.faces import AIO, Face
 from contract.harness import PATIENCE, Jms, counts, eventually, take, texts
 from pyjmsack import AckMode
@@ -69,7 +70,8 @@ async def test_a_cancelled_commit_leaves_a_usable_session(jms: Jms) -> None:
     await asyncio.gather(committing, return_exceptions=True)
     await producer.send("b", priority=9)
     await session.commit()
-    assert texts(await take(await jms.consumer(), 1)) == ["b"]
+    left = await (await jms.session()).create_consumer(jms.queue, "JMSPriority = 9")
+    assert texts(await take(left, 1)) == ["b"]
 
 
 @pytest.mark.parametrize("steps", range(6))
@@ -113,6 +115,7 @@ async def test_objects_open_with_await_and_with_async_with(jms: Jms) -> None:
                 assert texts([await anext(aiter(consumer))]) == ["a"]
 
 
+@only_on("artemis", "the window is the client's; six thousand durable sends take Classic too long")
 async def test_any_number_of_tasks_may_send_beyond_the_window_of_a_producer(jms: Jms) -> None:
     """S65: each waits for room, none is forgotten."""
     session = await jms.session()

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from contract.brokers import Embedded
 from contract.harness import PATIENCE, Completed, Gate, Heard, Jms, nothing, take, texts
 from pyjmsack import (
     AckMode,
@@ -136,7 +137,7 @@ async def test_the_connection_knows_its_broker(jms: Jms) -> None:
     """S119."""
     connection = await jms.connection()
     metadata = connection.metadata
-    assert (metadata.protocol, metadata.broker_name) == ("AMQP 1.0", "apache-activemq-artemis")
+    assert (metadata.protocol, metadata.broker_name) == ("AMQP 1.0", jms.ways.product)
     assert metadata.broker_version
     assert metadata.provider_version
     assert "DELAYED_DELIVERY" in connection.capabilities
@@ -340,7 +341,7 @@ async def test_every_call_after_a_lost_connection_says_so(jms: Jms, call: str) -
 
 
 async def test_a_killed_broker_is_a_lost_connection_and_durable_messages_are_there_after_its_restart(
-    jms: Jms, broker: EmbeddedArtemis
+    jms: Jms, broker: Embedded
 ) -> None:
     """S128, S75: what a transaction had not committed never happened."""
     await jms.send("a")

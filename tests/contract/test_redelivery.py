@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from contract.brokers import not_on
 from contract.harness import Heard, Jms, counts, nothing, take, texts
 from pyjmsack import AckMode, Message, aio
 
@@ -126,6 +127,7 @@ async def test_each_message_is_judged_by_its_own_count(jms: Jms) -> None:
     await jms.dead("bad")
 
 
+@not_on("classic", "10: undeliverable-here means the dead-letter queue")
 async def test_beyond_the_limit_the_default_outcome_is_not_here_again(jms: Jms) -> None:
     """S111: another consumer may still have it (Artemis; S118)."""
     await jms.send("a", "b")
@@ -152,6 +154,7 @@ async def test_the_outcome_beyond_the_limit_is_chosen_by_name_or_number(
     await jms.dead(*dead)
 
 
+@not_on("classic", "10: no limit of deliveries")
 async def test_without_a_limit_the_broker_decides(jms: Jms) -> None:
     """S114: ten deliveries at Artemis."""
     await jms.send("a")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from contract.brokers import not_on
 from contract.harness import PATIENCE, Heard, Jms, counts, nothing, take, texts
 from pyjmsack import (
     AckMode,
@@ -22,6 +23,7 @@ from pyjmsack import (
 )
 
 NAME = "sub"
+NO_SHARED = not_on("classic", "13: shared subscriptions are not shared")
 DURABLE, SHARED, SHARED_DURABLE = "create_durable_consumer", "create_shared_consumer", "create_shared_durable_consumer"
 
 
@@ -131,7 +133,7 @@ async def test_a_durable_subscription_survives_a_lost_connection(jms: Jms, topic
 async def test_unacknowledged_messages_of_a_durable_subscription_come_again(
     jms: Jms, topic: Topic, client_id: str
 ) -> None:
-    """S30, S141: counted, and before newer ones."""
+    """S30, S141: counted, and before newer ones. Classic counts all that it had sent ahead on a topic (10)."""
     connection = await jms.connection(client_id=client_id)
     session = await connection.create_session(AckMode.CLIENT_ACKNOWLEDGE)
     consumer = await session.create_durable_consumer(topic, NAME)
@@ -141,7 +143,7 @@ async def test_unacknowledged_messages_of_a_durable_subscription_come_again(
     await publish(jms, topic, "c")
     again = await (await connection.create_session()).create_durable_consumer(topic, NAME)
     found = await take(again, 3)
-    assert (texts(found), counts(found)) == (["a", "b", "c"], [2, 1, 1])
+    assert (texts(found), counts(found)) == (["a", "b", "c"], [2, 1, 1] if jms.ways.keeps_counts else [2, 2, 1])
 
 
 async def test_one_durable_consumer_at_a_time(jms: Jms, topic: Topic, client_id: str) -> None:
@@ -236,6 +238,8 @@ async def test_a_subscription_with_a_selector_gets_what_it_selects(
     jms: Jms, topic: Topic, client_id: str, kind: str
 ) -> None:
     """S149; a selector that the broker refuses frees the name."""
+    if kind != DURABLE and jms.target.named("classic"):
+        pytest.skip("broker facts, 13: shared subscriptions are not shared")
     session = await session_of(jms, client_id=client_id)
     with pytest.raises(InvalidSelectorException):
         await getattr(session, kind)(topic, NAME, "kind = = 1")
@@ -259,6 +263,7 @@ async def test_a_durable_consumer_takes_part_in_transactions(jms: Jms, topic: To
     await nothing(plain)
 
 
+@NO_SHARED
 async def test_a_context_subscribes_and_starts_by_itself(jms: Jms, topic: Topic, client_id: str) -> None:
     """S150: the simplified interface has the same calls."""
     async with jms.factory(client_id=client_id).create_context() as context:
@@ -282,6 +287,7 @@ async def test_a_durable_subscriber_may_have_a_listener(jms: Jms, topic: Topic, 
 # -- shared -----------------------------------------------------------------------------------------------------
 
 
+@NO_SHARED
 @pytest.mark.parametrize("scope", ["client id", "global"])
 @pytest.mark.parametrize("kind", [SHARED, SHARED_DURABLE])
 async def test_each_message_goes_to_one_of_the_shared_consumers(
@@ -302,6 +308,7 @@ async def test_each_message_goes_to_one_of_the_shared_consumers(
         await nothing(consumer)
 
 
+@NO_SHARED
 @pytest.mark.parametrize("scope", ["client id", "global"])
 async def test_a_shared_durable_subscription_lives_until_it_is_unsubscribed(
     jms: Jms, topic: Topic, client_id: str, scope: str
@@ -325,6 +332,7 @@ async def test_a_shared_durable_subscription_lives_until_it_is_unsubscribed(
     await nothing(await session.create_shared_durable_consumer(topic, name))
 
 
+@NO_SHARED
 async def test_shared_and_unshared_durable_ones_of_one_name_exclude_each_other(
     jms: Jms, topic: Topic, client_id: str
 ) -> None:
@@ -338,6 +346,7 @@ async def test_shared_and_unshared_durable_ones_of_one_name_exclude_each_other(
     assert texts([*await take(durable, 1), *await take(volatile, 1)]) == ["a", "a"]
 
 
+@NO_SHARED
 async def test_unsubscribing_while_another_connection_consumes_raises(jms: Jms, topic: Topic) -> None:
     """S141, S143: Artemis would keep the subscription and say nothing."""
     name = f"{NAME}-{topic.name}"
@@ -351,6 +360,7 @@ async def test_unsubscribing_while_another_connection_consumes_raises(jms: Jms, 
     await session.unsubscribe(name)
 
 
+@not_on("classic", "13: no management by messages")
 async def test_a_durable_subscription_survives_a_broker_that_closes_its_consumer(
     jms: Jms, topic: Topic, client_id: str
 ) -> None:
@@ -374,6 +384,7 @@ async def test_a_durable_subscription_survives_a_broker_that_closes_its_consumer
     assert texts(await take(await session.create_durable_consumer(topic, NAME), 1)) == ["a"]
 
 
+@NO_SHARED
 async def test_shared_consumers_of_other_connections_must_have_the_same_selector_too(jms: Jms, topic: Topic) -> None:
     """S143: the broker looks beyond one connection; the active consumer goes on."""
     name = f"{NAME}-{topic.name}"

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from contract.brokers import not_on
 from contract.harness import Heard, Jms, nothing, take, texts
 from pyjmsack import (
     AckMode,
@@ -182,6 +183,7 @@ async def test_a_context_makes_them_too(jms: Jms) -> None:
         assert message.body == "a"
 
 
+@not_on("classic", "13: no consumer priority over AMQP")
 async def test_a_consumer_of_higher_priority_is_served_first(jms: Jms) -> None:
     """A.4 consumer.priority: the other one gets what is left when its credit is used up."""
     session = await jms.session()

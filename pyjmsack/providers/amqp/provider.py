@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.metadata import version
 from itertools import count
@@ -15,6 +15,7 @@ from proton import symbol
 from pyjmsack.destination import Destination
 from pyjmsack.errors import IllegalStateException, JMSException
 from pyjmsack.message import Message
+from pyjmsack.providers.amqp.dialect import Dialect, dialect_of
 from pyjmsack.providers.amqp.encode import encode
 from pyjmsack.providers.amqp.engine import AmqpEngine
 from pyjmsack.providers.amqp.inbound import AmqpInbound
@@ -27,7 +28,7 @@ from pyjmsack.providers.amqp.temporary import AmqpTemporary
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Connector
 from pyjmsack.spi.envelope import Encoder, Inbound, Outbound, generations
-from pyjmsack.spi.features import Capabilities, Level, Support, broker_key, features
+from pyjmsack.spi.features import Capabilities, Level, broker_key
 from pyjmsack.spi.provider import ProviderListener
 from pyjmsack.spi.resources import (
     ConnectionInfo,
@@ -43,8 +44,6 @@ from pyjmsack.uri import BrokerUrl, parse_destination_options
 __all__ = ["AmqpProvider"]
 
 _DESIRED = ("ANONYMOUS-RELAY", "DELAYED_DELIVERY", "SHARED-SUBS")
-_OFFERED = {"delivery-delay": "DELAYED_DELIVERY", "shared-subscription": "SHARED-SUBS"}
-"""Features that a broker honours only if it offers this word."""
 _EXCLUSIVE_CLIENT_ID = "sole-connection-for-container"
 _REFUSED = "amqp:connection-establishment-failed"
 
@@ -70,8 +69,7 @@ class AmqpProvider:
         self._lookups = count(1)
         self._transacted: dict[int, AmqpSession] = {}
         self._dirty: list[AmqpReceiver] = []
-        self._queue_prefix = url.connection.queue_prefix
-        self._topic_prefix = url.connection.topic_prefix
+        self._dialect = self._find_dialect({})
         self._marks_repetitions = False
 
     # -- connection ---------------------------------------------------------------------------------------------
@@ -147,9 +145,12 @@ class AmqpProvider:
 
     def on_remote_open(self) -> None:
         """The answer to Open; only the Begin that follows makes it count."""
-        properties = self._remote_properties()
-        self._queue_prefix = str(properties.get("queue-prefix", "")) + self._url.connection.queue_prefix
-        self._topic_prefix = str(properties.get("topic-prefix", "")) + self._url.connection.topic_prefix
+        self._dialect = self._find_dialect(self._remote_properties())
+
+    def _find_dialect(self, properties: Mapping[str, object]) -> Dialect:
+        named = broker_key(str(properties.get("product", "")), str(properties.get("version", "")))
+        options = self._url.connection
+        return dialect_of(self._url.broker or named, properties, options.queue_prefix, options.topic_prefix)
 
     def _remote_properties(self) -> dict[str, object]:
         properties = self._the_engine.connection.remote_properties or {}
@@ -168,13 +169,9 @@ class AmqpProvider:
         properties = self._remote_properties()
         offered = {str(name) for name in self._the_engine.connection.remote_offered_capabilities or []}
         product, version = str(properties.get("product", "unknown")), str(properties.get("version", "unknown"))
-        broker = self._url.broker or broker_key(product, version)
-        table = dict(features("amqp", broker))
+        table = self._dialect.features(offered, scheduler=self._url.scheduler)
         detects = table["duplicate-detection"].level is not Level.REFUSED
         self._marks_repetitions = self._the_info.resends and detects
-        for feature, word in _OFFERED.items():
-            if word not in offered:
-                table[feature] = Support(Level.REFUSED, f"the broker does not offer {word}")
         return ConnectionMetadata(
             protocol="AMQP 1.0",
             broker_name=product,
@@ -182,7 +179,7 @@ class AmqpProvider:
             provider_version=f"python-qpid-proton {proton.VERSION_MAJOR}.{proton.VERSION_MINOR}.{proton.VERSION_POINT}",
             capabilities=Capabilities(table, offered),
             properties=properties,
-            broker=broker,
+            broker=self._dialect.broker,
             url=str(self._url),
         )
 
@@ -449,7 +446,7 @@ class AmqpProvider:
             except JMSException:  # the transaction is lost: the message goes back when it ends (S79, S87)
                 session.orphans.append((receiver, cast(AmqpInbound, inbound)))
                 return
-        receiver.settle(cast(AmqpInbound, inbound), outcome, template)
+        receiver.settle(cast(AmqpInbound, inbound), self._dialect.outcome(outcome), template)
 
     # -- transactions -------------------------------------------------------------------------------------------
 
@@ -474,10 +471,8 @@ class AmqpProvider:
     # -- names and encoding -------------------------------------------------------------------------------------
 
     def address(self, destination: Destination) -> str:
-        """Return the name of a node in this broker's dialect: Classic announces prefixes in its Open frame."""
-        if destination.is_temporary:
-            return destination.name
-        return (self._topic_prefix if destination.is_topic else self._queue_prefix) + destination.name
+        """Return the name of a node in this broker's dialect."""
+        return self._dialect.address(destination)
 
     def encoder(self, destination: Destination) -> Encoder:
         """Return the encoder of messages for one destination."""

@@ -1,0 +1,138 @@
+"""ActiveMQ Classic's own ways over AMQP: what is refused because it would mean something else there (S119)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import pytest
+
+from contract.brokers import only_on
+from contract.harness import Jms, Options, counts, nothing, take, texts
+from pyjmsack import AckMode, DeliveryMode, Message, Queue, Topic, UnsupportedFeatureException
+from pyjmsack.broker import EmbeddedActiveMQ
+
+pytestmark = only_on("classic", "it is about Classic")
+LIMIT = "jms.redeliveryPolicy.maxRedeliveries"
+
+
+@pytest.mark.parametrize("mode", [AckMode.INDIVIDUAL_ACKNOWLEDGE, AckMode.CLIENT_ACKNOWLEDGE])
+@pytest.mark.parametrize("how", ["method", "property"])
+async def test_undeliverable_here_is_refused_and_the_message_stays(jms: Jms, mode: AckMode, how: str) -> None:
+    """S119, broker facts 10: it would mean the dead-letter queue."""
+    await jms.send("a")
+    (message,) = await take(await jms.consumer(mode), 1)
+    if how == "method":
+        settle = partial(message.modify, undeliverable_here=True)
+    else:
+        message.properties["JMS_AMQP_ACK_TYPE"] = 5
+        settle = message.acknowledge
+    with pytest.raises(UnsupportedFeatureException, match=r"dead-letters.*reject\(\)"):
+        settle()
+    await jms.left("a")
+
+
+async def recovered(jms: Jms, options: Options, times: int) -> list[int]:
+    """Let a message be delivered again and again over one link; return its counts."""
+    session = await jms.session(AckMode.INDIVIDUAL_ACKNOWLEDGE, options=options)
+    consumer = await session.create_consumer(jms.queue)
+    seen = []
+    while len(seen) < times and (message := await consumer.receive(timeout=0)) is not None:
+        seen.append(message.delivery_count)
+        message.modify()
+    return seen
+
+
+async def test_a_poisonous_message_comes_again_for_ever_unless_the_client_has_a_limit(jms: Jms) -> None:
+    """S111, S112, S114, broker facts 10; beyond the limit it is rejected."""
+    await jms.send("a")
+    assert await recovered(jms, {}, 25) == [*range(1, 26)]
+    await jms.close()
+    assert await recovered(jms, {LIMIT: 3}, 25) == [1, 2, 3, 4]
+    await jms.left()
+    await jms.dead("a")
+
+
+@pytest.mark.parametrize("mode", DeliveryMode)
+async def test_only_persistent_messages_are_dead_lettered(jms: Jms, mode: DeliveryMode) -> None:
+    """Broker facts 10: the stock policy discards the others; the table of features says so."""
+    await jms.send("a", delivery_mode=mode)
+    session = await jms.session(AckMode.INDIVIDUAL_ACKNOWLEDGE)
+    (message,) = await take(await session.create_consumer(jms.queue), 1)
+    message.reject()
+    await jms.left()
+    await jms.dead(*(["a"] if mode is DeliveryMode.PERSISTENT else []))
+
+
+async def test_what_was_released_stays_with_its_consumer_until_that_is_closed(jms: Jms) -> None:
+    """Broker facts 10: nobody else gets it meanwhile."""
+    await jms.send("a")
+    consumer = await jms.consumer(AckMode.INDIVIDUAL_ACKNOWLEDGE, options={"jms.prefetchPolicy.all": 0})
+    (message,) = await take(consumer, 1)
+    message.release()
+    other = await jms.consumer()
+    await nothing(other)
+    await consumer.close()
+    assert counts(await take(other, 1)) == [1]
+
+
+async def test_a_delivery_delay_is_refused_as_the_broker_would_ignore_it(jms: Jms) -> None:
+    """S157, broker facts 13."""
+    producer = await (await jms.session()).create_producer(jms.queue)
+    with pytest.raises(UnsupportedFeatureException, match=r"schedulerSupport.*broker\.scheduler=true"):
+        await producer.send("late", delivery_delay=5)
+    await jms.left()
+
+
+@pytest.fixture(scope="module")
+def scheduling() -> Iterator[Callable[[], str]]:
+    """The address of a broker with its scheduler on, started when it is first asked for."""
+    with EmbeddedActiveMQ(scheduler=True) as broker:
+        yield lambda: f"{broker.amqp_url}?broker.scheduler=true"
+
+
+@only_on("classic-6", "one broker with a scheduler is enough")
+async def test_a_delivery_delay_works_where_the_scheduler_is_on(jms: Jms, scheduling: Callable[[], str]) -> None:
+    """S157: ``broker.scheduler=true``."""
+    session = await jms.session(url=scheduling())
+    producer = await session.create_producer(jms.queue)
+    await producer.send("late", delivery_delay=0.3)
+    await producer.send("soon")
+    assert texts(await take(await session.create_consumer(jms.queue), 2)) == ["soon", "late"]
+
+
+@pytest.mark.parametrize("kind", ["create_shared_consumer", "create_shared_durable_consumer"])
+async def test_shared_subscriptions_are_refused_as_they_would_not_be_shared(jms: Jms, kind: str) -> None:
+    """S143, broker facts 13."""
+    session = await jms.session()
+    with pytest.raises(UnsupportedFeatureException, match="every subscriber every message"):
+        await getattr(session, kind)(Topic(jms.queue.name), "name")
+
+
+async def test_a_queue_and_a_topic_of_one_name_are_two_things(jms: Jms) -> None:
+    """Broker facts 2: the prefix tells them apart, also for a producer without a destination, and both ways back."""
+    session = await jms.session()
+    queue, topic = jms.queue, Topic(jms.queue.name)
+    of_queue, of_topic = await session.create_consumer(queue), await session.create_consumer(topic)
+    producer = await session.create_producer()
+    for destination, answers in ((queue, topic), (topic, queue)):
+        message = session.create_text_message(str(destination))
+        message.reply_to = answers
+        await producer.send(message, destination)
+    found: list[Message] = [*await take(of_queue, 1), *await take(of_topic, 1)]
+    assert texts(found) == [str(queue), str(topic)]
+    assert [message.destination for message in found] == [queue, topic]
+    assert [message.reply_to for message in found] == [topic, queue]
+    await nothing(of_queue)
+    await nothing(of_topic)
+
+
+async def test_what_the_broker_is_may_be_said_in_the_url(jms: Jms) -> None:
+    """S119: here the one of the other major version, then none that is known: with its prefixes all the same."""
+    for key in ("classic-5", "unknown"):
+        connection = await jms.connection(f"{jms.url}?broker={key}")
+        assert connection.metadata.broker == key
+        session = await connection.create_session()
+        await (await session.create_producer(Queue(jms.queue.name))).send(key)
+        assert texts(await take(await session.create_consumer(jms.queue), 1)) == [key]
+        await jms.close()
