@@ -132,7 +132,7 @@ class FakeProvider:
 
     def connect(self, info: Any, listener: Any, done: Completion[ConnectionMetadata]) -> None:
         self.listener = listener
-        done.succeed(ConnectionMetadata("fake", "fake", "1", "1", frozenset({"DELAYED_DELIVERY"})))
+        done.succeed(ConnectionMetadata("fake", "fake", "1", "1"))
 
     def encoder(self, destination: Destination) -> Callable[[Message, int], bytes]:
         return lambda message, ttl: str(message.body).encode()
