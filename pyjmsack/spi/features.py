@@ -110,6 +110,7 @@ _STOMP_ARTEMIS: Final = dict.fromkeys(FEATURES, _NATIVE) | {
     "delivery-count": _emulated(_UNCOUNTED_BY_STOMP),
     "pull": _emulated("a window of one message, acknowledged when it is handed out"),
     "browser": _refused("this broker ignores browser:true and would consume the queue; use AMQP"),
+    "shared-subscription": _emulated("durable ones with a client id; Artemis has no others over STOMP"),
     "temporary-destination": _emulated("a queue with a random name, deleted by the broker when it is empty and unused"),
     "exclusive-consumer": _refused("Artemis decides it by queue setting, not by consumer"),
     "consumer-priority": _refused("not known over STOMP"),

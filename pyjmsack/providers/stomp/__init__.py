@@ -1,0 +1,1 @@
+"""STOMP 1.2 and 1.1 to ActiveMQ Artemis and ActiveMQ Classic."""

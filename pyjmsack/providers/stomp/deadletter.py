@@ -1,0 +1,38 @@
+"""A copy of a message for the dead-letter queue, for what NACK would lose (S118; traps 1 and 8 of STOMP)."""
+
+from __future__ import annotations
+
+import time
+
+from pyjmsack.destination import Destination, Queue
+from pyjmsack.providers.stomp.frames import escape, raw_header
+from pyjmsack.providers.stomp.inbound import StompInbound
+
+__all__ = ["dead_letter"]
+
+_NOT_COPIED_TEXT = b"""
+subscription message-id ack destination destination-type content-length redelivered receipt expires transaction browser
+_AMQ_DUPL_ID _AMQ_ORIG_ADDRESS _AMQ_ORIG_QUEUE _AMQ_SCHED_DELIVERY AMQ_SCHEDULED_TIME
+"""
+_NOT_COPIED = frozenset(_NOT_COPIED_TEXT.split())
+
+
+def dead_letter(inbound: StompInbound, queue: str, source: Destination) -> bytes:
+    """Return the rest of a SEND frame with the message as it came, but for its expiry, and with its origin.
+
+    An expired message goes where the broker itself puts such ones. Artemis drops a second copy, which may be made
+    when the connection is lost before the original is acknowledged: the copy's id is made of the original's.
+    """
+    dialect = inbound.dialect
+    if inbound.expired(time.time_ns() // 1_000_000):
+        queue = dialect.expired
+    lines = [line for line in inbound.head.split(b"\n")[1:] if line.partition(b":")[0] not in _NOT_COPIED]
+    origin = escape(source.name).encode()
+    lines.append(b"_AMQ_ORIG_ADDRESS:" + origin)
+    lines.append(b"_AMQ_ORIG_QUEUE:" + origin)
+    number = (raw_header(inbound.head, b"\nmessage-id:") or b"").rpartition(b",")[2]
+    if dialect.routed and number:
+        lines.append(b"_AMQ_DUPL_ID:" + origin + b"-" + number)
+    if inbound.is_bytes or b"\0" in inbound.body:
+        lines.append(b"content-length:%d" % len(inbound.body))
+    return b"".join((dialect.send_lines(Queue(queue)).encode(), b"\n".join(lines), b"\n\n", inbound.body, b"\0"))

@@ -1,0 +1,187 @@
+"""What STOMP leaves to the broker: one table for names, windows, subscriptions and what an ACK or NACK means there.
+
+STOMP 1.2 says nothing about destination names, prefetch, durable subscriptions or dead letters, and each broker has
+its own headers for them. An unknown one gets what every broker understands and nothing that could lose a message.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from pyjmsack.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
+from pyjmsack.providers.stomp.frames import escape
+from pyjmsack.providers.stomp.selector import artemis_filter
+from pyjmsack.spi.resources import ConsumerInfo, Subscription
+
+__all__ = ["Dialect", "dialect_of", "parse_destination"]
+
+_ROUTING = {False: "ANYCAST", True: "MULTICAST"}
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One broker's STOMP."""
+
+    broker: str
+    """Key in ``pyjmsack.spi.features.BROKERS``."""
+    queue: str = "/queue/"
+    """Stands before the name of a queue; empty where names are bare and a header tells the kind."""
+    topic: str = "/topic/"
+    reply_queue: str = "/queue/"
+    """The same in ``reply-to``, which no header explains."""
+    reply_topic: str = "/topic/"
+    routed: bool = False
+    """Whether ``destination-type`` and ``subscription-type`` say what a name is. Artemis takes a name without them for
+    a topic, and confirms and drops what is sent to it."""
+    window_in_bytes: bool = False
+    window: tuple[str, ...] = ("activemq.prefetchSize", "prefetch-count")
+    """Headers that set how much may be unacknowledged."""
+    durable: str = "activemq.subscriptionName"
+    """Header that names a durable subscription."""
+    no_local: str = "activemq.noLocal"
+    transacted_acks: bool = False
+    """Whether an ACK with a ``transaction`` waits for the COMMIT. Artemis applies it at once."""
+    nacks: bool = False
+    """Whether NACK dead-letters a persistent message. On Artemis it loses it."""
+    errors_end: bool = True
+    """Whether an ERROR frame is always the last one."""
+    typed_text: bool = False
+    """Whether ``amq-msg-type:text`` makes text of a body with ``content-length``."""
+    dead_letters: str = "DLQ"
+    expired: str = "DLQ"
+
+    def name(self, destination: Destination) -> str:
+        """Return what the ``destination`` header holds, not escaped."""
+        if destination.is_temporary:
+            return destination.name
+        return (self.topic if destination.is_topic else self.queue) + destination.name
+
+    def send_lines(self, destination: Destination) -> str:
+        """Return the header lines that name a destination in SEND."""
+        line = f"destination:{escape(self.name(destination))}\n"
+        return f"{line}destination-type:{_ROUTING[destination.is_topic]}\n" if self.routed else line
+
+    def reply_to(self, destination: Destination) -> str:
+        """Return what the ``reply-to`` header holds, not escaped: its kind can be read from it."""
+        if self.routed and destination.is_temporary:
+            return f"temp-{'topic' if destination.is_topic else 'queue'}://{destination.name}"
+        if destination.is_temporary:
+            return destination.name
+        return (self.reply_topic if destination.is_topic else self.reply_queue) + destination.name
+
+    def window_size(self, info: ConsumerInfo) -> int:
+        """Return how much of the units below may be unacknowledged in one subscription; at least one message (S52)."""
+        return max(1, info.prefetch) * (info.expected_message_size if self.window_in_bytes else 1)
+
+    def subscribe_lines(self, info: ConsumerInfo) -> str:
+        """Return the header lines of SUBSCRIBE but for ``id`` and ``receipt``."""
+        destination = info.destination
+        name = self.name(destination)
+        lines = [f"destination:{escape(name)}", f"ack:{'auto' if info.presettled else 'client-individual'}"]
+        if self.routed:
+            lines.append(f"subscription-type:{_ROUTING[destination.is_topic]}")
+        if not (info.presettled and self.window_in_bytes):  # a byte window without acks would stall for good
+            # Artemis reads 0 as one message at a time, any positive number as bytes
+            size = 0 if self.window_in_bytes and info.prefetch <= 1 else self.window_size(info)
+            lines += [f"{header}:{size}" for header in self.window]
+        lines += self._options(info)
+        return "\n".join(lines) + "\n"
+
+    def _options(self, info: ConsumerInfo) -> list[str]:
+        lines = []
+        if info.selector:
+            lines.append(f"selector:{escape(artemis_filter(info.selector) if self.routed else info.selector)}")
+        if info.subscription is not None and info.subscription.durable:
+            lines.append(self.durable_line(info.subscription))
+        if info.no_local:
+            lines.append(f"{self.no_local}:true")
+        if info.browser:
+            lines.append("browser:true")
+        if info.exclusive:
+            lines.append("activemq.exclusive:true")
+        if info.priority is not None:
+            lines.append(f"activemq.priority:{info.priority}")
+        return lines
+
+    def durable_line(self, subscription: Subscription) -> str:
+        """Return the header line that names a durable subscription."""
+        return f"{self.durable}:{escape(subscription.name)}"
+
+
+_ARTEMIS: Final = Dialect(
+    "artemis",
+    queue="",
+    topic="",
+    reply_queue="queue://",  # as Java clients write it: brokers and clients of both protocols read it
+    reply_topic="topic://",
+    routed=True,
+    window_in_bytes=True,
+    window=("consumer-window-size",),
+    durable="durable-subscription-name",
+    no_local="no-local",
+    expired="ExpiryQueue",
+)
+
+
+def _classic(broker: str) -> Dialect:
+    return Dialect(
+        broker,
+        window=("activemq.prefetchSize",),
+        transacted_acks=True,
+        nacks=True,
+        errors_end=False,
+        typed_text=True,
+        dead_letters="ActiveMQ.DLQ",
+        expired="ActiveMQ.DLQ",
+    )
+
+
+_DIALECTS: Final = {
+    dialect.broker: dialect for dialect in (_ARTEMIS, _classic("classic-5"), _classic("classic-6"), Dialect("unknown"))
+}
+
+
+def dialect_of(broker: str) -> Dialect:
+    """Return the dialect of a broker (a key of ``pyjmsack.spi.features.BROKERS``)."""
+    return _DIALECTS[broker]
+
+
+_PREFIXES: dict[str, type[Destination]] = {
+    "/queue/": Queue,
+    "/topic/": Topic,
+    "queue://": Queue,
+    "topic://": Topic,
+}
+_TEMPORARY: dict[str, type[Destination]] = {
+    "/temp-queue/": TemporaryQueue,
+    "/remote-temp-queue/": TemporaryQueue,
+    "/temp-topic/": TemporaryTopic,
+    "/remote-temp-topic/": TemporaryTopic,
+}
+"""ActiveMQ Classic's names of temporary destinations: they are used as they are."""
+_JAVA_TEMPORARY: dict[str, tuple[type[Destination], str]] = {
+    "temp-queue://": (TemporaryQueue, "/remote-temp-queue/"),
+    "temp-topic://": (TemporaryTopic, "/remote-temp-topic/"),
+}
+"""As clients of the other protocols write them."""
+
+
+def parse_destination(text: str, dialect: Dialect, kind: type[Destination]) -> Destination:
+    """Return the destination that a ``destination`` or ``reply-to`` header of any client names.
+
+    Args:
+        text: the header's value, not empty.
+        kind: what a bare name is.
+    """
+    for prefix, prefixed in _PREFIXES.items():
+        if text.startswith(prefix) and text[len(prefix) :].strip():
+            return prefixed(text[len(prefix) :])
+    for prefix, prefixed in _TEMPORARY.items():
+        if text.startswith(prefix):
+            return prefixed(text)
+    for prefix, (prefixed, ours) in _JAVA_TEMPORARY.items():
+        name = text[len(prefix) :]
+        if text.startswith(prefix) and name.strip():
+            return prefixed(name if dialect.routed else ours + name)
+    return kind(text)

@@ -1,0 +1,153 @@
+"""From a JMS message to the SEND frame of STOMP, but for what the connection adds (receipt, transaction).
+
+Brokers take a body with ``content-length`` for bytes and one without for text (S167). What STOMP has no word for goes
+into headers of our own, which are listed in ``names``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from uuid import uuid4
+
+from pyjmsack.errors import MessageFormatException
+from pyjmsack.message import BytesMessage, Message, StreamMessage, portable
+from pyjmsack.providers.stomp.dialect import Dialect
+from pyjmsack.providers.stomp.names import BODY, TYPES, header_name, text_of, types_line
+from pyjmsack.types import Long
+
+__all__ = ["DUPLICATE_ID", "encode"]
+
+DUPLICATE_ID = "_AMQ_DUPL_ID"
+"""The property by which Artemis knows a repeated send (S106)."""
+
+MESSAGE, OBJECT, MAP, BYTES, STREAM, TEXT = range(6)
+
+
+def encode(
+    message: Message,
+    *,
+    lines: str,
+    dialect: Dialect,
+    escape: Callable[[str], str],
+    marks_repetitions: bool = False,
+) -> bytes:
+    """Return the rest of a SEND frame: header lines, an empty line, the body, NUL.
+
+    A bytes or stream message is reset, as sending does (S171).
+
+    Args:
+        message: stamped by the producer (S71).
+        lines: the header lines of the destination.
+        dialect: the broker's.
+        escape: for the version of the protocol that the connection speaks.
+        marks_repetitions: add the id by which Artemis knows a repetition of this message, unless it has one (S106).
+
+    Raises:
+        MessageFormatException: a text or property that STOMP cannot carry; the text names it.
+    """
+    body, marks = _body(message, dialect)
+    parts = [lines, marks, _headers(message, dialect, escape)]
+    held = message._properties
+    if marks_repetitions and DUPLICATE_ID not in (held or ()):
+        parts.append(f"{DUPLICATE_ID}:{escape(message._message_id or f'ID:{uuid4()}')}\n")
+    if held:
+        parts.append(_properties(held, escape))
+    try:
+        head = "".join(parts).encode()
+    except UnicodeEncodeError as error:
+        raise MessageFormatException(f"a header or property is not Unicode: {error.object[error.start]!r}") from error
+    return b"".join((head, b"\n", body, b"\0"))
+
+
+def _headers(message: Message, dialect: Dialect, escape: Callable[[str], str]) -> str:
+    """Return the lines of the JMS header fields."""
+    text = "persistent:true\n" if message._persistent else ""
+    if message._priority != 4:
+        text += f"priority:{message._priority}\n"
+    if message._message_id is not None:
+        text += f"NATIVE_MESSAGE_ID:{escape(message._message_id)}\n"
+    if message._timestamp:
+        text += f"timestamp:{message._timestamp}\n"
+    expires = _expires(message)
+    if expires:
+        text += f"expires:{expires}\n"
+    if message._correlation_id is not None:
+        text += f"correlation-id:{escape(message._correlation_id)}\n"
+    if message._type is not None:
+        text += f"type:{escape(message._type)}\n"
+    if message._reply_to is not None:
+        text += f"reply-to:{escape(dialect.reply_to(message._reply_to))}\n"
+    if message._delivery_time:
+        text += f"AMQ_SCHEDULED_TIME:{message._delivery_time}\n"
+    return text + _jmsx(message, escape)
+
+
+def _jmsx(message: Message, escape: Callable[[str], str]) -> str:
+    """Return the lines of the properties that have a slot of their own (S164)."""
+    text = ""
+    if message._group_id is not None:
+        text += f"JMSXGroupID:{escape(message._group_id)}\n"
+    if message._group_sequence is not None:
+        text += f"JMSXGroupSeq:{message._group_sequence}\n"
+    if message._user_id is not None:
+        text += f"JMSXUserID:{escape(message._user_id)}\n"
+    if message._reply_to_group_id is not None:
+        text += f"JMS_AMQP_REPLY_TO_GROUP_ID:{escape(message._reply_to_group_id)}\n"
+    return text
+
+
+def _now(message: Message) -> int:
+    return message._timestamp or time.time_ns() // 1_000_000
+
+
+def _expires(message: Message) -> int:
+    ttl: int | None = message._amqp_ttl
+    if ttl is None:
+        return message._expiration
+    return _now(message) + ttl if ttl else 0
+
+
+def _properties(properties: dict[str, object], escape: Callable[[str], str]) -> str:
+    lines = []
+    for name, value in properties.items():
+        if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+            Long(value)  # says that it does not fit
+        lines.append(f"{escape(header_name(name))}:{escape(text_of(value))}\n")
+    types = types_line(properties)
+    if types is not None:
+        lines.append(f"{TYPES}:{escape(types)}\n")
+    return "".join(lines)
+
+
+def _body(message: Message, dialect: Dialect) -> tuple[bytes, str]:
+    """Return the body and the header lines that tell what it is."""
+    kind = message.wire_type
+    if kind == BYTES and isinstance(message, BytesMessage):
+        message.reset()
+        data = message.data
+        return data, f"content-length:{len(data)}\n"
+    if kind == STREAM and isinstance(message, StreamMessage):
+        message.reset()
+    if kind in portable.CONTENT_TYPES:
+        content_type, text = portable.encode(message)
+        return text.encode(), f"content-type:{content_type}\n"
+    if kind == TEXT:
+        return _text(message._body, dialect)
+    if message._body is not None:
+        raise MessageFormatException(f"{message!r} has a body that STOMP cannot carry: {type(message._body).__name__}")
+    return b"", f"{BODY}:message\n"
+
+
+def _text(text: str | None, dialect: Dialect) -> tuple[bytes, str]:
+    if text is None:
+        return b"", f"{BODY}:null-text\n"
+    try:
+        data = text.encode()
+    except UnicodeEncodeError as error:
+        raise MessageFormatException(f"body is not Unicode at character {error.start}: {error.reason}") from error
+    if b"\0" not in data:
+        return data, ""
+    # only a length gets a NUL through, and to all but this library it makes the text bytes
+    mark = "amq-msg-type:text" if dialect.typed_text else f"{BODY}:text"
+    return data, f"content-length:{len(data)}\n{mark}\n"

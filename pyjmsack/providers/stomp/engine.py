@@ -1,0 +1,263 @@
+"""A STOMP connection without socket or clock: bytes in, frames to the provider, bytes out, receipts and heart-beats."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable
+from typing import Protocol
+
+from pyjmsack.errors import ConnectionLostException, JMSException
+from pyjmsack.providers.stomp.errors import error_of
+from pyjmsack.providers.stomp.frames import FrameParser, Limits, decode_head, raw_header
+from pyjmsack.spi.engine import Stream
+from pyjmsack.uri import StompOptions
+
+__all__ = ["Answer", "EngineListener", "StompEngine"]
+
+log = logging.getLogger("pyjmsack.stomp")
+
+Answer = Callable[[BaseException | None], None]
+"""Called once: ``None`` when the receipt came."""
+
+_EARLY = 0.4
+"""Part of the heart-beat interval after which we look whether anything was sent: a beat is never late."""
+_PATIENCE = 2.5
+"""Intervals of the broker's heart-beat without a byte after which it counts as gone; the standard asks for some."""
+_SECRET = re.compile(rb"(\npasscode:)[^\n]*")
+
+
+class EngineListener(Protocol):
+    """What the engine tells the provider."""
+
+    def on_stream(self) -> None:
+        """The stream is open: CONNECT may be written."""
+        ...
+
+    def on_connected(self, headers: dict[str, str]) -> None:
+        """The CONNECTED frame is here."""
+        ...
+
+    def on_message(self, subscription: bytes, head: bytes, body: bytes) -> None:
+        """A MESSAGE frame."""
+        ...
+
+    def on_failure(self, error: JMSException) -> None:
+        """The connection is over and nothing more will come of it. Called once."""
+        ...
+
+    def on_burst_end(self) -> None:
+        """All frames of the bytes received at once have been handled."""
+        ...
+
+
+class StompEngine:
+    """One STOMP connection.
+
+    Requests are answered by RECEIPT, or refused by ERROR. ``errors_end`` says whether an ERROR that names a request
+    ends the connection too, as it does on Artemis; one that names none always does.
+    """
+
+    def __init__(self, listener: EngineListener, options: StompOptions) -> None:
+        self._listener = listener
+        self._options = options
+        self._parser = FrameParser(Limits(options.max_frame_size, options.max_headers, options.max_header_length))
+        self._output: list[bytes] = []
+        self._receipts: dict[bytes, Answer] = {}
+        self._unnamed: dict[bytes, None] = {}
+        """Receipts of requests for which Artemis leaves the ``receipt-id`` out of its ERROR."""
+        self._leaving: list[Answer] = []
+        """Who waits for the bytes to leave, no receipt being asked for."""
+        self._number = 0
+        self._connected = False
+        self._interval = self._peer_interval = 0.0
+        self._sent = self._received = False
+        self._heard_at: float | None = None
+        self.errors_end = True
+        self.failed: JMSException | None = None
+        self.stream: Stream | None = None
+
+    # -- bytes --------------------------------------------------------------------------------------------------
+
+    def connection_made(self, stream: Stream) -> None:
+        """The stream is open."""
+        self.stream = stream
+        self._listener.on_stream()
+        self.flush()
+
+    def receive_data(self, data: bytes) -> None:
+        """Take bytes from the broker."""
+        self._received = True
+        try:
+            for command, head, body in self._parser.feed(data):
+                if self.failed is not None:
+                    return
+                if self._options.trace_frames:
+                    log.debug("<- %s%s (%d bytes)", command.decode(), head.decode("utf-8", "replace"), len(body))
+                if command == b"MESSAGE":
+                    self._listener.on_message(raw_header(head, b"\nsubscription:") or b"", head, body)
+                elif command == b"RECEIPT":
+                    self._on_receipt(head)
+                elif command == b"ERROR":
+                    self._on_error(head, body)
+                else:
+                    self._on_connected(head)
+        except JMSException as error:
+            self.fail(error)
+        self._listener.on_burst_end()
+        self.flush()
+
+    def data_to_send(self) -> bytes:
+        """Return all that is written, ``b""`` if there is nothing."""
+        output = self._output
+        if not output:
+            return b""
+        data = output[0] if len(output) == 1 else b"".join(output)
+        output.clear()
+        self._sent = True
+        if self._options.trace_frames:
+            log.debug("-> %s", _SECRET.sub(rb"\1***", data).decode("utf-8", "replace"))
+        if self._leaving:
+            leaving, self._leaving = self._leaving, []
+            for done in leaving:
+                done(None)
+        return data
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The stream is gone: whoever waits for a receipt gets none."""
+        text = "the broker closed the connection" if error is None else f"connection lost: {error}"
+        lost = ConnectionLostException(text)
+        lost.__cause__ = error
+        self.fail(lost)
+
+    def tick(self, now: float) -> float | None:
+        """Send a heart-beat if nothing else was sent lately, and give up a broker that is silent (STOMP 1.2)."""
+        if not self._connected or self.failed is not None:
+            return None
+        if self._received or self._heard_at is None:
+            self._received, self._heard_at = False, now
+        elif self._peer_interval and now - self._heard_at > _PATIENCE * self._peer_interval:
+            self.fail(ConnectionLostException(f"the broker was silent for {now - self._heard_at:.1f} s"))
+            return None
+        if self._interval and not self._sent:
+            self._output.append(b"\n")
+            self.flush()
+        self._sent = False
+        waits = [interval * _EARLY for interval in (self._interval, self._peer_interval) if interval]
+        return now + min(waits) if waits else None
+
+    # -- for the provider ---------------------------------------------------------------------------------------
+
+    def write(self, *pieces: bytes) -> None:
+        """Write a frame that nobody answers."""
+        self._output += pieces
+
+    def ask(self, command: bytes, rest: bytes, answered: Answer, *, unnamed: bool = False) -> None:
+        """Write a frame with a receipt.
+
+        Args:
+            command: the first line, and header lines if wanted, without the last line feed.
+            rest: the other header lines, each with its line feed; an empty line; the body; NUL.
+            answered: gets the outcome; the connection's end if there is none.
+            unnamed: an ERROR without ``receipt-id`` is meant for such a request, if there is one.
+        """
+        if self.failed is not None:
+            answered(self.failed)
+            return
+        self._number += 1
+        receipt = b"%d" % self._number
+        self._receipts[receipt] = answered
+        if unnamed:
+            self._unnamed[receipt] = None
+        self._output += (command, b"\nreceipt:", receipt, b"\n", rest)
+
+    def write_and_forget(self, command: bytes, rest: bytes, left: Answer) -> None:
+        """Write a frame without a receipt; ``left`` is told when its bytes went to the socket."""
+        if self.failed is not None:
+            left(self.failed)
+            return
+        self._output += (command, b"\n", rest)
+        self._leaving.append(left)
+
+    def flush(self) -> None:
+        """Write what is pending."""
+        if self.stream is not None and self._output:
+            self.stream.flush()
+
+    def fail(self, error: JMSException) -> None:
+        """End the connection with this error; later ones are ignored."""
+        if self.failed is not None:
+            return
+        self.failed = error
+        if self.stream is not None:
+            self.stream.close()
+        self._listener.on_failure(error)  # first: who repeats what is lost on another connection wants to know before
+        self._fail_requests(error)
+
+    def abort(self, error: BaseException) -> None:
+        """End without a word to the broker or the listener."""
+        if self.failed is None:
+            self.failed = error if isinstance(error, JMSException) else ConnectionLostException(str(error))
+        if self.stream is not None:
+            self.stream.abort()
+        self._fail_requests(self.failed)
+
+    def _fail_requests(self, error: JMSException) -> None:
+        waiting = [*self._receipts.values(), *self._leaving]
+        self._receipts.clear()
+        self._unnamed.clear()
+        self._leaving.clear()
+        self._output.clear()
+        for answered in waiting:
+            answered(error)
+
+    # -- frames -------------------------------------------------------------------------------------------------
+
+    def _on_receipt(self, head: bytes) -> None:
+        receipt = raw_header(head, b"\nreceipt-id:") or b""
+        self._unnamed.pop(receipt, None)
+        answered = self._receipts.pop(receipt, None)
+        if answered is not None:
+            answered(None)
+
+    def _on_error(self, head: bytes, body: bytes) -> None:
+        receipt = raw_header(head, b"\nreceipt-id:")
+        if receipt not in self._receipts and self._unnamed:
+            receipt = next(iter(self._unnamed))
+        answered = self._receipts.pop(receipt, None) if receipt is not None else None
+        if receipt is not None:
+            self._unnamed.pop(receipt, None)
+        error = error_of(head, body, "the broker refused it" if answered else "the broker ended the connection")
+        if answered is None:
+            self.fail(error if not self._connected or isinstance(error, ConnectionLostException) else _lost(error))
+            return
+        answered(error)
+        if self.errors_end:
+            self.fail(_lost(error))
+
+    def _on_connected(self, head: bytes) -> None:
+        if self._connected:
+            raise ConnectionLostException("the broker sent CONNECTED twice")
+        headers = decode_head(head)
+        ours = self._options.heart_beat
+        offered, wanted = _heart_beat(headers.get("heart-beat", "0,0"))
+        self._interval = max(ours, wanted) if wanted else 0.0
+        self._peer_interval = max(ours, offered) if offered else 0.0
+        self._connected = True
+        if self.stream is not None:
+            self.stream.retick()
+        self._listener.on_connected(headers)
+
+
+def _heart_beat(text: str) -> tuple[float, float]:
+    """Return the seconds that a heart-beat header says; 0 = none."""
+    offered, comma, wanted = text.partition(",")
+    if not comma or not offered.strip().isdigit() or not wanted.strip().isdigit():
+        raise ConnectionLostException(f"heart-beat {text[:40]!r} of the broker: expected two numbers")
+    return int(offered) / 1000, int(wanted) / 1000
+
+
+def _lost(cause: JMSException) -> ConnectionLostException:
+    error = ConnectionLostException(f"the broker ended the connection: {cause}", error_code=cause.error_code)
+    error.__cause__ = cause
+    return error

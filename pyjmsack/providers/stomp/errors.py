@@ -1,0 +1,49 @@
+"""ERROR frames -> JMS exceptions, in one place (S129). STOMP has no error codes, so the broker's words decide."""
+
+from __future__ import annotations
+
+import re
+
+from pyjmsack.errors import (
+    ConnectionLostException,
+    IllegalStateException,
+    InvalidClientIDException,
+    InvalidDestinationException,
+    InvalidSelectorException,
+    JMSException,
+    JMSSecurityException,
+    MessageFormatException,
+    ResourceAllocationException,
+)
+from pyjmsack.providers.stomp.frames import decode_head
+
+__all__ = ["error_of"]
+
+_BY_WORDS: tuple[tuple[re.Pattern[str], type[JMSException]], ...] = tuple(
+    (re.compile(words, re.IGNORECASE), kind)
+    for words, kind in (
+        (r"connection TTL|heart-?beat|disconnected by server", ConnectionLostException),
+        (r"InvalidClientID|client-?id .*(already|in use)", InvalidClientIDException),
+        (r"Security|User name|password|not authori[sz]ed|permission|unable to validate user", JMSSecurityException),
+        (r"selector|invalid filter", InvalidSelectorException),
+        (r"Durable consumer is in use", IllegalStateException),
+        (r"InvalidDestination|does not exist|cannot find (queue|address)|no subscription", InvalidDestinationException),
+        (r"is full|resource|quota|memory limit", ResourceAllocationException),
+    )
+)
+"""The first that matches decides."""
+
+_CODE = re.compile(r"AMQ[0-9]{6}|[A-Za-z]+Exception")
+_LONGEST = 500
+
+
+def error_of(head: bytes, body: bytes, what: str) -> JMSException:
+    """Return the exception for an ERROR frame. The body is read only where the ``message`` header says nothing."""
+    try:
+        text = decode_head(head).get("message", "").strip()
+    except MessageFormatException:
+        text = ""
+    text = text or (body.decode("utf-8", "replace").strip() or "no reason given").splitlines()[0]
+    kind = next((kind for words, kind in _BY_WORDS if words.search(text)), JMSException)
+    code = _CODE.search(text)
+    return kind(f"{what}: {text[:_LONGEST]}", error_code=code and code[0])

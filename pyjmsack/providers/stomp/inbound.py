@@ -1,0 +1,255 @@
+"""One MESSAGE frame: kept as bytes until somebody asks, on the caller's side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Any
+
+from pyjmsack.destination import Destination, Queue, Topic
+from pyjmsack.errors import MessageFormatException
+from pyjmsack.message import (
+    BytesMessage,
+    MapMessage,
+    Message,
+    ObjectMessage,
+    StreamMessage,
+    TextMessage,
+    portable,
+)
+from pyjmsack.providers.stomp.dialect import Dialect, parse_destination
+from pyjmsack.providers.stomp.frames import decode_head, raw_header
+from pyjmsack.providers.stomp.names import BODY, TYPES, is_property, property_name, typed
+
+__all__ = ["StompInbound"]
+
+MESSAGE, OBJECT, MAP, BYTES, STREAM, TEXT = range(6)
+_CLASSES: dict[int, type[Message]] = {
+    MESSAGE: Message,
+    OBJECT: ObjectMessage,
+    MAP: MapMessage,
+    BYTES: BytesMessage,
+    STREAM: StreamMessage,
+    TEXT: TextMessage,
+}
+_DIGESTED = 65536
+"""Bytes of a body that tell it from others."""
+_KINDS = {"ANYCAST": Queue, "MULTICAST": Topic}
+
+
+class StompInbound:
+    """One delivered message: the ``Inbound`` of the core, and the lazy content of the ``Message`` made from it.
+
+    Construction only keeps the bytes. It may be used from any thread, by one at a time.
+
+    Args:
+        head: the header lines as they came.
+        body: the body.
+        dialect: of the broker that sent it.
+    """
+
+    __slots__ = (
+        "_headers",
+        "ack",
+        "body",
+        "consumer_destination",
+        "consumer_id",
+        "cost",
+        "counted",
+        "dialect",
+        "failed",
+        "generation",
+        "head",
+        "lane",
+        "redeliveries",
+        "sequence",
+        "settled",
+    )
+
+    def __init__(self, head: bytes, body: bytes, dialect: Dialect) -> None:
+        self.head = head
+        self.body = body
+        self.dialect = dialect
+        self.consumer_destination: Destination | None = None
+        self.consumer_id = 0
+        self.generation = 0
+        self.redeliveries = 0
+        self.settled = False
+        self.counted = 0
+        """Deliveries before this one that this connection remembers."""
+        self.failed = False
+        """Whether it goes back counted, once it can."""
+        self.ack: bytes | None = None
+        """Header lines that name the message in an ACK; ``None``: the broker wants none."""
+        self.lane: Any = None
+        """The subscription that brought it."""
+        self.cost = 0
+        """What it takes of the subscription's window."""
+        self.sequence = 0
+        """Place in the order of arrival."""
+        self._headers: dict[str, str] | None = None
+
+    # -- for the core -------------------------------------------------------------------------------------------
+
+    @property
+    def redelivery_count(self) -> int:
+        """An estimate (S110): STOMP says only whether it was delivered before, this connection remembers the rest."""
+        flagged = raw_header(self.head, b"\nredelivered:") == b"true"
+        return max(self.counted, 1 if flagged else 0)
+
+    @property
+    def expiration_ms(self) -> int:
+        """When the message expires, in milliseconds since 1970; 0 = never."""
+        return _number(raw_header(self.head, b"\nexpires:"))
+
+    def expired(self, now_ms: int) -> bool:
+        """Whether its time to live is over (S156)."""
+        return 0 < self.expiration_ms <= now_ms
+
+    def to_message(self, consumer_destination: Destination | None = None) -> Message:
+        """Return a message of its own, of the right JMS class (S151, S169).
+
+        Args:
+            consumer_destination: what the consumer listens to; its kind is that of names without one.
+
+        Raises:
+            MessageFormatException: header lines or body cannot be decoded.
+        """
+        self.consumer_destination = consumer_destination
+        wire_type, body = self._decode_body(self._decode())
+        kind = _CLASSES[wire_type]
+        message = kind.__new__(kind)
+        message._lazy = self
+        message._body = body
+        message._redelivery_count = self.redelivery_count
+        return message
+
+    def duplicate_key(self) -> bytes | None:
+        """Return a digest of what no broker may change: the sender's id and the body (S105)."""
+        message_id = raw_header(self.head, b"\nNATIVE_MESSAGE_ID:")
+        if message_id is None:
+            return None
+        digest = blake2b(message_id, digest_size=16)
+        digest.update(b"\n")
+        digest.update(memoryview(self.body)[:_DIGESTED])
+        return digest.digest()
+
+    def to_sent(self, destination: Destination) -> tuple[Message, int]:
+        """Return the message as it was given to the encoder, and its time to live in ms."""
+        message = self.to_message(destination)
+        message._properties = self.load_properties()
+        expires = message._expiration
+        return message, max(1, expires - message._timestamp) if expires and message._timestamp else 0
+
+    # -- for the message ----------------------------------------------------------------------------------------
+
+    def load_header(self, slot: str) -> Any:
+        """Return the value of a header slot of ``Message``."""
+        return _LOADERS[slot](self, self._decode())
+
+    def load_properties(self) -> dict[str, Any]:
+        """Return the application properties, with the types that this library wrote beside them."""
+        headers = self._decode()
+        properties = {property_name(name): value for name, value in headers.items() if is_property(name)}
+        types = headers.get(TYPES)
+        return properties if types is None else typed(properties, types)
+
+    # -- decoding -----------------------------------------------------------------------------------------------
+
+    def _decode(self) -> dict[str, str]:
+        if self._headers is None:
+            self._headers = decode_head(self.head)
+        return self._headers
+
+    def _decode_body(self, headers: dict[str, str]) -> tuple[int, Any]:
+        mark = headers.get(BODY)
+        if mark == "message":
+            return MESSAGE, None
+        if mark == "null-text":
+            return TEXT, None
+        content_type = headers.get("content-type")
+        if content_type is not None and portable.is_portable(content_type):
+            return portable.decode(content_type, self._text())
+        if mark == "text" or headers.get("amq-msg-type") == "text" or not self.is_bytes:
+            return TEXT, self._text()
+        return BYTES, self.body
+
+    @property
+    def is_bytes(self) -> bool:
+        """Whether the broker means bytes: it says a ``content-length`` (S167).
+
+        Artemis gives every body one. For bytes it comes right behind ``subscription``; for text it is the last line.
+        """
+        length, message_id = self.head.find(b"\ncontent-length:"), self.head.find(b"\nmessage-id:")
+        return length >= 0 and (not self.dialect.routed or message_id < 0 or length < message_id)
+
+    def _text(self) -> str:
+        try:
+            return self.body.decode()
+        except UnicodeDecodeError as error:
+            raise MessageFormatException(f"text is not UTF-8 at byte {error.start}") from error
+
+    def _destination(self, headers: dict[str, str]) -> Destination | None:
+        text = headers.get("destination", "")
+        consumer = self.consumer_destination
+        if not text.strip():
+            return consumer
+        if consumer is not None and text == self.dialect.name(consumer):
+            return consumer
+        kind = _KINDS.get(headers.get("destination-type", ""), Queue if consumer is None else type(consumer))
+        return parse_destination(text, self.dialect, kind)
+
+    def _reply_to(self, headers: dict[str, str]) -> Destination | None:
+        text = headers.get("reply-to", "")
+        return parse_destination(text, self.dialect, Queue) if text.strip() else None
+
+    def _message_id(self, headers: dict[str, str]) -> str | None:
+        """Return the sender's id, which the brokers keep as a property, else that of ActiveMQ Classic (S159).
+
+        What Artemis calls ``message-id`` names a delivery: it differs from consumer to consumer.
+        """
+        for name in ("NATIVE_MESSAGE_ID", "__HDR_MESSAGE_ID"):
+            if name in headers:
+                return headers[name]
+        return None if self.dialect.routed else headers.get("message-id")
+
+    def _timestamp(self, headers: dict[str, str]) -> int:
+        """Return when it was sent. Artemis puts its own time before the sender's, which it keeps as a property."""
+        start = self.head.rfind(b"\ntimestamp:")
+        return _number(raw_header(self.head[start:], b"\ntimestamp:")) if start >= 0 else 0
+
+    def _delivery_time(self, headers: dict[str, str]) -> int:
+        scheduled = headers.get("_AMQ_SCHED_DELIVERY", headers.get("AMQ_SCHEDULED_TIME"))
+        return _number(scheduled.encode()) if scheduled is not None else self._timestamp(headers)
+
+    def _priority(self, headers: dict[str, str]) -> int:
+        return min(9, _number(headers.get("priority", "4").encode()))
+
+    def _group_sequence(self, headers: dict[str, str]) -> int | None:
+        text = headers.get("JMSXGroupSeq", "").removeprefix("-")
+        if not text.isdecimal() or len(text) > 10:
+            return None
+        return int(headers["JMSXGroupSeq"])
+
+
+def _number(raw: bytes | None) -> int:
+    """Return a number of milliseconds or the like; 0 for what is none."""
+    return int(raw) if raw and len(raw) < 20 and raw.isdigit() else 0
+
+
+_LOADERS: dict[str, Callable[[StompInbound, dict[str, str]], Any]] = {
+    "_message_id": StompInbound._message_id,
+    "_correlation_id": lambda inbound, headers: headers.get("correlation-id"),
+    "_timestamp": StompInbound._timestamp,
+    "_destination": StompInbound._destination,
+    "_reply_to": StompInbound._reply_to,
+    "_persistent": lambda inbound, headers: headers.get("persistent") == "true",
+    "_priority": StompInbound._priority,
+    "_type": lambda inbound, headers: headers.get("type"),
+    "_expiration": lambda inbound, headers: inbound.expiration_ms,
+    "_delivery_time": StompInbound._delivery_time,
+    "_user_id": lambda inbound, headers: headers.get("JMSXUserID"),
+    "_group_id": lambda inbound, headers: headers.get("JMSXGroupID", headers.get("_AMQ_GROUP_ID")),
+    "_group_sequence": StompInbound._group_sequence,
+    "_reply_to_group_id": lambda inbound, headers: headers.get("JMS_AMQP_REPLY_TO_GROUP_ID"),
+}

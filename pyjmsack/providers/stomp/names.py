@@ -1,0 +1,123 @@
+"""Header names: which ones are STOMP's, the brokers' or ours, and how a property of the same name gets through.
+
+STOMP has one list of headers for everything, so a JMS property is a header too, and a string.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from pyjmsack.errors import MessageFormatException
+from pyjmsack.message.convert import kind_of
+from pyjmsack.types import Byte, Float, Long, Short
+
+__all__ = ["BODY", "TYPES", "header_name", "is_property", "property_name", "text_of", "typed", "types_line"]
+
+BODY = "JMS_pyjmsack_body"
+"""Header that tells what a body is where STOMP has no word for it: ``message``, ``text``, ``null-text``."""
+TYPES = "JMS_pyjmsack_types"
+"""Header with the Java types of the properties that are no strings: a JSON object, name to type (S161)."""
+_ESCAPED = "JMS_pyjmsack_property_"
+"""Stands before a property whose own name means something else in a frame, such as ``type`` or ``priority``."""
+
+_TAKEN_TEXT = """
+destination destination-type subscription-type subscription message-id ack redelivered receipt transaction id
+content-length content-type persistent priority expires timestamp correlation-id reply-to type selector browser
+amq-msg-type transformation originalDestination brokerInTime brokerOutTime
+JMSXGroupID JMSXGroupSeq JMSXUserID JMSXDeliveryCount JMSDestination JMSReplyTo JMSCorrelationID JMSType JMSMessageID
+JMSTimestamp JMSExpiration JMSPriority JMSDeliveryMode JMSRedelivered
+JMS_AMQP_NATIVE JMS_AMQP_REPLY_TO_GROUP_ID JMS_AMQP_TTL JMS_AMQP_ACK_TYPE
+NATIVE_MESSAGE_ID __HDR_MESSAGE_ID _AMQ_GROUP_ID _AMQ_SCHED_DELIVERY _AMQ_LARGE_SIZE
+"""
+_TAKEN = frozenset(_TAKEN_TEXT.split())
+"""Headers of the frame, of the broker and of JMS itself: no property of the application (trap 25 of STOMP on Artemis:
+the sender's ``receipt`` and ``destination-type`` come back with the message)."""
+_OURS = frozenset((BODY, TYPES))
+
+
+def is_property(header: str) -> bool:
+    """Whether a header of a MESSAGE frame is a property of the application."""
+    return header not in _TAKEN and header not in _OURS
+
+
+@lru_cache(maxsize=1024)
+def header_name(name: str) -> str:
+    """Return the header that carries a property."""
+    clear = is_property(name) and not name.startswith(_ESCAPED)
+    return name if clear else _ESCAPED + name
+
+
+def property_name(header: str) -> str:
+    """Return the property that a header carries."""
+    return header.removeprefix(_ESCAPED)
+
+
+def text_of(value: Any) -> str:
+    """Return a property's value as the text of a header; ``types_line`` says what it was."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return _REALS.get(repr(float(value)), repr(float(value)))
+    return str(int(value)) if isinstance(value, int) else str(value)
+
+
+_REALS = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
+"""As Java writes them."""
+
+
+def types_line(properties: dict[str, Any]) -> str | None:
+    """Return the value of the header ``TYPES``; ``None`` if all are strings."""
+    kinds = tuple(
+        [(name, "null" if value is None else kind_of(value)) for name, value in properties.items()
+         if type(value) is not str]
+    )  # fmt: skip
+    return _types_text(kinds) if kinds else None
+
+
+@lru_cache(maxsize=256)
+def _types_text(kinds: tuple[tuple[str, str], ...]) -> str:
+    return json.dumps(dict(kinds), separators=(",", ":"))
+
+
+def typed(properties: dict[str, str], types: str) -> dict[str, Any]:
+    """Return the properties with the types that the header ``TYPES`` gives them.
+
+    A value that is no longer of its type was changed on the way and stays a string.
+
+    Raises:
+        MessageFormatException: the header is not what ``types_line`` writes.
+    """
+    result: dict[str, Any] = dict(properties)
+    for name, kind in _types_of(types):
+        if name in result:
+            try:
+                result[name] = _READERS[kind](result[name])
+            except (ValueError, KeyError):
+                continue
+    return result
+
+
+@lru_cache(maxsize=256)
+def _types_of(text: str) -> tuple[tuple[str, str], ...]:
+    try:
+        kinds = json.loads(text)
+        return tuple((str(name), str(kind)) for name, kind in kinds.items())
+    except (ValueError, AttributeError, RecursionError) as error:
+        raise MessageFormatException(f"header {TYPES}: expected a JSON object, not {text[:50]!r}") from error
+
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    "null": lambda text: None,
+    "boolean": lambda text: text == "true",
+    "byte": lambda text: Byte(int(text)),
+    "short": lambda text: Short(int(text)),
+    "int": int,
+    "long": lambda text: Long(int(text)),
+    "float": lambda text: Float(float(text)),
+    "double": float,
+}

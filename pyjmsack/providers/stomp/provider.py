@@ -1,0 +1,452 @@
+"""The STOMP provider: the core's verbs as frames of one connection. Everything runs on the loop."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from functools import partial
+from importlib.metadata import version
+from typing import Any, cast
+
+from pyjmsack.destination import Destination
+from pyjmsack.errors import (
+    ConnectionLostException,
+    IllegalStateException,
+    JMSException,
+    JMSSecurityException,
+    MessageFormatException,
+    UnsupportedFeatureException,
+)
+from pyjmsack.message import Message
+from pyjmsack.providers.stomp.dialect import Dialect, dialect_of
+from pyjmsack.providers.stomp.encode import encode
+from pyjmsack.providers.stomp.engine import StompEngine
+from pyjmsack.providers.stomp.frames import escape
+from pyjmsack.providers.stomp.inbound import StompInbound
+from pyjmsack.providers.stomp.receiver import Shared, StompReceiver
+from pyjmsack.providers.stomp.session import StompSession
+from pyjmsack.spi.completion import Completion
+from pyjmsack.spi.engine import Connector
+from pyjmsack.spi.envelope import Encoder, Inbound, Outbound, generations
+from pyjmsack.spi.features import Capabilities, Level, broker_key, features
+from pyjmsack.spi.provider import ProviderListener
+from pyjmsack.spi.resources import (
+    ConnectionInfo,
+    ConnectionMetadata,
+    ConsumerInfo,
+    ProducerInfo,
+    SessionInfo,
+    Subscription,
+    TemporaryInfo,
+)
+from pyjmsack.types import AckMode, Outcome
+from pyjmsack.uri import BrokerUrl, parse_destination_options
+
+__all__ = ["StompProvider"]
+
+_VERSIONS = {"1.2": "1.1,1.2", "1.1": "1.1"}
+_SERIAL = (AckMode.AUTO_ACKNOWLEDGE, AckMode.DUPS_OK_ACKNOWLEDGE)
+
+
+class StompProvider:
+    """One connection to one broker."""
+
+    def __init__(self, url: BrokerUrl, connector: Connector) -> None:
+        self._url = url
+        self._connector = connector
+        self.generation = 0
+        self._marks_repetitions = False
+        self._engine: StompEngine | None = None
+        self._info: ConnectionInfo | None = None
+        self._listener: ProviderListener | None = None
+        self._opening: Completion[ConnectionMetadata] | None = None
+        self._closing: Completion[None] | None = None
+        self._dialect: Dialect = dialect_of("unknown")
+        self._escape = escape
+        self._shared: Shared | None = None
+        self._sessions: dict[int, StompSession] = {}
+        self._producers: dict[int, int] = {}
+        """Session of each producer; that is all there is of one in STOMP."""
+        self._receivers: dict[int, StompReceiver] = {}
+        self._ending: dict[StompReceiver, None] = {}
+        """Receivers whose UNSUBSCRIBE is not answered yet."""
+
+    # -- connection ---------------------------------------------------------------------------------------------
+
+    def connect(self, info: ConnectionInfo, listener: ProviderListener, done: Completion[ConnectionMetadata]) -> None:
+        """Open the stream, then CONNECT."""
+        self._info, self._listener, self._opening = info, listener, done
+        self.generation = next(generations)
+        engine = self._engine = StompEngine(self, self._url.stomp)
+        self._connector.connect(self._url.endpoints[0], engine, self._not_connected)
+
+    def _not_connected(self, error: Exception) -> None:
+        opening, self._opening = self._opening, None
+        if opening is not None:
+            opening.fail(error)
+
+    @property
+    def _the_info(self) -> ConnectionInfo:
+        assert self._info is not None  # connect() came first
+        return self._info
+
+    @property
+    def _the_engine(self) -> StompEngine:
+        if self._engine is None:
+            raise IllegalStateException("the connection is not open")
+        return self._engine
+
+    @property
+    def _the_shared(self) -> Shared:
+        if self._shared is None:
+            raise IllegalStateException("the connection is not open")
+        return self._shared
+
+    def on_stream(self) -> None:
+        """Write CONNECT."""
+        try:
+            self._the_engine.write(self._connect_frame())
+        except JMSException as error:
+            self._the_engine.fail(error)
+
+    def _connect_frame(self) -> bytes:
+        info, options = self._the_info, self._url.stomp
+        beat = max(1, round(options.heart_beat * 1000))
+        host = self._url.endpoints[0].host if options.vhost is None else options.vhost
+        headers = {
+            "accept-version": _VERSIONS[options.version],
+            "host": host or None,
+            "heart-beat": f"{beat},{beat}",
+            "client-id": info.client_id,
+            "login": info.username,
+            "passcode": info.password,
+        }
+        for name, value in headers.items():  # CONNECT has no escapes, for the sake of STOMP 1.0
+            if value is not None and any(character in value for character in "\r\n\0"):
+                raise JMSSecurityException(f"the {name} of this connection has a line break, which STOMP cannot carry")
+        lines = [f"{name}:{value}\n" for name, value in headers.items() if value is not None]
+        return "".join(("CONNECT\n", *lines, "\n\0")).encode()
+
+    def on_connected(self, headers: dict[str, str]) -> None:
+        """The broker has taken us."""
+        spoken = headers.get("version", "1.0")
+        if spoken not in _VERSIONS:
+            raise ConnectionLostException(f"the broker wants to speak STOMP {spoken}; offered was 1.1 and 1.2")
+        product, _, rest = headers.get("server", "unknown").partition("/")
+        release = rest.split(" ", 1)[0] or "unknown"
+        broker = self._url.broker or broker_key(product, release)
+        dialect = self._dialect = dialect_of(broker)
+        engine = self._the_engine
+        engine.errors_end = dialect.errors_end
+        self._escape = escape if spoken == "1.2" else _escape_11
+        shared = self._shared = Shared(engine, self._connector, dialect, self.generation)
+        shared.ack_by_id = spoken == "1.2"
+        shared.dead_letters = self._url.stomp.dead_letter_queue or dialect.dead_letters
+        table = features("stomp", broker)
+        detects = table["duplicate-detection"].level is not Level.REFUSED
+        self._marks_repetitions = self._the_info.resends and detects
+        opening, self._opening = self._opening, None
+        if opening is not None:
+            opening.succeed(
+                ConnectionMetadata(
+                    protocol=f"STOMP {spoken}",
+                    broker_name=product,
+                    broker_version=release,
+                    provider_version=f"pyjmsack {version('pyjmsack')}",
+                    capabilities=Capabilities(table),
+                    properties=dict(headers),
+                    broker=broker,
+                    url=str(self._url),
+                    transaction_guarantee="atomic" if dialect.transacted_acks else "at-least-once",
+                )
+            )
+
+    def close(self, done: Completion[None]) -> None:
+        """Send DISCONNECT; its receipt says that the broker has all that went before."""
+        engine = self._engine
+        if engine is None or engine.failed is not None:
+            done.succeed()
+            return
+        self._closing = done
+        engine.ask(b"DISCONNECT", b"\n\0", self._disconnected)
+
+    def _disconnected(self, error: BaseException | None) -> None:
+        if error is None:
+            self._the_engine.fail(ConnectionLostException("the connection is closed"))
+
+    def abort(self, error: BaseException) -> None:
+        """Fail everything with ``error`` and drop the stream."""
+        engine, self._engine = self._engine, None
+        self._connector.cancel()
+        if engine is not None:
+            engine.abort(error)
+        self._fail_everything(error)
+
+    def flush(self) -> None:
+        """End a burst of calls: redeliver what they gave back, write what they want said."""
+        if self._shared is not None and self._shared.giving_back:
+            receivers, self._shared.giving_back[:] = self._shared.giving_back[:], []
+            for receiver in receivers:
+                receiver.redeliver()
+        if self._engine is not None:
+            self._engine.flush()
+
+    def on_failure(self, error: JMSException) -> None:
+        """The connection is over, because we closed it or otherwise."""
+        closing, self._closing = self._closing, None
+        if closing is None and self._opening is None and self._listener is not None:
+            self._listener.on_failure(error)
+        self._fail_everything(error)
+        if closing is not None:
+            closing.succeed()
+
+    def _fail_everything(self, error: BaseException) -> None:
+        receivers = [*self._receivers.values(), *self._ending]
+        self._receivers.clear()
+        self._ending.clear()
+        self._sessions.clear()
+        self._producers.clear()
+        self._shared = None
+        lost = error if isinstance(error, JMSException) else ConnectionLostException(str(error))
+        for receiver in receivers:
+            receiver.fail(lost)
+        opening, self._opening = self._opening, None
+        if opening is not None:
+            opening.fail(error)
+
+    def on_message(self, subscription: bytes, head: bytes, body: bytes) -> None:
+        """Route a message by its subscription; one that ended gets nothing any more."""
+        lane = self._the_shared.lanes.get(subscription)
+        if lane is not None:
+            lane.receiver.deliver(lane, head, body)
+
+    def on_burst_end(self) -> None:
+        """Wake each consumer that got something, once."""
+        shared = self._shared
+        if shared is not None and shared.dirty:
+            dirty, shared.dirty[:] = shared.dirty[:], []
+            for receiver in dirty:
+                receiver.burst_end()
+
+    # -- sessions, producers, consumers -------------------------------------------------------------------------
+
+    def create_session(self, info: SessionInfo, done: Completion[None]) -> None:
+        """STOMP has none: a session is what its consumers and its transaction have in common."""
+        if self._usable(done):
+            self._sessions[info.id] = StompSession(self._the_engine, info, self._dialect, self._the_shared.ids)
+            done.succeed()
+
+    def close_session(self, session_id: int, done: Completion[None]) -> None:
+        """Done when the broker has confirmed the end of its consumers."""
+        session = self._sessions.pop(session_id, None)
+        if session is None:
+            done.succeed()
+        else:
+            session.close(done)
+
+    def create_producer(self, info: ProducerInfo, done: Completion[None]) -> None:
+        """STOMP has none."""
+        if self._session(info.session_id, done) is not None:
+            self._producers[info.id] = info.session_id
+            done.succeed()
+
+    def close_producer(self, producer_id: int, done: Completion[None]) -> None:
+        """Forget it."""
+        self._producers.pop(producer_id, None)
+        done.succeed()
+
+    def create_consumer(self, info: ConsumerInfo, done: Completion[None]) -> None:
+        """Subscribe. The broker delivers at once, and the core keeps messages until they may be handed out."""
+        session = self._session(info.session_id, done)
+        if session is None:
+            return
+        refusal = self._refusal(info.subscription)
+        if refusal is not None:
+            done.fail(UnsupportedFeatureException(refusal))
+            return
+        receiver = StompReceiver(self._the_shared, info, serial=session.info.ack_mode in _SERIAL)
+        self._receivers[info.id] = receiver
+        receiver.open(done)
+
+    def _refusal(self, named: Subscription | None) -> str | None:
+        """Return why this broker cannot keep what a subscription promises, or ``None``.
+
+        The queue of a fully qualified name, by which Artemis lets consumers share, outlives them and heeds no selector.
+        """
+        if named is None or not self._dialect.routed:
+            return None
+        if not named.durable:
+            return "over STOMP this broker has no shared subscription that ends with its last consumer (S143)"
+        if not self._the_info.explicit_client_id:
+            return "this broker knows a durable subscription over STOMP by its client id; give the factory one (S146)"
+        return None
+
+    def close_consumer(self, consumer_id: int, done: Completion[None]) -> None:
+        """Unsubscribe."""
+        receiver = self._receivers.pop(consumer_id, None)
+        if receiver is None:
+            done.succeed()
+            return
+        session = self._sessions.get(receiver.info.session_id)
+        if session is not None:
+            session.closing += 1
+        self._ending[receiver] = None
+        done.add_callback(partial(self._consumer_ended, receiver, session))
+        receiver.close(done)
+
+    def _consumer_ended(self, receiver: StompReceiver, session: StompSession | None, _: Completion[None]) -> None:
+        self._ending.pop(receiver, None)
+        if session is not None:
+            session.consumer_ended()
+
+    def _usable(self, done: Completion[Any]) -> bool:
+        error = self._unusable
+        if error is not None:
+            done.fail(error)
+        return error is None
+
+    @property
+    def _unusable(self) -> JMSException | None:
+        if self._engine is None or self._shared is None:
+            return IllegalStateException("not connected")
+        return self._engine.failed
+
+    def _session(self, session_id: int, done: Completion[None]) -> StompSession | None:
+        session = self._sessions.get(session_id)
+        if session is None:
+            done.fail(self._lost())
+        return session
+
+    def _lost(self) -> JMSException:
+        """Say why something is not there any more."""
+        return self._unusable or IllegalStateException("it is closed")
+
+    # -- temporary destinations and subscriptions ---------------------------------------------------------------
+
+    def create_temporary(self, info: TemporaryInfo, done: Completion[str]) -> None:
+        """Return a name: the broker makes the destination when it is used (S132)."""
+        if not self._usable(done):
+            return
+        name = str(uuid.uuid4())
+        if not self._dialect.routed:
+            name = f"/temp-{'topic' if info.kind.is_topic else 'queue'}/{name}"
+        done.succeed(name)
+
+    def delete_temporary(self, temporary_id: int, done: Completion[None]) -> None:
+        """STOMP has no frame for it: the broker deletes it with its last use, or with the connection."""
+        done.succeed()
+
+    def unsubscribe(self, name: str, done: Completion[None]) -> None:
+        """Delete a durable subscription, which has no consumer now (S141)."""
+        if not self._usable(done):
+            return
+        line = self._dialect.durable_line(Subscription(name, durable=True, shared=False))
+        self._the_engine.ask(b"UNSUBSCRIBE", f"id:{escape(name)}\n{line}\n\n\0".encode(), done.settle, unnamed=True)
+
+    # -- flow and messages --------------------------------------------------------------------------------------
+
+    def start_consumer(self, consumer_id: int) -> None:
+        """Nothing to do: it has been delivered to since it was created."""
+
+    def replenish(self, consumer_id: int) -> None:
+        """Nothing to do: in STOMP acknowledgements make room in the window."""
+
+    def stop_consumer(self, consumer_id: int, done: Completion[None]) -> None:
+        """Stop deliveries to the sink."""
+        receiver = self._receivers.get(consumer_id)
+        if receiver is None:
+            done.succeed()
+        else:
+            receiver.stop(done)
+
+    def pull(self, consumer_id: int) -> None:
+        """Ask for one message (S50)."""
+        receiver = self._receivers.get(consumer_id)
+        if receiver is not None:
+            receiver.pull()
+
+    def drain(self, consumer_id: int, done: Completion[None]) -> None:
+        """Wait for what the broker has."""
+        receiver = self._receivers.get(consumer_id)
+        if receiver is None:
+            done.fail(self._lost())
+        else:
+            receiver.drain(done)
+
+    def send(self, outbound: Outbound) -> None:
+        """Send at once, and in order."""
+        session = self._sessions.get(self._producers.get(outbound.producer_id, -1))
+        if session is None:
+            outbound.done(self._lost())
+        elif outbound.transacted:
+            session.send(outbound)
+        elif outbound.presettled:
+            self._the_engine.write_and_forget(b"SEND", outbound.payload, outbound.done)
+        else:
+            self._the_engine.ask(b"SEND", outbound.payload, outbound.done)
+
+    def withdraw(self, outbound: Outbound, withdrawn: Completion[bool]) -> None:
+        """Without credit nothing waits that could be taken back (S66)."""
+        withdrawn.succeed(False)
+
+    def settle(self, inbound: Inbound, outcome: Outcome) -> None:
+        """Do what an outcome means here, unless the delivery is of an earlier connection or consumer (S95, S96)."""
+        receiver = self._receivers.get(inbound.consumer_id)
+        if receiver is None or inbound.generation != self.generation:
+            return
+        session = self._sessions.get(receiver.info.session_id)
+        if outcome is Outcome.ACCEPTED and session is not None and session.info.transacted:
+            session.acknowledge(receiver, cast(StompInbound, inbound))
+        else:
+            receiver.settle(cast(StompInbound, inbound), outcome)
+
+    # -- transactions -------------------------------------------------------------------------------------------
+
+    def begin(self, session_id: int, done: Completion[None]) -> None:
+        """Nothing to do: BEGIN goes out with the first work (S76)."""
+        if self._session(session_id, done) is not None:
+            done.succeed()
+
+    def commit(self, session_id: int, done: Completion[None]) -> None:
+        """Commit."""
+        session = self._session(session_id, done)
+        if session is not None:
+            session.commit(done)
+
+    def rollback(self, session_id: int, done: Completion[None]) -> None:
+        """Undo."""
+        session = self._session(session_id, done)
+        if session is not None:
+            session.rollback(done)
+
+    # -- encoding -----------------------------------------------------------------------------------------------
+
+    def encoder(self, destination: Destination) -> Encoder:
+        """Return the encoder of messages for one destination."""
+        marks = parse_destination_options(destination).duplicate_detection
+        if marks is None:
+            marks = self._marks_repetitions
+        dialect = self._dialect
+        return partial(_encode, dialect.send_lines(destination), dialect, self._escape, marks)
+
+    def decode(self, payload: bytes, destination: Destination) -> tuple[Message, int]:
+        """Undo the encoding."""
+        head, _, body = payload.partition(b"\n\n")
+        return StompInbound(b"\n" + head, body[:-1], self._dialect).to_sent(destination)
+
+
+def _encode(
+    lines: str,
+    dialect: Dialect,
+    escaped: Callable[[str], str],
+    marks_repetitions: bool,
+    message: Message,
+    ttl_ms: int,
+) -> bytes:
+    return encode(message, lines=lines, dialect=dialect, escape=escaped, marks_repetitions=marks_repetitions)
+
+
+def _escape_11(text: str) -> str:
+    if "\r" in text:
+        raise MessageFormatException("STOMP 1.1 cannot carry a carriage return in a header or property")
+    return escape(text)

@@ -1,0 +1,426 @@
+"""One consumer: its subscriptions, what the broker counts as its own, acknowledgements, local redelivery.
+
+Two things that AMQP has are missing in STOMP. No frame hands one message back, so a message that the caller gives back
+stays ours and is put before the others again, until UNSUBSCRIBE returns all. And what the caller holds fills the
+window; so that it cannot stall (S53), another subscription is opened beside the first, a *lane*.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from pyjmsack.errors import ConnectionLostException, JMSException
+from pyjmsack.providers.stomp.deadletter import dead_letter
+from pyjmsack.providers.stomp.dialect import Dialect
+from pyjmsack.providers.stomp.engine import StompEngine
+from pyjmsack.providers.stomp.frames import raw_header
+from pyjmsack.providers.stomp.inbound import StompInbound
+from pyjmsack.providers.stomp.memory import DeliveryCounts
+from pyjmsack.spi.completion import Completion
+from pyjmsack.spi.engine import Connector, Timer
+from pyjmsack.spi.resources import ConsumerInfo
+from pyjmsack.types import Outcome
+
+__all__ = ["Lane", "Shared", "StompReceiver"]
+
+log = logging.getLogger("pyjmsack.stomp")
+
+_QUIET = 0.05
+"""Seconds that a broker gets to deliver before a drain asks whether that was all. It delivers apart from the answers
+to our frames: Artemis took up to 30 ms on a busy machine, 0.1 ms mostly."""
+_STALL = 0.02
+"""Seconds between two looks at a full window."""
+_FULL = 0.9
+"""Part of a window in bytes that counts as full: we know the size of a frame only roughly as the broker counts it."""
+
+
+class Lane:
+    """One SUBSCRIBE of a consumer."""
+
+    __slots__ = ("held", "id", "open", "receiver", "returned", "used")
+
+    def __init__(self, lane_id: bytes, receiver: StompReceiver) -> None:
+        self.id = lane_id
+        self.receiver = receiver
+        self.held = 0
+        """Messages that the broker waits for an ACK of."""
+        self.returned = 0
+        """Those of them that go back to the broker when the lane ends."""
+        self.used = 0
+        """What they take of the window."""
+        self.open = True
+
+
+class Shared:
+    """What the receivers of one connection have in common."""
+
+    def __init__(self, engine: StompEngine, connector: Connector, dialect: Dialect, generation: int) -> None:
+        self.engine = engine
+        self.connector = connector
+        self.dialect = dialect
+        self.generation = generation
+        self.lanes: dict[bytes, Lane] = {}
+        self.dirty: list[StompReceiver] = []
+        """Receivers that got a message in this burst."""
+        self.giving_back: list[StompReceiver] = []
+        """Receivers with messages to redeliver at the end of this burst."""
+        self.counts = DeliveryCounts()
+        self.ack_by_id = True
+        """STOMP 1.2 names a message in ACK by its ``ack`` header, 1.1 by message-id and subscription."""
+        self.dead_letters = dialect.dead_letters
+        self.ids: Iterator[int] = iter(range(1, 1 << 62))
+
+
+class StompReceiver:
+    """The receiver of one consumer.
+
+    Args:
+        serial: the session acknowledges each message before the next; then prefetch 1 needs no second lane.
+    """
+
+    def __init__(self, shared: Shared, info: ConsumerInfo, *, serial: bool) -> None:
+        self.info = info
+        self._lines = shared.dialect.subscribe_lines(info).encode()
+        self._shared = shared
+        self._engine = shared.engine
+        self._dialect = shared.dialect
+        self._by_bytes = shared.dialect.window_in_bytes and info.prefetch > 1
+        window = shared.dialect.window_size(info) if info.prefetch > 1 else 1
+        self._window = int(window * _FULL) if self._by_bytes else window
+        self._widens = not info.presettled and not (serial and info.prefetch <= 1)
+        self._lanes: list[Lane] = []
+        self.outstanding: dict[StompInbound, None] = {}
+        """What the broker wants an ACK of, in the order of arrival."""
+        self._back: list[StompInbound] = []
+        self._sequence = 0
+        self._is_dirty = self._warned = False
+        self.stopped = False
+        self._drained: list[Completion[None]] = []
+        self._drain_timer: Timer | None = None
+        self._stall_timer: Timer | None = None
+        self._copying = 0
+        """Copies on their way to the dead-letter queue, whose originals are not acknowledged yet."""
+        self._browsed = False
+        self._closing: Completion[None] | None = None
+        self._unanswered = 0
+        """UNSUBSCRIBE frames without a receipt yet."""
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether its subscriptions end or have ended: an ACK would be refused."""
+        return self._closing is not None
+
+    # -- subscriptions ------------------------------------------------------------------------------------------
+
+    def open(self, done: Completion[None]) -> None:
+        """Subscribe."""
+        self._subscribe(done.settle)
+
+    def _subscribe(self, answered: Callable[[BaseException | None], None]) -> None:
+        lane = Lane(b"s%d" % next(self._shared.ids), self)
+        self._lanes.append(lane)
+        self._shared.lanes[lane.id] = lane
+        self._engine.ask(
+            b"SUBSCRIBE",
+            b"id:%s\n%s\n\0" % (lane.id, self._lines),
+            partial(self._subscribed, lane, answered),
+            unnamed=True,
+        )
+
+    def _subscribed(
+        self, lane: Lane, answered: Callable[[BaseException | None], None], error: BaseException | None
+    ) -> None:
+        if error is not None:
+            self._forget(lane)
+        answered(error)
+
+    def _forget(self, lane: Lane) -> None:
+        lane.open = False
+        self._shared.lanes.pop(lane.id, None)
+        if lane in self._lanes:
+            self._lanes.remove(lane)
+
+    def _unsubscribe(self, lane: Lane) -> None:
+        """End a lane: the broker takes back what is not acknowledged. It tells no count when that comes again, so we
+        keep ours (S110)."""
+        self._forget(lane)
+        if lane.held:
+            for inbound in [inbound for inbound in self.outstanding if inbound.lane is lane]:
+                self._shared.counts.remember(inbound)
+                del self.outstanding[inbound]
+        self._unanswered += 1
+        self._engine.ask(b"UNSUBSCRIBE", b"id:%s\n\n\0" % lane.id, self._unsubscribed)
+
+    def _unsubscribed(self, error: BaseException | None) -> None:
+        self._unanswered -= 1
+        closing = self._closing
+        if closing is not None and (error is not None or not self._unanswered):
+            closing.settle(error)
+
+    # -- deliveries ---------------------------------------------------------------------------------------------
+
+    def deliver(self, lane: Lane, head: bytes, body: bytes) -> None:
+        """Buffer a message; its bytes are not looked at here. What nobody wants any more goes back with the lane."""
+        if self.stopped or not lane.open:
+            return
+        if self.info.browser and raw_header(head, b"\nbrowser:") == b"end":
+            self._browsed = True
+            self._end_drain(None)
+            return
+        inbound = StompInbound(head, body, self._dialect)
+        inbound.consumer_id = self.info.id
+        inbound.generation = self._shared.generation
+        self._sequence += 1
+        inbound.sequence = self._sequence
+        if self.info.presettled:
+            inbound.settled = True
+        else:
+            self._hold(inbound, lane)
+        self.info.sink.deliver(inbound)
+        if not self._is_dirty:
+            self._is_dirty = True
+            self._shared.dirty.append(self)
+        if self._drained and not self.info.browser:
+            self._end_drain(None)
+
+    def _hold(self, inbound: StompInbound, lane: Lane) -> None:
+        shared = self._shared
+        inbound.lane = lane
+        if shared.ack_by_id:
+            inbound.ack = b"id:%s\n" % (raw_header(inbound.head, b"\nack:") or b"")
+        else:
+            message_id = raw_header(inbound.head, b"\nmessage-id:") or b""
+            inbound.ack = b"message-id:%s\nsubscription:%s\n" % (message_id, lane.id)
+        inbound.cost = len(inbound.head) + len(inbound.body) if self._by_bytes else 1
+        lane.used += inbound.cost
+        lane.held += 1
+        self.outstanding[inbound] = None
+        if shared.counts:
+            inbound.counted = shared.counts.of(inbound)
+        if lane.used >= self._window and self._widens:
+            self._watch()
+
+    def burst_end(self) -> None:
+        """Wake the consumer, once for all that arrived."""
+        self._is_dirty = False
+        self.info.sink.arrived()
+
+    # -- window -------------------------------------------------------------------------------------------------
+
+    def _full(self) -> bool:
+        return all(lane.used >= self._window for lane in self._lanes)
+
+    def _watch(self) -> None:
+        if self._stall_timer is None:
+            self._stall_timer = self._shared.connector.call_later(_STALL, self._look)
+
+    def _look(self) -> None:
+        """The window was full a moment ago: widen it if the caller has taken all and holds it."""
+        self._stall_timer = None
+        if self.stopped or self._engine.failed is not None or not self._full():
+            return
+        if self.info.sink.buffered():
+            self._watch()
+        else:
+            self._widen()
+            self._engine.flush()
+
+    def pull(self) -> None:
+        """Ask for one message (S50): a lane has it on its way, unless all wait for the caller."""
+        if not self.stopped and self._full() and not self.info.sink.buffered():
+            self._widen()
+
+    def _widen(self) -> None:
+        info = self.info
+        if info.destination.is_topic and info.subscription is None:
+            self._acknowledge_early()
+        elif not self._dialect.routed and (info.subscription is not None or info.exclusive):
+            self._warn_of_stall()
+        else:
+            self._subscribe(self._lane_opened)
+
+    def _lane_opened(self, error: BaseException | None) -> None:
+        if error is not None and not isinstance(error, ConnectionLostException):
+            self.info.sink.detached(error)
+
+    def _acknowledge_early(self) -> None:
+        """A subscription that ends with its subscriber has nothing to give back: redelivery is ours alone anyway."""
+        handed_out = len(self.outstanding) - self.info.sink.buffered()
+        for inbound in [*self.outstanding][: max(0, handed_out)]:
+            self.acknowledge(inbound)
+            inbound.lane = None
+
+    def _warn_of_stall(self) -> None:
+        if not self._warned:
+            self._warned = True
+            log.warning(
+                "the consumer of %s holds its whole prefetch of %d unacknowledged; this broker sends no more until some"
+                " is acknowledged (S56)",
+                self.info.destination.name,
+                self.info.prefetch,
+            )
+
+    # -- outcomes -----------------------------------------------------------------------------------------------
+
+    def settle(self, inbound: StompInbound, outcome: Outcome) -> None:
+        """Do what an outcome outside a transaction means here (S118)."""
+        if outcome is Outcome.ACCEPTED:
+            self.acknowledge(inbound)
+        elif outcome is Outcome.RELEASED:
+            self._give_back(inbound)
+        elif outcome is Outcome.MODIFIED_FAILED:
+            self.count(inbound, max(1, inbound.redeliveries))
+            self._give_back(inbound)
+        else:
+            self._dead_letter(inbound)
+
+    def acknowledge(self, inbound: StompInbound) -> None:
+        """Send an ACK, if the broker still wants one."""
+        if inbound in self.outstanding and inbound.ack is not None:
+            self._engine.write(b"ACK\n", inbound.ack, b"\n\0")
+            self.acknowledged(inbound)
+
+    def acknowledged(self, inbound: StompInbound) -> None:
+        """The broker was told, or will be with the transaction: it is no longer ours."""
+        if self.outstanding.pop(inbound, self) is self:
+            return
+        lane: Lane = inbound.lane
+        lane.used -= inbound.cost
+        lane.held -= 1
+        if self.stopped:
+            self._release(lane)
+        elif not lane.held and lane.open and lane is not self._lanes[0]:
+            self._unsubscribe(lane)
+
+    @staticmethod
+    def count(inbound: StompInbound, times: int) -> None:
+        """It was delivered so often in vain (S80, S110)."""
+        inbound.counted = inbound.redelivery_count + times
+        inbound.redeliveries = 0
+
+    def roll_back(self, inbound: StompInbound) -> None:
+        """Its transaction was undone: it comes again, counted (S80)."""
+        self.count(inbound, inbound.redeliveries + 1)
+        self._give_back(inbound)
+
+    def _give_back(self, inbound: StompInbound) -> None:
+        if self.stopped:
+            if inbound in self.outstanding:
+                inbound.lane.returned += 1
+                self._release(inbound.lane)
+            return
+        if not self._back:
+            self._shared.giving_back.append(self)
+        self._back.append(inbound)
+
+    def redeliver(self) -> None:
+        """Put back what this burst gave back, in the order in which it arrived."""
+        back, self._back = self._back, []
+        back.sort(key=lambda inbound: inbound.sequence)
+        for inbound in back:
+            inbound.settled = False
+        self.info.sink.redeliver(back)
+
+    def redeliver_now(self) -> None:
+        """The same, from an answer of the broker: nobody else ends this burst."""
+        if self._back:
+            self._shared.giving_back.remove(self)
+            self.redeliver()
+
+    def _release(self, lane: Lane) -> None:
+        """A stopped consumer's lane ends as soon as nobody can acknowledge anything of it any more."""
+        if lane.open and lane.held == lane.returned:
+            self._unsubscribe(lane)
+
+    def _dead_letter(self, inbound: StompInbound) -> None:
+        """NACK where that dead-letters; else a copy, confirmed, before the ACK: nothing is lost in between (S118)."""
+        persistent = raw_header(inbound.head, b"\npersistent:") == b"true"
+        if self._dialect.nacks and persistent and inbound in self.outstanding and inbound.ack is not None:
+            self._engine.write(b"NACK\n", inbound.ack, b"\n\0")
+            self.acknowledged(inbound)
+            return
+        self._copying += 1
+        copy = dead_letter(inbound, self._shared.dead_letters, self.info.destination)
+        self._engine.ask(b"SEND", copy, partial(self._copied, inbound))
+
+    def _copied(self, inbound: StompInbound, error: BaseException | None) -> None:
+        self._copying -= 1
+        if self._engine.failed is not None:
+            return
+        if error is None:
+            self.acknowledge(inbound)
+        else:
+            log.error("a message of %s cannot be dead-lettered: %s", self.info.destination.name, error)
+            self.roll_back(inbound)
+            self.redeliver_now()
+        if self._closing is not None and not self._copying:
+            self._close_lanes(self._closing)
+
+    # -- drain, stop, close -------------------------------------------------------------------------------------
+
+    def drain(self, done: Completion[None]) -> None:
+        """Give the broker time to deliver, then ask it something: what it had has come before its answer (S24).
+
+        STOMP has no drain, and brokers deliver apart from their answers, so this is sure only of what the broker
+        delivers within the time.
+        """
+        if self.stopped or self._engine.failed is not None or (self.info.browser and self._browsed):
+            done.settle(self._engine.failed)
+            return
+        self._drained.append(done)
+        if len(self._drained) == 1 and not self.info.browser:
+            self._drain_timer = self._shared.connector.call_later(_QUIET, self._fence)
+
+    def _fence(self) -> None:
+        self._drain_timer = None
+        fence = b"fence-%d" % next(self._shared.ids)
+        self._engine.write(b"BEGIN\ntransaction:", fence, b"\n\n\0")
+        self._engine.ask(b"ABORT\ntransaction:" + fence, b"\n\0", self._end_drain)
+        self._engine.flush()
+
+    def _end_drain(self, error: BaseException | None) -> None:
+        if self._drain_timer is not None:
+            self._drain_timer.cancel()
+            self._drain_timer = None
+        waiting, self._drained = self._drained, []
+        for done in waiting:
+            done.settle(error)
+
+    def stop(self, done: Completion[None]) -> None:
+        """Deliver nothing more. What the caller holds may still be settled."""
+        self.stopped = True
+        self._end_drain(None)
+        for lane in [*self._lanes]:
+            self._release(lane)
+        done.succeed()
+
+    def close(self, done: Completion[None]) -> None:
+        """Unsubscribe; a durable subscription stays (S141)."""
+        self.stopped = True
+        self._closing = done
+        self._cancel_timers()
+        self._end_drain(None)
+        if not self._copying:
+            self._close_lanes(done)
+
+    def _close_lanes(self, done: Completion[None]) -> None:
+        for lane in [*self._lanes]:
+            self._unsubscribe(lane)
+        if not self._unanswered:
+            done.succeed()
+
+    def fail(self, error: JMSException) -> None:
+        """The connection is over."""
+        self._cancel_timers()
+        self.stopped = True
+        self._end_drain(error)
+        if self._closing is not None:
+            self._closing.fail(error)
+
+    def _cancel_timers(self) -> None:
+        for timer in (self._drain_timer, self._stall_timer):
+            if timer is not None:
+                timer.cancel()
+        self._drain_timer = self._stall_timer = None

@@ -1,0 +1,152 @@
+"""A session's transaction: BEGIN at the first work, ACKs in it or after it, redelivery when it is undone (S75-S89).
+
+Artemis applies an ACK with a ``transaction`` at once and would lose its message at an ABORT. There the ACKs are held
+until the COMMIT is confirmed: a crash in between delivers messages again, and loses none (S88).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from pyjmsack.errors import ConnectionLostException, TransactionRolledBackException
+from pyjmsack.providers.stomp.dialect import Dialect
+from pyjmsack.providers.stomp.engine import StompEngine
+from pyjmsack.providers.stomp.inbound import StompInbound
+from pyjmsack.providers.stomp.receiver import StompReceiver
+from pyjmsack.spi.completion import Completion
+from pyjmsack.spi.envelope import Outbound
+from pyjmsack.spi.resources import SessionInfo
+
+__all__ = ["StompSession"]
+
+Acked = list[tuple[StompReceiver, StompInbound]]
+
+
+class StompSession:
+    """One session."""
+
+    def __init__(self, engine: StompEngine, info: SessionInfo, dialect: Dialect, ids: Iterator[int]) -> None:
+        self.info = info
+        self.closing = 0
+        """Consumers whose end the broker has not confirmed."""
+        self._engine = engine
+        self._dialect = dialect
+        self._ids = ids
+        self._transaction: bytes | None = None
+        """Never used again after COMMIT or ABORT: Artemis confirms and drops what is sent to an unknown one."""
+        self._acked: Acked = []
+        self._ended: Completion[None] | None = None
+
+    def _begun(self) -> bytes:
+        if self._transaction is None:
+            self._transaction = b"tx-%d" % next(self._ids)
+            self._engine.write(b"BEGIN\ntransaction:", self._transaction, b"\n\n\0")
+        return self._transaction
+
+    def send(self, outbound: Outbound) -> None:
+        """Send within the transaction; the broker's answer says that it has the message, not that it is visible."""
+        self._engine.ask(b"SEND\ntransaction:" + self._begun(), outbound.payload, outbound.done)
+
+    def acknowledge(self, receiver: StompReceiver, inbound: StompInbound) -> None:
+        """A receipt joins the transaction."""
+        self._acked.append((receiver, inbound))
+        if self._dialect.transacted_acks and inbound in receiver.outstanding and inbound.ack is not None:
+            self._engine.write(b"ACK\n", inbound.ack, b"transaction:", self._begun(), b"\n\n\0")
+
+    def commit(self, done: Completion[None]) -> None:
+        """Commit the sends, then the receipts where those cannot be part of it."""
+        acked, transaction = self._take()
+        if transaction is None:
+            self._acknowledge(acked, done)
+        else:
+            answered = partial(self._committed, acked, done)
+            self._engine.ask(b"COMMIT\ntransaction:" + transaction, b"\n\0", answered)
+
+    def _take(self) -> tuple[Acked, bytes | None]:
+        acked, self._acked = self._acked, []
+        transaction, self._transaction = self._transaction, None
+        return acked, transaction
+
+    def _committed(self, acked: Acked, done: Completion[None], error: BaseException | None) -> None:
+        if self._engine.failed is not None:
+            done.fail(_in_doubt(self._engine.failed))
+        elif error is not None:
+            self._undo(acked)
+            refused = TransactionRolledBackException(f"the broker refused the commit: {error}")
+            refused.__cause__ = error
+            done.fail(refused)
+        elif self._dialect.transacted_acks:
+            for receiver, inbound in acked:
+                receiver.acknowledged(inbound)
+            done.succeed()
+        else:
+            self._acknowledge(acked, done)
+
+    def _acknowledge(self, acked: Acked, done: Completion[None]) -> None:
+        """Send the held ACKs, the last with a receipt: then the broker has applied all."""
+        wanted = [(r, i) for r, i in acked if i in r.outstanding and i.ack is not None and not r.is_closing]
+        if not wanted:
+            done.succeed()
+            return
+        *others, (receiver, inbound) = wanted
+        for other, earlier in others:
+            other.acknowledge(earlier)
+        self._engine.ask(b"ACK", (inbound.ack or b"") + b"\n\0", partial(self._acknowledged, done))
+        receiver.acknowledged(inbound)
+
+    def _acknowledged(self, done: Completion[None], error: BaseException | None) -> None:
+        if self._engine.failed is not None:
+            error = ConnectionLostException(
+                "the sends are committed, but the connection was lost before the broker confirmed the receipts: those"
+                f" messages may come again (S88); {self._engine.failed}"
+            )
+            error.__cause__ = self._engine.failed
+        done.settle(error)
+
+    def rollback(self, done: Completion[None]) -> None:
+        """Undo the sends, and deliver again what was received (S80): the old ACK ids are valid again (S89)."""
+        acked, transaction = self._take()
+        if transaction is None:
+            self._undo(acked)
+            done.succeed()
+        else:
+            answered = partial(self._rolled_back, acked, done)
+            self._engine.ask(b"ABORT\ntransaction:" + transaction, b"\n\0", answered)
+
+    def _rolled_back(self, acked: Acked, done: Completion[None], error: BaseException | None) -> None:
+        if self._engine.failed is None:
+            self._undo(acked)
+        done.settle(error)
+
+    @staticmethod
+    def _undo(acked: Acked) -> None:
+        receivers = dict.fromkeys(receiver for receiver, _ in acked)
+        for receiver, inbound in acked:
+            receiver.roll_back(inbound)
+        for receiver in receivers:
+            receiver.redeliver_now()
+
+    # -- end ----------------------------------------------------------------------------------------------------
+
+    def close(self, done: Completion[None]) -> None:
+        """``done`` when the broker has confirmed the end of every consumer: then it has all acknowledgements too."""
+        self._ended = done
+        self._check_end()
+
+    def consumer_ended(self) -> None:
+        """One more consumer has ended."""
+        self.closing -= 1
+        self._check_end()
+
+    def _check_end(self) -> None:
+        if self._ended is not None and not self.closing:
+            self._ended.succeed()
+
+
+def _in_doubt(cause: BaseException) -> ConnectionLostException:
+    error = ConnectionLostException(
+        f"the connection was lost before the broker confirmed the commit, so its outcome is unknown; {cause}"
+    )
+    error.__cause__ = cause
+    return error

@@ -1,0 +1,231 @@
+"""A scripted STOMP broker: does what brokers do, until a rule of the test says otherwise."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+__all__ = ["ARTEMIS", "CLASSIC", "Received", "StompPeer"]
+
+PATIENCE = 10.0
+ARTEMIS = "ActiveMQ-Artemis/2.56.0 ActiveMQ Artemis Messaging Engine"
+CLASSIC = "ActiveMQ/6.3.1"
+
+
+class Received(NamedTuple):
+    """A frame of the client."""
+
+    command: str
+    headers: dict[str, str]
+    body: bytes
+
+    def __str__(self) -> str:
+        shown = {name: self.headers[name] for name in ("id", "transaction", "destination") if name in self.headers}
+        return " ".join((self.command, *shown.values()))
+
+
+Rule = Callable[["StompPeer", Received], bool]
+"""Told of each frame; True if it did all that is to be done."""
+
+
+class StompPeer:
+    """A broker for one connection at a time.
+
+    Args:
+        server: the ``server`` header.
+        rule: what is different from a broker that takes everything.
+        messages: what a queue holds; delivered at SUBSCRIBE, again if it was given back.
+        heart_beat: the header of CONNECTED.
+        version: of CONNECTED.
+    """
+
+    def __init__(
+        self,
+        server: str = ARTEMIS,
+        rule: Rule = lambda peer, frame: False,
+        messages: Sequence[str] = (),
+        heart_beat: str = "0,10000",
+        version: str = "1.2",
+    ) -> None:
+        self._server, self._rule, self._heart_beat, self._version = server, rule, heart_beat, version
+        self.queue = {str(number): body for number, body in enumerate(messages)}
+        self.frames: list[Received] = []
+        self.beats = 0
+        self.errors: list[BaseException] = []
+        self._pending: dict[str, tuple[str, str]] = {}
+        self._changed = threading.Condition()
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self._socket: socket.socket | None = None
+        self._stopped = False
+        self._thread = threading.Thread(target=self._run, name="stomp-peer", daemon=True)
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"stomp://127.0.0.1:{self._listening.getsockname()[1]}"
+
+    # -- for tests ----------------------------------------------------------------------------------------------
+
+    def all(self, command: str) -> list[Received]:
+        """Return the frames of a command so far."""
+        return [frame for frame in self.frames if frame.command == command]
+
+    def wait(self, command: str, count: int = 1) -> list[Received]:
+        """Wait until so many frames of a command arrived."""
+        with self._changed:
+            arrived = self._changed.wait_for(lambda: len(self.all(command)) >= count or self.errors, PATIENCE)
+        assert arrived, f"{len(self.all(command))} {command} frames instead of {count}: {self.log()}"
+        self.check()
+        return self.all(command)
+
+    def wait_beats(self, count: int) -> None:
+        """Wait for heart-beats."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: self.beats >= count, PATIENCE), f"{self.beats} heart-beats"
+
+    def log(self, *commands: str) -> list[str]:
+        """Return the frames in short, those of some commands or all."""
+        return [str(frame) for frame in self.frames if not commands or frame.command in commands]
+
+    def send(self, command: str, body: bytes = b"", **headers: str) -> None:
+        """Write a frame; ``_`` in a header name stands for ``-``."""
+        lines = "".join(f"{name.replace('_', '-')}:{value}\n" for name, value in headers.items())
+        self.write(f"{command}\n{lines}\n".encode() + body + b"\0")
+
+    def write(self, data: bytes) -> None:
+        """Write bytes."""
+        assert self._socket is not None  # a frame came in
+        with contextlib.suppress(OSError):
+            self._socket.sendall(data)
+
+    def drop(self) -> None:
+        """Cut the connection."""
+        if self._socket is not None:
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+
+    def deliver(self, subscription: str, number: str, body: str, **headers: str) -> None:
+        """Write a MESSAGE frame."""
+        self._pending[f"{subscription},{number}"] = (subscription, number)
+        self.send(
+            "MESSAGE",
+            body.encode(),
+            subscription=subscription,
+            message_id=f"{subscription},{number}",
+            destination="q",
+            persistent="true",
+            ack=f"{subscription},{number}",
+            **headers,
+        )
+
+    def error(self, frame: Received, message: str, *, named: bool = True, ends: bool = True) -> None:
+        """Refuse a frame, as Artemis does unless told otherwise."""
+        receipt = {"receipt_id": frame.headers["receipt"]} if named and "receipt" in frame.headers else {}
+        self.send("ERROR", message=message, **receipt)
+        if ends:
+            self.drop()
+
+    def answer(self, frame: Received) -> None:
+        """Do what a broker does."""
+        handler = getattr(self, f"_on_{frame.command.lower()}", None)
+        if handler is not None:
+            handler(frame)
+        if "receipt" in frame.headers:
+            self.send("RECEIPT", receipt_id=frame.headers["receipt"])
+        if frame.command == "DISCONNECT":
+            self.drop()
+
+    # -- a broker -----------------------------------------------------------------------------------------------
+
+    def _on_connect(self, frame: Received) -> None:
+        self.send("CONNECTED", version=self._version, server=self._server, heart_beat=self._heart_beat)
+
+    def _on_subscribe(self, frame: Received) -> None:
+        held = {number for _, number in self._pending.values()}
+        for number, body in [*self.queue.items()]:
+            if number not in held:
+                self.deliver(frame.headers["id"], number, body)
+
+    def _on_unsubscribe(self, frame: Received) -> None:
+        for key in [key for key, (lane, _) in self._pending.items() if lane == frame.headers["id"]]:
+            del self._pending[key]
+
+    def _on_ack(self, frame: Received) -> None:
+        if "transaction" not in frame.headers:  # what a COMMIT would do is of no interest here
+            _, number = self._pending.pop(frame.headers["id"], (None, None))
+            self.queue.pop(str(number), None)
+
+    # -- the thread ---------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._stopped:
+            try:
+                self._socket, _ = self._listening.accept()
+            except OSError:
+                return
+            try:
+                self._serve(self._socket)
+            except BaseException as error:
+                self.errors.append(error)
+            self._socket.close()
+            with self._changed:
+                self._changed.notify_all()
+
+    def _serve(self, connection: socket.socket) -> None:
+        buffer = b""
+        while True:
+            try:
+                data = connection.recv(65536)
+            except OSError:
+                return
+            if not data:
+                return
+            buffer += data
+            while (found := _next(buffer)) is not None:
+                frame, buffer = found
+                self._handle(frame)
+            if buffer.strip(b"\n") == b"" and buffer:
+                with self._changed:
+                    self.beats += len(buffer)
+                    self._changed.notify_all()
+                buffer = b""
+
+    def _handle(self, frame: Received) -> None:
+        with self._changed:
+            self.frames.append(frame)
+        if not self._rule(self, frame):
+            self.answer(frame)
+        with self._changed:
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Stop listening and cut the connection."""
+        self._stopped = True
+        with contextlib.suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+        self.drop()
+        self._thread.join(PATIENCE)
+
+    def check(self) -> None:
+        """Raise what went wrong in the thread."""
+        if self.errors:
+            raise self.errors[0]
+
+
+def _next(buffer: bytes) -> tuple[Received, bytes] | None:
+    """Return the first frame and what follows it."""
+    head, found, rest = buffer.lstrip(b"\n").partition(b"\n\n")
+    if not found:
+        return None
+    command, *lines = head.decode().split("\n")
+    pairs = [line.split(":", 1) for line in lines]
+    headers = {name: value.replace("\\c", ":") for name, value in reversed(pairs)}
+    size = int(headers["content-length"]) if "content-length" in headers else rest.find(b"\0")
+    if size < 0 or len(rest) <= size:
+        return None
+    return Received(command, headers, rest[:size]), rest[size + 1 :]
