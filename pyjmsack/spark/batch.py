@@ -1,0 +1,116 @@
+"""``spark.read.format("jms")``: draining a queue into rows that stay the same, and looking at one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timezone
+from itertools import count, islice
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from pyjmsack import Queue
+from pyjmsack.spark.columns import to_batch
+from pyjmsack.spark.options import OptionError, Options
+from pyjmsack.spark.pull import Place, is_waiting, read_pull
+from pyjmsack.spark.spool import Spool, write_once
+
+__all__ = ["JmsBrowseReader", "JmsDrainReader", "batch_reader"]
+
+_LOOK = 1000
+"""Messages per Arrow batch of a browser."""
+
+
+def batch_reader(options: Options) -> DataSourceReader:
+    """Return the reader of the mode, which has no default: one of them takes the messages away.
+
+    Raises:
+        OptionError: no mode, or what it needs is missing.
+    """
+    if options.mode == "drain":
+        return JmsDrainReader(options)
+    if options.mode == "browse":
+        return JmsBrowseReader(options)
+    raise OptionError("option 'mode': read needs 'drain', which takes the messages, or 'browse', which leaves them")
+
+
+class JmsDrainReader(DataSourceReader):
+    """Takes what is in the queue, once; every later reading with the same ``drainId`` gives the same rows.
+
+    Spark reads a source as often as it likes, for a sort or for each action; so a reading that took messages without
+    keeping them would lose some of them.
+    """
+
+    def __init__(self, options: Options) -> None:
+        options.require("queue", "spoolLocation", "drainId")
+        self._options = options
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return the tasks, as many as when this ``drainId`` was first read.
+
+        Raises:
+            OptionError: the ``drainId`` belongs to another queue or selector.
+        """
+        options = self._options
+        spool = Spool(options.spool, f"drain-{options.drainId}")
+        spool.prepare(0)
+        mine = {"queue": options.queue, "selector": options.selector}
+        wanted = {**mine, "partitions": options.partitions, "limit": options.limit}
+        plan = json.loads(write_once(spool.root / "plan.json", json.dumps(wanted)))
+        if any(plan[name] != value for name, value in mine.items()):
+            raise OptionError(f"option 'drainId': {options.drainId} was used for {plan['queue']} ({plan['selector']})")
+        parts = range(plan["partitions"])
+        shares = [_share(plan["limit"], part, len(parts)) for part in parts]
+        query = spool.root.name
+        return [InputPartition((query, part, share)) for part, share in zip(parts, shares, strict=True)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield all rows of one task: pull after pull until the queue is empty.
+
+        A pull that came short proves little: the broker may be slow, or another task may have had the rest in its
+        buffer. So a browser looks as well, and where a task ended is noted: a later reading must not go on from there.
+        """
+        query, part, share = partition.value
+        spool = Spool(self._options.spool, query)
+        cap = self._options.maxMessagesPerPartition
+        for number in count():
+            left = cap if share is None else share - sum(spool.taken_by(n, part) for n in range(number))
+            if left <= 0 or spool.ended(part) == number:
+                return
+            spool.prepare(number)
+            yield from read_pull(self._options, Place(query, number, part, min(cap, left)))
+            if spool.ended(part) is None and self._is_empty(spool, number, part):
+                spool.end(part, number + 1)
+
+    def _is_empty(self, spool: Spool, number: int, part: int) -> bool:
+        if not spool.was_short(number, part):
+            return False
+        return spool.taken_by(number, part) == 0 or not is_waiting(self._options, self._options.idleMs)
+
+
+def _share(limit: int | None, part: int, parts: int) -> int | None:
+    return None if limit is None else limit // parts + (part < limit % parts)
+
+
+class JmsBrowseReader(DataSourceReader):
+    """Looks at the queue; one partition, as every browser sees everything. Not a snapshot: others go on meanwhile."""
+
+    def __init__(self, options: Options) -> None:
+        options.require("queue")
+        self._options = options
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return the one task."""
+        return [InputPartition(0)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the messages in the order of the queue, at most ``limit``."""
+        options = self._options
+        with options.connect() as connection, connection.create_session() as session:
+            connection.start()
+            with session.create_browser(Queue(str(options.queue)), options.selector) as browser:
+                looking = islice(iter(browser), options.limit)
+                while messages := list(islice(looking, _LOOK)):
+                    times = [datetime.now(timezone.utc)] * len(messages)
+                    yield to_batch(messages, times, (0, 0), options.dedupKey, options.includeBody)

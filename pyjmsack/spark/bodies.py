@@ -1,0 +1,102 @@
+"""Message bodies as bytes and back: text as UTF-8, bytes as they are, maps and streams as JSON without loss."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from typing import Any
+
+from pyjmsack import (
+    Byte,
+    BytesMessage,
+    Char,
+    Double,
+    Float,
+    Int,
+    Long,
+    MapMessage,
+    Message,
+    MessageFormatException,
+    Short,
+    StreamMessage,
+    TextMessage,
+)
+
+__all__ = ["body_of", "message_of"]
+
+_MARKED: dict[type, str] = {Byte: "byte", Short: "short", Int: "int", Long: "long", Float: "float", Char: "char"}
+_UNMARKED: dict[str, Callable[[Any], Any]] = {
+    **{name: kind for kind, name in _MARKED.items()},
+    "bytes": lambda text: base64.b64decode(text, validate=True),
+}
+
+
+def body_of(message: Message) -> tuple[bytes | None, str]:
+    """Return the body as bytes, ``None`` if there is none, and its type.
+
+    Types: ``text``, ``bytes``, ``map``, ``stream``, ``none``; ``other`` for a body that no message class of these
+    covers, whose JSON is for reading only.
+
+    Raises:
+        MessageFormatException: the body cannot be decoded.
+    """
+    if isinstance(message, BytesMessage):
+        return message.data, "bytes"
+    if isinstance(message, TextMessage):
+        text = message.text
+        return (None if text is None else text.encode("utf-8", "surrogatepass")), "text"
+    if isinstance(message, MapMessage):
+        return _dump({name: _mark(value) for name, value in message.body.items()}), "map"
+    if isinstance(message, StreamMessage):
+        return _dump([_mark(value) for value in message.body]), "stream"
+    body = message.body
+    return (None, "none") if body is None else (_dump(body), "other")
+
+
+def message_of(body: bytes | str | None, body_type: str | None) -> Message:
+    """Return a new message; the reverse of :func:`body_of`. Without a type ``str`` is text and ``bytes`` are bytes.
+
+    Raises:
+        MessageFormatException: the type is not one that can be sent, or the body is no such thing.
+    """
+    if body_type is None:
+        body_type = "none" if body is None else "text" if isinstance(body, str) else "bytes"
+    raw = body.encode() if isinstance(body, str) else body
+    if body_type == "bytes":
+        return BytesMessage(raw or b"")
+    if body_type == "text":
+        return TextMessage(None if raw is None else raw.decode("utf-8", "surrogatepass"))
+    if body_type == "none":
+        return Message()
+    try:
+        if body_type == "map":
+            return MapMessage({name: _unmark(value) for name, value in json.loads(raw or b"{}").items()})
+        if body_type == "stream":
+            return StreamMessage([_unmark(value) for value in json.loads(raw or b"[]")])
+    except (ValueError, AttributeError, TypeError) as error:
+        raise MessageFormatException(f"a body of type {body_type!r} is not the JSON of one: {error}") from error
+    raise MessageFormatException(f"body_type {body_type!r}: expected text, bytes, map, stream or none")
+
+
+def _dump(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, default=repr).encode("utf-8", "surrogatepass")
+
+
+def _mark(value: Any) -> Any:
+    """Return a JSON value that remembers a type JSON does not have: ``{"byte": 5}``."""
+    kind = type(value)
+    if kind is bytes:
+        return {"bytes": base64.b64encode(value).decode()}
+    if kind is Double:
+        return float(value)
+    return {_MARKED[kind]: value} if kind in _MARKED else value
+
+
+def _unmark(value: Any) -> Any:
+    if isinstance(value, dict):
+        ((name, plain),) = value.items()
+        if name not in _UNMARKED:
+            raise ValueError(f"type {name!r}")
+        return _UNMARKED[name](plain)
+    return value

@@ -1,0 +1,203 @@
+"""A message as a row and back: the columns of the format ``jms``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+
+from pyjmsack import (
+    Byte,
+    Destination,
+    Double,
+    Float,
+    Int,
+    JMSException,
+    Long,
+    Message,
+    Queue,
+    Short,
+    Topic,
+)
+from pyjmsack.spark.bodies import body_of
+
+__all__ = [
+    "DUPLICATE_ID",
+    "GROUP",
+    "SPARK_SCHEMA",
+    "arrow_schema",
+    "destination_of",
+    "property_value",
+    "spark_schema",
+    "to_batch",
+]
+
+DUPLICATE_ID = "_AMQ_DUPL_ID"
+"""Artemis stores a message whose id it has seen in this property only once."""
+GROUP = "JMSXGroupID"
+
+_TEXTS = pa.map_(pa.string(), pa.string())
+_TIME = pa.timestamp("us", tz="UTC")
+_COLUMNS: tuple[tuple[str, str, pa.DataType], ...] = (
+    ("message_id", "string", pa.string()),
+    ("dedup_key", "string", pa.string()),
+    ("correlation_id", "string", pa.string()),
+    ("destination", "string", pa.string()),
+    ("reply_to", "string", pa.string()),
+    ("type", "string", pa.string()),
+    ("group_id", "string", pa.string()),
+    ("body", "binary", pa.binary()),
+    ("body_type", "string", pa.string()),
+    ("properties", "map<string,string>", _TEXTS),
+    ("property_types", "map<string,string>", _TEXTS),
+    ("priority", "int", pa.int32()),
+    ("durable", "boolean", pa.bool_()),
+    ("delivery_count", "int", pa.int32()),
+    ("created", "timestamp", _TIME),
+    ("expires", "timestamp", _TIME),
+    ("received", "timestamp", _TIME),
+    ("batch", "bigint", pa.int64()),
+    ("part", "int", pa.int32()),
+    ("idx", "int", pa.int32()),
+    ("decode_error", "string", pa.string()),
+)
+SPARK_SCHEMA = {name: spark for name, spark, _ in _COLUMNS}
+"""Column -> its type in Spark, in order."""
+
+_KINDS: dict[type, str] = {
+    bool: "boolean",
+    Byte: "byte",
+    Short: "short",
+    Int: "int",
+    Long: "long",
+    Float: "float",
+    Double: "double",
+    float: "double",
+}
+_PARSERS: dict[str, Callable[[str], Any]] = {
+    "boolean": lambda text: {"true": True, "false": False}[text],
+    "byte": lambda text: Byte(int(text)),
+    "short": lambda text: Short(int(text)),
+    "int": lambda text: Int(int(text)),
+    "long": lambda text: Long(int(text)),
+    "float": lambda text: Float(float(text)),
+    "double": lambda text: Double(float(text)),
+}
+
+
+def spark_schema(include_body: bool) -> str:
+    """Return the schema for Spark, as DDL."""
+    return ", ".join(f"{name} {kind}" for name, kind in SPARK_SCHEMA.items() if include_body or name != "body")
+
+
+def arrow_schema(include_body: bool) -> pa.Schema:
+    """Return the same as Arrow; Spark wants exactly these types."""
+    return pa.schema([(name, kind) for name, _, kind in _COLUMNS if include_body or name != "body"])
+
+
+def to_batch(
+    messages: Sequence[Message], received: Sequence[datetime], place: tuple[int, int], key: str | None, with_body: bool
+) -> pa.RecordBatch:
+    """Return the messages as rows.
+
+    Args:
+        messages: in the order of their arrival.
+        received: when each arrived, in UTC.
+        place: pull and partition.
+        key: the property that the application tells its messages apart by, if any.
+        with_body: whether there is a column ``body``.
+    """
+    schema = arrow_schema(with_body)
+    rows = [_row(message, key) for message in messages]
+    columns: dict[str, Any] = {name: [row[name] for row in rows] for name in _FROM_MESSAGE}
+    count = len(rows)
+    columns |= {
+        "received": received,
+        "batch": [place[0]] * count,
+        "part": [place[1]] * count,
+        "idx": range(count),
+    }
+    return pa.RecordBatch.from_arrays([pa.array(columns[field.name], field.type) for field in schema], schema=schema)
+
+
+_FROM_MESSAGE = [name for name in SPARK_SCHEMA if name not in ("received", "batch", "part", "idx")]
+
+
+def _row(message: Message, key: str | None) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "message_id": message.message_id,
+        "correlation_id": message.correlation_id,
+        "destination": _name(message.destination),
+        "reply_to": _name(message.reply_to),
+        "type": message.type,
+        "priority": message.priority,
+        "durable": message.delivery_mode == 2,
+        "delivery_count": message.delivery_count,
+        "created": message.timestamp,
+        "expires": message.expiration,
+        "decode_error": None,
+    }
+    try:
+        row["body"], row["body_type"] = body_of(message)
+        properties = dict(message.properties)
+    except JMSException as error:  # the rest of the batch must go on, and nothing may be lost: the row says it
+        row.setdefault("body", None)
+        row.setdefault("body_type", "other")
+        row["decode_error"] = str(error)
+        properties = {}
+    row["group_id"] = properties.pop(GROUP, None)
+    row["property_types"] = {name: _kind(value) for name, value in properties.items() if not _is_text(value)}
+    texts = {name: _as_text(value) for name, value in properties.items()}
+    row["properties"] = texts
+    row["dedup_key"] = (key and texts.get(key)) or row["message_id"]
+    return row
+
+
+def _name(destination: Destination | None) -> str | None:
+    if destination is None:
+        return None
+    return f"topic://{destination.name}" if destination.is_topic else destination.name
+
+
+def destination_of(name: str) -> Destination:
+    """Return the destination that a row names; the reverse of the column ``destination``."""
+    return Topic(name.removeprefix("topic://")) if name.startswith("topic://") else Queue(name)
+
+
+def _is_text(value: Any) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _kind(value: Any) -> str:
+    known = _KINDS.get(type(value))
+    if known is None and isinstance(value, int):
+        return "int" if -(1 << 31) <= value < 1 << 31 else "long"
+    return known or "string"
+
+
+def _as_text(value: Any) -> str | None:
+    if _is_text(value):
+        return value if value is None else str(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(int(value))
+    return repr(float(value)) if isinstance(value, float) else repr(value)
+
+
+def property_value(text: str | None, kind: str | None) -> Any:
+    """Return a property's value of the type that the column ``property_types`` names; without one it is text.
+
+    Raises:
+        ValueError: there is no such type, or the text is no such number.
+    """
+    if text is None or kind is None or kind == "string":
+        return text
+    if kind not in _PARSERS:
+        raise ValueError(f"property type {kind!r}: expected one of {', '.join(_PARSERS)} or string")
+    try:
+        return _PARSERS[kind](text)
+    except (KeyError, ValueError) as error:
+        raise ValueError(f"{text!r} is no {kind}") from error

@@ -1,0 +1,212 @@
+"""The options of the format ``jms``: which there are, what they mean, and errors that name the nearest right one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from pyjmsack import Connection, ConnectionFactory
+
+__all__ = ["OptionError", "Options", "parse_options"]
+
+SPARKS_OWN = frozenset(("checkpointlocation", "queryname"))
+"""What Spark puts among a source's options for itself."""
+MODES = ("stream", "drain", "browse")
+
+
+class OptionError(ValueError):
+    """An option of the format ``jms`` is missing, misspelt or has a wrong value."""
+
+
+def _text(value: str) -> str:
+    if not value.strip():
+        raise ValueError("expected a text that is not empty")
+    return value
+
+
+def _count(value: str) -> int:
+    number = int(value) if value.isascii() and value.isdigit() else 0
+    if number < 1:
+        raise ValueError("expected a whole number of at least 1")
+    return number
+
+
+def _seconds_from_ms(value: str) -> float:
+    if not (value.isascii() and value.isdigit()):
+        raise ValueError("expected a whole number of milliseconds")
+    return int(value) / 1000
+
+
+def _flag(value: str) -> bool:
+    if value.lower() not in ("true", "false"):
+        raise ValueError("expected true or false")
+    return value.lower() == "true"
+
+
+def _mode(value: str) -> str:
+    if value not in MODES:
+        raise ValueError(f"expected one of {', '.join(MODES)}")
+    return value
+
+
+def _directory(value: str) -> Path:
+    """A directory that driver and executors share: the spool is published with ``link``, which object stores lack."""
+    parts = urlsplit(value)
+    if parts.scheme not in ("", "file"):
+        raise ValueError(f"expected a mounted directory, not {parts.scheme}: the spool needs link() and fsync()")
+    path = Path(unquote(parts.path) if parts.scheme else value)
+    if not path.is_absolute():
+        raise ValueError("expected an absolute path, the same on the driver and all executors")
+    return path
+
+
+def _name(value: str) -> str:
+    if not value.replace("-", "").replace("_", "").replace(".", "").isalnum() or value.startswith("."):
+        raise ValueError("expected letters, digits, '-', '_' and '.'")
+    return value
+
+
+def _secret_reference(value: str) -> str:
+    kind, _, name = value.partition(":")
+    if kind not in ("env", "file") or not name:
+        raise ValueError("expected env:VARIABLE or file:/path, not the secret itself: options show up in plans")
+    return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The options, checked; times in seconds. It is pickled to the executors, so it holds no secret."""
+
+    url: str
+    user: str | None = None
+    credentialRef: str | None = None  # noqa: N815 - the names are those of the options
+    queue: str | None = None
+    mode: str | None = None
+    spoolLocation: Path | None = None  # noqa: N815
+    drainId: str | None = None  # noqa: N815
+    limit: int | None = None
+    partitions: int = 2
+    maxMessagesPerPartition: int = 5000  # noqa: N815
+    maxBytesPerPartition: int = 64 << 20  # noqa: N815
+    idleMs: float = 0.3  # noqa: N815
+    maxWaitMs: float = 5.0  # noqa: N815
+    pollMs: float = 1.0  # noqa: N815
+    credit: int = 1000
+    selector: str | None = None
+    dedup: bool = True
+    dedupWindow: float = 3600.0  # noqa: N815
+    dedupKey: str | None = None  # noqa: N815
+    includeBody: bool = True  # noqa: N815
+    dedupColumn: str | None = None  # noqa: N815
+    brokerIdCacheSize: int = 20_000  # noqa: N815
+    confirmMs: float = 60.0  # noqa: N815
+
+    def connect(self) -> Connection:
+        """Return an open connection; secrets are read here, where they are needed.
+
+        Raises:
+            OptionError: the reference leads nowhere on this host.
+            JMSException: as ``create_connection``.
+        """
+        factory = ConnectionFactory(
+            self.url,
+            username=self.user,
+            password=None if self.credentialRef is None else _reveal(self.credentialRef),
+            options={"jms.prefetchPolicy.all": self.credit},
+        )
+        connection = factory.create_connection()
+        connection.exception_listener = lambda error: None  # the call that needs the connection raises the same
+        return connection
+
+    def require(self, *names: str) -> None:
+        """Raise ``OptionError`` if one of these was not given."""
+        for name in names:
+            if getattr(self, name) is None:
+                raise OptionError(f"option {name!r} is missing")
+
+    @property
+    def spool(self) -> Path:
+        """The spool's directory."""
+        self.require("spoolLocation")
+        assert self.spoolLocation is not None
+        return self.spoolLocation
+
+
+_PARSERS: dict[str, Callable[[str], Any]] = {
+    "credentialRef": _secret_reference,
+    "mode": _mode,
+    "spoolLocation": _directory,
+    "drainId": _name,
+    "limit": _count,
+    "partitions": _count,
+    "maxMessagesPerPartition": _count,
+    "maxBytesPerPartition": _count,
+    "idleMs": _seconds_from_ms,
+    "maxWaitMs": _seconds_from_ms,
+    "pollMs": _seconds_from_ms,
+    "credit": _count,
+    "dedup": _flag,
+    "dedupWindow": lambda value: float(_count(value)),
+    "includeBody": _flag,
+    "brokerIdCacheSize": _count,
+    "confirmMs": _seconds_from_ms,
+}
+_NAMES = {field.name.lower(): field.name for field in fields(Options)}
+
+
+def parse_options(given: Mapping[str, str]) -> Options:
+    """Return the options of a source.
+
+    Args:
+        given: names in any case, as Spark treats them, and texts.
+
+    Raises:
+        OptionError: a name is unknown, a value wrong, ``url`` missing, or a secret stands in the open.
+        InvalidURLException: the URL is wrong.
+    """
+    values: dict[str, Any] = {}
+    for written, value in given.items():
+        name = _NAMES.get(written.lower())
+        if name is None:
+            if written.lower() in SPARKS_OWN:
+                continue
+            raise OptionError(f"option {written!r} is not known{_nearest(written)}")
+        try:
+            values[name] = _PARSERS.get(name, _text)(value)
+        except ValueError as error:
+            raise OptionError(f"option {name!r}: {error}") from None
+    if "url" not in values:
+        raise OptionError("option 'url' is missing, such as amqp://broker:5672")
+    _check_url(values["url"])
+    if ("user" in values) != ("credentialRef" in values):
+        raise OptionError("options 'user' and 'credentialRef' need each other")
+    return Options(**values)
+
+
+def _nearest(written: str) -> str:
+    close = get_close_matches(written.lower(), _NAMES, n=1)
+    return f"; did you mean {_NAMES[close[0]]!r}?" if close else f"; known are {', '.join(sorted(_NAMES.values()))}"
+
+
+def _check_url(url: str) -> None:
+    """Refuse a wrong URL now, on the driver, and one with a secret: options show up in plans and logs."""
+    shown = repr(ConnectionFactory(url))
+    if repr(url) not in shown:
+        raise OptionError("option 'url' holds a login or a password; use 'user' and 'credentialRef' instead")
+
+
+def _reveal(reference: str) -> str:
+    kind, _, name = reference.partition(":")
+    if kind == "env":
+        if name not in os.environ:
+            raise OptionError(f"option 'credentialRef': the variable {name} is not set on this host")
+        return os.environ[name]
+    try:
+        return Path(name).read_text(encoding="utf-8").rstrip("\r\n")
+    except OSError as error:
+        raise OptionError(f"option 'credentialRef': {error}") from error

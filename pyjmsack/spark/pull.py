@@ -1,0 +1,139 @@
+"""One pull, in an executor: receive in a transaction, spool, commit. The order is what loses nothing.
+
+The transaction's commit is the acknowledgement, and its answer the proof of it: settled AMQP deliveries alone are not
+answered (AMQP 1.0, 2.6.12). Until the commit everything comes again if this process dies; after the spool is published
+it is the rows of this pull, whatever happens, and what comes again is dropped by its id.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from pyjmsack import AckMode, JMSException, Message, Queue, Session
+from pyjmsack.spark.columns import to_batch
+from pyjmsack.spark.options import Options
+from pyjmsack.spark.spool import Span, Spool
+
+__all__ = ["Place", "Received", "count_waiting", "is_waiting", "pull", "read_pull", "receive"]
+
+log = logging.getLogger("pyjmsack.spark")
+
+
+class Place(NamedTuple):
+    """Which part of which pull of a query, and how many messages it may take."""
+
+    query: str
+    pull: int
+    part: int
+    cap: int
+
+
+class Received(NamedTuple):
+    """What a pull got."""
+
+    messages: list[Message]
+    times: list[datetime]
+    short: bool
+    """Whether the queue was empty before the pull was full."""
+
+
+def read_pull(options: Options, place: Place) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a pull: those in the spool if it was done before, by whomever; else pull.
+
+    Raises:
+        JMSException: the broker cannot be reached, or refuses; Spark tries again.
+        FileNotFoundError: this attempt is so late that its batch is processed already.
+    """
+    spool = Spool(options.spool, place.query)
+    if not spool.file(place.pull, place.part).exists():
+        pull(options, spool, place)
+    yield from spool.read(place.pull, place.part)
+
+
+def pull(options: Options, spool: Spool, place: Place) -> None:
+    """Take messages from the queue into the spool."""
+    with options.connect() as connection, connection.create_session(AckMode.SESSION_TRANSACTED) as session:
+        connection.start()
+        received = receive(session, options, place.cap)
+        batch = to_batch(
+            received.messages, received.times, (place.pull, place.part), options.dedupKey, options.includeBody
+        )
+        if options.dedup:
+            # after receiving: what comes again does so when its first holder's connection is gone, and so is spooled
+            batch = _without_known(batch, spool)
+        taken = len(received.messages)
+        if not spool.publish(place.pull, place.part, batch, taken=taken, short=received.short):
+            session.rollback()  # another attempt was faster, its rows count; ours go back to the queue
+            return
+        try:
+            session.commit()
+        except JMSException as error:
+            log.warning("%s: the acknowledgement is in doubt (%s); what comes again is dropped by its id", place, error)
+        else:
+            spool.confirm(place.pull, place.part)
+
+
+def receive(session: Session, options: Options, cap: int) -> Received:
+    """Receive until ``cap``, ``maxBytesPerPartition``, ``idleMs`` without a message, or ``maxWaitMs`` in all."""
+    assert options.queue is not None
+    messages: list[Message] = []
+    times: list[datetime] = []
+    size = 0
+    end = time.monotonic() + options.maxWaitMs
+    with session.create_consumer(Queue(options.queue), options.selector) as consumer:
+        while len(messages) < cap and size < options.maxBytesPerPartition:
+            left = end - time.monotonic()
+            message = consumer.receive(min(options.idleMs, left)) if left > 0 else None
+            if message is None:
+                return Received(messages, times, left > 0)
+            messages.append(message)
+            times.append(datetime.now(timezone.utc))
+            body = message.body
+            size += len(body) if isinstance(body, str | bytes) else 0
+    return Received(messages, times, False)
+
+
+def _without_known(batch: pa.RecordBatch, spool: Spool) -> pa.RecordBatch:
+    """Return the rows whose message id is new, also within the batch; those without an id are always new."""
+    seen = spool.known_ids(Span.of(batch["created"]))
+    fresh = []
+    for number, found in enumerate(batch["message_id"].to_pylist()):
+        if found is None:
+            fresh.append(number)
+        elif found not in seen:
+            fresh.append(number)
+            seen.add(found)
+    if len(fresh) == batch.num_rows:
+        return batch
+    log.info("%d redelivered messages dropped", batch.num_rows - len(fresh))
+    return batch.take(pa.array(fresh, pa.int32()))
+
+
+def is_waiting(options: Options, timeout: float) -> bool:
+    """Whether the queue has a message for us, within ``timeout`` seconds.
+
+    A browser is asked, which takes nothing and does not see what other consumers hold.
+    """
+    end = time.monotonic() + timeout
+    with options.connect() as connection, connection.create_session() as session:
+        connection.start()
+        with session.create_browser(Queue(str(options.queue)), options.selector) as browser:
+            while next(iter(browser), None) is None:
+                if time.monotonic() > end:
+                    return False
+                time.sleep(0.05)
+    return True
+
+
+def count_waiting(options: Options) -> int:
+    """Return how many messages the queue has for us, by browsing all of it."""
+    with options.connect() as connection, connection.create_session() as session:
+        connection.start()
+        with session.create_browser(Queue(str(options.queue)), options.selector) as browser:
+            return sum(1 for _ in browser)

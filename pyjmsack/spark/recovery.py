@@ -1,0 +1,30 @@
+"""Rows that a lost checkpoint left in the spool."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from pyjmsack.spark.columns import arrow_schema, spark_schema
+
+__all__ = ["recover"]
+
+
+def recover(spark: SparkSession, spool_location: str | Path) -> DataFrame:
+    """Return the rows in a spool: messages that are acknowledged, and may or may not have been processed.
+
+    A query whose checkpoint is lost leaves them, and nobody else has them. The rows are read at once into the driver;
+    nothing is deleted.
+    """
+    tables = []
+    for path in sorted(Path(spool_location).glob("*/[0-9]*/*.arrow")):
+        with pa.memory_map(str(path)) as source:
+            tables.append(pa.ipc.open_file(source).read_all().replace_schema_metadata(None))
+    if not tables:
+        return spark.createDataFrame([], spark_schema(True))
+    bodiless = arrow_schema(False)
+    with_body = all("body" in table.schema.names for table in tables)
+    found = pa.concat_tables(tables if with_body else [table.select(bodiless.names) for table in tables])
+    return spark.createDataFrame(found, spark_schema(with_body))

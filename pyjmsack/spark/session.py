@@ -1,0 +1,67 @@
+"""A Spark session of our own, and the Java that it needs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from pyjmsack.spark.source import JmsDataSource
+
+__all__ = ["JavaError", "check_java", "local_session"]
+
+OLDEST = 17
+MODULE = "jdk.incubator.vector"
+"""Spark's launcher always asks for it; trimmed runtime images lack it, and then Java says only that it is not found."""
+
+
+class JavaError(RuntimeError):
+    """There is no Java that Spark can run on."""
+
+
+def check_java() -> None:
+    """Raise :class:`JavaError` unless Spark will find a full JDK of version 17 or newer: in ``JAVA_HOME``, else on the
+    path."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    wanted = f"Spark needs a full JDK {OLDEST} or newer, in JAVA_HOME or on the PATH"
+    if java is None:
+        raise JavaError(f"{wanted}; there is no java")
+    try:
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60)  # noqa: S603 - the user's own Java
+        modules = subprocess.run([java, "--list-modules"], capture_output=True, text=True, timeout=60)  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise JavaError(f"{wanted}; {java} does not run: {error}") from error
+    version = re.search(r'version "(?:1\.)?(\d+)', said.stderr)
+    if version is None or int(version[1]) < OLDEST:
+        raise JavaError(f"{wanted}; {java} is {said.stderr.splitlines()[0] if said.stderr else 'none'}")
+    if MODULE not in modules.stdout:
+        raise JavaError(f"{wanted}; {java} is a trimmed runtime without the module {MODULE}")
+
+
+def local_session(master: str = "local[2,4]", name: str = "pyjmsack", **settings: str) -> SparkSession:
+    """Return a session with the format ``jms`` registered, which stays on loopback unless ``settings`` say otherwise.
+
+    Args:
+        master: where to run; the second number of ``local[2,4]`` is how often a task is tried.
+        settings: more Spark settings, with ``__`` for the dot.
+
+    Raises:
+        JavaError: Spark would not start.
+    """
+    check_java()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else the first python3 on the path
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.builder.master(master).appName(name)
+    quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.sql.shuffle.partitions": "4"}
+    for key, value in {**quiet, **{name.replace("__", "."): value for name, value in settings.items()}}.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.dataSource.register(JmsDataSource)
+    return session

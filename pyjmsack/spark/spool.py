@@ -1,0 +1,230 @@
+"""The spool: the only copy of messages that are acknowledged and not yet processed, so it is durable and shared.
+
+::
+
+    <spoolLocation>/<query>/<pull>/<partition>.arrow    what one task pulled; appears at once or not at all
+                                  /<partition>.acked    the broker has confirmed the acknowledgement
+                           /ids/...                     message ids of pulls that are processed, for redeliveries
+                           /tmp/...                     being written
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+
+__all__ = ["Span", "Spool", "write_once"]
+
+_SPAN, _TAKEN, _SHORT = b"pyjmsack.created", b"pyjmsack.taken", b"pyjmsack.short"
+
+
+class Span(NamedTuple):
+    """The earliest and the latest ``created`` of some messages, in ms; two sets whose spans do not touch share none.
+
+    A redelivered message keeps its time, so most old ids need not be read at all.
+    """
+
+    first: int
+    last: int
+
+    @classmethod
+    def of(cls, created: pa.Array) -> Span:
+        """Return the span; one without a time may be of any."""
+        if created.null_count:
+            return cls(0, 1 << 62)
+        if not len(created):
+            return cls(1, 0)
+        microseconds = created.cast(pa.int64()).to_pylist()
+        return cls(min(microseconds) // 1000, max(microseconds) // 1000)
+
+    def touches(self, other: Span) -> bool:
+        """Whether they have a moment in common."""
+        return self.first <= other.last and other.first <= self.last
+
+
+class Spool:
+    """The spool of one query.
+
+    Args:
+        location: the option ``spoolLocation``.
+        query: the query's uuid, or ``drain-<drainId>``.
+    """
+
+    def __init__(self, location: Path, query: str) -> None:
+        self.root = location / query
+        self._ids = self.root / "ids"
+        self._tmp = self.root / "tmp"
+
+    def prepare(self, pull: int) -> None:
+        """Make the directories that tasks of a pull write to. A task never makes them: one that comes too late for
+        its batch must not bring back what was retired."""
+        for folder in (self._ids, self._tmp, self._pull(pull)):
+            folder.mkdir(parents=True, exist_ok=True)
+        _sync_directory(self.root.parent)
+        _sync_directory(self.root)
+
+    def _pull(self, pull: int) -> Path:
+        return self.root / f"{pull:010d}"
+
+    def file(self, pull: int, part: int) -> Path:
+        """Return where this partition's messages are, once they are published."""
+        return self._pull(pull) / f"{part}.arrow"
+
+    # -- writing ------------------------------------------------------------------------------------------------
+
+    def publish(self, pull: int, part: int, batch: pa.RecordBatch, *, taken: int, short: bool) -> bool:
+        """Make the rows durable under their name, all at once.
+
+        Args:
+            taken: how many messages were received, with those that were dropped as redelivered.
+            short: whether the queue was empty before the pull was full.
+
+        Returns:
+            False if another attempt was faster, or the batch is processed already: then these rows are not the ones.
+        """
+        notes = {_SPAN: _pair(Span.of(batch["created"])), _TAKEN: str(taken).encode(), _SHORT: str(int(short)).encode()}
+        return self._link(batch.replace_schema_metadata(notes), self.file(pull, part))
+
+    def _link(self, batch: pa.RecordBatch, target: Path) -> bool:
+        written = self._tmp / uuid.uuid4().hex
+        try:
+            with written.open("wb") as sink:
+                with pa.ipc.new_file(sink, batch.schema) as writer:
+                    writer.write_batch(batch)
+                sink.flush()
+                os.fsync(sink.fileno())
+            os.link(written, target)  # fails if the name exists, unlike a rename
+        except (FileExistsError, FileNotFoundError):
+            return False
+        finally:
+            written.unlink(missing_ok=True)
+        _sync_directory(target.parent)
+        return True
+
+    def confirm(self, pull: int, part: int) -> None:
+        """Note that the broker has confirmed the acknowledgement."""
+        with suppress(FileNotFoundError):  # the batch was processed meanwhile
+            self.file(pull, part).with_suffix(".acked").touch()
+
+    # -- reading ------------------------------------------------------------------------------------------------
+
+    def read(self, pull: int, part: int) -> Iterator[pa.RecordBatch]:
+        """Yield what was published, in slices that Spark likes."""
+        with pa.memory_map(str(self.file(pull, part))) as source:
+            table = pa.ipc.open_file(source).read_all().replace_schema_metadata(None)
+            yield from table.to_batches(max_chunksize=10_000)
+
+    def taken(self, pull: int) -> int:
+        """Return how many messages the published partitions of a pull took from the queue."""
+        return sum(int(_notes(path)[_TAKEN]) for path in self._pull(pull).glob("*.arrow"))
+
+    def taken_by(self, pull: int, part: int) -> int:
+        """Return the same of one partition, which must be published."""
+        return int(_notes(self.file(pull, part))[_TAKEN])
+
+    def was_short(self, pull: int, part: int) -> bool:
+        """Whether that pull found the queue empty."""
+        return _notes(self.file(pull, part))[_SHORT] == b"1"
+
+    def known_ids(self, span: Span) -> set[str]:
+        """Return the ids of messages that were spooled before and may come again, created in this span."""
+        known: set[str] = set()
+        for path in self.root.glob("[0-9]*/*.arrow"):
+            with suppress(FileNotFoundError):  # retired now: its ids are listed below, as they were written first
+                if span.touches(_span(_notes(path)[_SPAN].decode())):
+                    known.update(_read_ids(path))
+        for path in self._ids.glob("*.ids"):
+            if span.touches(_span(path.name.split("_")[2])):
+                with suppress(FileNotFoundError):  # expired now
+                    known.update(_read_ids(path))
+        return known
+
+    def end(self, part: int, pulls: int) -> None:
+        """Note that this partition of a drained queue has so many pulls, and no more."""
+        write_once(self.root / f"{part}.end", str(pulls))
+
+    def ended(self, part: int) -> int | None:
+        """Return what ``end`` noted, ``None`` if the partition is not at its end."""
+        path = self.root / f"{part}.end"
+        return int(path.read_text(encoding="utf-8")) if path.exists() else None
+
+    # -- retention ----------------------------------------------------------------------------------------------
+
+    def retire(self, before: int, window: float) -> None:
+        """Delete the rows of pulls below ``before``, which are processed; their ids stay.
+
+        Args:
+            window: seconds to keep ids of confirmed pulls. Those of the others stay for good: the broker may still
+                have the messages.
+        """
+        for folder in sorted(self.root.glob("[0-9]*")):
+            if int(folder.name) < before:
+                for path in folder.glob("*.arrow"):
+                    self._retire(path, int(folder.name))
+                with suppress(OSError):  # somebody is at it as well
+                    folder.rmdir()
+        oldest = time.time() - window
+        for path in self._ids.glob("*_acked.ids"):
+            with suppress(FileNotFoundError):
+                if path.stat().st_mtime < oldest:
+                    path.unlink()
+
+    def _retire(self, path: Path, pull: int) -> None:
+        acked = path.with_suffix(".acked")
+        state = "acked" if acked.exists() else "open"
+        ids = pa.record_batch({"message_id": pa.array(_read_ids(path), pa.string())})
+        self._link(ids, self._ids / f"{pull}_{path.stem}_{_notes(path)[_SPAN].decode()}_{state}.ids")
+        path.unlink(missing_ok=True)
+        acked.unlink(missing_ok=True)
+
+    def has_rows(self) -> bool:
+        """Whether rows are here that no batch has processed."""
+        return any(self.root.glob("[0-9]*/*.arrow"))
+
+
+def write_once(path: Path, text: str) -> str:
+    """Write a file unless it exists, and return what it says then; of two writers both get the text of one."""
+    written = path.with_name(uuid.uuid4().hex)
+    try:
+        written.write_text(text, encoding="utf-8")
+        with suppress(FileExistsError):
+            os.link(written, path)
+    finally:
+        written.unlink(missing_ok=True)
+    _sync_directory(path.parent)
+    return path.read_text(encoding="utf-8")
+
+
+def _pair(span: Span) -> bytes:
+    return f"{span.first}-{span.last}".encode()
+
+
+def _span(text: str) -> Span:
+    first, _, last = text.partition("-")
+    return Span(int(first), int(last))
+
+
+def _notes(path: Path) -> dict[bytes, bytes]:
+    with pa.memory_map(str(path)) as source:
+        return dict(pa.ipc.open_file(source).schema.metadata or {})
+
+
+def _read_ids(path: Path) -> list[str]:
+    with pa.memory_map(str(path)) as source:
+        table = pa.ipc.open_file(source).read_all()
+        return [found for found in table["message_id"].to_pylist() if found is not None]
+
+
+def _sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

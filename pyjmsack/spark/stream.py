@@ -1,0 +1,134 @@
+"""``spark.readStream.format("jms")``: a micro-batch is a numbered pull, spooled until it is processed."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+
+from pyjmsack.spark.options import OptionError, Options
+from pyjmsack.spark.pull import Place, count_waiting, is_waiting, read_pull
+from pyjmsack.spark.spool import Spool
+
+__all__ = ["JmsStreamReader"]
+
+
+class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Offsets are ``{"q": query uuid, "n": pull, "p": partitions, "c": messages per partition}``.
+
+    Partitions and cap of a pull come from its offset, not from the options, which may have changed since: a pull that
+    is read again has as many parts as before.
+    """
+
+    def __init__(self, options: Options) -> None:
+        options.require("queue", "spoolLocation")
+        if options.mode not in (None, "stream"):
+            raise OptionError(f"option 'mode': readStream knows 'stream' only, not {options.mode!r}")
+        self._options = options
+        self._initial: dict[str, Any] | None = None
+        self._retired = False
+        self._target: int | None = None
+        """Messages that a run with the trigger AvailableNow has still to take."""
+        self._counted: int | None = None
+        """The last pull that was subtracted from it."""
+
+    # -- in the driver ------------------------------------------------------------------------------------------
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        """Return where a query without a checkpoint begins; Spark asks twice.
+
+        Raises:
+            OptionError: the spool has unprocessed rows of another query.
+        """
+        if self._initial is None:
+            for other in self._options.spool.glob("*-*-*-*-*"):
+                if Spool(self._options.spool, other.name).has_rows():
+                    raise OptionError(
+                        f"option 'spoolLocation': {other} holds messages that are acknowledged and not processed, of a "
+                        "query whose checkpoint is not this one's. Use that checkpoint, or read them with "
+                        "pyjmsack.spark.recover() and delete the directory"
+                    )
+            self._initial = self._offset(str(uuid.uuid4()), 0, self._options.maxMessagesPerPartition)
+            Spool(self._options.spool, self._initial["q"]).prepare(0)
+        return self._initial
+
+    def _offset(self, query: str, number: int, cap: int) -> dict[str, Any]:
+        return {"q": query, "n": number, "p": self._options.partitions, "c": cap}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Rows of a micro-batch: all partitions together."""
+        return ReadMaxRows(self._options.partitions * self._options.maxMessagesPerPartition)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        """Return the next pull, or ``start`` if no message came within ``pollMs``."""
+        if not self._retired:
+            # Spark never commits the last batch of a run; what is before start is processed
+            self._spool(start).retire(start["n"], self._options.dedupWindow)
+            self._retired = True
+        self._count(start)
+        cap = self._cap(limit)
+        if cap == 0 or not is_waiting(self._options, 0 if self._target is not None else self._options.pollMs):
+            return start
+        return self._offset(start["q"], start["n"] + 1, cap)
+
+    def _cap(self, limit: ReadLimit) -> int:
+        rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        if self._target is not None:
+            rows = self._target if rows is None else min(rows, self._target)
+        most = self._options.maxMessagesPerPartition
+        return most if rows is None else min(most, -(-rows // self._options.partitions))
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Count what is there now: "until it is empty" would never come with a producer at work."""
+        self._target = count_waiting(self._options)
+
+    def _count(self, reached: dict[str, Any]) -> None:
+        """Subtract from the target what the pulls up to ``reached`` took."""
+        if self._target is None:
+            return
+        first = reached["n"] if self._counted is None else self._counted
+        spool = self._spool(reached)
+        self._target = max(0, self._target - sum(spool.taken(n) for n in range(first + 1, reached["n"] + 1)))
+        self._counted = max(first, reached["n"])
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Return the tasks of a micro-batch; after a restart the same as before.
+
+        Raises:
+            OptionError: the spool of this checkpoint is gone, and with it what was acknowledged.
+        """
+        spool = self._spool(end)
+        if not spool.root.exists():
+            raise OptionError(
+                f"option 'spoolLocation': {spool.root} is missing. The spool belongs to the checkpoint: without it "
+                "messages that were acknowledged and not processed are lost. Restore it, or begin with a new checkpoint"
+            )
+        pulls = range(start["n"] + 1, end["n"] + 1)
+        for number in pulls:
+            spool.prepare(number)
+        return [
+            InputPartition(tuple(Place(end["q"], number, part, end["c"])))
+            for number in pulls
+            for part in range(end["p"])
+        ]
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Forget the rows of batches up to ``end``; Spark calls it when the next batch is planned."""
+        self._count(end)
+        self._spool(end).retire(end["n"] + 1, self._options.dedupWindow)
+
+    def stop(self) -> None:
+        """Nothing: Spark does not always call it."""
+
+    def _spool(self, offset: dict[str, Any]) -> Spool:
+        return Spool(self._options.spool, offset["q"])
+
+    # -- in an executor -----------------------------------------------------------------------------------------
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one task."""
+        return read_pull(self._options, Place(*partition.value))

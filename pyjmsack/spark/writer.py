@@ -1,0 +1,198 @@
+"""``df.write.format("jms")`` and ``df.writeStream.format("jms")``: a task succeeds when the broker has all its rows."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as Late
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from pyjmsack import (
+    Connection,
+    Destination,
+    Message,
+    MessageProducer,
+    Queue,
+    SendTimedOutException,
+    UnsupportedFeatureException,
+)
+from pyjmsack.spark.bodies import message_of
+from pyjmsack.spark.columns import DUPLICATE_ID, GROUP, SPARK_SCHEMA, destination_of, property_value
+from pyjmsack.spark.options import OptionError, Options
+
+__all__ = ["JmsStreamWriter", "JmsWriter"]
+
+log = logging.getLogger("pyjmsack.spark")
+
+SENT = {
+    "body": ("binary", "string"),
+    "body_type": ("string",),
+    "properties": ("map<string,string>",),
+    "property_types": ("map<string,string>",),
+    "correlation_id": ("string",),
+    "reply_to": ("string",),
+    "type": ("string",),
+    "group_id": ("string",),
+    "priority": ("int",),
+    "durable": ("boolean",),
+    "time_to_live_ms": ("bigint", "int"),
+    "destination": ("string",),
+}
+"""The columns that become a message, and the types they may have; all but ``body`` are optional."""
+NOTES = SPARK_SCHEMA.keys() - SENT.keys()
+"""What a read adds and a write leaves out: the broker and the producer say it anew."""
+
+
+@dataclass
+class Sent(WriterCommitMessage):
+    """What one task did."""
+
+    count: int
+
+
+def check_columns(options: Options, schema: StructType) -> None:
+    """Raise ``OptionError`` for a frame that cannot be written, before a task starts."""
+    known = {*SENT, *NOTES, options.dedupColumn}
+    for field in schema.fields:
+        if field.name not in known:
+            close = get_close_matches(field.name, SENT, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise OptionError(f"column {field.name!r} is none of {', '.join(SENT)} and not the dedupColumn{hint}")
+        kind = field.dataType.simpleString()
+        if field.name in SENT and kind not in SENT[field.name]:
+            raise OptionError(f"column {field.name!r}: expected {' or '.join(SENT[field.name])}, not {kind}")
+    if "body" not in schema.names:
+        raise OptionError("column 'body' is missing")
+    if options.dedupColumn is not None and options.dedupColumn not in schema.names:
+        raise OptionError(f"option 'dedupColumn': there is no column {options.dedupColumn!r}")
+    if options.queue is None and "destination" not in schema.names:
+        raise OptionError("option 'queue' is missing, and there is no column 'destination' instead")
+
+
+def send_rows(options: Options, batches: Iterator[pa.RecordBatch]) -> Sent:
+    """Send all rows and wait until the broker has confirmed each.
+
+    Raises:
+        JMSException: a row was refused or not confirmed; Spark runs the task again, and sends all its rows again.
+        ValueError: a row is not one that can be sent.
+    """
+    fixed = None if options.queue is None else Queue(options.queue)
+    count = 0
+    with options.connect() as connection, connection.create_session() as session:
+        if options.dedupColumn is not None:
+            _require_detection(connection)
+        with session.create_producer(fixed) as producer:
+            pending: list[Future[None]] = []
+            for batch in batches:
+                sent = [_send(producer, options, fixed, row) for row in batch.to_pylist()]
+                count += len(sent)
+                _confirm(pending, options)  # of the batch before, while this one is under way
+                pending = sent
+            _confirm(pending, options)
+    return Sent(count)
+
+
+def _require_detection(connection: Connection) -> None:
+    if "duplicate-detection" not in connection.capabilities:
+        why = connection.capabilities.support("duplicate-detection").note
+        raise UnsupportedFeatureException(f"option 'dedupColumn': {why}")
+
+
+def _send(producer: MessageProducer, options: Options, fixed: Destination | None, row: dict[str, Any]) -> Future[None]:
+    message = message_of(row["body"], row.get("body_type"))
+    _set_headers(message, row)
+    if options.dedupColumn is not None:
+        key = row[options.dedupColumn]
+        if key is None:
+            raise ValueError(f"column {options.dedupColumn!r} is the dedupColumn and null in a row")
+        message.properties[DUPLICATE_ID] = str(key)
+    target = None
+    if fixed is None:
+        if row["destination"] is None:
+            raise ValueError("column 'destination' is null in a row, and there is no option 'queue'")
+        target = destination_of(row["destination"])
+    durable = row.get("durable")
+    ttl = row.get("time_to_live_ms")
+    return producer.send_async(
+        message,
+        target,
+        priority=row.get("priority"),
+        delivery_mode=None if durable is None else 2 if durable else 1,
+        time_to_live=None if ttl is None else ttl / 1000,
+    )
+
+
+def _set_headers(message: Message, row: dict[str, Any]) -> None:
+    message.correlation_id = row.get("correlation_id")
+    message.type = row.get("type")
+    if row.get("reply_to") is not None:
+        message.reply_to = destination_of(row["reply_to"])
+    if row.get("group_id") is not None:
+        message.properties[GROUP] = row["group_id"]
+    kinds = dict(row.get("property_types") or ())
+    for name, text in row.get("properties") or ():
+        message.properties[name] = property_value(text, kinds.get(name))
+
+
+def _confirm(pending: Sequence[Future[None]], options: Options) -> None:
+    end = time.monotonic() + options.confirmMs
+    for number, future in enumerate(pending):
+        try:
+            future.result(max(0, end - time.monotonic()))
+        except Late as late:
+            raise SendTimedOutException(
+                f"{len(pending) - number} rows were not confirmed within confirmMs ({options.confirmMs:g} s)"
+            ) from late
+
+
+class _Writer:
+    """What the batch and the stream writer share."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        check_columns(options, schema)
+        self._options = options
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Sent:
+        """Send the rows of one task, in an executor."""
+        return send_rows(self._options, iterator)
+
+    def _committed(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Say so if this was more than the broker can recognise when a task is repeated."""
+        rows, most = sum(m.count for m in messages if isinstance(m, Sent)), self._options.brokerIdCacheSize
+        if self._options.dedupColumn is not None and rows * 2 > most:
+            log.warning(
+                "%d rows were written at once; the broker remembers %d ids (id-cache-size of the address, option "
+                "brokerIdCacheSize). Repeated tasks may have stored rows twice: write at most half of it at a time",
+                rows,
+                most,
+            )
+
+
+class JmsWriter(_Writer, DataSourceArrowWriter):
+    """Writes a frame. A repeated task repeats its rows, unless ``dedupColumn`` lets the broker recognise them."""
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """All tasks have sent and the broker has confirmed; in the driver."""
+        self._committed(messages)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Nothing: what was sent is with the broker."""
+
+
+class JmsStreamWriter(_Writer, DataSourceStreamArrowWriter):
+    """Writes the micro-batches of a stream; a batch that is repeated after a crash repeats its rows, as above."""
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        """All tasks have sent and the broker has confirmed; in the driver."""
+        self._committed(messages)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Nothing: what was sent is with the broker."""

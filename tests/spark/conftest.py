@@ -1,0 +1,88 @@
+"""One Spark session for all tests of this folder, which xdist therefore runs in one worker."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pyjmsack import ConnectionFactory, Queue
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TIMEOUT = 240
+HAS_SPARK = all(importlib.util.find_spec(name) for name in ("pyspark", "pyarrow"))
+HERE = Path(__file__).parent
+collect_ignore_glob = [] if HAS_SPARK else ["test_spark_*.py"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One worker, and time for a JVM to start."""
+    for item in items:
+        if item.path.parent == HERE:
+            item.add_marker(pytest.mark.xdist_group("spark"))
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(TIMEOUT))
+
+
+@pytest.fixture(scope="session")
+def java() -> None:
+    """Skips what needs a JVM where there is none for Spark."""
+    from pyjmsack.spark import JavaError, check_java
+
+    try:
+        check_java()
+    except JavaError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def spark(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A session in this process; a task is tried four times."""
+    from pyjmsack.spark import local_session
+
+    home = str(tmp_path_factory.mktemp("warehouse"))
+    session = local_session(
+        spark__sql__warehouse__dir=home, spark__driver__extraJavaOptions=f"-Dderby.system.home={home}"
+    )
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+Fill = Callable[..., list[str]]
+
+
+@pytest.fixture
+def fill(broker_url: str) -> Fill:
+    """A function that sends ``count`` messages with the property ``number`` to a queue and returns their ids."""
+
+    def send(queue: str, count: int, first: int = 0, **properties: Any) -> list[str]:
+        ids = []
+        with ConnectionFactory(broker_url).create_context() as context:
+            producer = context.create_producer(Queue(queue))
+            for number in range(first, first + count):
+                message = context.create_text_message(f"body {number}")
+                message.properties["number"] = number
+                message.properties.update(properties)
+                producer.send_async(message)
+                ids.append(str(message.message_id))
+            producer.close()
+        return ids
+
+    return send
+
+
+@pytest.fixture
+def left(broker_url: str) -> Callable[[str], int]:
+    """A function that counts what a queue holds."""
+
+    def count(queue: str) -> int:
+        with ConnectionFactory(broker_url).create_context() as context, context.create_browser(Queue(queue)) as browser:
+            return sum(1 for _ in browser)
+
+    return count

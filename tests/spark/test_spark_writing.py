@@ -1,0 +1,62 @@
+"""Writing to queues: a job that succeeded has every row confirmed, and one with keys repeats nothing (S61)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.errors import AnalysisException
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from .conftest import Fill
+
+
+def orders(spark: SparkSession, count: int) -> DataFrame:
+    return spark.range(count).selectExpr("concat('order ', id) as body", "concat('key ', id) as order_key")
+
+
+def save(frame: DataFrame, url: str, queue: str | None, **options: str) -> None:
+    given = {"url": url, **({} if queue is None else {"queue": queue}), **options}
+    frame.write.format("jms").mode("append").options(**given).save()
+
+
+def test_a_repeated_write_with_the_same_keys_adds_nothing(
+    spark: SparkSession, broker_url: str, queue_name: str, left: Callable[[str], int]
+) -> None:
+    for _ in range(2):
+        save(orders(spark, 500), broker_url, queue_name, dedupColumn="order_key")
+    assert left(queue_name) == 500
+
+
+def test_each_row_may_name_its_destination(
+    spark: SparkSession, broker_url: str, queue_name: str, left: Callable[[str], int]
+) -> None:
+    frame = spark.range(10).selectExpr(f"concat('{queue_name}-', id % 2) as destination", "cast(id as string) as body")
+    save(frame, broker_url, None)
+    assert (left(f"{queue_name}-0"), left(f"{queue_name}-1")) == (5, 5)
+
+
+def test_overwrite_is_refused(spark: SparkSession, broker_url: str, queue_name: str) -> None:
+    with pytest.raises(AnalysisException, match="a queue cannot be overwritten"):
+        orders(spark, 1).write.format("jms").mode("overwrite").options(url=broker_url, queue=queue_name).save()
+
+
+def test_a_stream_goes_from_queue_to_queue(
+    spark: SparkSession, broker_url: str, queue_name: str, tmp_path: Path, fill: Fill, left: Callable[[str], int]
+) -> None:
+    fill(queue_name, 200)
+    options = {"url": broker_url, "queue": queue_name, "spoolLocation": str(tmp_path / "spool"), "idleMs": "150"}
+    frame = spark.readStream.format("jms").options(**options).load()
+    query = (
+        frame.writeStream.format("jms")
+        .options(url=broker_url, queue=f"{queue_name}-out", dedupColumn="dedup_key")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    assert (left(queue_name), left(f"{queue_name}-out")) == (0, 200)
