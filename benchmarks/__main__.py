@@ -15,7 +15,7 @@ from rich.progress import Progress
 from benchmarks import memory, profiling, report
 from benchmarks.job import PASSWORD_VARIABLE, USERNAME_VARIABLE, BenchmarkError
 from benchmarks.run import run
-from benchmarks.scenarios import PEERS, SCENARIOS, Settings
+from benchmarks.scenarios import PEERS, PROTOCOLS, SCENARIOS, Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -80,6 +80,14 @@ def main() -> None:
 @click.option("--only", multiple=True, type=click.Choice([peer.name for peer in PEERS]), help="Clients; repeatable.")
 @click.option("--scenario", "scenarios", multiple=True, type=_SCENARIO_NAMES, help="Rows of the table; repeatable.")
 @_fill_option
+@click.option(
+    "--protocol",
+    default="amqp",
+    show_default=True,
+    type=click.Choice([*PROTOCOLS]),
+    help="What our clients speak; it decides which raw library they are compared with.",
+)
+@click.option("--stomp-url", help="With --url and --protocol stomp: the same broker's STOMP address.")
 @click.option("--json", "as_json", is_flag=True, help="Every round, as JSON.")
 @click.pass_context
 def run_command(
@@ -96,17 +104,20 @@ def run_command(
     only: tuple[str, ...],
     scenarios: tuple[str, ...],
     fill: str,
+    protocol: str,
+    stomp_url: str | None,
     as_json: bool,
 ) -> None:
     """Run every client in turn and print rates and ratios; exit code 1 if a measurement failed."""
     _pass_login(username, password)
-    peers = [peer for peer in PEERS if (not only or peer.name in only) and (java or peer.name != "java")]
-    chosen = [scenario for scenario in SCENARIOS if not scenarios or scenario.name in scenarios]
+    spoken = PROTOCOLS[protocol]
+    peers = [peer for peer in spoken.peers if (not only or peer.name in only) and (java or peer.name != "java")]
+    chosen = [scenario for scenario in spoken.scenarios if not scenarios or scenario.name in scenarios]
     blocking = blocking_count or max(1, count // _BLOCKING_SHARE)
     counts = {scenario.name: count if scenario.pipelined else blocking for scenario in SCENARIOS}
-    settings = Settings(size, rounds, counts, _warmups(java_warmup), fill)
+    settings = Settings(size, rounds, counts, _warmups(java_warmup), fill, protocol)
     with _clear_errors():
-        result = run(url, peers, chosen, settings)
+        result = run(url, peers, chosen, settings, stomp_url)
     if as_json:
         click.echo(json.dumps(result.as_json(), indent=2))
     else:

@@ -7,6 +7,7 @@ import os
 import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
@@ -16,18 +17,28 @@ from benchmarks.job import BenchmarkError
 _BROKER_OPTIONS = ("-XX:TieredStopAtLevel=4", "-Xmx1g")
 
 
+@dataclass(frozen=True)
+class Addresses:
+    """Where the broker listens: for the tools around a measurement, and for the clients that are measured."""
+
+    tools: str
+    clients: str
+
+
 @contextmanager
-def broker(url: str | None) -> Iterator[str]:
-    """Yield the address of the broker: the one given, else an embedded one that ends with the block."""
+def broker(url: str | None, protocol: str = "amqp", stomp_url: str | None = None) -> Iterator[Addresses]:
+    """Yield the addresses of the broker: those given, else of an embedded one that ends with the block."""
     if url is not None:
-        yield url
+        if protocol == "stomp" and stomp_url is None:
+            raise BenchmarkError("--protocol stomp with --url needs the broker's other address too: --stomp-url")
+        yield Addresses(url, stomp_url if protocol == "stomp" and stomp_url else url)
         return
     try:
         from pyjmsack.broker import EmbeddedArtemis
     except ImportError as error:
         raise BenchmarkError(f"there is no embedded broker ({error}); give the address of one with --url") from error
     with EmbeddedArtemis(jvm_options=_BROKER_OPTIONS) as embedded:
-        yield embedded.amqp_url
+        yield Addresses(embedded.amqp_url, embedded.stomp_url if protocol == "stomp" else embedded.amqp_url)
 
 
 def require_library() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Sequence
 
+from benchmarks.environment import Addresses
 from benchmarks.java_peer import JavaPeer
 from benchmarks.job import BenchmarkError, Job
 from benchmarks.processes import python_worker, run, run_tool
@@ -20,8 +21,9 @@ Turn = tuple[Row, Peer, int]
 class Harness:
     """Runs the measurements."""
 
-    def __init__(self, url: str, settings: Settings, java: JavaPeer | None) -> None:
-        self._url = url
+    def __init__(self, addresses: Addresses, settings: Settings, java: JavaPeer | None) -> None:
+        self._url = addresses.tools
+        self._client_url = addresses.clients
         self._settings = settings
         self._java = java
 
@@ -38,9 +40,10 @@ class Harness:
     def turns(self, rows: Sequence[Row], peers: Sequence[Peer]) -> Iterator[Turn]:
         """Yield what to measure, in order."""
         for row in rows:
-            for turn in range(self._settings.rounds):
-                first = turn % len(peers)  # so that no peer always follows the same other one
-                for peer in (*peers[first:], *peers[:first]):
+            able = [peer for peer in peers if peer.ours or row.scenario.raw_target is not None]
+            for turn in range(self._settings.rounds if able else 0):
+                first = turn % len(able)  # so that no peer always follows the same other one
+                for peer in (*able[first:], *able[:first]):
                     yield row, peer, turn
 
     def measure(self, scenario: Scenario, peer: Peer, turn: int) -> Round:
@@ -49,7 +52,7 @@ class Harness:
         count = settings.counts[scenario.name]
         warmup = settings.warmups[scenario.name] if peer.warmup else 0
         queue = f"bench-{uuid.uuid4().hex[:8]}-{scenario.name}-{peer.name}-{turn}"
-        job = Job(scenario.name, self._url, queue, count, settings.size, warmup)
+        job = Job(scenario.name, self._client_url, queue, count, settings.size, warmup)
         try:
             if not scenario.sends:
                 run_tool(f"fill-{settings.fill}", self._url, queue, count + warmup, settings.size)

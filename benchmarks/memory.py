@@ -70,8 +70,8 @@ def measure(url: str | None, face: str, count: int, size: int, progress: Callabl
     if count < 2 * STEP or count % STEP:
         raise BenchmarkError(f"the count must be a multiple of {STEP:,}, and {2 * STEP:,} at least")
     require_library()
-    with broker(url) as address:
-        job = Job("memory", address, f"bench-{uuid.uuid4().hex[:8]}-memory", count, size)
+    with broker(url) as addresses:
+        job = Job("memory", addresses.tools, f"bench-{uuid.uuid4().hex[:8]}-memory", count, size)
         return MemoryReport(face, count, _watch(face, job, progress))
 
 

@@ -54,8 +54,8 @@ def profile(
 ) -> Timing:
     """Run a scenario of ours in this process under cProfile; the rate is that of a profiled program."""
     require_library()
-    with broker(url) as address:
-        job = Job(scenario.name, address, f"bench-{uuid.uuid4().hex[:8]}-profile", count, size)
+    with broker(url) as addresses:
+        job = Job(scenario.name, addresses.tools, f"bench-{uuid.uuid4().hex[:8]}-profile", count, size)
         if not scenario.sends:
             run_tool(f"fill-{fill}", job.url, job.queue, count, size)
         with _Profiles() as profiles:

@@ -9,10 +9,15 @@ from rich.table import Table
 from rich.text import Text
 
 from benchmarks.results import Report, Row
-from benchmarks.scenarios import PEERS
+from benchmarks.scenarios import PROTOCOLS
 
 _PIPE_WIDTH = 150  # a pipe has no width; the table must not be folded to 80 columns there
-_RATIOS = {"sync/raw": "pyjmsack / proton", "aio/sync": "aio / blocking", "sync/java": "pyjmsack / Qpid JMS"}
+_RATIOS = {
+    "sync/raw": "pyjmsack / proton",
+    "sync/stompy": "pyjmsack / stomp.py",
+    "aio/sync": "aio / blocking",
+    "sync/java": "pyjmsack / Qpid JMS",
+}
 
 
 def console() -> Console:
@@ -21,22 +26,25 @@ def console() -> Console:
     return probe if probe.is_terminal else Console(width=_PIPE_WIDTH)
 
 
-def table(rows: Sequence[Row], warmups: Mapping[str, int]) -> Table:
+def table(rows: Sequence[Row], warmups: Mapping[str, int], protocol: str = "amqp") -> Table:
     """Return rates and ratios; ``warmups`` is what the JIT got before, by scenario."""
+    peers = PROTOCOLS[protocol].peers
+    names = {peer.name for peer in peers}
+    ratios = {name: heading for name, heading in _RATIOS.items() if names.issuperset(name.split("/"))}
     made = Table(title="messages per second, best round", caption=_caption(warmups), caption_justify="left")
     made.add_column("scenario")
     made.add_column("messages", justify="right")
-    for peer in PEERS:
+    for peer in peers:
         made.add_column(peer.title, justify="right")
-    for heading in _RATIOS.values():
+    for heading in ratios.values():
         made.add_column(heading, justify="right")
     for row in rows:
-        ratios = {ratio.name: ratio for ratio in row.ratios()}
+        found = {ratio.name: ratio for ratio in row.ratios()}
         made.add_row(
             row.scenario.title,
             f"{row.count:,}",
-            *(_rate(row, peer.name) for peer in PEERS),
-            *(verdict(ratios[name].value, ratios[name].target) if name in ratios else "" for name in _RATIOS),
+            *(_rate(row, peer.name) for peer in peers),
+            *(verdict(found[name].value, found[name].target) if name in found else "" for name in ratios),
         )
     return made
 
@@ -68,7 +76,7 @@ def _caption(warmups: Mapping[str, int]) -> str:
 def show(result: Report, target: Console) -> None:
     """Print table, machine and failures."""
     measured_java = any("java" in row.rounds for row in result.rows)
-    target.print(table(result.rows, result.settings.warmups if measured_java else {}))
+    target.print(table(result.rows, result.settings.warmups if measured_java else {}, result.settings.protocol))
     target.print(_description(result), markup=False, highlight=False)
     if result.machine["load"] > result.machine["cores"] / 2:
         target.print("The machine was busy before the run: do not quote these numbers.", style="yellow")

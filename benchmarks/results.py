@@ -70,7 +70,13 @@ class Row:
 
     def ratios(self) -> list[Ratio]:
         """Return the ratios for which both sides were measured."""
-        wanted = (("sync", "raw", self.scenario.raw_target), ("aio", "sync", AIO_TARGET), ("sync", "java", JAVA_TARGET))
+        raw = self.scenario.raw_target or 0.0
+        wanted = (
+            ("sync", "raw", raw),
+            ("sync", "stompy", raw),
+            ("aio", "sync", AIO_TARGET),
+            ("sync", "java", JAVA_TARGET),
+        )
         return [ratio for pair in wanted if (ratio := self._ratio(*pair)) is not None]
 
     def _ratio(self, upper: str, lower: str, target: float) -> Ratio | None:

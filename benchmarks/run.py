@@ -16,7 +16,13 @@ from benchmarks.results import Report, Row
 from benchmarks.scenarios import Peer, Scenario, Settings
 
 
-def run(url: str | None, peers: Sequence[Peer], scenarios: Sequence[Scenario], settings: Settings) -> Report:
+def run(
+    url: str | None,
+    peers: Sequence[Peer],
+    scenarios: Sequence[Scenario],
+    settings: Settings,
+    stomp_url: str | None = None,
+) -> Report:
     """Measure the peers in turn.
 
     Raises:
@@ -31,8 +37,8 @@ def run(url: str | None, peers: Sequence[Peer], scenarios: Sequence[Scenario], s
         raise BenchmarkError("there is nothing to measure")
     about = machine(None if java is None else java.version)
     start = time.monotonic()
-    with broker(url) as address:
-        harness = Harness(address, settings, java)
+    with broker(url, settings.protocol, stomp_url) as addresses:
+        harness = Harness(addresses, settings, java)
         name = harness.prime()
         rows = harness.rows(scenarios)
         _measure(harness, rows, peers, stderr)

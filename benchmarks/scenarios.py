@@ -15,7 +15,7 @@ class Scenario:
     title: str
     sends: bool
     pipelined: bool
-    raw_target: float  # our blocking face against python-qpid-proton
+    raw_target: float | None  # our blocking face against the raw library; None = that cannot do the same
 
 
 @dataclass(frozen=True)
@@ -28,18 +28,34 @@ class Peer:
     warmup: bool = False
 
 
-SCENARIOS = (
-    Scenario("send-async", "send_async, pipelined", sends=True, pipelined=True, raw_target=3.0),
-    Scenario("receive", "receive, AUTO", sends=False, pipelined=True, raw_target=3.0),
-    Scenario("listener", "listener, INDIVIDUAL", sends=False, pipelined=True, raw_target=3.0),
-    Scenario("send", "send, one by one", sends=True, pipelined=False, raw_target=0.95),
-)
-PEERS = (
-    Peer("sync", "pyjmsack", ours=True),
-    Peer("aio", "pyjmsack.aio", ours=True),
-    Peer("raw", "proton"),
-    Peer("java", "Qpid JMS", warmup=True),
-)
+_OURS = (Peer("sync", "pyjmsack", ours=True), Peer("aio", "pyjmsack.aio", ours=True))
+
+
+def _scenarios(send_async: float, receive: float | None, listener: float, send: float) -> tuple[Scenario, ...]:
+    return (
+        Scenario("send-async", "send_async, pipelined", sends=True, pipelined=True, raw_target=send_async),
+        Scenario("receive", "receive, AUTO", sends=False, pipelined=True, raw_target=receive),
+        Scenario("listener", "listener, INDIVIDUAL", sends=False, pipelined=True, raw_target=listener),
+        Scenario("send", "send, one by one", sends=True, pipelined=False, raw_target=send),
+    )
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """A table: its rows and columns."""
+
+    scenarios: tuple[Scenario, ...]
+    peers: tuple[Peer, ...]
+
+
+_PROTON, _QPID_JMS, _STOMP_PY = Peer("raw", "proton"), Peer("java", "Qpid JMS", warmup=True), Peer("stompy", "stomp.py")
+PROTOCOLS = {
+    "amqp": Protocol(_scenarios(3.0, 3.0, 3.0, 0.95), (*_OURS, _PROTON, _QPID_JMS)),
+    # stomp.py acknowledges by hand or not at all: nothing of it does what AUTO does
+    "stomp": Protocol(_scenarios(1.3, None, 2.0, 0.95), (*_OURS, _STOMP_PY)),
+}
+SCENARIOS = PROTOCOLS["amqp"].scenarios
+PEERS = tuple(dict.fromkeys(peer for protocol in PROTOCOLS.values() for peer in protocol.peers))
 AIO_TARGET = 0.9  # the asyncio face against the blocking one
 JAVA_TARGET = 1.0  # the aim of the blocking face against Qpid JMS
 
@@ -53,6 +69,7 @@ class Settings:
     counts: dict[str, int]
     warmups: dict[str, int]
     fill: str
+    protocol: str = "amqp"
 
     def __post_init__(self) -> None:
         if self.rounds < 1 or self.size < 1 or min(self.counts.values()) < 1:

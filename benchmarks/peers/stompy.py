@@ -1,0 +1,136 @@
+"""stomp.py, used as its documentation shows: a listener object on its own thread, receipts counted by hand."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from typing import Any
+from urllib.parse import urlsplit
+
+import stomp
+
+from benchmarks.job import PATIENCE, BenchmarkError, Job, Scenarios, Timing, check_text, login
+
+CLIENT = f"stomp.py {version('stomp.py')}"
+_WINDOW = 1000 * 4096  # bytes: what pyjmsack asks for with its prefetch of 1000
+_HEADERS = {"destination-type": "ANYCAST", "persistent": "true"}
+
+
+@contextmanager
+def _connection(job: Job, listener: stomp.ConnectionListener) -> Iterator[Any]:
+    address = urlsplit(job.url)
+    host = [(address.hostname, address.port)]
+    connection = stomp.Connection12(host, heartbeats=(10_000, 10_000), auto_content_length=False)
+    connection.set_listener("", listener)
+    username, password = login()
+    connection.connect(username, password, wait=True)
+    try:
+        yield connection
+    finally:
+        connection.disconnect()
+
+
+class _Receipts(stomp.ConnectionListener):  # type: ignore[misc]  # stomp.py has no types
+    """Counts receipts."""
+
+    def __init__(self, wanted: int) -> None:
+        self.wanted = wanted
+        self.seen = 0
+        self.end = 0
+        self.finished = threading.Event()
+        self.each = threading.Semaphore(0)
+
+    def on_receipt(self, frame: Any) -> None:
+        """The broker has one more message."""
+        self.seen += 1
+        self.each.release()
+        if self.seen == self.wanted:
+            self.end = time.perf_counter_ns()
+            self.finished.set()
+
+    def on_error(self, frame: Any) -> None:
+        """Nothing more will be confirmed."""
+        self.finished.set()
+
+    def on_disconnected(self) -> None:
+        """Nothing more will be confirmed."""
+        self.finished.set()
+
+
+def _send_async(job: Job) -> Timing:
+    """Timed from the first send to the last receipt."""
+    receipts, text = _Receipts(job.count), job.text
+    with _connection(job, receipts) as connection:
+        start = time.perf_counter_ns()
+        for number in range(job.count):
+            connection.send(job.queue, text, receipt=str(number), **_HEADERS)
+        receipts.finished.wait(PATIENCE)
+        _check(receipts.seen, job)
+    return Timing(receipts.seen, receipts.end - start, CLIENT)
+
+
+def _send(job: Job) -> Timing:
+    """Timed from the first send to the last receipt, each awaited before the next send."""
+    receipts, text = _Receipts(job.count), job.text
+    with _connection(job, receipts) as connection:
+        start = time.perf_counter_ns()
+        for number in range(job.count):
+            connection.send(job.queue, text, receipt=str(number), **_HEADERS)
+            if not receipts.each.acquire(timeout=PATIENCE):
+                break
+        _check(receipts.seen, job)
+    return Timing(receipts.seen, receipts.end - start, CLIENT)
+
+
+class _Messages(stomp.ConnectionListener):  # type: ignore[misc]  # stomp.py has no types
+    """Acknowledges each message by itself, then unsubscribes."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.connection: Any = None
+        self.start = self.end = self.seen = 0
+        self.finished = threading.Event()
+        self.error: BaseException | None = None
+
+    def on_message(self, frame: Any) -> None:
+        """Read one message."""
+        self.start = self.start or time.perf_counter_ns()
+        try:
+            check_text(frame.body, self.job)
+        except BenchmarkError as error:
+            self.error = error
+            self.finished.set()
+        self.connection.ack(frame.headers["ack"])
+        self.seen += 1
+        if self.seen == self.job.count:
+            self.connection.unsubscribe("0", receipt="end")
+
+    def on_receipt(self, frame: Any) -> None:
+        """The broker has taken every acknowledgement."""
+        self.end = time.perf_counter_ns()
+        self.finished.set()
+
+
+def _listen(job: Job) -> Timing:
+    """Timed from the first message to the receipt of the unsubscription."""
+    messages = _Messages(job)
+    with _connection(job, messages) as connection:
+        messages.connection = connection
+        headers = {"subscription-type": "ANYCAST", "consumer-window-size": _WINDOW}
+        connection.subscribe(job.queue, "0", ack="client-individual", headers=headers)
+        messages.finished.wait(PATIENCE)
+        if messages.error is not None:
+            raise messages.error
+        _check(messages.seen, job)
+    return Timing(messages.seen, messages.end - messages.start, CLIENT)
+
+
+def _check(seen: int, job: Job) -> None:
+    if seen != job.count:
+        raise BenchmarkError(f"stomp.py ended after {seen} of {job.count} messages")
+
+
+SCENARIOS: Scenarios = {"send-async": _send_async, "listener": _listen, "send": _send}
