@@ -468,7 +468,8 @@ def test_a_listener_goes_on_and_its_message_in_work_is_not_handed_out_again(sync
     connection = face.failover(peer)
     outage = Outage(face, peer, connection)
     consumer = connection.create_session().create_consumer(Q)
-    consumer.message_listener = heard = Told(lambda message: outage.begin() if len(heard.calls) == 1 else None)
+    heard = Told(lambda message: outage.begin() if len(heard.calls) == 1 else None)
+    consumer.message_listener = heard
     heard.wait(1)
     face.until(lambda: consumer.stats.stale == 1)
     peer.messages.extend([text("1", id="ID:1"), text("2", id="ID:2")])
