@@ -6,6 +6,7 @@ import asyncio
 import socket
 import ssl
 import struct
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -252,16 +253,22 @@ def test_a_peer_that_answers_tls_with_something_else_is_a_security_error() -> No
     """S129."""
 
     async def main() -> Any:
+        answered = asyncio.Event()
+
         async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.read(1)
             writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-            await writer.drain()
             writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+            answered.set()
 
         server = await asyncio.start_server(plain, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         async with server:
-            return await open_stream(f"amqps://127.0.0.1:{port}?transport.trustAll=true")
+            result = await open_stream(f"amqps://127.0.0.1:{port}?transport.trustAll=true")
+            await asyncio.wait_for(answered.wait(), 10)
+            return result
 
     error = asyncio.run(main())
     assert isinstance(error, JMSException)
@@ -297,6 +304,8 @@ def test_the_socket_options_of_the_url_are_set_and_bytes_flow() -> None:
             peer[0].close()
             await asyncio.wait_for(engine.gone.wait(), 10)
             assert engine.lost == [None]
+            with suppress(OSError):
+                await peer[0].wait_closed()
 
     asyncio.run(main())
 
