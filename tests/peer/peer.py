@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import socket
 import ssl
 import threading
 from collections import deque
@@ -238,6 +239,7 @@ class PeerConnection(asyncio.Protocol):
         self._transport.bind(self._connection)
         self._transport.idle_timeout = self.script.idle_timeout or 0
         self._timer: asyncio.TimerHandle | None = None
+        self.lost = False
 
     # -- asyncio.Protocol ---------------------------------------------------------------------------------------
 
@@ -250,6 +252,7 @@ class PeerConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.alive = False
+        self.lost = True
         if self._timer is not None:
             self._timer.cancel()
         self.peer.changed()
@@ -507,14 +510,37 @@ class Peer:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="scripted-peer", daemon=True)
         self._thread.start()
-        self._server = self._await(self._loop.create_server(lambda: PeerConnection(self), "127.0.0.1", 0, ssl=tls))
-        self.port: int = self._server.sockets[0].getsockname()[1]
+        # not asyncio's server: one that is closed while it accepts leaves the new socket open
+        self._tls = tls
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener.setblocking(False)
+        self.port: int = self._listener.getsockname()[1]
+        self._accepting: set[asyncio.Task[Any]] = set()
+        self._loop.call_soon_threadsafe(self._loop.add_reader, self._listener, self._accept)
         self.scheme, self.host = ("amqp", "127.0.0.1") if tls is None else ("amqps", "localhost")
 
     @property
     def url(self) -> str:
         """Where it listens."""
         return f"{self.scheme}://{self.host}:{self.port}"
+
+    def _accept(self) -> None:
+        try:
+            accepted, _ = self._listener.accept()
+        except OSError:  # it is gone already
+            return
+        opening = self._loop.connect_accepted_socket(lambda: PeerConnection(self), accepted, ssl=self._tls)
+        task = self._loop.create_task(opening)
+        self._accepting.add(task)
+        task.add_done_callback(self._accepted)
+
+    def _accepted(self, task: asyncio.Task[Any]) -> None:
+        self._accepting.discard(task)
+        task.exception()  # a failed handshake is the client's affair
+
+    def _close_listener(self) -> None:
+        self._loop.remove_reader(self._listener)
+        self._listener.close()
 
     def _await(self, coroutine: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(PATIENCE)
@@ -627,7 +653,7 @@ class Peer:
 
     def stop_listening(self) -> None:
         """Accept no more connections."""
-        self.do(self._server.close)
+        self.do(self._close_listener)
 
     def stop(self) -> None:
         """Stop listening, cut every socket, end the thread."""
@@ -638,8 +664,12 @@ class Peer:
 
     async def _end(self) -> None:
         self.stopped = True
-        self._server.close()
+        if self._listener.fileno() >= 0:
+            self._close_listener()
         for connection in self.connections:
             if connection.alive:
                 connection.drop()
-        await asyncio.sleep(0.01)  # for sockets accepted, or cut, at this moment
+        while True:  # until sockets accepted, or cut, at this moment are closed
+            await asyncio.sleep(0.01)
+            if not self._accepting and all(connection.lost for connection in self.connections):
+                return
