@@ -16,6 +16,8 @@ from contract.brokers import FACTORIES, Embedded
 
 from pyjmsack.broker import EmbeddedArtemis
 
+settings.register_profile("pyjmsack", deadline=None)  # a busy machine is no defect
+settings.load_profile("pyjmsack")
 _STRICT = (
     "error::DeprecationWarning",
     "error::pytest.PytestUnraisableExceptionWarning",
