@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from contract.brokers import FACTORIES, Embedded
+from hypothesis import settings
 
 from pyjmsack.broker import EmbeddedArtemis
 
