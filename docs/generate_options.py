@@ -56,7 +56,10 @@ SECTIONS = {
         " after them with the prefix `nested.` for all brokers; a broker's own win. All others go after them."
         " The prefix `failover.` may be left out, as ActiveMQ does.",
     ),
-    "transport.": ("TCP and TLS", "The socket, and Python's `ssl` module. Stores are PEM files."),
+    "transport.": (
+        "TCP and TLS",
+        "The socket, and Python's `ssl` module. Stores are PEM files, or PKCS12 ones (with the extra `pkcs12`).",
+    ),
     "": ("Other", "Options without a prefix."),
 }
 """By prefix, of which the longest wins; the order is that of the page."""

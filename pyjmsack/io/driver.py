@@ -7,11 +7,11 @@ import socket
 import struct
 from collections.abc import Callable
 from functools import partial
-from ssl import SSLCertVerificationError, SSLContext, SSLError
+from ssl import SSLContext, SSLError
 from typing import cast
 
-from pyjmsack.errors import ConnectionLostException, JMSException, JMSSecurityException, RequestTimedOutException
-from pyjmsack.io.tls import client_context
+from pyjmsack.errors import ConnectionLostException, JMSException, RequestTimedOutException
+from pyjmsack.io.tls import client_context, handshake_error, refusal
 from pyjmsack.spi.engine import Engine, Timer
 from pyjmsack.uri import BrokerUrl, Endpoint, TransportOptions
 
@@ -60,7 +60,7 @@ class Driver(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._engine.connection_lost(exc)
+        self._engine.connection_lost(refusal(exc) or exc)
 
     def pause_writing(self) -> None:
         """The socket's buffer is full: leave bytes in the engine."""
@@ -158,8 +158,7 @@ class AsyncioConnector:
                 )
             )
         except SSLError as error:
-            code = "tls:certificate" if isinstance(error, SSLCertVerificationError) else "tls:handshake"
-            failed(_caused(JMSSecurityException(f"TLS with {endpoint} failed: {error}", error_code=code), error))
+            failed(_caused(handshake_error(endpoint, error), error))
         except Exception as error:  # beside OSError: a host name or a socket option that Python refuses
             failed(_caused(ConnectionLostException(f"cannot connect to {endpoint}: {error}"), error))
 

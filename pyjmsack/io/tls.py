@@ -3,40 +3,38 @@
 from __future__ import annotations
 
 import logging
-import shlex
 import ssl
-from pathlib import Path
 from typing import Final
 
-from pyjmsack.errors import InvalidURLException, UnsupportedFeatureException
-from pyjmsack.uri import TransportOptions, store_conversion
+from pyjmsack.errors import InvalidURLException, JMSSecurityException
+from pyjmsack.io.cipher_suites import restrict_suites, restrict_versions
+from pyjmsack.io.stores import Store
+from pyjmsack.uri import Endpoint, Secret, TransportOptions
 
-__all__ = ["client_context"]
+__all__ = ["client_context", "handshake_error", "refusal"]
 
 logger = logging.getLogger("pyjmsack")
-_HIGHEST: Final = {
-    "TLS": ssl.TLSVersion.MAXIMUM_SUPPORTED,
-    "TLSv1.2": ssl.TLSVersion.TLSv1_2,
-    "TLSv1.3": ssl.TLSVersion.TLSv1_3,
-}
-_MAGIC: Final = {b"\xfe\xed\xfe\xed": "JKS", b"\xce\xce\xce\xce": "JCEKS"}
+_UNKNOWN_AUTHORITY: Final = (18, 19, 20, 21)
+"""OpenSSL's codes of a certificate that ends in none of the trusted authorities."""
 
 
 def client_context(transport: TransportOptions, ssl_context: ssl.SSLContext | None) -> ssl.SSLContext:
     """Return the context with which to connect; one that the application gives is used as it is.
 
     Raises:
-        InvalidURLException: a store cannot be read, or the password of the key is wrong.
+        InvalidURLException: a store cannot be read, a password is wrong, or the options leave no version or suite.
         UnsupportedFeatureException: a store is in a Java format; the text names the command that converts it.
     """
     if ssl_context is not None:
         if ignored := transport.tls_options():
             logger.warning("%s: no effect, as an ssl_context is given", ", ".join(ignored))
         return ssl_context
-    context = _trusting(transport.trust_store_location)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.maximum_version = _HIGHEST[transport.context_protocol]
-    _load_key(context, transport)
+    trust, key = _stores(transport)
+    context = ssl.create_default_context() if trust is None else trust.trusting()
+    restrict_versions(context, transport)
+    restrict_suites(context, transport)
+    if key is not None:
+        key.load_key(context)
     context.check_hostname = transport.verify_host
     if transport.trust_all:
         logger.warning("transport.trustAll=true: the certificate is not verified, anyone can pose as the broker")
@@ -45,44 +43,52 @@ def client_context(transport: TransportOptions, ssl_context: ssl.SSLContext | No
     return context
 
 
-def _trusting(path: str | None) -> ssl.SSLContext:
-    """Return a context that trusts the authorities in the file; ``None`` trusts those of the system."""
-    if path is None:
-        return ssl.create_default_context()
-    name = "transport.trustStoreLocation"
-    _require_pem(name, path)
-    try:
-        return ssl.create_default_context(cafile=path)
-    except (OSError, ValueError) as error:
-        raise InvalidURLException(f"{name}={path}: expected PEM certificates: {error}") from error
+def _stores(transport: TransportOptions) -> tuple[Store | None, Store | None]:
+    """Return the trust store and the key store that are given."""
+    trust = _store(
+        "trustStore",
+        transport.trust_store_location,
+        transport.trust_store_password,
+        transport.trust_store_type or transport.store_type,
+    )
+    key = _store(
+        "keyStore",
+        transport.key_store_location,
+        transport.key_store_password,
+        transport.key_store_type or transport.store_type,
+    )
+    return trust, key
 
 
-def _load_key(context: ssl.SSLContext, transport: TransportOptions) -> None:
-    name, path, password = "transport.keyStoreLocation", transport.key_store_location, transport.key_store_password
-    if path is None:
-        if password is not None:
-            raise InvalidURLException(f"transport.keyStorePassword is given without {name}")
-        return
-    _require_pem(name, path)
-    try:
-        # without a password argument OpenSSL would ask for one on the terminal
-        context.load_cert_chain(path, password=password.reveal() if password else "")
-    except (OSError, ValueError) as error:
-        raise InvalidURLException(
-            f"{name}={path}: expected a PEM certificate chain with its private key, and the key's password in"
-            f" transport.keyStorePassword if it has one: {error}"
-        ) from error
+def _store(kind: str, path: str | None, password: Secret | None, store_type: str | None) -> Store | None:
+    if path is not None:
+        return Store(kind, path, password, store_type)
+    if password is not None:
+        raise InvalidURLException(f"transport.{kind}Password is given without transport.{kind}Location")
+    return None
 
 
-def _require_pem(name: str, path: str) -> None:
-    """Refuse a file that cannot be read or is in another format; Java tells formats by these first bytes as well."""
-    try:
-        data = Path(path).read_bytes()
-    except (OSError, ValueError) as error:
-        raise InvalidURLException(f"{name}={path}: cannot be read: {error}") from error
-    if b"-----BEGIN " in data:
-        return
-    store_type = _MAGIC.get(data[:4]) or ("PKCS12" if data[:1] == b"\x30" else None)
-    if store_type is None:
-        raise InvalidURLException(f"{name}={path}: expected a PEM file")
-    raise UnsupportedFeatureException(f"{name}={path}: {store_conversion(store_type, shlex.quote(path))}")
+def handshake_error(endpoint: Endpoint, error: ssl.SSLError) -> JMSSecurityException:
+    """Return what a failed handshake is for the application."""
+    code, hint = "tls:handshake", ""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        code = "tls:certificate"
+        if error.verify_code in _UNKNOWN_AUTHORITY:
+            hint = "; transport.trustStoreLocation names the authorities to trust"
+    return JMSSecurityException(f"TLS with {endpoint} failed: {error}{hint}", error_code=code)
+
+
+def refusal(error: Exception | None) -> JMSSecurityException | None:
+    """Return what it is for the application that the broker refused the client's certificate after the handshake.
+
+    So it is in TLS 1.3, where the client's handshake is over before the broker has looked at the certificate.
+    """
+    if not isinstance(error, ssl.SSLError) or "_ALERT_" not in (error.reason or ""):
+        return None
+    refused = JMSSecurityException(
+        f"the broker ended TLS: {error}; the client's certificate is the one in transport.keyStoreLocation, or in the"
+        " ssl_context",
+        error_code="tls:certificate",
+    )
+    refused.__cause__ = error
+    return refused

@@ -29,7 +29,7 @@ class Engine(Protocol):
         ...
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The stream is gone; ``None`` means the peer closed it in order."""
+        """The stream is gone; ``None`` means the peer closed it in order, a JMS exception says what it means."""
         ...
 
     def tick(self, now: float) -> float | None:

@@ -23,6 +23,7 @@ __all__ = [
     "BYTES_OR_UNLIMITED",
     "COUNT_OR_UNLIMITED",
     "CREDIT",
+    "LIST",
     "METADATA_KEY",
     "MILLIS",
     "MILLIS_AT_LEAST_1",
@@ -255,14 +256,12 @@ def outcomes(*allowed: Outcome) -> Kind[Outcome]:
 
 def names(*known: str) -> Kind[tuple[str, ...]]:
     """A comma-separated list of known names, in any letter case; the empty list means no restriction."""
-
-    def parse(text: str) -> tuple[str, ...]:
-        given = tuple(part.strip().upper() for part in text.split(",")) if text.strip() else ()
-        if not set(given) <= set(known):
-            raise ValueError
-        return given
-
-    return Kind("list", f"a comma-separated list of {', '.join(known)}", parse)
+    folded = {name.upper(): name for name in known}
+    return Kind(
+        "list",
+        f"a comma-separated list of {', '.join(known)}",
+        lambda text: tuple(folded[name.upper()] for name in _listed(text)),
+    )
 
 
 def store_conversion(store_type: str, path: str = "store") -> str:
@@ -275,16 +274,21 @@ def store_conversion(store_type: str, path: str = "store") -> str:
             f" -destkeystore {path} -deststoretype PKCS12`"
         )
     steps.append(f"`openssl pkcs12 -in {path} -out {path}.pem` (add -nokeys for a trust store)")
-    return f"{store_type} stores cannot be read yet; convert it to PEM with {', then '.join(steps)}"
+    return f"convert it to PEM with {', then '.join(steps)}"
 
 
 def _store_type(text: str) -> str:
     upper = text.upper()
-    if upper in ("JKS", "JCEKS", "PKCS12"):
-        raise UnsupportedFeatureException(store_conversion(upper))
-    if upper != "PEM":
+    if upper in ("JKS", "JCEKS"):
+        raise UnsupportedFeatureException(f"{upper} stores cannot be read; {store_conversion(upper)}")
+    return {"PEM": "PEM", "PKCS12": "PKCS12", "P12": "PKCS12"}[upper]
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    given = tuple(part.strip() for part in text.split(",")) if text.strip() else ()
+    if not all(given):
         raise ValueError
-    return upper
+    return given
 
 
 BOOLEAN: Final = Kind("boolean", "true or false", _boolean)
@@ -294,7 +298,8 @@ USER: Final = Kind("text", NAME.expected, _not_empty, secret=True)
 PASSWORD: Final = Kind("text", "a text", Secret, secret=True)
 PORT: Final = integer(1, 65535)
 CREDIT: Final = integer(0, _INT_MAX, "messages")
-STORE_TYPE: Final = Kind("choice", "PEM", _store_type)
+STORE_TYPE: Final = Kind("choice", "one of PEM, PKCS12", _store_type)
+LIST: Final = Kind("list", "a comma-separated list", _listed)
 MILLIS_OR_FOREVER: Final[Kind[float | None]] = Kind(
     "duration", f"a whole number of milliseconds from 1 to {_INT_MAX}, or -1 or 0 for no limit", _seconds(1), "ms"
 )

@@ -14,6 +14,7 @@ from pyjmsack.uri.kinds import (
     BYTES_OR_SYSTEM,
     BYTES_OR_UNLIMITED,
     COUNT_OR_UNLIMITED,
+    LIST,
     METADATA_KEY,
     MILLIS,
     MILLIS_AT_LEAST_1,
@@ -51,7 +52,22 @@ __all__ = [
 _SASL = ("EXTERNAL", "SCRAM-SHA-512", "SCRAM-SHA-256", "SCRAM-SHA-1", "CRAM-MD5", "PLAIN", "XOAUTH2", "ANONYMOUS")
 _LISTENER_ERROR = outcomes(Outcome.MODIFIED_FAILED, Outcome.RELEASED)
 _TLS_FIELDS: Final = frozenset(
-    ["trust_store_location", "key_store_location", "key_store_password", "context_protocol", "verify_host", "trust_all"]
+    [
+        "trust_store_location",
+        "trust_store_password",
+        "trust_store_type",
+        "key_store_location",
+        "key_store_password",
+        "key_store_type",
+        "store_type",
+        "context_protocol",
+        "enabled_protocols",
+        "disabled_protocols",
+        "enabled_cipher_suites",
+        "disabled_cipher_suites",
+        "verify_host",
+        "trust_all",
+    ]
 )
 _BROKER = choice(
     {
@@ -65,6 +81,7 @@ _BROKER = choice(
         "unknown": "unknown",
     }
 )
+_PROTOCOLS = names("SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3")
 _TLS_VERSION = choice({"TLS": "TLS", "TLSv1.2": "TLSv1.2", "TLSv1.3": "TLSv1.3"})
 
 
@@ -367,22 +384,47 @@ class TransportOptions:
         "transport.defaultSslPort", PORT, None, "port of a TLS URL that names none, instead of the protocol's own"
     )
     trust_store_location: str | None = option(
-        "transport.trustStoreLocation", NAME, None, "PEM file of the authorities to trust, instead of the system's"
+        "transport.trustStoreLocation", NAME, None, "file of the authorities to trust, instead of the system's"
     )
-    trust_store_type: str = option("transport.trustStoreType", STORE_TYPE, "PEM", "format of the trust store")
+    trust_store_password: Secret | None = option(  # noqa: RUF009 - it returns dataclasses.field()
+        "transport.trustStorePassword", PASSWORD, None, "password of a PKCS12 trust store; never printed"
+    )
+    trust_store_type: str | None = option(
+        "transport.trustStoreType", STORE_TYPE, None, "format of the trust store; what the file is when unset"
+    )
     key_store_location: str | None = option(
-        "transport.keyStoreLocation", NAME, None, "PEM file with the client's certificate chain and private key"
+        "transport.keyStoreLocation", NAME, None, "file with the client's certificate chain and private key"
     )
     key_store_password: Secret | None = option(  # noqa: RUF009 - it returns dataclasses.field()
-        "transport.keyStorePassword", PASSWORD, None, "password of the private key; never printed"
+        "transport.keyStorePassword",
+        PASSWORD,
+        None,
+        "password of the private key in a PEM file, or of a PKCS12 store; never printed",
     )
-    key_store_type: str = option("transport.keyStoreType", STORE_TYPE, "PEM", "format of the key store")
-    store_type: str = option("transport.storeType", STORE_TYPE, "PEM", "format of both stores")
+    key_store_type: str | None = option(
+        "transport.keyStoreType", STORE_TYPE, None, "format of the key store; what the file is when unset"
+    )
+    store_type: str | None = option("transport.storeType", STORE_TYPE, None, "format of both stores")
     context_protocol: str = option(
         "transport.contextProtocol",
         _TLS_VERSION,
         "TLS",
         "highest TLS version; TLS is the best of both; 1.2 at least",
+    )
+    enabled_protocols: tuple[str, ...] = option(
+        "transport.enabledProtocols", _PROTOCOLS, "", "TLS versions allowed; empty allows 1.2 and 1.3; never older ones"
+    )
+    disabled_protocols: tuple[str, ...] = option(
+        "transport.disabledProtocols", _PROTOCOLS, "SSLv2Hello,SSLv3", "TLS versions not allowed"
+    )
+    enabled_cipher_suites: tuple[str, ...] = option(
+        "transport.enabledCipherSuites",
+        LIST,
+        "",
+        "cipher suites allowed, by Java's or OpenSSL's names; empty allows all",
+    )
+    disabled_cipher_suites: tuple[str, ...] = option(
+        "transport.disabledCipherSuites", LIST, "", "cipher suites not allowed"
     )
     verify_host: bool = option(
         "transport.verifyHost", BOOLEAN, "true", "the certificate must be for the host of the URL"

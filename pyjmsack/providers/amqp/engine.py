@@ -165,6 +165,9 @@ class AmqpEngine:
 
     def connection_lost(self, error: Exception | None) -> None:
         """The stream is gone: whatever is open is lost."""
+        if isinstance(error, JMSException):
+            self.fail(error)
+            return
         text = "the broker closed the connection" if error is None else f"connection lost: {error}"
         lost = ConnectionLostException(text)
         lost.__cause__ = error

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import logging
 import ssl
+import sys
+import traceback
 from pathlib import Path
 
 import pytest
 import trustme
 from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.serialization import pkcs12
+from cryptography.x509 import load_pem_x509_certificate
 
 from pyjmsack.errors import InvalidURLException, UnsupportedFeatureException
 from pyjmsack.io.tls import client_context
@@ -33,6 +37,14 @@ def files(ca: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> Path:
     lock = serialization.BestAvailableEncryption(PASSWORD.encode())
     locked = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, lock)
     (folder / "locked.pem").write_bytes(locked + b"".join(pem.bytes() for pem in client.cert_chain_pems))
+    chain = [load_pem_x509_certificate(pem.bytes()) for pem in (*client.cert_chain_pems, ca.cert_pem)]
+    encryption = serialization.BestAvailableEncryption(PASSWORD.encode())
+    store = pkcs12.serialize_key_and_certificates(b"client", key, chain[0], chain[1:], encryption)  # type: ignore[arg-type]
+    (folder / "client.p12").write_bytes(store)
+    authorities = [pkcs12.PKCS12Certificate(chain[-1], b"ca")]
+    (folder / "ca.p12").write_bytes(pkcs12.serialize_java_truststore(authorities, encryption))
+    empty = pkcs12.serialize_key_and_certificates(None, key, None, None, encryption)  # type: ignore[arg-type]
+    (folder / "empty.p12").write_bytes(empty)
     return folder
 
 
@@ -162,28 +174,27 @@ class TestStoreThatCannotBeUsed:
             client_context(stores(option, tmp_path / path), None)
 
     @pytest.mark.parametrize(
-        ("start", "store_type", "keytool"),
+        ("start", "store_type"),
         [
-            (b"\xfe\xed\xfe\xed\x00\x00\x00\x02", "JKS", True),
-            (b"\xce\xce\xce\xce\x00\x00\x00\x02", "JCEKS", True),
-            (b"\x30\x82\x0a\x00\x02\x01\x03", "PKCS12", False),
+            (b"\xfe\xed\xfe\xed\x00\x00\x00\x02", "JKS"),
+            (b"\xce\xce\xce\xce\x00\x00\x00\x02", "JCEKS"),
         ],
     )
     def test_java_store_names_the_command_that_converts_it(
-        self, option: str, name: str, start: bytes, store_type: str, keytool: bool, tmp_path: Path
+        self, option: str, name: str, start: bytes, store_type: str, tmp_path: Path
     ) -> None:
         path = tmp_path / "my store"
         path.write_bytes(start)
         with pytest.raises(UnsupportedFeatureException, match=f"{name}={path}: {store_type} stores") as caught:
             client_context(stores(option, path), None)
-        assert ("keytool -importkeystore" in str(caught.value)) is keytool
-        assert f"openssl pkcs12 -in '{path}'" in str(caught.value)
+        assert f"keytool -importkeystore -srckeystore '{path}'" in str(caught.value)
+        assert "openssl pkcs12 -in" in str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("protocol", "highest"),
     [
-        ("TLS", ssl.TLSVersion.MAXIMUM_SUPPORTED),
+        ("TLS", ssl.TLSVersion.TLSv1_3),
         ("TLSv1.2", ssl.TLSVersion.TLSv1_2),
         ("TLSv1.3", ssl.TLSVersion.TLSv1_3),
     ],
@@ -201,3 +212,171 @@ def test_given_context_wins_and_ignored_options_are_warned_about(caplog: pytest.
     assert client_context(TransportOptions(trust_all=True), context) is context
     assert context.verify_mode is ssl.CERT_REQUIRED
     assert "transport.trustAll: no effect" in caplog.text
+
+
+# -- PKCS12 -----------------------------------------------------------------------------------------------------
+
+
+def pkcs12_stores(files: Path, **changed: object) -> TransportOptions:
+    """Return the options of a client with both stores in PKCS12 files."""
+    options = {
+        "trust_store_location": str(files / "ca.p12"),
+        "trust_store_password": Secret(PASSWORD),
+        "key_store_location": str(files / "client.p12"),
+        "key_store_password": Secret(PASSWORD),
+    }
+    return TransportOptions(**{**options, **changed})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("types", [{}, {"store_type": "PKCS12"}, {"store_type": "PEM", "trust_store_type": "PKCS12"}])
+def test_pkcs12_stores_are_read(types: dict[str, str], ca: trustme.CA, files: Path) -> None:
+    """As Java writes them; the type of one store wins over the type of both."""
+    changed = {**types, "key_store_type": "PKCS12"} if "trust_store_type" in types else types
+    context = client_context(pkcs12_stores(files, **changed), None)
+    assert len(context.get_ca_certs()) == 1
+    assert handshake(context, server_context(ca, client_cert=True)).getpeercert()
+
+
+def test_the_key_of_a_pkcs12_store_is_left_in_no_file(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[bytes] = []
+    write = Path.write_bytes
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(Path, "write_bytes", lambda path, data: (written.append(data), write(path, data))[1])
+    client_context(pkcs12_stores(files), None)
+    assert len(written) == 1
+    assert b"ENCRYPTED PRIVATE KEY" in written[0], "it is encrypted for the moment that it is in one"
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize(
+    ("option", "name"), [("key_store_password", "keyStore"), ("trust_store_password", "trustStore")]
+)
+@pytest.mark.parametrize("password", [None, "", "Wr0ngMarker"])
+def test_a_wrong_pkcs12_password_is_refused_and_not_shown(
+    option: str, name: str, password: str | None, files: Path
+) -> None:
+    transport = pkcs12_stores(files, **{option: None if password is None else Secret(password)})
+    with pytest.raises(InvalidURLException, match=f"{name}Location=.*p12: .*{name}Password") as caught:
+        client_context(transport, None)
+    assert not password or password not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize(
+    ("option", "text"), [("key_store_location", "no private key with"), ("trust_store_location", "no certificates")]
+)
+def test_a_pkcs12_store_without_what_is_needed_is_refused(option: str, text: str, files: Path) -> None:
+    with pytest.raises(InvalidURLException, match=text):
+        client_context(pkcs12_stores(files, **{option: str(files / "empty.p12")}), None)
+
+
+def test_a_damaged_pkcs12_store_is_refused(files: Path, tmp_path: Path) -> None:
+    (tmp_path / "cut.p12").write_bytes((files / "ca.p12").read_bytes()[:-40])
+    with pytest.raises(InvalidURLException, match="expected a PKCS12 file"):
+        client_context(pkcs12_stores(files, trust_store_location=str(tmp_path / "cut.p12")), None)
+
+
+@pytest.mark.parametrize(("file", "given", "found"), [("ca.p12", "PEM", "PKCS12"), ("ca.pem", "PKCS12", "PEM")])
+def test_a_store_of_another_type_than_the_options_say_is_refused(
+    file: str, given: str, found: str, files: Path
+) -> None:
+    transport = TransportOptions(trust_store_location=str(files / file), trust_store_type=given)
+    with pytest.raises(InvalidURLException, match=f"say that it is {given}, and it is {found}"):
+        client_context(transport, None)
+
+
+def test_a_password_for_a_pem_trust_store_is_refused(files: Path) -> None:
+    transport = TransportOptions(trust_store_location=str(files / "ca.pem"), trust_store_password=Secret(PASSWORD))
+    with pytest.raises(InvalidURLException, match=r"transport\.trustStorePassword is given, and") as caught:
+        client_context(transport, None)
+    assert PASSWORD not in str(caught.value)
+
+
+def test_without_the_library_a_pkcs12_store_names_both_ways_out(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.serialization.pkcs12", None)
+    with pytest.raises(UnsupportedFeatureException, match=r"pyjmsack\[pkcs12\].*openssl pkcs12 -in"):
+        client_context(pkcs12_stores(files), None)
+
+
+# -- versions and suites ----------------------------------------------------------------------------------------
+
+
+def spoken(transport: TransportOptions, ca: trustme.CA) -> tuple[str | None, str]:
+    """Return the version and the suite that a server with Python's defaults agrees to."""
+    server = handshake(client_context(transport, None), server_context(ca))
+    suite = server.cipher()
+    assert suite is not None
+    return server.version(), suite[0]
+
+
+JAVA_SUITE, SUITE = "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "ECDHE-RSA-AES128-GCM-SHA256"
+EC_SUITES = ("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "ECDHE-ECDSA-AES128-GCM-SHA256")
+ALL_OF_1_3 = ("TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256")
+
+
+@pytest.mark.parametrize(
+    ("options", "version"),
+    [
+        ({}, "TLSv1.3"),
+        ({"enabled_protocols": ("TLSv1.2",)}, "TLSv1.2"),
+        ({"enabled_protocols": ("TLSv1", "TLSv1.1", "TLSv1.2")}, "TLSv1.2"),
+        ({"disabled_protocols": ("TLSv1.3",)}, "TLSv1.2"),
+        ({"enabled_protocols": ("TLSv1.3",)}, "TLSv1.3"),
+        ({"context_protocol": "TLSv1.2"}, "TLSv1.2"),
+        ({"disabled_cipher_suites": ALL_OF_1_3}, "TLSv1.2"),
+        ({"enabled_cipher_suites": ALL_OF_1_3}, "TLSv1.3"),
+    ],
+)
+def test_protocol_options_decide_the_version(
+    options: dict[str, object], version: str, ca: trustme.CA, files: Path
+) -> None:
+    transport = TransportOptions(trust_store_location=str(files / "ca.pem"), **options)  # type: ignore[arg-type]
+    assert spoken(transport, ca)[0] == version
+
+
+@pytest.mark.parametrize("names", [(JAVA_SUITE, EC_SUITES[0]), (SUITE, EC_SUITES[1])])
+def test_enabled_suites_by_java_s_and_openssl_s_names(names: tuple[str, ...], ca: trustme.CA, files: Path) -> None:
+    """None of TLS 1.3 is among them, so TLS 1.2 is spoken."""
+    transport = TransportOptions(trust_store_location=str(files / "ca.pem"), enabled_cipher_suites=names)
+    assert spoken(transport, ca) in {("TLSv1.2", SUITE), ("TLSv1.2", EC_SUITES[1])}
+
+
+def test_java_s_names_of_the_suites_of_tls_1_2_are_understood() -> None:
+    """All that OpenSSL takes for safe and Java knows too."""
+    names = [
+        "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+        "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
+        "TLS_DHE_RSA_WITH_AES_256_GCM_SHA384",
+        "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA384",
+    ]
+    context = client_context(TransportOptions(enabled_cipher_suites=tuple(names)), None)
+    left = [suite["name"] for suite in context.get_ciphers() if suite["protocol"] != "TLSv1.3"]
+    assert sorted(left) == [
+        "DHE-RSA-AES256-GCM-SHA384",
+        "ECDHE-ECDSA-AES256-GCM-SHA384",
+        "ECDHE-RSA-AES256-SHA384",
+        "ECDHE-RSA-CHACHA20-POLY1305",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"enabled_protocols": ("TLSv1.1",)}, "leave no TLS version"),
+        ({"context_protocol": "TLSv1.2", "disabled_protocols": ("TLSv1.2",)}, "leave no TLS version"),
+        ({"enabled_cipher_suites": ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA265",)}, r"did you mean ECDHE-RSA-AES128-GCM"),
+        ({"disabled_cipher_suites": ("RC4",)}, "no suite that this OpenSSL has"),
+        ({"enabled_cipher_suites": (SUITE,), "disabled_cipher_suites": (SUITE,)}, "leave no suite"),
+        ({"enabled_cipher_suites": (SUITE,), "enabled_protocols": ("TLSv1.3",)}, "leave no suite"),
+        ({"enabled_cipher_suites": ALL_OF_1_3, "context_protocol": "TLSv1.2"}, "leave no suite"),
+    ],
+)
+def test_options_that_leave_nothing_are_refused(options: dict[str, object], text: str) -> None:
+    with pytest.raises(InvalidURLException, match=text):
+        client_context(TransportOptions(**options), None)  # type: ignore[arg-type]
+
+
+def test_a_choice_among_the_suites_of_tls_1_3_is_refused_as_python_has_none() -> None:
+    with pytest.raises(UnsupportedFeatureException, match=r"name all of .*TLS_AES_128_GCM_SHA256"):
+        client_context(TransportOptions(enabled_cipher_suites=("TLS_AES_128_GCM_SHA256", SUITE)), None)

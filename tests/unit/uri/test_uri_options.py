@@ -218,7 +218,7 @@ def test_options_argument_takes_python_values_undecoded(name: str, value: object
         ("transport.sendBufferSize", "x", "bytes from 1"),
         ("transport.localPort", "65536", "from 0 to 65535"),
         ("transport.defaultTcpPort", "0", "from 1 to 65535"),
-        ("transport.keyStoreType", "BKS", "expected PEM"),
+        ("transport.keyStoreType", "BKS", "expected one of PEM, PKCS12"),
         ("transport.contextProtocol", "TLSv1.1", "TLSv1.2, TLSv1.3"),
         ("amqp.maxFrameSize", "511", "bytes from 512 to 4294967295"),
         ("amqp.channelMax", "-1", "from 0 to 65535"),
@@ -253,11 +253,10 @@ def test_broken_percent_code_is_refused_without_showing_the_value(text: str) -> 
     assert MARKER not in str(caught.value)
 
 
-@pytest.mark.parametrize("store_type", ["JKS", "jceks", "PKCS12"])
+@pytest.mark.parametrize("store_type", ["JKS", "jceks"])
 def test_java_store_type_is_refused_with_the_conversion_command(store_type: str) -> None:
-    with pytest.raises(UnsupportedFeatureException, match="openssl pkcs12 -in store") as caught:
+    with pytest.raises(UnsupportedFeatureException, match=r"keytool .* -srckeystore store.*openssl pkcs12"):
         parse_url("amqps://h", {"transport.keyStoreType": store_type})
-    assert ("keytool -importkeystore" in str(caught.value)) is (store_type != "PKCS12")
 
 
 @pytest.mark.parametrize(

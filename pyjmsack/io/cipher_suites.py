@@ -1,0 +1,102 @@
+"""The TLS versions and cipher suites of a context, by the names of Java."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import ssl
+from collections.abc import Sequence
+from typing import Final
+
+from pyjmsack.errors import InvalidURLException, UnsupportedFeatureException
+from pyjmsack.uri import TransportOptions
+
+__all__ = ["restrict_suites", "restrict_versions"]
+
+_VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+"""Those that are safe, the older first; no option makes a context use another."""
+
+
+def restrict_versions(context: ssl.SSLContext, transport: TransportOptions) -> None:
+    """Apply ``contextProtocol``, ``enabledProtocols`` and ``disabledProtocols``.
+
+    Raises:
+        InvalidURLException: nothing is left.
+    """
+    highest = transport.context_protocol
+    usable = [
+        version
+        for name, version in _VERSIONS.items()
+        if (not transport.enabled_protocols or name in transport.enabled_protocols)
+        and name not in transport.disabled_protocols
+        and (highest not in _VERSIONS or version <= _VERSIONS[highest])
+    ]
+    if not usable:
+        raise InvalidURLException(
+            "transport.enabledProtocols, disabledProtocols and contextProtocol leave no TLS version: expected"
+            f" {' or '.join(_VERSIONS)} to be among them"
+        )
+    context.minimum_version, context.maximum_version = usable[0], usable[-1]
+
+
+def restrict_suites(context: ssl.SSLContext, transport: TransportOptions) -> None:
+    """Apply ``enabledCipherSuites`` and ``disabledCipherSuites``; names are those of Java or of OpenSSL.
+
+    Python cannot choose among the suites of TLS 1.3: they are left in, or TLS 1.3 is left out, all together.
+
+    Raises:
+        InvalidURLException: a name is unknown, or nothing is left.
+        UnsupportedFeatureException: only some suites of TLS 1.3 are left.
+    """
+    if not transport.enabled_cipher_suites and not transport.disabled_cipher_suites:
+        return
+    known = {suite["name"]: suite["protocol"] == "TLSv1.3" for suite in context.get_ciphers()}
+    disabled = _named("transport.disabledCipherSuites", transport.disabled_cipher_suites, [*known])
+    enabled = _named("transport.enabledCipherSuites", transport.enabled_cipher_suites, [*known])
+    wanted = [name for name in (enabled or known) if name not in disabled]
+    old = [name for name in wanted if not known[name]]
+    new = [name for name in wanted if known[name]]
+    if new and len(new) < sum(known.values()) and context.maximum_version == ssl.TLSVersion.TLSv1_3:
+        raise UnsupportedFeatureException(
+            "transport.enabledCipherSuites and disabledCipherSuites: Python cannot choose among the suites of TLS 1.3:"
+            f" name all of {', '.join(name for name in known if known[name])}, or none, or pass an ssl_context"
+        )
+    if old:
+        context.set_ciphers(":".join(old))
+    _fit_versions(context, old=bool(old), new=bool(new))
+
+
+def _fit_versions(context: ssl.SSLContext, *, old: bool, new: bool) -> None:
+    """Leave out the TLS versions that have no suite left."""
+    if not new:
+        context.maximum_version = min(context.maximum_version, ssl.TLSVersion.TLSv1_2)
+    if not old:
+        context.minimum_version = max(context.minimum_version, ssl.TLSVersion.TLSv1_3)
+    if context.minimum_version > context.maximum_version or not (old or new):
+        raise InvalidURLException(
+            "transport.enabledCipherSuites and disabledCipherSuites leave no suite for the TLS versions allowed"
+        )
+
+
+def _named(option: str, names: Sequence[str], known: Sequence[str]) -> list[str]:
+    found = []
+    for name in names:
+        suite = name if name in known else _of_openssl(name)
+        if suite not in known:
+            near = difflib.get_close_matches(suite, known, n=1)
+            hint = f" (did you mean {near[0]}?)" if near else ""
+            raise InvalidURLException(f"{option}: no suite that this OpenSSL has and takes for safe: {name}{hint}")
+        found.append(suite)
+    return found
+
+
+def _of_openssl(name: str) -> str:
+    """Return OpenSSL's name of a suite before TLS 1.3: ECDHE-RSA-AES256-GCM-SHA384 is
+    TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384."""
+    name = name.removeprefix("TLS_").removeprefix("RSA_WITH_").replace("_WITH_", "_")
+    name = (
+        re.sub(r"(AES|CAMELLIA)_(\d+)", r"\1\2", name)
+        .replace("_CBC_", "_")
+        .replace("CHACHA20_POLY1305_SHA256", "CHACHA20_POLY1305")
+    )
+    return name.replace("_", "-")
