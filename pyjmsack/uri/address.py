@@ -17,7 +17,7 @@ __all__ = ["FAILOVER", "PLAIN", "Address", "Composite", "parse_address", "refuse
 FAILOVER: Final = "failover"
 PLAIN: Final = "amqp://host:5672"
 _TLS: Final = "amqps://host:5671"
-_SCHEMES_LATER: Final = ("amqpws", "amqpwss", "stomp+ws", "stomp+wss", "discovery")
+_SCHEMES_LATER: Final = ("discovery",)
 _INSTEAD: Final[Mapping[str, tuple[str, str]]] = {
     "tcp": ("is OpenWire or the Artemis core protocol", PLAIN),
     "nio": ("is OpenWire", PLAIN),
@@ -32,8 +32,8 @@ _INSTEAD: Final[Mapping[str, tuple[str, str]]] = {
     "multicast": ("is a way to find brokers", PLAIN),
     "http": ("is OpenWire over HTTP", PLAIN),
     "https": ("is OpenWire over HTTP", _TLS),
-    "ws": ("names no protocol", PLAIN),
-    "wss": ("names no protocol", _TLS),
+    "ws": ("names no protocol", "amqpws://host:5672"),
+    "wss": ("names no protocol", "amqpwss://host:5671"),
     "mqtt": ("is another protocol", PLAIN),
     "mqtts": ("is another protocol", _TLS),
     "mqtt+ssl": ("is another protocol", _TLS),

@@ -91,6 +91,8 @@ class Scheme(NamedTuple):
     protocol: str
     tls: bool
     port: int
+    websocket: str = ""
+    """The sub-protocol inside a WebSocket; empty where there is none."""
 
 
 SCHEMES: Final[Mapping[str, Scheme]] = {
@@ -98,6 +100,10 @@ SCHEMES: Final[Mapping[str, Scheme]] = {
     "amqps": Scheme("amqp", True, 5671),
     "stomp": Scheme("stomp", False, 61613),
     "stomp+ssl": Scheme("stomp", True, 61614),
+    "amqpws": Scheme("amqp", False, 80, "amqp"),
+    "amqpwss": Scheme("amqp", True, 443, "amqp"),
+    "stomp+ws": Scheme("stomp", False, 80, "v12.stomp"),
+    "stomp+wss": Scheme("stomp", True, 443, "v12.stomp"),
 }
 """The schemes of a single broker, with their default ports."""
 

@@ -136,15 +136,19 @@ def _values(*layers: Mapping[str, str]) -> dict[str, Any]:
 
 def _assemble(address: Address, values: Mapping[str, Any]) -> BrokerUrl:
     parsed = build(BrokerUrl, values, scheme=address.scheme, endpoints=())
-    protocol, tls, _ = SCHEMES[address.scheme]
+    protocol, tls, _, websocket = SCHEMES[address.scheme]
     if not tls and (idle := parsed.transport.tls_options()):
-        with_tls = next(name for name, other in SCHEMES.items() if other.protocol == protocol and other.tls)
+        with_tls = next(
+            name
+            for name, other in SCHEMES.items()
+            if other.tls and (other.protocol, other.websocket) == (protocol, websocket)
+        )
         logger.warning("%s: no effect without TLS; use %s:// for TLS", ", ".join(idle), with_tls)
     return replace(parsed, endpoints=(_endpoint(address, parsed),))
 
 
 def _endpoint(address: Address, url: BrokerUrl) -> Endpoint:
-    _, tls, usual_port = SCHEMES[address.scheme]
+    _, tls, usual_port, _ = SCHEMES[address.scheme]
     default = url.transport.default_ssl_port if tls else url.transport.default_tcp_port
     return Endpoint(address.scheme, address.host, address.port or default or usual_port, tls)
 

@@ -35,6 +35,9 @@ from pyjmsack.uri import (
         ("amqp://[fe80::1%25eth0]:9", Endpoint("amqp", "fe80::1%eth0", 9, False), "amqp://[fe80::1%25eth0]:9"),
         ("stomp://host", Endpoint("stomp", "host", 61613, False), "stomp://host:61613"),
         ("stomp+ssl://host", Endpoint("stomp+ssl", "host", 61614, True), "stomp+ssl://host:61614"),
+        ("amqpws://host", Endpoint("amqpws", "host", 80, False), "amqpws://host:80"),
+        ("amqpwss://host", Endpoint("amqpwss", "host", 443, True), "amqpwss://host:443"),
+        ("stomp+wss://host:1", Endpoint("stomp+wss", "host", 1, True), "stomp+wss://host:1"),
         ("stomp://host?transport.defaultTcpPort=7", Endpoint("stomp", "host", 7, False), "stomp://host:7"),
         ("amqp://host?transport.defaultTcpPort=7", Endpoint("amqp", "host", 7, False), "amqp://host:7"),
         ("amqps://host?transport.defaultSslPort=8", Endpoint("amqps", "host", 8, True), "amqps://host:8"),
@@ -90,8 +93,8 @@ def test_url_that_is_no_text_is_refused() -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        *(f"{scheme}://h" for scheme in ["amqpws", "amqpwss", "stomp+ws", "stomp+wss"]),
-        "failover:(amqp://a,amqpws://b)",
+        "discovery://h",
+        "failover:(amqp://a,discovery://b)",
         "discovery:(multicast://default)",
     ],
 )
@@ -103,10 +106,12 @@ def test_scheme_of_later_is_known_and_said_to_be_unsupported(url: str) -> None:
 @pytest.mark.parametrize(
     ("scheme", "instead"),
     [
-        *((scheme, "amqp://host:5672") for scheme in ["tcp", "nio", "auto", "vm", "udp", "http", "ws", "mqtt"]),
+        *((scheme, "amqp://host:5672") for scheme in ["tcp", "nio", "auto", "vm", "udp", "http", "mqtt"]),
+        ("ws", "amqpws://host:5672"),
+        ("wss", "amqpwss://host:5671"),
         *(
             (scheme, "amqps://host:5671")
-            for scheme in ["ssl", "nio+ssl", "auto+ssl", "https", "wss", "mqtts", "mqtt+ssl", "tls"]
+            for scheme in ["ssl", "nio+ssl", "auto+ssl", "https", "mqtts", "mqtt+ssl", "tls"]
         ),
     ],
 )

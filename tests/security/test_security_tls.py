@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 
 import pytest
-from conftest import STORE_PASSWORD, Tls
-from exchange import Exchange
+from security_exchange import Exchange
+from security_support import STORE_PASSWORD, Tls
 
 from pyjmsack import JMSSecurityException
 

@@ -7,8 +7,8 @@ import traceback
 from typing import Any
 
 import pytest
-from conftest import USERS
-from exchange import Exchange
+from security_exchange import Exchange
+from security_support import USERS
 
 from pyjmsack import ConnectionFactory, JMSSecurityException
 

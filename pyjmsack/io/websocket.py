@@ -1,0 +1,183 @@
+"""WebSocket (RFC 6455) between the driver and a protocol: an engine to the one, a stream to the other."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pyjmsack.errors import (
+    ConnectionLostException,
+    JMSException,
+    JMSSecurityException,
+    UnsupportedFeatureException,
+)
+from pyjmsack.spi.engine import Engine, Stream
+from pyjmsack.uri import SCHEMES, Endpoint
+
+try:
+    from wsproto import ConnectionType, WSConnection, events
+    from wsproto.connection import ConnectionState
+    from wsproto.frame_protocol import CloseReason
+    from wsproto.utilities import RemoteProtocolError
+except ImportError as missing:
+    raise UnsupportedFeatureException(
+        "WebSocket needs the package wsproto, which is not installed: install pyjmsack[websocket]"
+    ) from missing
+
+__all__ = ["WebSocketEngine"]
+
+_MOST: Final = 32768
+"""Bytes of one message; Artemis refuses frames of more than 65536."""
+_HTTP: Final = b"HTTP/"
+_OVER: Final = (ConnectionState.REMOTE_CLOSING, ConnectionState.CLOSED)
+_ORDERLY: Final = (CloseReason.NORMAL_CLOSURE, CloseReason.GOING_AWAY, CloseReason.NO_STATUS_RCVD)
+
+
+class WebSocketEngine:
+    """Carries the bytes of another engine in binary messages, whose borders mean nothing.
+
+    Args:
+        inner: the protocol's engine; its stream is this object, open from the end of the handshake on.
+        endpoint: where the stream leads.
+    """
+
+    def __init__(self, inner: Engine, endpoint: Endpoint) -> None:
+        self.encrypted = False
+        self._inner = inner
+        self._endpoint = endpoint
+        self._subprotocol = SCHEMES[endpoint.scheme].websocket
+        self._stream: Stream | None = None
+        self._connection = WSConnection(ConnectionType.CLIENT)
+        self._output = bytearray()
+        self._open = False
+        self._closing = False
+        self._head = b""
+        self._reason: JMSException | None = None
+
+    # -- the engine, for the driver -----------------------------------------------------------------------------
+
+    def connection_made(self, stream: Stream) -> None:
+        """Ask for the WebSocket."""
+        self._stream = stream
+        self.encrypted = stream.encrypted
+        host = str(self._endpoint).partition("://")[2]
+        self._output += self._connection.send(events.Request(host=host, target="/", subprotocols=[self._subprotocol]))
+        stream.flush()
+
+    def receive_data(self, data: bytes) -> None:
+        """Unwrap; what came together reaches the protocol together."""
+        try:
+            self._check_head(data)
+            self._connection.receive_data(data)
+            self._handle_events()
+        except RemoteProtocolError as error:
+            lost = ConnectionLostException(f"{self._endpoint} does not speak WebSocket as it should: {error}")
+            lost.__cause__ = error
+            self._fail(lost)
+        if self._stream is not None:
+            self._stream.flush()
+            if self._reason is not None or self._connection.state in _OVER:
+                self._stream.close()
+
+    def _check_head(self, data: bytes) -> None:
+        """Refuse at once what is no answer of HTTP; the parser would wait for the end of its first line."""
+        if len(self._head) < len(_HTTP):
+            self._head = (self._head + data)[: len(_HTTP)]
+            if not _HTTP.startswith(self._head):
+                raise RemoteProtocolError(f"it answered {data[:20]!r}")
+
+    def _handle_events(self) -> None:
+        unwrapped = bytearray()
+        for event in self._connection.events():
+            if isinstance(event, events.BytesMessage):
+                unwrapped += event.data
+            elif isinstance(event, events.TextMessage):
+                unwrapped += event.data.encode()
+            else:
+                self._deliver(unwrapped)
+                self._on_event(event)
+        self._deliver(unwrapped)
+
+    def _deliver(self, unwrapped: bytearray) -> None:
+        if unwrapped and self._open:
+            self._inner.receive_data(bytes(unwrapped))
+        unwrapped.clear()
+
+    def data_to_send(self) -> bytes:
+        """Return what WebSocket itself has to say, else wrap what the protocol has."""
+        if not self._output and self._open:
+            data = self._inner.data_to_send()
+            for start in range(0, len(data), _MOST):
+                self._output += self._connection.send(events.BytesMessage(data=data[start : start + _MOST]))
+            if not data and self._closing:
+                self._open = False
+                self._output += self._connection.send(events.CloseConnection(CloseReason.NORMAL_CLOSURE))
+        output = bytes(self._output)
+        self._output.clear()
+        return output
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Tell the protocol; why WebSocket ended says more than that the socket did."""
+        self._open = False
+        self._inner.connection_lost(self._reason or error)
+
+    def tick(self, now: float) -> float | None:
+        """Do what is due in the protocol."""
+        return self._inner.tick(now) if self._open else None
+
+    # -- the stream, for the protocol ---------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Write what there is."""
+        if self._stream is not None:
+            self._stream.flush()
+
+    def retick(self) -> None:
+        """Ask for the deadline again."""
+        if self._stream is not None:
+            self._stream.retick()
+
+    def close(self) -> None:
+        """Write what is left and a Close frame; the protocol has said goodbye, so nobody waits for an answer to it."""
+        self._closing = True
+        if self._stream is not None:
+            self._stream.close()
+
+    def abort(self) -> None:
+        """Close now."""
+        if self._stream is not None:
+            self._stream.abort()
+
+    # -- events -------------------------------------------------------------------------------------------------
+
+    def _on_event(self, event: events.Event) -> None:
+        if isinstance(event, events.AcceptConnection):
+            self._on_accepted(event)
+        elif isinstance(event, events.RejectConnection):
+            self._fail(self._refused(event.status_code))
+        elif isinstance(event, events.Ping):
+            self._output += self._connection.send(event.response())
+        elif isinstance(event, events.CloseConnection):
+            self._on_closed(event)
+
+    def _on_accepted(self, event: events.AcceptConnection) -> None:
+        if event.subprotocol != self._subprotocol:
+            self._fail(ConnectionLostException(f"{self._endpoint} speaks WebSocket, and not {self._subprotocol} in it"))
+            return
+        self._open = True
+        self._inner.connection_made(self)
+
+    def _on_closed(self, event: events.CloseConnection) -> None:
+        self._open = False
+        if not self._closing:
+            self._output += self._connection.send(event.response())
+        if event.code not in _ORDERLY:
+            self._fail(ConnectionLostException(f"the broker closed the WebSocket: {event.code} {event.reason or ''}"))
+
+    def _refused(self, status: int) -> JMSException:
+        kind: Any = JMSSecurityException if status in (401, 403) else ConnectionLostException
+        error: JMSException = kind(f"{self._endpoint} refused the WebSocket: HTTP status {status}")
+        return error
+
+    def _fail(self, error: JMSException) -> None:
+        self._open = False
+        self._reason = error

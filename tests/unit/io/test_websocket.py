@@ -1,0 +1,238 @@
+"""WebSocket without sockets: wsproto's server at the other end, a recording protocol inside (RFC 6455)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from wsproto import ConnectionType, WSConnection, events
+
+from pyjmsack.errors import ConnectionLostException, JMSSecurityException
+from pyjmsack.io.websocket import WebSocketEngine
+from pyjmsack.spi.engine import Stream
+from pyjmsack.uri import Endpoint
+
+ENDPOINT = Endpoint("amqpws", "broker.test", 80, tls=False)
+
+
+class Protocol:
+    """The engine inside."""
+
+    def __init__(self) -> None:
+        self.stream: Stream | None = None
+        self.received: list[bytes] = []
+        self.output: list[bytes] = []
+        self.lost: list[Exception | None] = []
+
+    def connection_made(self, stream: Stream) -> None:
+        self.stream = stream
+
+    def receive_data(self, data: bytes) -> None:
+        self.received.append(data)
+
+    def data_to_send(self) -> bytes:
+        return self.output.pop(0) if self.output else b""
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.lost.append(error)
+
+    def tick(self, now: float) -> float | None:
+        return now + 1
+
+
+class Wire:
+    """The stream outside, whose bytes go to a server when the test says so."""
+
+    encrypted = True
+
+    def __init__(self, engine: WebSocketEngine) -> None:
+        self.engine = engine
+        self.closed = False
+        self.sent = bytearray()
+
+    def flush(self) -> None:
+        while not self.closed and (data := self.engine.data_to_send()):
+            self.sent += data
+
+    def retick(self) -> None: ...
+
+    def close(self) -> None:
+        self.flush()
+        self.closed = True
+
+    def abort(self) -> None:
+        self.closed = True
+
+
+class Pair:
+    """A client and a server."""
+
+    def __init__(self, accept: Callable[[events.Request], events.Event] | None = None) -> None:
+        self.inner = Protocol()
+        self.engine = WebSocketEngine(self.inner, ENDPOINT)
+        self.wire = Wire(self.engine)
+        self.server = WSConnection(ConnectionType.SERVER)
+        self.seen: list[Any] = []
+        self.engine.connection_made(self.wire)
+        self.pump()
+        self.request = self.seen.pop()
+        answer = accept or (lambda request: events.AcceptConnection(subprotocol="amqp"))
+        self.say(answer(self.request))
+
+    def pump(self) -> None:
+        """Let the server read what the client wrote."""
+        data, self.wire.sent = bytes(self.wire.sent), bytearray()
+        self.server.receive_data(data)
+        self.seen.extend(self.server.events())
+
+    def say(self, *said: events.Event) -> None:
+        """Let the server write."""
+        self.engine.receive_data(b"".join(self.server.send(event) for event in said))
+
+    def heard(self) -> bytes:
+        """Return the content of the binary messages that the server got."""
+        self.wire.flush()
+        self.pump()
+        seen, self.seen = self.seen, []
+        assert all(isinstance(event, events.BytesMessage) for event in seen)
+        return b"".join(bytes(event.data) for event in seen)
+
+
+def test_the_request_names_host_path_and_sub_protocol() -> None:
+    pair = Pair()
+    assert isinstance(pair.request, events.Request)
+    assert (pair.request.host, pair.request.target, pair.request.subprotocols) == ("broker.test:80", "/", ["amqp"])
+
+
+def test_the_protocol_starts_when_the_handshake_is_over() -> None:
+    inner = Protocol()
+    engine = WebSocketEngine(inner, ENDPOINT)
+    inner.output.append(b"too early")
+    engine.connection_made(Wire(engine))
+    assert inner.stream is None
+    assert engine.tick(1.0) is None
+    pair = Pair()
+    assert pair.inner.stream is pair.engine
+    assert pair.engine.encrypted, "as the stream outside is: EXTERNAL and PLAIN depend on it"
+    assert pair.engine.tick(1.0) == 2.0
+
+
+@given(st.lists(st.binary(max_size=100_000), max_size=4))
+def test_bytes_go_through_masked_and_in_pieces_that_artemis_takes(pieces: list[bytes]) -> None:
+    pair = Pair()
+    pair.inner.output += [piece for piece in pieces if piece]
+    pair.wire.flush()
+    assert b"".join(pieces)[:100] not in bytes(pair.wire.sent) or sum(map(len, pieces)) < 16
+    sizes: list[int] = []
+    pair.pump()
+    sizes = [len(event.data) for event in pair.seen]
+    assert b"".join(bytes(event.data) for event in pair.seen) == b"".join(pieces)
+    assert max(sizes, default=0) <= 32768
+
+
+def test_messages_fragments_and_text_reach_the_protocol_in_order_and_at_once() -> None:
+    pair = Pair()
+    pair.say(
+        events.BytesMessage(data=b"one ", message_finished=False),
+        events.BytesMessage(data=b"two ", message_finished=False),
+        events.BytesMessage(data=b"three "),
+        events.TextMessage(data="vier "),
+        events.BytesMessage(data=b"five"),
+    )
+    assert pair.inner.received == [b"one two three vier five"]
+
+
+def test_a_handshake_and_the_first_message_may_arrive_together_in_any_pieces() -> None:
+    inner = Protocol()
+    engine = WebSocketEngine(inner, ENDPOINT)
+    wire, server = Wire(engine), WSConnection(ConnectionType.SERVER)
+    engine.connection_made(wire)
+    server.receive_data(bytes(wire.sent))
+    assert [*server.events()]
+    data = server.send(events.AcceptConnection(subprotocol="amqp")) + server.send(events.BytesMessage(data=b"hello"))
+    for byte in data:
+        engine.receive_data(bytes([byte]))
+    assert b"".join(inner.received) == b"hello"
+
+
+def test_a_ping_is_answered() -> None:
+    pair = Pair()
+    pair.say(events.Ping(payload=b"are you there"))
+    pair.pump()
+    assert [(type(event), event.payload) for event in pair.seen] == [(events.Pong, b"are you there")]
+
+
+def test_closing_writes_what_is_left_then_a_close_frame() -> None:
+    pair = Pair()
+    pair.inner.output.append(b"goodbye")
+    pair.engine.close()
+    assert pair.wire.closed
+    pair.pump()
+    message, close = pair.seen
+    assert bytes(message.data) == b"goodbye"
+    assert isinstance(close, events.CloseConnection)
+    assert close.code == 1000
+
+
+@pytest.mark.parametrize(("code", "text"), [(1000, None), (1001, None), (1009, "1009 too big"), (1011, "1011 too big")])
+def test_a_close_frame_is_answered_and_ends_the_stream(code: int, text: str | None) -> None:
+    pair = Pair()
+    pair.say(events.BytesMessage(data=b"last"), events.CloseConnection(code=code, reason="too big"))
+    assert pair.wire.closed
+    pair.pump()
+    assert isinstance(pair.seen[-1], events.CloseConnection)
+    assert pair.inner.received == [b"last"]
+    pair.inner.output.append(b"too late")
+    assert pair.engine.data_to_send() == b""
+    pair.engine.connection_lost(None)
+    (lost,) = pair.inner.lost
+    assert lost is None if text is None else text in str(lost)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(401, JMSSecurityException), (403, JMSSecurityException), (404, ConnectionLostException)],
+)
+def test_a_refused_handshake_is_an_error_with_the_status(status: int, kind: type[Exception]) -> None:
+    """S129."""
+    pair = Pair(lambda request: events.RejectConnection(status_code=status))
+    assert pair.wire.closed
+    pair.engine.connection_lost(None)
+    (lost,) = pair.inner.lost
+    assert isinstance(lost, kind)
+    assert str(status) in str(lost)
+    assert pair.inner.stream is None
+
+
+def test_a_server_without_the_sub_protocol_is_refused() -> None:
+    pair = Pair(lambda request: events.AcceptConnection())
+    pair.engine.connection_lost(None)
+    (lost,) = pair.inner.lost
+    assert "not amqp in it" in str(lost)
+    assert pair.inner.stream is None
+
+
+@pytest.mark.parametrize("data", [b"AMQP\x03\x01\x00\x00", b"HTTP/1.1 200 OK\r\n\r\n", b"\xff" * 20, b"x" * 100_000])
+def test_what_is_not_websocket_is_a_lost_connection(data: bytes) -> None:
+    """S129: at once."""
+    inner = Protocol()
+    engine = WebSocketEngine(inner, ENDPOINT)
+    wire = Wire(engine)
+    engine.connection_made(wire)
+    engine.receive_data(data)
+    assert wire.closed
+    engine.connection_lost(None)
+    (lost,) = inner.lost
+    assert isinstance(lost, ConnectionLostException)
+    assert "broker.test" in str(lost)
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_after_the_handshake_do_no_harm(data: bytes) -> None:
+    pair = Pair()
+    pair.engine.receive_data(data)
+    pair.engine.connection_lost(None)
+    assert len(pair.inner.lost) == 1
