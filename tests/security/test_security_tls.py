@@ -10,7 +10,7 @@ from security_support import STORE_PASSWORD, Tls
 
 from pyjmsack import JMSSecurityException
 
-STREAMS = ["amqps"]
+STREAMS = ["amqps", "stomp+ssl"]
 
 
 @pytest.fixture(params=STREAMS)

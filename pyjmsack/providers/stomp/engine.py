@@ -125,6 +125,9 @@ class StompEngine:
 
     def connection_lost(self, error: Exception | None) -> None:
         """The stream is gone: whoever waits for a receipt gets none."""
+        if isinstance(error, JMSException):
+            self.fail(error)
+            return
         text = "the broker closed the connection" if error is None else f"connection lost: {error}"
         lost = ConnectionLostException(text)
         lost.__cause__ = error
