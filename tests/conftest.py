@@ -28,12 +28,7 @@ _DESCRIPTORS = Path("/proc/self/fd")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Turn warnings into errors: a deprecated call, a lost coroutine and a dying thread are all bugs.
-
-    No deadlines of hypothesis: a busy machine is none.
-    """
-    settings.register_profile("pyjmsack", deadline=None)
-    settings.load_profile("pyjmsack")
+    """Turn warnings into errors: a deprecated call, a lost coroutine and a dying thread are all bugs."""
     for line in _STRICT:
         config.addinivalue_line("filterwarnings", line)
     config.addinivalue_line("markers", "not_on(name, fact): cannot hold there (tests/contract/brokers.py)")

@@ -7,7 +7,17 @@ from pathlib import Path
 
 import pytest
 from security_exchange import FACES, Exchange
-from security_support import SCRAM_LOGIN, USERS, Certificates, Tls, TlsActiveMQ, acceptor, free_ports, tls_acceptor
+from security_support import (
+    CERTIFICATE_LOGIN,
+    SCRAM_LOGIN,
+    USERS,
+    Certificates,
+    Tls,
+    TlsActiveMQ,
+    acceptor,
+    free_ports,
+    tls_acceptor,
+)
 
 from pyjmsack.broker import EmbeddedActiveMQ, EmbeddedArtemis
 
@@ -90,8 +100,30 @@ def secured_classic() -> Iterator[EmbeddedActiveMQ]:
 
 
 @pytest.fixture(params=["artemis", "classic"])
-def secured_url(request: pytest.FixtureRequest) -> str:
-    """Where each secured broker in turn listens."""
+def secured(request: pytest.FixtureRequest) -> EmbeddedArtemis | EmbeddedActiveMQ:
+    """Each secured broker in turn."""
     broker = request.getfixturevalue(f"secured_{request.param}")
     assert isinstance(broker, EmbeddedArtemis | EmbeddedActiveMQ)
-    return broker.amqp_url
+    return broker
+
+
+@pytest.fixture(params=["amqp", "stomp"])
+def secured_url(request: pytest.FixtureRequest, secured: EmbeddedArtemis | EmbeddedActiveMQ) -> str:
+    """Where it listens, for each protocol in turn."""
+    return str(getattr(secured, f"{request.param}_url"))
+
+
+@pytest.fixture(scope="session")
+def external_url(certificates: Certificates, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """An Artemis that lets in who has a certificate in the name of one of ``USERS``, and nobody else."""
+    folder = tmp_path_factory.mktemp("external")
+    (folder / "login.config").write_text(CERTIFICATE_LOGIN % {"folder": folder})
+    (folder / "certificates.properties").write_text("".join(f"{name} = /CN={name},.*/\n" for name in USERS))
+    (folder / "users.properties").write_text("")
+    (folder / "roles.properties").write_text(f"amq = {','.join(USERS)}\n")
+    port = free_ports()["amqps-mutual"]
+    more = {"saslMechanisms": "EXTERNAL", "securityDomain": "certificates"}
+    options = [f"-Djava.security.auth.login.config={folder / 'login.config'}"]
+    options += tls_acceptor("amqps-mutual", port, certificates, **more)
+    with EmbeddedArtemis(users=USERS, jvm_options=options):
+        yield f"amqps://localhost:{port}"

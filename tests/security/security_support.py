@@ -94,7 +94,7 @@ def acceptor(name: str, **parameters: object) -> list[str]:
     return [f"{prefix}.factoryClassName={factory}", *(f"{prefix}.params.{k}={v}" for k, v in parameters.items())]
 
 
-def tls_acceptor(name: str, port: int, certificates: Certificates) -> list[str]:
+def tls_acceptor(name: str, port: int, certificates: Certificates, **more: object) -> list[str]:
     """Return the same for an acceptor with TLS."""
     folder = certificates.folder
     return acceptor(
@@ -110,7 +110,7 @@ def tls_acceptor(name: str, port: int, certificates: Certificates) -> list[str]:
         trustStorePassword=STORE_PASSWORD,
         trustStoreType="PKCS12",
         needClientAuth=str("mutual" in name).lower(),
-        saslMechanisms="EXTERNAL,PLAIN,ANONYMOUS",
+        **{"saslMechanisms": "EXTERNAL,PLAIN,ANONYMOUS", **more},
     )
 
 
@@ -163,3 +163,20 @@ activemq {
   org.apache.activemq.artemis.spi.core.security.jaas.SCRAMLoginModule required;
 };
 """
+
+
+CERTIFICATE_LOGIN = """
+certificates {
+  org.apache.activemq.artemis.spi.core.security.jaas.TextFileCertificateLoginModule required
+    baseDir="%(folder)s"
+    org.apache.activemq.jaas.textfiledn.user="certificates.properties"
+    org.apache.activemq.jaas.textfiledn.role="roles.properties";
+};
+activemq {
+  org.apache.activemq.artemis.spi.core.security.jaas.PropertiesLoginModule required
+    baseDir="%(folder)s"
+    org.apache.activemq.jaas.properties.user="users.properties"
+    org.apache.activemq.jaas.properties.role="roles.properties";
+};
+"""
+"""Artemis: who has a certificate in the name of a user is that user."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from security_exchange import Exchange
-from security_support import USERS
+from security_support import USERS, Certificates
 
 from pyjmsack import ConnectionFactory, JMSSecurityException
 
@@ -25,7 +25,7 @@ REFUSED: dict[str, dict[str, Any]] = {
 def refused(exchange: Exchange, url: str, caplog: pytest.LogCaptureFixture, **login: Any) -> str:
     """Fail to log in, with all that can be logged; return everything that a program could print."""
     caplog.set_level(logging.DEBUG)
-    options = {"amqp.traceFrames": True}
+    options = {f"{url.partition(':')[0]}.traceFrames": True}
     with pytest.raises(JMSSecurityException) as caught:
         exchange(url, "q", options, **login)
     factory = ConnectionFactory(url, options=options, **login)
@@ -62,3 +62,17 @@ def test_scram_with_a_wrong_login_is_a_security_error_that_shows_no_password(
     no_leaks: None,
 ) -> None:
     assert WRONG not in refused(exchange, scram_urls[mechanism], caplog, **login)
+
+
+def test_a_client_certificate_logs_in_with_external(
+    exchange: Exchange, external_url: str, certificates: Certificates, queue_name: str, no_leaks: None
+) -> None:
+    """RFC 4422 appendix A; the broker takes the user's name from the certificate."""
+    assert exchange(external_url, queue_name, certificates.options("client")) == "hello"
+
+
+def test_a_certificate_in_the_name_of_nobody_is_refused(
+    exchange: Exchange, external_url: str, certificates: Certificates, no_leaks: None
+) -> None:
+    with pytest.raises(JMSSecurityException):
+        exchange(external_url, "q", certificates.options("server"))

@@ -1,4 +1,4 @@
-"""AMQP over WebSocket to a real Artemis, whose acceptors answer it on the port of the protocol."""
+"""AMQP and STOMP over WebSocket to a real Artemis, whose acceptors answer it on the port of the protocol."""
 
 from __future__ import annotations
 
@@ -15,22 +15,29 @@ from pyjmsack.broker import EmbeddedActiveMQ, EmbeddedArtemis
 USER, PASSWORD = next(iter(USERS.items()))
 
 
+SCHEMES = {"amqp": "amqpws", "amqps": "amqpwss", "stomp": "stomp+ws", "stomp+ssl": "stomp+wss"}
+
+
 def over_websocket(url: str) -> str:
     """Return the URL of the same port with the scheme for WebSocket."""
-    return url.replace("amqps://", "amqpwss://").replace("amqp://", "amqpws://")
+    scheme, _, rest = url.partition(":")
+    return f"{SCHEMES[scheme]}:{rest}"
 
 
-def test_a_message_there_and_back(
-    exchange: Exchange, secured_artemis: EmbeddedArtemis, queue_name: str, no_leaks: None
-) -> None:
-    url = over_websocket(secured_artemis.amqp_url)
+@pytest.fixture(params=["amqp", "stomp"])
+def url(request: pytest.FixtureRequest, secured_artemis: EmbeddedArtemis) -> str:
+    """Where Artemis answers WebSocket, for each protocol in turn."""
+    return over_websocket(getattr(secured_artemis, f"{request.param}_url"))
+
+
+def test_a_message_there_and_back(exchange: Exchange, url: str, queue_name: str, no_leaks: None) -> None:
     assert exchange(url, queue_name, username=USER, password=PASSWORD) == "hello"
 
 
-@pytest.mark.parametrize("size", [0, 32768, 65536, 3_000_000])
-def test_bodies_of_any_size(secured_artemis: EmbeddedArtemis, size: int, queue_name: str) -> None:
+@pytest.mark.parametrize("size", [256, 32768, 65536, 3_000_000])
+def test_bodies_of_any_size(url: str, size: int, queue_name: str) -> None:
     """Artemis takes frames of 65536 bytes at most."""
-    factory = pyjmsack.ConnectionFactory(over_websocket(secured_artemis.amqp_url), username=USER, password=PASSWORD)
+    factory = pyjmsack.ConnectionFactory(url, username=USER, password=PASSWORD)
     body = bytes(range(256)) * (size // 256)
     with factory.create_connection() as connection, connection.create_session() as session:
         connection.start()
@@ -43,7 +50,7 @@ def test_bodies_of_any_size(secured_artemis: EmbeddedArtemis, size: int, queue_n
 @pytest.mark.parametrize("password", ["Wr0ngMarker", None])
 def test_a_wrong_login_is_a_security_error(
     exchange: Exchange,
-    secured_artemis: EmbeddedArtemis,
+    url: str,
     password: str | None,
     caplog: pytest.LogCaptureFixture,
     no_leaks: None,
@@ -51,11 +58,14 @@ def test_a_wrong_login_is_a_security_error(
     """S129."""
     caplog.set_level(logging.DEBUG)
     with pytest.raises(JMSSecurityException) as caught:
-        exchange(over_websocket(secured_artemis.amqp_url), "q", username=USER, password=password)
+        exchange(url, "q", username=USER, password=password)
     assert "Wr0ngMarker" not in caplog.text + str(caught.value)
 
 
-@pytest.mark.parametrize(("port", "client"), [("amqps", None), ("amqps-mutual", "client")])
+@pytest.mark.parametrize(
+    ("port", "client"),
+    [("amqps", None), ("amqps-mutual", "client"), ("stomp+ssl", None), ("stomp+ssl-mutual", "client")],
+)
 def test_websocket_over_tls(
     exchange: Exchange, tls_artemis: Tls, port: str, client: str | None, queue_name: str, no_leaks: None
 ) -> None:
