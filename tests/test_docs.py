@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -20,6 +20,8 @@ TIMEOUT = 60
 
 RULES = {*range(1, 136), *range(140, 177), *range(187, 193)}
 """The numbers of the rules; the gaps are room for more."""
+TESTED = {*range(1, 75), *range(110, 120)}
+"""Rules that a test names as soon as they are kept."""
 _RULE = re.compile(r"^- \*\*S(\d+)\*\* (kept|partly|later)(?: \(([^)]+)\))?\. ((?:.+\n(?=  ))*.+)", re.MULTILINE)
 _CITED = re.compile(r"\bS(\d{1,3})\b")
 _LINT_CODES = re.compile(r"# (?:ruff: )?noqa:.*")
@@ -64,14 +66,26 @@ def test_a_program_in_the_documentation_prints_what_stands_below_it(program: Pro
     assert (done.stdout, done.stderr) == (program.output, "")
 
 
-def test_the_page_of_options_is_what_the_option_table_says() -> None:
-    spec = importlib.util.spec_from_file_location("generate_options", ROOT / "docs" / "generate_options.py")
+def generator_of(page: str) -> Any:
+    """Return the module that writes a generated page."""
+    spec = importlib.util.spec_from_file_location(f"generate_{page}", ROOT / "docs" / f"generate_{page}.py")
     assert spec is not None
     assert spec.loader is not None
     generator = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(generator)
-    committed = (ROOT / "docs" / "options.md").read_text(encoding="utf-8")
-    assert committed == generator.page(), "run: python docs/generate_options.py"
+    return generator
+
+
+@pytest.mark.parametrize("page", ["options", "rules"])
+def test_a_generated_page_is_current(page: str) -> None:
+    committed = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    assert committed == generator_of(page).page(), f"run: python docs/generate_{page}.py"
+
+
+def test_every_rule_of_receiving_sending_and_redelivery_that_is_kept_is_named_by_a_test() -> None:
+    tests = generator_of("rules").tests_by_rule()
+    kept = {int(rule[1]) for rule in rules() if rule[2] == "kept"}
+    assert [number for number in sorted(kept & TESTED) if not tests[number]] == []
 
 
 def test_every_rule_has_a_line_once_and_in_order() -> None:

@@ -24,7 +24,7 @@ PREFETCHES = pytest.mark.parametrize("prefetch", [0, 1, 3, 1000])
 async def test_the_broker_pushes_as_much_as_the_prefetch_says(
     jms: Jms, factory: int | None, destination: int | None, expected: int
 ) -> None:
-    """S49, S51: the destination's value beats the factory's; the default takes all twenty."""
+    """S49, S51, S55: the destination's value beats the factory's; the default takes all twenty."""
     await jms.send(*map(str, range(20)))
     session = await jms.session(options={} if factory is None else {"jms.prefetchPolicy.queuePrefetch": factory})
     queue = jms.queue if destination is None else jms.queue_with(f"consumer.prefetchSize={destination}")

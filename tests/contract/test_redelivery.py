@@ -182,7 +182,7 @@ async def test_a_failing_listener_gets_its_message_again_after_its_delay_s115(jm
 
 
 async def test_a_poison_message_is_delivered_once_and_n_times_more_and_is_then_dead_s111_s112(jms: Jms) -> None:
-    """Also across a restart of the consumer, where the broker counts; Classic begins anew then (broker facts, 10)."""
+    """S117: also across a restart of the consumer, where the broker counts; Classic begins anew then (facts, 10)."""
     await jms.send("poison")
     options = {
         "jms.redeliveryPolicy.maxRedeliveries": 3,

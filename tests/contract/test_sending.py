@@ -290,7 +290,7 @@ async def test_send_stamps_the_callers_message_and_the_receiver_sees_the_same(jm
 
 
 async def test_the_producers_defaults_hold_for_each_send_that_does_not_override_them(jms: Jms) -> None:
-    """S152, S158."""
+    """S152, S155, S158."""
     session = await jms.session()
     producer = await session.create_producer(jms.queue)
     assert (producer.delivery_mode, producer.priority, producer.time_to_live) == (PERSISTENT, 4, 0)

@@ -104,7 +104,7 @@ def test_sends_carry_the_transaction(face: Face) -> None:
 
 
 def test_a_received_message_joins_the_transaction_settled(face: Face) -> None:
-    """S78: 0x34 with the id and accepted; settled, or it would stay ours after a rollback."""
+    """S23, S78: 0x34 with the id and accepted; settled, or it would stay ours after a rollback."""
     peer = face.peer(messages=numbered(1))
     session = transacted(face, peer)
     session.create_consumer(Q).receive(5)

@@ -49,6 +49,7 @@ def accepted(bench: Bench) -> list[str]:
 def test_how_many_messages_make_a_batch(
     mode: int, destination: Destination, prefetch: int, optimize: bool, size: int
 ) -> None:
+    """S39, S40, S42, S45, S46, S48."""
     assert ack_threshold(AckMode(mode), destination, prefetch, optimize) == size
 
 

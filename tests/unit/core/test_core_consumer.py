@@ -98,6 +98,7 @@ def test_a_message_the_broker_settled_gets_no_outcome_s36() -> None:
 
 
 def test_recover_brings_back_the_unacknowledged_oldest_first_before_newer_ones_s32() -> None:
+    """S82: to the same consumer; the broker hears of none of them before they are acknowledged."""
     bench = Bench()
     session = bench.session(2)
     consumer = bench.consumer(session)
