@@ -99,11 +99,16 @@ class Session(SessionFacade):
         return Requestor(await self._run(steps), self)
 
     def create_browser(self, queue: Queue, selector: str | None = None) -> Opening[QueueBrowser]:
-        """Return a browser of a queue (S134)."""
+        """Return a browser of a queue (S134).
+
+        Raises:
+            InvalidSelectorException: the selector is wrong (S187).
+            InvalidDestinationException: it cannot be browsed: no destination, or deleted, or another connection's.
+        """
         return Opening(self._create_browser(queue, selector))
 
     async def _create_browser(self, queue: Queue, selector: str | None) -> QueueBrowser:
-        self._core.check_open()
+        self._core.check_source(queue, selector)
         return QueueBrowser(self, queue, selector)
 
     async def acknowledge(self) -> None:

@@ -29,7 +29,7 @@ from pyjmsack.selector import check_selector
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.resources import ConsumerInfo, ProducerInfo, SessionInfo, Subscription
 from pyjmsack.types import AckMode, Outcome
-from pyjmsack.uri import parse_destination_options
+from pyjmsack.uri import DestinationOptions, parse_destination_options
 
 if TYPE_CHECKING:
     from pyjmsack.core.connection import Connection
@@ -164,13 +164,26 @@ class Session:
         self.producers[info.id] = producer
         return producer
 
-    def _selector(self, selector: str | None) -> str | None:
-        """Return the selector to ask the broker for; blank means none (S187)."""
+    def check_source(self, destination: Destination, selector: str | None) -> tuple[DestinationOptions, str | None]:
+        """Raise what speaks against consuming or browsing this, before the broker is asked.
+
+        Returns:
+            the options of the destination, and the selector to ask the broker for; a blank one means none (S187).
+
+        Raises:
+            InvalidSelectorException: the selector is wrong, unless ``jms.validateSelector`` is off.
+            InvalidDestinationException: it is none, or a temporary destination of another connection (S130).
+        """
+        self.check_open()
+        _check_destination(destination)
+        self.connection.temporaries.check_consumable(destination)
+        options = parse_destination_options(destination)
+        selector = selector if selector is not None else options.selector
         if selector is None or not selector.strip():
-            return None
+            return options, None
         if self.connection.options.validate_selector:
             check_selector(selector)
-        return selector
+        return options, selector
 
     def create_consumer(
         self,
@@ -193,11 +206,8 @@ class Session:
             InvalidDestinationException: it is a temporary destination of another connection (S130).
             IllegalStateException: the subscription's name is in use (S141, S143).
         """
-        self.check_open()
-        _check_destination(destination)
+        options, selector = self.check_source(destination, selector)
         connection = self.connection
-        connection.temporaries.check_consumable(destination)
-        options = parse_destination_options(destination)
         prefetch = self._prefetch(destination, options.prefetch, browser, subscription)
         prefetch = prefetch if pulls else max(1, prefetch)
         consumer = Consumer(self, prefetch, allow_pull_listener=options.allow_pull_listener)
@@ -209,7 +219,7 @@ class Session:
             destination,
             consumer,
             prefetch,
-            selector=self._selector(selector if selector is not None else options.selector),
+            selector=selector,
             no_local=no_local or bool(options.no_local),
             browser=browser,
             presettled=presettled,

@@ -148,8 +148,13 @@ class Session(SessionFacade):
         return Requestor(self._run(steps), self)
 
     def create_browser(self, queue: Queue, selector: str | None = None) -> QueueBrowser:
-        """Return a browser of a queue (S134)."""
-        self._core.check_open()
+        """Return a browser of a queue (S134).
+
+        Raises:
+            InvalidSelectorException: the selector is wrong (S187).
+            InvalidDestinationException: it cannot be browsed: no destination, or deleted, or another connection's.
+        """
+        self._core.check_source(queue, selector)
         return QueueBrowser(self, queue, selector)
 
     def acknowledge(self) -> None:

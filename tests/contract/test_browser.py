@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from contract.harness import Heard, Jms, counts, take, texts
-from pyjmsack import AckMode, IllegalStateException, Message, aio
+from pyjmsack import AckMode, IllegalStateException, InvalidDestinationException, InvalidSelectorException, Message, aio
 
 
 async def seen(browser: aio.QueueBrowser) -> list[object]:
@@ -77,6 +77,18 @@ async def test_a_browser_with_a_selector_skips_and_keeps_the_order(jms: Jms) -> 
     await jms.send("d", priority=3)
     browser = await (await jms.session()).create_browser(jms.queue, "JMSPriority = 3")
     assert await seen(browser) == ["a", "b", "d"]
+
+
+@pytest.mark.parametrize(
+    ("selector", "error"), [("a BETWEN 1 AND 2", InvalidSelectorException), (None, InvalidDestinationException)]
+)
+async def test_a_browser_that_cannot_look_is_refused_when_it_is_made(
+    jms: Jms, selector: str | None, error: type[Exception]
+) -> None:
+    """S134, S187: not at the first look."""
+    session = await jms.session()
+    with pytest.raises(error):
+        await session.create_browser(jms.queue if selector else jms.queue.name, selector)
 
 
 async def test_on_a_stopped_connection_a_browser_shows_nothing(jms: Jms) -> None:

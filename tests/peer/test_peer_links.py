@@ -213,7 +213,7 @@ def test_a_refused_selector_is_an_invalid_selector(face: Face) -> None:
 WRONG = "a BETWEN 1 AND 2"
 SELECTING = {
     "consumer": lambda session: session.create_consumer(Queue("q"), WRONG),
-    "browser": lambda session: next(iter(session.create_browser(Queue("q"), WRONG))),
+    "browser": lambda session: session.create_browser(Queue("q"), WRONG),
     "durable": lambda session: session.create_durable_consumer(Topic("t"), "name", WRONG),
     "option": lambda session: session.create_consumer(Queue("q?consumer.selector=a%20BETWEN%201%20AND%202")),
 }
