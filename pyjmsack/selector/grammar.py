@@ -90,6 +90,8 @@ class Operand(NamedTuple):
     """``string``, ``number``, ``boolean``, or ``name``: a property, of any type."""
     position: int
     depth: int = 0
+    bare: bool = False
+    """Whether it is a comparison without parentheses around it."""
 
 
 @v_args(inline=True)
@@ -111,6 +113,9 @@ class _Types(Transformer[Token, Operand]):
     def _join(kind: str, *parts: Operand) -> Operand:
         return Operand(kind, parts[0].position, max(part.depth for part in parts))
 
+    def _compare(self, *parts: Operand) -> Operand:
+        return self._join("boolean", *parts)._replace(bare=True)
+
     def start(self, whole: Operand) -> Operand:
         self._want(whole, "boolean", "a selector")
         return whole
@@ -122,35 +127,37 @@ class _Types(Transformer[Token, Operand]):
 
     def negation(self, operator: Token, part: Operand) -> Operand:
         self._want(part, "boolean", "NOT")
+        if part.bare:  # ActiveMQ and Artemis read NOT a = 1 as (NOT a) = 1, which no number fulfils
+            raise _Refused("brokers read NOT as part of the first operand; write NOT (...)", part.position)
         return self._nest(operator, part, "boolean")
 
     def equality(self, left: Operand, _operator: Token, right: Operand) -> Operand:
-        return self._join("boolean", left, right)  # of unlike types it is allowed, and never true
+        return self._compare(left, right)  # of unlike types it is allowed, and never true
 
     def ordering(self, left: Operand, operator: Token, right: Operand) -> Operand:
         for part in (left, right):
             self._want(part, "number", operator)
-        return self._join("boolean", left, right)
+        return self._compare(left, right)
 
     def between(self, *parts: Operand | Token) -> Operand:
         operands = [part for part in parts if isinstance(part, Operand)]
         for part in operands:
             self._want(part, "number", "BETWEEN")
-        return self._join("boolean", *operands)
+        return self._compare(*operands)
 
     def like(self, left: Operand, *rest: Token) -> Operand:
         self._want(left, "name", "LIKE")
         if rest[-2].type == "ESCAPE" and len(_unquoted(rest[-1])) != 1:
             raise _Refused("ESCAPE needs a string of one character", _at(rest[-1]))
-        return self._join("boolean", left)
+        return self._compare(left)
 
     def contained(self, left: Operand, *_rest: Token) -> Operand:
         self._want(left, "name", "IN")
-        return self._join("boolean", left)
+        return self._compare(left)
 
     def null(self, left: Operand, *_rest: Token) -> Operand:
         self._want(left, "name", "IS NULL")
-        return self._join("boolean", left)
+        return self._compare(left)
 
     def arithmetic(self, left: Operand, operator: Token, right: Operand) -> Operand:
         for part in (left, right):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from contract.brokers import only_on
 from contract.harness import Jms
 from pyjmsack import Message
 
@@ -20,6 +23,8 @@ SELECTIONS = [
     ("odd", "13"),
     ("odd = FALSE", "2"),
     ("(number > 1) AND odd = TRUE", "3"),
+    ("NOT odd", "2"),
+    ("NOT (number = 1) AND NOT (unknown IS NOT NULL)", "23"),
     ("unknown IS NULL", "123"),
     ("unknown = 1 OR NOT (unknown = 1)", ""),
     ("Number = 1", ""),
@@ -44,3 +49,28 @@ async def test_selectors_select_what_they_say_in_order(jms: Jms) -> None:
         browser = await session.create_browser(jms.queue, selector)
         assert "".join([str(message.body) async for message in browser]) == expected, selector
         await browser.close()
+
+
+@pytest.mark.parametrize("condition", ["number = 1", "name = 'two'", "number IS NULL"])
+async def test_brokers_negate_the_first_operand_and_not_the_condition(jms: Jms, condition: str) -> None:
+    """S187: why the client refuses ``NOT a = 1``. In SQL at least two of the three messages fit."""
+    session = await jms.session(options={"jms.validateSelector": False})
+    producer = await session.create_producer(jms.queue)
+    for number, name in enumerate(["one", "two", "three"], 1):
+        message = session.create_text_message(name)
+        message.properties.update(number=number, name=name)
+        await producer.send(message)
+    browser = await session.create_browser(jms.queue, f"NOT {condition}")
+    assert [message async for message in browser] == []
+    await browser.close()
+
+
+@only_on("amqp-artemis", "identifiers in double quotes are Artemis's own")
+async def test_annotations_can_be_selected_by_s188(jms: Jms) -> None:
+    session = await jms.session()
+    producer = await session.create_producer(jms.queue)
+    await producer.send("text")
+    await producer.send(b"bytes")
+    browser = await session.create_browser(jms.queue, '"m.x-opt-jms-msg-type" = 5')
+    assert [message.body async for message in browser] == ["text"]
+    await browser.close()
