@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyjmsack.core.duplicates import DuplicateGuard, MemoryStore
 from pyjmsack.core.holding import Holding
+from pyjmsack.core.inbox import PriorityInbox
 from pyjmsack.core.lanes import Lanes
 from pyjmsack.core.settling import Settling
 from pyjmsack.core.stats import ConsumerStats
@@ -41,7 +42,7 @@ class Consumer(Settling):
 
     def __init__(self, session: Session, prefetch: int, *, allow_pull_listener: bool) -> None:
         super().__init__(session, prefetch)
-        self.inbox: deque[Inbound] = deque()
+        self.inbox: deque[Inbound] | PriorityInbox = deque()
         self.listener: Callable[[Message], Any] | None = None
         self.on_arrival: Callable[[], None] | None = None
         """Told of messages, loss and close, instead of a caller who waits; must not block."""
@@ -73,6 +74,8 @@ class Consumer(Settling):
         self._redelivery_policy = options.redelivery_policy_for(info.destination)
         self._limits = self._redelivery_policy.max_redeliveries is not None and not info.browser
         self._validate_names = options.validate_property_names
+        if options.local_message_priority and not info.browser:  # a browser shows the order of the queue
+            self.inbox = PriorityInbox()
         self._holding: Holding | None = None
         if self._redelivery_policy.delays and not info.browser:
             call_later, blocking = self._connection.runtime.call_later, not options.non_blocking_redelivery

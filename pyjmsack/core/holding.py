@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
+from pyjmsack.core.inbox import PriorityInbox
 from pyjmsack.spi.envelope import Inbound
 from pyjmsack.uri import RedeliveryPolicy
 
@@ -31,7 +32,7 @@ class Holding:
         self,
         policy: RedeliveryPolicy,
         blocking: bool,
-        inbox: deque[Inbound],
+        inbox: deque[Inbound] | PriorityInbox,
         call_later: CallLater,
         due: Callable[[], None],
     ) -> None:

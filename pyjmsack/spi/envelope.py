@@ -58,6 +58,11 @@ class Inbound(Protocol):
         """How often the message was delivered before, as far as broker and client know (S110)."""
         ...
 
+    @property
+    def priority(self) -> int:
+        """0 to 9; 4 if nothing can be read. Asked on the loop if messages are buffered by it, else never."""
+        ...
+
     def duplicate_key(self) -> bytes | None:
         """Return what two deliveries of the same message have in common, and no other message has: a digest of id and
         content. ``None`` for a message without an id, which may be repeated on purpose (S105)."""

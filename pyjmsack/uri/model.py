@@ -161,6 +161,13 @@ class ConnectionOptions:
         "drop expired messages on arrival in the client",
         also="jms.consumerExpiryCheckEnabled",
     )
+    local_message_priority: bool = option(
+        "jms.localMessagePriority",
+        BOOLEAN,
+        "false",
+        "hand out what was prefetched by priority, and in order among equals",
+        also="jms.messagePrioritySupported",
+    )
     disable_time_stamps_by_default: bool = option(
         "jms.disableTimeStampsByDefault", BOOLEAN, "false", "producers start with no time stamps", "ActiveMQ Classic"
     )

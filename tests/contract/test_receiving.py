@@ -399,3 +399,23 @@ async def test_a_selector_finds_the_message_and_leaves_the_others(jms: Jms, sele
     assert texts(await take(consumer, 1)) == ["found"]
     await nothing(consumer)
     await jms.left("before", "after")
+
+
+# -- by priority ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by_priority", [True, False])
+async def test_what_was_prefetched_is_handed_out_by_priority_if_that_is_wanted(jms: Jms, by_priority: bool) -> None:
+    """S32, S49, jms.localMessagePriority: all five wait in the client before one is taken."""
+    options = {"jms.localMessagePriority": by_priority}
+    session = await jms.session(AckMode.CLIENT_ACKNOWLEDGE, options=options)
+    consumer = await session.create_consumer(jms.queue)
+    for number, (name, priority) in enumerate([("a", 4), ("b", 9), ("c", 4), ("d", 0), ("e", 9)], 1):
+        await jms.send(name, priority=priority)
+        await eventually(lambda: consumer.stats.buffered == number)  # noqa: B023 - called at once
+    expected = [*"beacd"] if by_priority else [*"abcde"]
+    assert texts(await take(consumer, 3)) == expected[:3]
+    await session.recover()
+    assert texts(await take(consumer, 5)) == expected
+    await session.acknowledge()
+    await jms.left()

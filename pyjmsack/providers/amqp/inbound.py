@@ -84,6 +84,15 @@ class AmqpInbound(sections.Sections):
         return self._header.delivery_count
 
     @property
+    def priority(self) -> int:
+        """0 to 9; 4 for a message that cannot be decoded."""
+        try:
+            self._decode()
+        except MessageFormatException:  # to_message() will say so
+            return 4
+        return self._header.priority
+
+    @property
     def expiration_ms(self) -> int:
         """When the message expires, in milliseconds since 1970; 0 = never, or unknown (S154).
 

@@ -98,6 +98,11 @@ class StompInbound:
         return max(self.counted, 1 if flagged else 0)
 
     @property
+    def priority(self) -> int:
+        """0 to 9; 4 if the frame does not say."""
+        return min(9, _number(raw_header(self.head, b"\npriority:") or b"4"))
+
+    @property
     def expiration_ms(self) -> int:
         """When the message expires, in milliseconds since 1970; 0 = never."""
         return _number(raw_header(self.head, b"\nexpires:"))
@@ -222,9 +227,6 @@ class StompInbound:
         scheduled = headers.get("_AMQ_SCHED_DELIVERY", headers.get("AMQ_SCHEDULED_TIME"))
         return _number(scheduled.encode()) if scheduled is not None else self._timestamp(headers)
 
-    def _priority(self, headers: dict[str, str]) -> int:
-        return min(9, _number(headers.get("priority", "4").encode()))
-
     def _group_sequence(self, headers: dict[str, str]) -> int | None:
         text = headers.get("JMSXGroupSeq", "").removeprefix("-")
         if not text.isdecimal() or len(text) > 10:
@@ -244,7 +246,7 @@ _LOADERS: dict[str, Callable[[StompInbound, dict[str, str]], Any]] = {
     "_destination": StompInbound._destination,
     "_reply_to": StompInbound._reply_to,
     "_persistent": lambda inbound, headers: headers.get("persistent") == "true",
-    "_priority": StompInbound._priority,
+    "_priority": lambda inbound, headers: inbound.priority,
     "_type": lambda inbound, headers: headers.get("type"),
     "_expiration": lambda inbound, headers: inbound.expiration_ms,
     "_delivery_time": StompInbound._delivery_time,

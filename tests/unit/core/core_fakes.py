@@ -150,12 +150,15 @@ class FakeProvider:
 class FakeInbound:
     """A delivered message."""
 
-    def __init__(self, name: str, *, redeliveries: int = 0, expired: bool = False, broken: bool = False) -> None:
+    def __init__(
+        self, name: str, *, redeliveries: int = 0, expired: bool = False, broken: bool = False, priority: int = 4
+    ) -> None:
         self.name = name
         self.consumer_id = 0
         self.generation = 1
         self.redeliveries = 0
         self.redelivery_count = redeliveries
+        self.priority = priority
         self.settled = False
         self._expired = expired
         self._broken = broken

@@ -31,6 +31,8 @@ VALUES = [
     ("jms.forceAsyncSend", "TRUE", "connection.force_async_send", True),
     ("jms.forceSyncSend", "true", "connection.force_sync_send", True),
     ("jms.forceAsyncAcks", "True", "connection.force_async_acks", True),
+    ("jms.localMessagePriority", "true", "connection.local_message_priority", True),
+    ("jms.messagePrioritySupported", "true", "connection.local_message_priority", True),
     ("jms.localMessageExpiry", "False", "connection.local_message_expiry", False),
     ("jms.validatePropertyNames", "false", "connection.validate_property_names", False),
     ("jms.receiveLocalOnly", "true", "connection.receive_local_only", True),

@@ -175,13 +175,14 @@ def test_the_delivery_count_is_read_from_the_header_s110() -> None:
 def test_without_a_header_the_defaults_of_amqp_hold() -> None:
     inbound = AmqpInbound(section(VALUE, "x"))
     message = inbound.to_message()
-    assert inbound.redelivery_count == 0
+    assert (inbound.redelivery_count, inbound.priority) == (0, 4)
     assert (message.delivery_mode, message.priority) == (DeliveryMode.NON_PERSISTENT, 4)
     assert (message.message_id, message.timestamp, message.destination) == (None, None, None)
 
 
 def test_a_priority_above_9_is_9_s152() -> None:
-    assert receive(section(0x70, [True, UByte(200)]) + section(VALUE, "x")).priority == 9
+    inbound = AmqpInbound(section(0x70, [True, UByte(200)]) + section(VALUE, "x"))
+    assert inbound.priority == inbound.to_message().priority == 9
 
 
 def test_expiry_is_the_absolute_time_else_arrival_plus_ttl_s154() -> None:
@@ -201,7 +202,7 @@ def test_expired_compares_with_the_time_given_s156() -> None:
 
 def test_broken_bytes_are_reported_by_to_message_only_s166() -> None:
     inbound = AmqpInbound(b"garbage")
-    assert inbound.redelivery_count == 0
+    assert (inbound.redelivery_count, inbound.priority) == (0, 4)
     assert not inbound.expired(2**62)
     with pytest.raises(MessageFormatException):
         inbound.to_message()
