@@ -418,15 +418,18 @@ class Consumer(Settling):
 
     def release_inbox(self) -> None:
         """Hand back what nobody saw: uncounted, unless an earlier recover() had shown it (S30, S31)."""
-        inbox = self.inbox
+        inbox, taken = self.inbox, []
         if self._holding is not None:
             inbox.extend(self._holding.release())
         while inbox:
             try:
-                inbound = inbox.popleft()
+                taken.append(inbox.popleft())
             except IndexError:  # the loop emptied it: the broker has them already
-                return
-            self.settle(inbound, Outcome.MODIFIED_FAILED if inbound.redeliveries else Outcome.RELEASED)
+                break
+        # Not before, as a provider that redelivers locally puts them back into the inbox; and what was shown last, as
+        # it is older, and what is redelivered later comes first
+        self.settle_batch([inbound for inbound in taken if not inbound.redeliveries], Outcome.RELEASED)
+        self.settle_batch([inbound for inbound in taken if inbound.redeliveries], Outcome.MODIFIED_FAILED)
 
     def resume(self) -> Steps[None]:
         """The rollback is over: finish a close that waited for it (S84)."""

@@ -1,17 +1,20 @@
-"""URL scheme -> provider. Providers are imported on first use, so that ``import pyjmsack`` stays light."""
+"""URL scheme -> provider, and protocol -> decoder. Both are imported on first use, so that ``import pyjmsack`` stays
+light, and by name, so that no provider knows another."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import cast
+from typing import Protocol, cast
 
+from pyjmsack.destination import Destination
 from pyjmsack.errors import UnsupportedFeatureException
+from pyjmsack.message import Message
 from pyjmsack.spi.engine import Connector
 from pyjmsack.spi.provider import Provider
 from pyjmsack.uri import BrokerUrl
 
-__all__ = ["create_provider"]
+__all__ = ["create_provider", "decode_foreign"]
 
 ProviderFactory = Callable[[BrokerUrl, Connector], Provider]
 
@@ -42,3 +45,23 @@ def create_provider(url: BrokerUrl, connector: Connector) -> Provider:
     except ModuleNotFoundError as error:
         raise UnsupportedFeatureException(f"{url.scheme} URLs need {error.name}, which is not installed") from error
     return factory(url, connector)
+
+
+class _Encoded(Protocol):
+    def to_message(self, consumer_destination: Destination | None, /) -> Message: ...
+
+
+_DECODERS = {"amqp": ("pyjmsack.providers.amqp.inbound", "AmqpInbound")}
+
+
+def decode_foreign(protocol: str, payload: bytes, destination: Destination | None) -> Message:
+    """Return the message that ``payload`` is in another protocol.
+
+    ActiveMQ Classic passes on what came over AMQP as it is.
+
+    Raises:
+        MessageFormatException: it cannot be decoded.
+    """
+    module, name = _DECODERS[protocol]
+    decoder = cast(Callable[[bytes], _Encoded], getattr(import_module(module), name))
+    return decoder(payload).to_message(destination)

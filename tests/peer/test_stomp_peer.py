@@ -457,3 +457,34 @@ def test_bytes_arrive_as_bytes_and_a_nul_does_not_end_them(face: Face) -> None:
 
     message = face.session(start(face, rule=rule)).create_consumer(QUEUE).receive(timeout=10)
     assert message.data == b"a\0b"
+
+
+@pytest.mark.parametrize("end", ["close", "rollback"])
+def test_what_was_prefetched_is_given_back_once(face: Face, end: str) -> None:
+    """S31, S83: local redelivery puts messages back into the buffer from which they are being taken."""
+    peer = start(face, messages=[str(number) for number in range(500)])
+    session = face.session(peer, mode=TRANSACTED)
+    consumer = session.create_consumer(QUEUE)
+    assert consumer.receive(timeout=10).text == "0"
+    face.until(lambda: consumer.stats.buffered == 499)
+    getattr(session, end)()
+    if end == "rollback":
+        again = [consumer.receive(timeout=10).text for _ in range(500)]
+        assert again == [*peer.queue.values()]
+    assert len(peer.queue) == 500
+
+
+def test_a_body_that_came_over_amqp_is_read_as_what_it_is(face: Face) -> None:
+    """ActiveMQ Classic passes it on as it came, all sections."""
+
+    def rule(peer: StompPeer, frame: Received) -> bool:
+        if frame.command == "SUBSCRIBE":
+            peer.answer(frame)
+            body = b"\x00\x53\x77\xa1\x05hello"
+            length = f"content-length:{len(body)}"
+            head = f"subscription:{frame.headers['id']}\nmessage-id:1\nack:1\nJMS_AMQP_NATIVE:true\n{length}"
+            peer.write(f"MESSAGE\n{head}\n\n".encode() + body + b"\0")
+        return frame.command == "SUBSCRIBE"
+
+    message = face.session(start(face, CLASSIC, rule=rule)).create_consumer(QUEUE).receive(timeout=10)
+    assert message.text == "hello"

@@ -27,7 +27,10 @@ _BY_WORDS: tuple[tuple[re.Pattern[str], type[JMSException]], ...] = tuple(
         (r"Security|User name|password|not authori[sz]ed|permission|unable to validate user", JMSSecurityException),
         (r"selector|invalid filter", InvalidSelectorException),
         (r"Durable consumer is in use", IllegalStateException),
-        (r"InvalidDestination|does not exist|cannot find (queue|address)|no subscription", InvalidDestinationException),
+        (
+            r"InvalidDestination|does not exist|subscription exists|cannot find (queue|address)|no subscription",
+            InvalidDestinationException,
+        ),
         (r"is full|resource|quota|memory limit", ResourceAllocationException),
     )
 )
@@ -38,12 +41,13 @@ _LONGEST = 500
 
 
 def error_of(head: bytes, body: bytes, what: str) -> JMSException:
-    """Return the exception for an ERROR frame. The body is read only where the ``message`` header says nothing."""
+    """Return the exception for an ERROR frame. ActiveMQ Classic names its exception in the body, a stack trace."""
     try:
         text = decode_head(head).get("message", "").strip()
     except MessageFormatException:
         text = ""
-    text = text or (body.decode("utf-8", "replace").strip() or "no reason given").splitlines()[0]
-    kind = next((kind for words, kind in _BY_WORDS if words.search(text)), JMSException)
+    trace = body[:_LONGEST].decode("utf-8", "replace").strip()
+    text = text or (trace or "no reason given").splitlines()[0]
+    kind = next((kind for words, kind in _BY_WORDS if words.search(text) or words.search(trace)), JMSException)
     code = _CODE.search(text)
     return kind(f"{what}: {text[:_LONGEST]}", error_code=code and code[0])

@@ -20,6 +20,7 @@ from pyjmsack.message import (
 from pyjmsack.providers.stomp.dialect import Dialect, parse_destination
 from pyjmsack.providers.stomp.frames import decode_head, raw_header
 from pyjmsack.providers.stomp.names import BODY, TYPES, is_property, property_name, typed
+from pyjmsack.spi.registry import decode_foreign
 
 __all__ = ["StompInbound"]
 
@@ -121,7 +122,12 @@ class StompInbound:
             MessageFormatException: header lines or body cannot be decoded.
         """
         self.consumer_destination = consumer_destination
-        wire_type, body = self._decode_body(self._decode())
+        headers = self._decode()
+        if headers.get("JMS_AMQP_NATIVE") == "true":  # ActiveMQ Classic passes on what AMQP clients sent as it came
+            message = decode_foreign("amqp", self.body, consumer_destination)
+            message._redelivery_count = self.redelivery_count
+            return message
+        wire_type, body = self._decode_body(headers)
         kind = _CLASSES[wire_type]
         message = kind.__new__(kind)
         message._lazy = self

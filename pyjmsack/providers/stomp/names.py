@@ -26,10 +26,10 @@ _ESCAPED = "JMS_pyjmsack_property_"
 _TAKEN_TEXT = """
 destination destination-type subscription-type subscription message-id ack redelivered receipt transaction id
 content-length content-type persistent priority expires timestamp correlation-id reply-to type selector browser
-amq-msg-type transformation originalDestination brokerInTime brokerOutTime
+amq-msg-type transformation originalDestination original-destination originalExpiration brokerInTime brokerOutTime
 JMSXGroupID JMSXGroupSeq JMSXUserID JMSXDeliveryCount JMSDestination JMSReplyTo JMSCorrelationID JMSType JMSMessageID
 JMSTimestamp JMSExpiration JMSPriority JMSDeliveryMode JMSRedelivered
-JMS_AMQP_NATIVE JMS_AMQP_REPLY_TO_GROUP_ID JMS_AMQP_TTL JMS_AMQP_ACK_TYPE
+_AMQ_CONTENT_TYPE
 NATIVE_MESSAGE_ID __HDR_MESSAGE_ID _AMQ_GROUP_ID _AMQ_SCHED_DELIVERY _AMQ_LARGE_SIZE
 """
 _TAKEN = frozenset(_TAKEN_TEXT.split())
@@ -40,7 +40,7 @@ _OURS = frozenset((BODY, TYPES))
 
 def is_property(header: str) -> bool:
     """Whether a header of a MESSAGE frame is a property of the application."""
-    return header not in _TAKEN and header not in _OURS
+    return not (header in _TAKEN or header in _OURS or header.startswith("JMS_AMQP_"))
 
 
 @lru_cache(maxsize=1024)

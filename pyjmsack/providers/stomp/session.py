@@ -107,8 +107,9 @@ class StompSession:
     def rollback(self, done: Completion[None]) -> None:
         """Undo the sends, and deliver again what was received (S80): the old ACK ids are valid again (S89)."""
         acked, transaction = self._take()
-        if transaction is None:
-            self._undo(acked)
+        if transaction is None:  # at the end of this burst, in one order with what the core hands back behind it
+            for receiver, inbound in acked:
+                receiver.roll_back(inbound)
             done.succeed()
         else:
             answered = partial(self._rolled_back, acked, done)
