@@ -91,14 +91,15 @@ def _failover(url: str, options: Mapping[str, object]) -> BrokerUrl:
     for address, protocol, texts_of_member in zip(addresses, protocols, own, strict=True):
         layers = [{name: text for name, text in layer.items() if of_protocol(name, {protocol})} for layer in nested]
         defaults = _profile(Place.MEMBER, protocol, in_url, in_options)
-        member = _assemble(address, _values(defaults, *layers, texts_of_member))
+        of_member = _values(defaults, *layers, texts_of_member)
+        member = _assemble(address, of_member)
         shared = replace(
             member,
             connection=outer.connection,
             strict=outer.strict,
             profile=outer.profile,
             broker=member.broker or outer.broker,
-            scheduler=member.scheduler or outer.scheduler,
+            scheduler=member.scheduler if "scheduler" in of_member else outer.scheduler,
         )
         members.append(shared)
     endpoints = tuple(member.endpoints[0] for member in members)
