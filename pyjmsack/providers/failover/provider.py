@@ -165,6 +165,7 @@ class FailoverProvider:
         pending = [*self._open, *self._held]
         self._open.clear()
         self._held.clear()
+        self._resources.clear()
         for item in pending:
             item.give_up(error)
 
@@ -355,8 +356,7 @@ class FailoverProvider:
         record = ConsumerRecord(info, self._resources.forget_consumer)
 
         def ask(provider: Provider, answered: Completion[None]) -> None:
-            record.attached = True
-            provider.create_consumer(record.info, answered)
+            provider.create_consumer(record.attach(), answered)
 
         self._ask(
             Request(

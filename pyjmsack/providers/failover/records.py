@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from pyjmsack.spi.envelope import Inbound, InboundSink
+from pyjmsack.spi.envelope import Inbound
 from pyjmsack.spi.resources import ConsumerInfo, SessionInfo
 
 __all__ = ["ConsumerRecord", "SessionRecord"]
@@ -30,35 +30,50 @@ class SessionRecord:
 
 
 class ConsumerRecord:
-    """A consumer, and the sink that members get: it stands between them and the core's only where it must.
+    """A consumer.
 
     Args:
         closed: called when the broker closes this consumer, and not the connection.
     """
 
     def __init__(self, info: ConsumerInfo, closed: Callable[[int], None]) -> None:
-        self.core: InboundSink = info.sink
-        self.info = replace(info, sink=self)
-        self.attached = False
-        """Whether the present member has it: what others still say of it does not count."""
+        self.info = info
         self.started = False
         self.stopped = False
         self.pulling = False
         """Whether a ``pull`` has brought nothing yet."""
+        self.sink: MemberSink | None = None
+        """That of the present member: what others still say does not count."""
         self._closed = closed
-        # no call of our own per message, but where the arrival ends a pull
-        self.deliver = self.core.deliver if info.prefetch else self._deliver_pulled
-        self.redeliver = self.core.redeliver
-        self.arrived = self.core.arrived
-        self.buffered = self.core.buffered
+
+    def attach(self) -> ConsumerInfo:
+        """Return the descriptor for the next member."""
+        self.sink = MemberSink(self)
+        return replace(self.info, sink=self.sink)
+
+    def close(self, error: BaseException) -> None:
+        """The broker took it away (S104, S126)."""
+        self._closed(self.info.id)
+        self.info.sink.detached(error)
+
+
+class MemberSink:
+    """Stands between one member and the core's sink, but only where it must: a message costs no call more."""
+
+    def __init__(self, record: ConsumerRecord) -> None:
+        core = record.info.sink
+        self._record = record
+        self._deliver = core.deliver
+        self.deliver = core.deliver if record.info.prefetch else self._deliver_pulled
+        self.redeliver = core.redeliver
+        self.arrived = core.arrived
+        self.buffered = core.buffered
 
     def _deliver_pulled(self, inbound: Inbound) -> None:
-        self.pulling = False
-        self.core.deliver(inbound)
+        self._record.pulling = False
+        self._deliver(inbound)
 
     def detached(self, error: BaseException) -> None:
-        """The broker closed this consumer (S126); a lost connection is none of the core's business."""
-        if self.attached:
-            self.attached = False
-            self._closed(self.info.id)
-            self.core.detached(error)
+        """The broker closed this consumer; a lost connection is none of the core's business."""
+        if self._record.sink is self:
+            self._record.close(error)

@@ -57,7 +57,7 @@ class Resources:
         record = self.consumers.pop(number, None)
         self.transacted_consumers.pop(number, None)
         if record is not None:
-            record.attached = False
+            record.sink = None
 
     def forget_producer(self, number: int) -> None:
         """A producer is closed."""
@@ -87,7 +87,7 @@ class Resources:
     def interrupted(self) -> None:
         """The broker is gone: no word of it counts any more, and what was being closed is closed."""
         for record in [*self.consumers.values()]:
-            record.attached = False
+            record.sink = None
             if record.stopped:
                 self.forget_consumer(record.info.id)
 
@@ -117,11 +117,9 @@ class Restoration:
         producers = [*resources.producers.values()]
         for number, refusal in (yield from self._attach(provider.create_producer, producers)):
             resources.refuse_producer(number, refusal)
-        for record in resources.consumers.values():
-            record.attached = True
-        consumers = [record.info for record in resources.consumers.values()]
+        consumers = [record.attach() for record in resources.consumers.values()]
         for number, refusal in (yield from self._attach(provider.create_consumer, consumers)):
-            resources.consumers[number].detached(refusal)
+            resources.consumers[number].close(refusal)
         for number, record in resources.consumers.items():
             if record.started:
                 provider.start_consumer(number)

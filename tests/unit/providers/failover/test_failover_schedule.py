@@ -1,0 +1,58 @@
+"""When to try again, and when to give up (A.1 failover.*, scenarios 63 and 80)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pyjmsack.providers.failover.schedule import Schedule
+from pyjmsack.uri import FailoverOptions
+
+FIRST, LATER = True, False
+
+
+@pytest.mark.parametrize(
+    ("first", "options", "waits"),
+    [
+        (FIRST, {}, [0, 0.01, 0.02, 0.04]),
+        (LATER, {}, [0, 0.01, 0.02, 0.04]),
+        (FIRST, {"initial_reconnect_delay": 1.5}, [0, 1.5, 0.02, 0.04]),
+        (LATER, {"initial_reconnect_delay": 1.5}, [1.5, 0.01, 0.02, 0.04]),
+        (LATER, {"reconnect_delay": 1.0, "reconnect_back_off_multiplier": 3.0}, [0, 1, 3, 9, 27, 30, 30]),
+        (LATER, {"reconnect_delay": 1.0, "max_reconnect_delay": 2.5}, [0, 1, 2, 2.5, 2.5]),
+        (LATER, {"reconnect_delay": 60.0, "use_reconnect_back_off": False}, [0, 60, 60]),
+        (LATER, {"reconnect_delay": 0.0}, [0, 0, 0]),
+    ],
+)
+def test_the_wait_before_each_round(first: bool, options: dict[str, Any], waits: list[float]) -> None:
+    """The initial delay is for reconnects; the cap is for waits that grow."""
+    schedule = Schedule(FailoverOptions(**options), first=first)
+    assert [schedule.delay(rounds) for rounds in range(len(waits))] == pytest.approx(waits)
+
+
+@pytest.mark.parametrize(
+    ("first", "options", "rounds"),
+    [
+        (FIRST, {"max_reconnect_attempts": 3}, 3),
+        (LATER, {"max_reconnect_attempts": 3}, 3),
+        (FIRST, {"max_reconnect_attempts": 3, "startup_max_reconnect_attempts": 5}, 5),
+        (LATER, {"max_reconnect_attempts": 3, "startup_max_reconnect_attempts": 5}, 3),
+        (FIRST, {"startup_max_reconnect_attempts": 2}, 2),
+        (LATER, {"startup_max_reconnect_attempts": 2}, None),
+        (FIRST, {"max_reconnect_attempts": 0}, 1),
+        (LATER, {"max_reconnect_attempts": 0}, 0),
+        (LATER, {}, None),
+    ],
+)
+def test_the_number_of_rounds(first: bool, options: dict[str, Any], rounds: int | None) -> None:
+    """0 never reconnects, but the first connect is tried once; no number has no limit."""
+    schedule = Schedule(FailoverOptions(**options), first=first)
+    assert next((n for n in range(1000) if schedule.exhausted(n)), None) == rounds
+
+
+@pytest.mark.parametrize(("every", "warned"), [(10, [10, 20, 30]), (1, [*range(1, 31)]), (None, []), (0, [])])
+def test_a_warning_every_so_many_rounds(every: int | None, warned: list[int]) -> None:
+    """``failover.warnAfterReconnectAttempts``."""
+    schedule = Schedule(FailoverOptions(warn_after_reconnect_attempts=every), first=LATER)
+    assert [rounds for rounds in range(31) if schedule.warns(rounds)] == warned
