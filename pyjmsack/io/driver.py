@@ -7,6 +7,7 @@ import socket
 import struct
 from collections.abc import Callable
 from functools import partial
+from ipaddress import ip_address
 from ssl import SSLContext, SSLError
 from typing import cast
 
@@ -179,9 +180,18 @@ class AsyncioConnector:
             ssl=context,
             server_hostname=endpoint.host if context is not None else None,
             local_addr=local,
-            happy_eyeballs_delay=0.25,
+            happy_eyeballs_delay=None if _is_address(endpoint.host) else 0.25,
         )
         _configure(transport.get_extra_info("socket"), options)
+
+
+def _is_address(host: str) -> bool:
+    """Whether there is nothing to choose from; asyncio's race between addresses may forget a socket when cancelled."""
+    try:
+        ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return True
 
 
 def _caused(error: JMSException, cause: Exception) -> JMSException:
