@@ -82,7 +82,8 @@ class Relay:
     """Stands between client and broker, to hold back the broker's answers or to cut the line."""
 
     def __init__(self, target: str) -> None:
-        host, _, port = target.partition("://")[2].partition(":")
+        self._scheme, _, address = target.partition("://")
+        host, _, port = address.partition(":")
         self._target = (host, int(port))
         self._answers = asyncio.Event()
         self._answers.set()
@@ -98,7 +99,7 @@ class Relay:
     def url(self) -> str:
         """Where to connect instead of the broker."""
         assert self._server is not None
-        return f"amqp://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        return f"{self._scheme}://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     def hold(self) -> None:
         """From now on nothing that the broker says arrives."""

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from contract.brokers import Target
 from contract.faces import AIO, SYNC, Face
 from contract.harness import Jms
 
@@ -30,7 +31,7 @@ def face(request: pytest.FixtureRequest) -> Face:
     return request.param
 
 
-@pytest.fixture(params=["amqp"])
+@pytest.fixture(params=["amqp", "stomp"])
 def protocol(request: pytest.FixtureRequest) -> str:
     """The protocol that the scenario runs on."""
     return str(request.param)
@@ -39,7 +40,7 @@ def protocol(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def jms(face: Face, protocol: str, mortal: EmbeddedArtemis, queue_name: str, no_leaks: None) -> Jms:
     """What a scenario works with, by way of a failover URL."""
-    return Jms(face, failover_url(getattr(mortal, f"{protocol}_url")), queue_name)
+    return Jms(face, failover_url(getattr(mortal, f"{protocol}_url")), queue_name, Target(protocol, "artemis"))
 
 
 def failover_url(*members: str) -> str:

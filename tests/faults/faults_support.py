@@ -10,11 +10,17 @@ from typing import Any
 from contract.harness import Jms
 
 from pyjmsack import AckMode, Queue, TransactionRolledBackException
+from pyjmsack.broker import EmbeddedArtemis
 
-__all__ = ["Load"]
+__all__ = ["Load", "url_of"]
 
 PATIENCE = 40.0
 """Seconds for the load to get somewhere: a broker may have to start in between, on a busy machine."""
+
+
+def url_of(jms: Jms, broker: EmbeddedArtemis) -> str:
+    """Return the broker's URL of the protocol that the scenario runs on."""
+    return next(url for url in (broker.amqp_url, broker.stomp_url) if url in jms.url)
 
 
 class Load:
@@ -95,6 +101,13 @@ class Load:
         await producing
         self._complete = True
         await asyncio.wait_for(consuming, PATIENCE)
+
+    def check_transactions(self) -> None:
+        """What went through the relay arrived, once: exactly where transactions are atomic, at least else (S75, S88)."""
+        if self._jms.target.protocol == "amqp":
+            assert sorted(self.received) == sorted(self.confirmed)
+        else:
+            assert {*self.received} == {*self.confirmed}
 
     @staticmethod
     async def stop(relaying: asyncio.Task[None]) -> None:
