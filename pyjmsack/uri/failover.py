@@ -111,7 +111,6 @@ class FailoverOptions:
         choice({"REPLACE": "REPLACE", "ADD": "ADD", "IGNORE": "IGNORE"}),
         "REPLACE",
         "what to do with the list of brokers in the broker's Open",
-        later="",
     )
     first_send_survives: bool = option(
         "failover.firstSendSurvives",
@@ -134,19 +133,17 @@ class FailoverOptions:
         "failover.trackMessages",
         BOOLEAN,
         "false",
-        "send again, after a drop, the sends outside transactions that nobody waits for",
+        "either value: sends without an answer are always repeated after a drop",
         _ACTIVEMQ,
         also="replayAsyncSends",
-        later="",
     )
     max_cache_size: int = option(
         "failover.maxCacheSize",
         integer(0, 2**31 - 1, "bytes"),
         "131072",
-        "most bytes kept for trackMessages",
+        "any value: what is kept is bounded by the send window (jms.producerWindowSize)",
         _ACTIVEMQ,
         also="replayAsyncSendsCacheSize",
-        later="",
     )
     priority_backup: bool = option(
         "failover.priorityBackup",

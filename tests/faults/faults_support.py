@@ -33,7 +33,9 @@ class Load:
         self.confirmed: list[int] = []
         self.received: list[int] = []
         """Those whose handling is done: acknowledged as the mode wants."""
-        self.rolled_back = self.in_doubt = 0
+        self.rolled_back = self.in_doubt = self._relays = 0
+        self._atomic = jms.target.protocol == "amqp"
+        """Whether the broker, which is Artemis, has transactions over receipts, too (S88)."""
 
     async def reaches(self, received: int) -> None:
         """Wait for the load to get somewhere."""
@@ -69,15 +71,17 @@ class Load:
     async def _consume(self, queue: Queue, mode: AckMode) -> None:
         session = await self._jms.session(mode)
         consumer = await session.create_consumer(queue)
-        while not (self._complete and len(self.received) >= len(self.confirmed)):
+        while not (self._complete and len({*self.received}) >= len(self.confirmed)):
             message = await consumer.receive(timeout=1)
             if message is not None:
                 message.acknowledge()
                 self.received.append(int(message.text))
-        assert await consumer.receive(timeout=0) is None, "more than was sent"
+        if self._relays == 0 or self._atomic:
+            assert await consumer.receive(timeout=0) is None, "more than was sent"
 
     def relay(self, source: Queue, target: Queue) -> asyncio.Task[None]:
         """Receive and send on, five to a transaction; do again what was rolled back."""
+        self._relays += 1
         return self._start(self._relay(source, target))
 
     async def _relay(self, source: Queue, target: Queue) -> None:
@@ -103,8 +107,8 @@ class Load:
         await asyncio.wait_for(consuming, PATIENCE)
 
     def check_transactions(self) -> None:
-        """What went through the relay arrived, once: exactly where transactions are atomic, at least else (S75, S88)."""
-        if self._jms.target.protocol == "amqp":
+        """What went through the relay arrived: once where transactions are atomic, else at least once (S75, S88)."""
+        if self._atomic:
             assert sorted(self.received) == sorted(self.confirmed)
         else:
             assert {*self.received} == {*self.confirmed}

@@ -24,6 +24,7 @@ from pyjmsack.providers.failover.records import ConsumerRecord, SessionRecord
 from pyjmsack.providers.failover.restore import Resources, Restoration
 from pyjmsack.providers.failover.schedule import Schedule
 from pyjmsack.providers.failover.search import Search, Tried, in_order, is_final
+from pyjmsack.providers.failover.server_list import learn
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Connector
 from pyjmsack.spi.envelope import Encoder, Inbound, Outbound
@@ -128,6 +129,8 @@ class FailoverProvider:
         if self._dialect is None or self._resources.renamed or not dialect.understands(self._dialect):
             self._dialect = dialect
         self._resources.renamed = False
+        action = self._url.failover.amqp_open_server_list_action
+        self._members = learn(self._members, member.url, member.metadata, action)
         opening, self._opening = self._opening, None
         if opening is not None:
             opening.succeed(member.metadata)

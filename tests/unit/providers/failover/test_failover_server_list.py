@@ -1,0 +1,65 @@
+"""The brokers that a broker names in its Open (A.1 amqpOpenServerListAction, scenario 77)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pyjmsack.providers.failover.server_list import learn
+from pyjmsack.spi.resources import ConnectionMetadata
+from pyjmsack.uri import BrokerUrl, parse_url
+
+
+def members(*urls: str) -> list[BrokerUrl]:
+    return [*parse_url(f"failover:({','.join(urls)})").members]
+
+
+def learned(known: list[BrokerUrl], action: str, *entries: Any) -> list[str]:
+    metadata = ConnectionMetadata("AMQP 1.0", "x", "1", "1", properties={"failover-server-list": [*entries]})
+    return [str(member) for member in learn(known, known[0], metadata, action)]
+
+
+C = {"hostname": "c.local", "network-host": "c", "port": 5, "scheme": "amqp"}
+
+
+@pytest.mark.parametrize(
+    ("action", "expected"),
+    [
+        ("REPLACE", ["amqp://a:5672", "amqp://c:5"]),
+        ("ADD", ["amqp://a:5672", "amqp://b:5672", "amqp://c:5"]),
+        ("IGNORE", ["amqp://a:5672", "amqp://b:5672"]),
+    ],
+)
+def test_the_list_replaces_or_adds_or_is_ignored(action: str, expected: list[str]) -> None:
+    """The broker in use stays in it."""
+    assert learned(members("amqp://a", "amqp://b"), action, C) == expected
+
+
+@pytest.mark.parametrize("known", ["amqp://a", "amqps://a"])
+@pytest.mark.parametrize(
+    ("entry", "secure"),
+    [
+        ({"hostname": "c", "port": 5, "scheme": "amqp"}, False),
+        ({"hostname": "c", "port": 5, "scheme": "amqps"}, True),
+    ],
+)
+def test_a_broker_without_tls_is_not_taken_from_one_with_tls(known: str, entry: Any, secure: bool) -> None:
+    """Scenario 77: an insecure one is refused."""
+    taken = len(learned(members(known), "ADD", entry)) == 2
+    assert taken == (secure or known == "amqp://a")
+
+
+@pytest.mark.parametrize(
+    "entry", [{}, {"hostname": "c"}, {"port": 5}, {"hostname": "c", "port": 5, "scheme": "stomp"}, "c:5", 7]
+)
+def test_what_cannot_be_understood_changes_nothing(entry: Any) -> None:
+    """Nor do entries that speak another protocol."""
+    assert learned(members("amqp://a", "amqp://b"), "ADD", entry) == ["amqp://a:5672", "amqp://b:5672"]
+
+
+def test_a_learned_broker_has_the_options_of_the_one_that_named_it() -> None:
+    """Such as its transport options."""
+    known = [*parse_url("failover:(amqp://a?transport.tcpKeepAlive=true,amqp://b)").members]
+    metadata = ConnectionMetadata("AMQP 1.0", "x", "1", "1", properties={"failover-server-list": [C]})
+    assert learn(known, known[0], metadata, "REPLACE")[1].transport.tcp_keep_alive
