@@ -1,0 +1,106 @@
+"""The guard against messages that were processed already (S105)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pyjmsack.core.duplicates import DuplicateGuard, MemoryStore, SqliteStore, Store
+from pyjmsack.destination import Destination, Queue, Topic
+from pyjmsack.errors import JMSException
+from pyjmsack.spi.resources import ConsumerInfo, Subscription
+
+
+class Delivery:
+    """A message with a key, or without."""
+
+    def __init__(self, key: bytes | None) -> None:
+        self._key = key
+
+    def duplicate_key(self) -> bytes | None:
+        return self._key
+
+
+A, B, NAMELESS = Delivery(b"a"), Delivery(b"b"), Delivery(None)
+
+
+def guard(
+    store: Store, destination: Destination, number: int = 1, *, name: str | None = None, client_id: str = "me"
+) -> DuplicateGuard:
+    subscription = None if name is None else Subscription(name, durable=True, shared=False)
+    info = ConsumerInfo(number, 1, destination, None, 1, subscription=subscription)  # type: ignore[arg-type]
+    return DuplicateGuard(store, info, client_id)
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    made: Store = MemoryStore(1000) if request.param == "memory" else SqliteStore(str(tmp_path / "ids"), 1000)
+    yield made
+    made.close()
+
+
+def test_only_what_was_processed_is_known(store: Store) -> None:
+    """A message without an id never is: it may be repeated on purpose."""
+    watch = guard(store, Queue("q"))
+    watch.add([A, A, NAMELESS])  # type: ignore[list-item]
+    assert [watch.knows(delivery) for delivery in (A, B, NAMELESS)] == [True, False, False]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("other", "known"),
+    [
+        ({"destination": Queue("q"), "number": 2}, True),
+        ({"destination": Queue("other")}, False),
+        ({"destination": Topic("q")}, False),
+    ],
+)
+def test_consumers_of_a_queue_share_their_memory_and_others_do_not(store: Store, other: dict, known: bool) -> None:
+    """A queue gives a message to one consumer, whichever that is."""
+    guard(store, Queue("q")).add([A])  # type: ignore[list-item]
+    assert guard(store, **other).knows(A) == known  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "known"),
+    [
+        ({}, {"number": 2}, False),
+        ({}, {"client_id": "you"}, False),
+        ({"name": "s"}, {"name": "s", "number": 2}, True),
+        ({"name": "s"}, {"name": "t"}, False),
+        ({"name": "s"}, {"name": "s", "client_id": "you"}, False),
+    ],
+)
+def test_each_subscriber_of_a_topic_has_its_own_copy(store: Store, first: dict, second: dict, known: bool) -> None:
+    """Two consumers of one session on one topic both get every message."""
+    guard(store, Topic("t"), **first).add([A])  # type: ignore[list-item]
+    assert guard(store, Topic("t"), **second).knows(A) == known  # type: ignore[arg-type]
+
+
+def test_memory_is_bounded_and_forgets_the_oldest() -> None:
+    """``failover.duplicateGuardSize``."""
+    store = MemoryStore(3)
+    store.add([b"1", b"2", b"3", b"4"])
+    assert [key in store for key in (b"1", b"2", b"3", b"4")] == [False, True, True, True]
+
+
+def test_the_file_outlives_its_process_is_bounded_and_shared(tmp_path: Path) -> None:
+    """A restart is covered; two sessions see each other's."""
+    path = str(tmp_path / "ids")
+    one, two = SqliteStore(path, 100), SqliteStore(path, 100)
+    keys = [b"%d" % n for n in range(1500)]
+    one.add(keys)
+    assert keys[-1] in two
+    assert keys[0] not in two
+    one.close()
+    two.close()
+    again = SqliteStore(path, 100)
+    assert keys[-1] in again
+    again.close()
+
+
+def test_a_file_that_cannot_be_used_says_so(tmp_path: Path) -> None:
+    """The text names the option."""
+    with pytest.raises(JMSException, match=r"failover\.duplicateGuard=sqlite:"):
+        SqliteStore(str(tmp_path / "no" / "such" / "folder"), 1)
