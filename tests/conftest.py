@@ -19,6 +19,8 @@ from pyjmsack.broker import EmbeddedArtemis
 
 settings.register_profile("pyjmsack", deadline=None)  # a busy machine is no defect
 settings.load_profile("pyjmsack")
+pytest_plugins = ["pytester"]
+
 _STRICT = (
     "error::DeprecationWarning",
     "error::pytest.PytestUnraisableExceptionWarning",
@@ -51,7 +53,7 @@ def brokers() -> Iterator[Callable[[str], Embedded]]:
 
 
 @pytest.fixture(scope="session")
-def artemis(brokers: Callable[[str], Embedded]) -> Embedded:
+def any_broker(brokers: Callable[[str], Embedded]) -> Embedded:
     """The broker of the tests to which its kind does not matter."""
     return brokers("artemis")
 
@@ -64,9 +66,9 @@ def secured_broker() -> Iterator[EmbeddedArtemis]:
 
 
 @pytest.fixture(scope="session")
-def broker_url(artemis: Embedded) -> str:
+def broker_url(any_broker: Embedded) -> str:
     """Where the broker listens, without options."""
-    return artemis.amqp_url
+    return any_broker.amqp_url
 
 
 @pytest.fixture

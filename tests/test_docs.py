@@ -38,10 +38,11 @@ class Program(NamedTuple):
 
 
 def programs() -> dict[str, Program]:
-    """Return the programs of all pages, by page and number."""
+    """Return the programs of all pages, by page and number; those of testing.md run in tests/testing/test_plugin.py."""
     return {
         f"{page.name}-{number}": Program(match[1], match[2])
         for page in PAGES
+        if page.name != "testing.md"
         for number, match in enumerate(_PROGRAM.finditer(page.read_text(encoding="utf-8")), start=1)
     }
 

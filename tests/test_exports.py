@@ -49,6 +49,7 @@ PUBLIC = {
     "pyjmsack.errors": ERRORS,
     "pyjmsack.explain": ["Explanation", "Fact", "explain"],
     "pyjmsack.broker": ["BrokerError", "EmbeddedActiveMQ", "EmbeddedArtemis"],
+    "pyjmsack.testing": ["Broker", "ContainerBroker", "Wire"],
 }
 BOTH = pytest.mark.parametrize("module", PUBLIC)
 
@@ -67,7 +68,7 @@ def test_every_public_name_is_there(module: str) -> None:
     assert len(set(loaded.__all__)) == len(loaded.__all__)
 
 
-@pytest.mark.parametrize("module", ["pyjmsack", "pyjmsack.aio", "pyjmsack.broker"])
+@pytest.mark.parametrize("module", ["pyjmsack", "pyjmsack.aio", "pyjmsack.broker", "pyjmsack.testing"])
 def test_nothing_public_is_unlisted(module: str) -> None:
     """What is neither listed nor a module starts with an underscore."""
     loaded = importlib.import_module(module)

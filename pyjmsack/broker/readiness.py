@@ -10,10 +10,11 @@ from pyjmsack.broker.errors import BrokerError, BrokerExitedError, PortTakenErro
 from pyjmsack.broker.instance import Instance
 from pyjmsack.broker.process import BrokerProcess
 
-__all__ = ["await_ready", "check_port_free", "pick_port"]
+__all__ = ["answers_amqp", "answers_stomp", "await_ready", "check_port_free", "pick_port"]
 
 _HOST = "127.0.0.1"
 _AMQP_HEADER = b"AMQP\x03\x01\x00\x00"  # SASL layer, version 1.0.0; a broker that is ready sends the same back
+_STOMP_CONNECT = b"CONNECT\naccept-version:1.2\nhost:localhost\n\n\0"
 _POLL_SECONDS = 0.02
 _ANSWER_SECONDS = 1.0
 _TAIL_CHARACTERS = 3000
@@ -71,19 +72,30 @@ def await_ready(process: BrokerProcess, instance: Instance, log_start: int, time
             raise PortTakenError(f"Another process took a port of the broker. {_tail(log)}")
         if exited:
             raise BrokerExitedError(f"The broker ended with exit code {process.exit_code}. {_tail(log)}")
-        if instance.listens(log) and _answers(instance.amqp_port):
+        if instance.listens(log) and answers_amqp(instance.amqp_port):
             return log
         time.sleep(_POLL_SECONDS)
     raise BrokerError(f"The broker was not ready after {timeout:g} s. {_tail(_read_log(instance, log_start))}")
 
 
-def _answers(port: int) -> bool:
+def answers_amqp(port: int) -> bool:
+    """Whether a broker answers the AMQP header on this port of 127.0.0.1."""
+    return _ask(port, _AMQP_HEADER, len(_AMQP_HEADER)) == _AMQP_HEADER
+
+
+def answers_stomp(port: int) -> bool:
+    """Whether a broker answers a STOMP client on this port of 127.0.0.1, if only to refuse it."""
+    return bool(_ask(port, _STOMP_CONNECT, 1))
+
+
+def _ask(port: int, question: bytes, size: int) -> bytes:
+    """Return the first bytes of the answer; none if nobody answers."""
     try:
         with socket.create_connection((_HOST, port), _ANSWER_SECONDS) as probe:
-            probe.sendall(_AMQP_HEADER)
-            return probe.recv(len(_AMQP_HEADER), socket.MSG_WAITALL) == _AMQP_HEADER
+            probe.sendall(question)
+            return probe.recv(size, socket.MSG_WAITALL)
     except OSError:
-        return False
+        return b""
 
 
 def _read_log(instance: Instance, start: int) -> str:

@@ -1,0 +1,46 @@
+""":class:`Broker`: what a test may do with a broker, whatever it runs in."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+__all__ = ["Broker"]
+
+
+class Broker(Protocol):
+    """A broker in a container or embedded, for annotations. Methods return when they have taken effect.
+
+    Raises:
+        BrokerError: from every method that cannot do its work.
+    """
+
+    @property
+    def amqp_url(self) -> str:
+        """``amqp://127.0.0.1:PORT``, the same after every restart."""
+        ...
+
+    @property
+    def stomp_url(self) -> str:
+        """``stomp://127.0.0.1:PORT``, the same after every restart."""
+        ...
+
+    @property
+    def running(self) -> bool:
+        """Whether the broker's process lives; a paused one does."""
+        ...
+
+    def kill(self) -> None:
+        """End the broker as a crash would (SIGKILL). Its data stay for a restart."""
+        ...
+
+    def restart(self) -> None:
+        """End the broker in an orderly way if it runs, and start it; returns when it serves both protocols."""
+        ...
+
+    def pause(self) -> None:
+        """Freeze the broker: its connections stay open and nothing answers."""
+        ...
+
+    def resume(self) -> None:
+        """Let a paused broker go on."""
+        ...

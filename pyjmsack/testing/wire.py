@@ -1,0 +1,244 @@
+""":class:`Wire`: what lies between a client and a broker, and can fail on command."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from types import TracebackType
+from urllib.parse import urlsplit
+
+__all__ = ["Wire"]
+
+_HOST = "127.0.0.1"
+_CHUNK = 65536
+_BACKLOG = 16  # chunks that a delayed direction holds; then it stops reading, as a real line would
+
+
+class _Direction:
+    """One direction of the wire, of all its connections."""
+
+    def __init__(self) -> None:
+        self.lag = 0.0
+        self.left: int | None = None
+        """Bytes that still pass before the wire is cut; ``None``: no limit."""
+        self.open = asyncio.Event()
+        self.heal()
+
+    def heal(self) -> None:
+        self.lag, self.left = 0.0, None
+        self.open.set()
+
+    def let_through(self, data: bytes) -> bytes:
+        """Return as much of it as may pass."""
+        if self.left is None:
+            return data
+        passing = data[: self.left]
+        self.left -= len(passing)
+        return passing
+
+
+class Wire:
+    """A TCP relay on 127.0.0.1 to a broker: connect to :attr:`url` instead of the broker's, and break it on command.
+
+    ``broker_url`` is that of one broker, ``SCHEME://HOST:PORT`` with options as they are; the protocol does not matter.
+    The relay works on a thread of its own, so every method may be called from any thread and from a coroutine: it has
+    taken effect when it returns, and never waits for the network. Faults add up until :meth:`heal`.
+
+    Raises:
+        ValueError: ``broker_url`` is not of that form.
+    """
+
+    def __init__(self, broker_url: str) -> None:
+        parts = urlsplit(broker_url)
+        try:
+            host, port = parts.hostname, parts.port
+        except ValueError:  # no number
+            host = port = None
+        if not parts.scheme or not host or not port:
+            raise ValueError("broker_url: expected SCHEME://HOST:PORT of one broker")
+        self._target = (host, port)
+        self._broken = False
+        self._pumps: set[asyncio.Task[None]] = set()
+        self._writers: set[asyncio.StreamWriter] = set()
+        started: Future[int] = Future()
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(self._serve(started)), name="pyjmsack-wire", daemon=True
+        )
+        self._thread.start()
+        own = host if host == "localhost" else _HOST  # a name that the broker's certificate may be for
+        self._url = parts._replace(netloc=f"{own}:{started.result()}").geturl()
+
+    @property
+    def url(self) -> str:
+        """Where to connect instead of the broker."""
+        return self._url
+
+    def cut(self) -> None:
+        """Break every connection, and each new one at once."""
+        self._apply(self._cut)
+
+    def cut_after(self, count: int, *, replies: bool = False) -> None:
+        """Cut when ``count`` more bytes have passed to the broker; with ``replies``, from it.
+
+        With 0 the next byte does it: ``cut_after(0, replies=True)`` cuts when the broker has done what it was asked
+        for, before the client hears of it.
+
+        Raises:
+            ValueError: a negative ``count``.
+        """
+        if count < 0:
+            raise ValueError(f"count: {count} is negative; expected a number of bytes")
+        self._apply(lambda: setattr(self._from_broker if replies else self._to_broker, "left", count))
+
+    def swallow_replies(self) -> None:
+        """From now on nothing that the broker says arrives.
+
+        :meth:`heal` lets through what was held back until then; a cut loses it.
+        """
+        self._apply(lambda: self._from_broker.open.clear())
+
+    def delay(self, seconds: float) -> None:
+        """Let everything arrive ``seconds`` later than it was sent, in both directions.
+
+        Raises:
+            ValueError: a negative number.
+        """
+        if seconds < 0:
+            raise ValueError(f"seconds: {seconds} is negative")
+
+        def slow_down() -> None:
+            self._to_broker.lag = self._from_broker.lag = seconds
+
+        self._apply(slow_down)
+
+    def heal(self) -> None:
+        """End all faults: new connections get through, and what was swallowed arrives. What was cut stays cut."""
+
+        def mend() -> None:
+            self._broken = False
+            self._to_broker.heal()
+            self._from_broker.heal()
+
+        self._apply(mend)
+
+    def close(self) -> None:
+        """Break every connection and end the relay. May be called twice."""
+        if self._thread.is_alive():
+            with contextlib.suppress(RuntimeError):  # it ended in between
+                self._loop.call_soon_threadsafe(self._ended.set)
+            self._thread.join()
+
+    def __enter__(self) -> Wire:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Wire {self._target[0]}:{self._target[1]}>"
+
+    def _apply(self, change: Callable[[], None]) -> None:
+        """Run on the relay's thread, and return when it is done."""
+        done: Future[None] = Future()
+
+        def run() -> None:
+            change()
+            done.set_result(None)
+
+        try:
+            self._loop.call_soon_threadsafe(run)
+        except RuntimeError as error:
+            raise RuntimeError("The wire is closed.") from error
+        done.result()
+
+    async def _serve(self, started: Future[int]) -> None:
+        self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
+        self._to_broker, self._from_broker = _Direction(), _Direction()
+        try:
+            server = await asyncio.start_server(self._connected, _HOST, 0)
+        except OSError as error:
+            started.set_exception(error)
+            return
+        started.set_result(server.sockets[0].getsockname()[1])
+        await self._ended.wait()
+        server.close()
+        writers = list(self._writers)
+        self._cut()
+        await asyncio.gather(*self._pumps, return_exceptions=True)
+        await asyncio.gather(*(writer.wait_closed() for writer in writers), return_exceptions=True)
+
+    def _cut(self) -> None:
+        self._broken = True
+        self._to_broker.left = self._from_broker.left = None
+        for writer in self._writers:
+            writer.transport.abort()
+        for pump in self._pumps:
+            pump.cancel()
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            broker_reader, broker_writer = await asyncio.open_connection(*self._target)
+        except OSError:
+            writer.transport.abort()
+            return
+        writers = {writer, broker_writer}
+        if self._broken:
+            for each in writers:
+                each.transport.abort()
+            return
+        self._writers |= writers
+        pumps = [
+            asyncio.create_task(self._pump(reader, broker_writer, self._to_broker)),
+            asyncio.create_task(self._pump(broker_reader, writer, self._from_broker)),
+        ]
+        self._pumps.update(pumps)
+        try:
+            await asyncio.wait(pumps)
+        finally:
+            self._pumps.difference_update(pumps)
+            self._writers -= writers
+            for each in writers:
+                each.close()
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: _Direction) -> None:
+        """Carry one direction of one connection, its end included."""
+        backlog: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(_BACKLOG)
+        reading = asyncio.create_task(self._read(reader, backlog, way))
+        try:
+            await self._write(backlog, writer, way)
+        except OSError:
+            writer.transport.abort()  # the reader at this end sees it, and passes the end on
+        finally:
+            reading.cancel()
+
+    async def _read(
+        self, reader: asyncio.StreamReader, backlog: asyncio.Queue[tuple[float, bytes]], way: _Direction
+    ) -> None:
+        data = b"first"
+        while data:
+            try:
+                data = await reader.read(_CHUNK)
+            except OSError:
+                data = b""
+            await backlog.put((self._loop.time() + way.lag, data))
+
+    async def _write(
+        self, backlog: asyncio.Queue[tuple[float, bytes]], writer: asyncio.StreamWriter, way: _Direction
+    ) -> None:
+        writer.transport.set_write_buffer_limits(high=0)  # drain() then means: the system has it
+        while True:
+            due, data = await backlog.get()
+            await asyncio.sleep(max(0.0, due - self._loop.time()))
+            await way.open.wait()
+            if not data:
+                writer.write_eof()
+                return
+            writer.write(way.let_through(data))
+            await writer.drain()
+            if way.left == 0:
+                self._cut()

@@ -1,0 +1,1 @@
+"""The brokers of the plugin and the images of containers/."""

@@ -1,0 +1,202 @@
+"""The pytest plugin, in suites of users: each test here is a pytest of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import socketserver
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+import pytest
+
+PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
+IMAGES = ["pyjmsack/artemis:2.56.0", "pyjmsack/activemq:6.3.1", "pyjmsack/activemq:5.18.3"]
+
+Run = Callable[..., pytest.RunResult]
+
+
+@pytest.fixture
+def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a pytest with a suite's text, in this process if it starts no broker; warnings are errors there, too."""
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+
+    def run(suite: str, *arguments: str, apart: bool = False) -> pytest.RunResult:
+        pytester.makepyfile(suite)
+        arguments = ("-W", "error", "-p", "no:randomly", *arguments)
+        return pytester.runpytest_subprocess(*arguments) if apart else pytester.runpytest_inprocess(*arguments)
+
+    return run
+
+
+def test_the_documented_example_passes_as_it_stands_there(run: Run) -> None:
+    (example,) = re.findall(r"^```python test_orders.py\n(.*?)^```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    result = run(example, "--pyjmsack-broker=embedded", apart=True)
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(["pyjmsack brokers: embedded (--pyjmsack-broker=embedded)"])
+
+
+def test_the_documented_fixture_of_ones_own_replaces_the_plugins(run: Run) -> None:
+    (example,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    result = run(f"{example}\n\ndef test_it(artemis): pass\n", "-o", "addopts=--fixtures-per-test")
+    result.stdout.fnmatch_lines(["artemis -- test_*.py:6"])
+
+
+def test_every_test_starts_with_running_brokers_and_the_last_one_leaves_none(run: Run) -> None:
+    result = run(
+        """
+        import os
+        import pytest
+
+        pids = set()
+
+        @pytest.mark.parametrize("harm", ["nothing", "kill", "pause", "pause", "kill", "stop"])
+        def test_harm(artemis, harm):
+            assert artemis.running
+            with open(f"/proc/{artemis.pid}/stat") as stat:
+                assert stat.read().rpartition(")")[2].split()[0] != "T", "it is paused"
+            pids.add(artemis.pid)
+            getattr(artemis, harm, lambda: None)()
+
+        def test_it_was_the_same_until_it_was_killed(artemis):
+            assert len(pids) == 3, pids
+            print("PID", artemis.pid)
+        """,
+        "--pyjmsack-broker=embedded",
+        "-s",
+        apart=True,
+    )
+    result.assert_outcomes(passed=7)
+    (pid,) = re.findall(r"PID (\d+)", result.stdout.str())
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_it_works_with_xdist_and_each_worker_has_its_own_broker(run: Run) -> None:
+    result = run(
+        """
+        import pytest
+
+        @pytest.mark.parametrize("number", range(2))
+        def test_something(artemis, number, worker_id, pytestconfig):
+            with open(pytestconfig.rootpath / "seen", "a") as seen:
+                seen.write(f"{worker_id} {artemis.amqp_url}\\n")
+        """,
+        "--pyjmsack-broker=embedded",
+        "-n2",
+        "--dist=each",
+        apart=True,
+    )
+    result.assert_outcomes(passed=4)
+    seen = {tuple(line.split()) for line in Path("seen").read_text().splitlines()}
+    assert len(seen) == len({worker for worker, _ in seen}) == len({url for _, url in seen}) == 2
+
+
+def test_a_suite_that_does_not_use_it_pays_nothing(run: Run) -> None:
+    result = run(
+        """
+        import sys
+
+        def test_nothing_was_imported():
+            names = {name.partition(".")[0] for name in sys.modules}
+            assert "_pyjmsack_pytestplugin" in names
+            assert not names & {"pyjmsack", "proton", "cproton", "testcontainers", "docker"}
+        """,
+        apart=True,
+    )
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["pyjmsack brokers: *"])
+
+
+def test_a_suite_can_leave_it_out(run: Run) -> None:
+    result = run("def test_it(artemis): pass", "-p", "no:pyjmsack")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*fixture 'artemis' not found"])
+    assert "pyjmsack brokers" not in result.stdout.str()
+
+
+def test_a_mode_that_does_not_exist_is_refused_with_those_that_do(run: Run) -> None:
+    result = run("", "--pyjmsack-broker=docker")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*invalid choice: 'docker' (choose from *auto*container*embedded*"])
+
+
+def header(result: pytest.RunResult) -> str:
+    """Return what the run says of its brokers."""
+    (line,) = [line for line in result.stdout.lines if line.startswith("pyjmsack brokers: ")]
+    return line.removeprefix("pyjmsack brokers: ")
+
+
+class Engine(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    """A container engine that can only list its images."""
+
+    daemon_threads = False
+
+    def __init__(self, path: Path, answer: bytes) -> None:
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                assert self.path == "/images/json"
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(answer)
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        super().__init__(str(path), Handler)
+
+
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """A directory with a short name: that of a unix socket may have 100 characters."""
+    with tempfile.TemporaryDirectory() as name:
+        yield Path(name)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs unix sockets")
+@pytest.mark.parametrize(
+    ("tags", "expected"),
+    [
+        (IMAGES, "containers (--pyjmsack-broker=auto)"),
+        (IMAGES[1:], "embedded (no containers: no image pyjmsack/artemis:2.56.0)"),
+        ([], f"embedded (no containers: no image {', '.join(IMAGES)})"),
+    ],
+)
+def test_auto_takes_containers_if_the_engine_has_every_image(
+    run: Run, monkeypatch: pytest.MonkeyPatch, short: Path, tags: list[str], expected: str
+) -> None:
+    path = short / "engine.sock"
+    rows = ", ".join(f'{{"RepoTags": ["{tag}"]}}' for tag in tags)
+    engine = Engine(path, f'[{{"RepoTags": null}}{", " + rows if rows else ""}]'.encode())
+    serving = threading.Thread(target=engine.serve_forever)
+    serving.start()
+    try:
+        monkeypatch.setenv("DOCKER_HOST", f"unix://{path}")
+        assert header(run("")) == expected
+    finally:
+        engine.shutdown()
+        serving.join()
+        engine.server_close()
+
+
+def test_auto_says_why_it_takes_no_containers(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    nowhere = Path("nowhere.sock").absolute()
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{nowhere}")
+    assert header(run("")) == f"embedded (no containers: no engine at {nowhere})"
+    nowhere.touch()
+    assert header(run("")).startswith(f"embedded (no containers: the engine at {nowhere} does not answer: ")
+    monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:1")
+    assert header(run("")).startswith("embedded (no containers: the engine in DOCKER_HOST is not on this machine")
+    assert header(run("", "--pyjmsack-broker=container")) == "containers (--pyjmsack-broker=container)"
+
+
+def test_a_container_that_cannot_be_started_is_an_error_that_says_what_to_do(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{os.devnull}")
+    result = run("def test_it(artemis): pass", "--pyjmsack-broker=container")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*BrokerError: The container of pyjmsack/artemis:2.56.0 could not be started: *"])
