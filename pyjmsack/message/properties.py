@@ -37,6 +37,8 @@ RESERVED = {
 """Names that live in a slot of the message, not among the application properties (S164)."""
 
 _UNLISTED = {ACK_TYPE, DELIVERY_COUNT, TYPED_ENCODING}
+_ORIGIN = {"_AMQ_ORIG_ADDRESS", "_AMQ_ORIG_QUEUE", "_AMQ_ORIG_MESSAGE_ID"}
+"""What Artemis notes on a dead letter, under the names that its selectors know."""
 _NOT_APPLICATION = _UNLISTED | set(RESERVED)
 
 HEADER_NAMES = {
@@ -57,8 +59,9 @@ HEADER_NAMES = {
 class Properties(MutableMapping[str, Value]):
     """The properties of one message.
 
-    ``JMSXDeliveryCount`` and ``JMS_AMQP_ACK_TYPE`` are read by name but not listed, since they belong to a delivery
-    and not to the message: ``new.properties.update(old.properties)`` copies what can be copied.
+    ``JMSXDeliveryCount``, ``JMS_AMQP_ACK_TYPE`` and what Artemis notes on a dead letter (``_AMQ_ORIG_ADDRESS``,
+    ``_AMQ_ORIG_QUEUE``, ``_AMQ_ORIG_MESSAGE_ID``) are read by name but not listed, since they belong to a delivery and
+    not to the message: ``new.properties.update(old.properties)`` copies what can be copied.
 
     Raises (on writing):
         MessageFormatException: the name or the value is not allowed (S160, S161).
@@ -144,7 +147,9 @@ class Properties(MutableMapping[str, Value]):
             del self._message._properties[name]
 
     def __iter__(self) -> Iterator[str]:
-        yield from (name for name in self._message._properties or () if name not in _NOT_APPLICATION)
+        for name in self._message._properties or ():
+            if name not in _NOT_APPLICATION and name not in _ORIGIN:
+                yield name
         for name, (slot, _) in RESERVED.items():
             if name not in _UNLISTED and getattr(self._message, slot) is not None:
                 yield name

@@ -46,6 +46,7 @@ _COLUMNS: tuple[tuple[str, str, pa.DataType], ...] = (
     ("correlation_id", "string", pa.string()),
     ("destination", "string", pa.string()),
     ("reply_to", "string", pa.string()),
+    ("origin", "string", pa.string()),
     ("type", "string", pa.string()),
     ("group_id", "string", pa.string()),
     ("body", "binary", pa.binary()),
@@ -147,6 +148,7 @@ def _row(message: Message, key: str | None) -> dict[str, Any]:
         row.setdefault("body_type", "other")
         row["decode_error"] = str(error)
         properties = {}
+    row["origin"] = _origin(message) if row["decode_error"] is None else None
     row["group_id"] = properties.pop(GROUP, None)
     row["property_types"] = {name: _kind(value) for name, value in properties.items() if not _is_text(value)}
     texts = {name: _as_text(value) for name, value in properties.items()}
@@ -159,6 +161,14 @@ def _name(destination: Destination | None) -> str | None:
     if destination is None:
         return None
     return f"topic://{destination.name}" if destination.is_topic else destination.name
+
+
+def _origin(message: Message) -> str | None:
+    """Return where a dead letter comes from: the queue, or ``address::queue`` for the subscription of a topic."""
+    address, queue = (message.get_string_property(f"_AMQ_ORIG_{name}") for name in ("ADDRESS", "QUEUE"))
+    if address is None:
+        return None
+    return address if queue in (None, address) else f"{address}::{queue}"
 
 
 def destination_of(name: str) -> Destination:

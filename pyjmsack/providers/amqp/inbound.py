@@ -175,13 +175,14 @@ class AmqpInbound(sections.Sections):
         """Return the application properties; illegal names stay readable (S160).
 
         Without the mark of a repeatable send: whoever forwards the message sends another one, which Artemis would drop
-        as a repetition of the first (S106).
+        as a repetition of the first (S106). With the origin of a dead letter, from the annotations.
 
         Raises:
             MessageFormatException: their section cannot be decoded.
         """
         found = sections.read_application_properties(self.payload, self._application_properties)
         found.pop(DUPLICATE_ID, None)
+        found.update(self._annotations.origin)
         return found
 
     def to_sent(self, destination: Destination) -> tuple[Message, int]:

@@ -74,6 +74,11 @@ _PROPERTY_TYPES: _Types = (
     _UINT_TYPES,
     _TEXT_TYPES,
 )
+_ORIGIN = {
+    "x-opt-ORIG-ADDRESS": "_AMQ_ORIG_ADDRESS",
+    "x-opt-ORIG-QUEUE": "_AMQ_ORIG_QUEUE",
+    "x-opt-ORIG-MESSAGE-ID": "_AMQ_ORIG_MESSAGE_ID",
+}
 _ABSENT = tuple([None] * (len(_PROPERTY_TYPES) - count) for count in range(len(_PROPERTY_TYPES) + 1))
 
 _U32 = Struct(">I").unpack_from
@@ -103,6 +108,8 @@ class Annotations(NamedTuple):
     to_kind: int | None = None
     reply_kind: int | None = None
     delivery_time: int = 0
+    origin: tuple[tuple[str, str], ...] = ()
+    """What Artemis notes on a dead letter, by the names that its selectors know."""
 
 
 _NO_HEADER = Header()
@@ -308,6 +315,7 @@ def _read_annotations(data: bytes, start: int, end: int) -> Annotations:
         _small_int(found.get("x-opt-jms-dest")),
         _small_int(found.get("x-opt-jms-reply-to")),
         int(delivery_time) if isinstance(delivery_time, int) else 0,
+        tuple((name, str(found[key])) for key, name in _ORIGIN.items() if key in found),
     )
 
 
