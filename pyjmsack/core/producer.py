@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from pyjmsack.core.completions import CompletionListener
 from pyjmsack.core.steps import Deadline, Steps
@@ -85,6 +86,7 @@ class Producer:
         self._last_target: Destination | None = None
         self._last_encoder: Encoder = _no_encoder
         self._id_prefix = f"{self._connection.message_id_prefix}:{info.session_id}:{info.id}-"
+        self._uuid_prefix = self._connection.options.message_id_type
         # a bound destination that cannot be deleted needs no check with every message
         self._stays = info.destination is not None and not info.destination.is_temporary
         self._number = 0
@@ -163,9 +165,12 @@ class Producer:
         self._bytes_sent += len(payload)
         return message, Send(self, payload, encoder, message._message_id, done)
 
+    def _new_id(self) -> str:
+        return f"{self._uuid_prefix}{uuid4()}" if self._uuid_prefix else f"{self._id_prefix}{self._number}"
+
     def _stamp(self, message: Message, target: Destination, ttl: int, delay: int) -> None:
         now = time.time_ns() // 1_000_000
-        message._message_id = None if self.disable_message_id else f"{self._id_prefix}{self._number}"
+        message._message_id = None if self.disable_message_id else self._new_id()
         message._timestamp = 0 if self.disable_message_timestamp else now
         message._expiration = now + ttl if ttl else 0
         message._delivery_time = now + delay if delay else 0

@@ -40,13 +40,18 @@ def reply_to(request: Message, reply: object) -> tuple[Message, Destination]:
     return message, where
 
 
+_ONLY_IN_MESSAGE_IDS = "ID:AMQP_NO_PREFIX:"
+"""What stands for no prefix in a message id; a received correlation id has nothing there (S159)."""
+
+
 class Request:
     """A request under way; its reply may carry the message id or the correlation id that the caller set."""
 
     def __init__(self, message_id: str, correlation_id: str | None) -> None:
         self.reply: Completion[Message] = Completion()
         self.correlation_id = correlation_id
-        self.ids = [message_id] if correlation_id is None else [message_id, correlation_id]
+        ids = (message_id, message_id.removeprefix(_ONLY_IN_MESSAGE_IDS), correlation_id)
+        self.ids = [*{each: None for each in ids if each is not None}]
 
 
 class Requestor:

@@ -82,6 +82,10 @@ _BROKER = choice(
     }
 )
 _PROTOCOLS = names("SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3")
+_MESSAGE_IDS = choice(
+    {"DEFAULT": "", "UUID": "ID:AMQP_UUID:", "UUID_STRING": "ID:AMQP_NO_PREFIX:", "PREFIXED_UUID_STRING": "ID:"}
+)
+"""What stands before a UUID in ``JMSMessageID``, by which AMQP encodes it (S159); empty: no UUIDs."""
 _TLS_VERSION = choice({"TLS": "TLS", "TLSv1.2": "TLSv1.2", "TLSv1.3": "TLSv1.3"})
 
 
@@ -138,6 +142,12 @@ class ConnectionOptions:
     )
     client_id_prefix: str = option("jms.clientIDPrefix", TEXT, "ID:", "start of generated client ids")
     connection_id_prefix: str = option("jms.connectionIDPrefix", TEXT, "ID:", "start of generated connection ids")
+    message_id_type: str = option(
+        "jms.messageIDPolicy.messageIDType",
+        _MESSAGE_IDS,
+        "DEFAULT",
+        "message ids are connection id and number, or an AMQP uuid, or its text without or with `ID:` before it",
+    )
     await_client_id: bool = option(
         "jms.awaitClientID", BOOLEAN, "true", "allow a client id to be set after connecting, once, before first use"
     )

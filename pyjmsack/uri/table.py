@@ -140,7 +140,7 @@ def _later(prefix: str, names: str, hint: str = "") -> dict[str, str]:
 OPTIONS_LATER: Final[Mapping[str, str]] = {
     **{name: row.later for name, row in ROWS.items() if row.later is not None},
     # Qpid JMS
-    **_later("jms.", "tracing messageIDPolicy.messageIDType"),
+    **_later("jms.", "tracing"),
     **_later("jms.deserializationPolicy.", "allowList denyList", "objects are read by registered codecs only"),
     "jms.useDaemonThread": "the thread of the blocking interface never keeps the process alive",
     "transport.soTimeout": "amqp.idleTimeout and stomp.heartBeat watch a silent broker",

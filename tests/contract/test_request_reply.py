@@ -55,6 +55,15 @@ async def test_replies_come_with_any_prefetch(jms: Jms, prefetch: int) -> None:
         assert [(await requestor.request(text, 15)).body for text in "abc"] == ["A", "B", "C"]
 
 
+@pytest.mark.parametrize("kind", ["UUID", "UUID_STRING", "PREFIXED_UUID_STRING"])
+async def test_a_reply_is_found_by_a_message_id_of_any_type(jms: Jms, kind: str) -> None:
+    """S159, jms.messageIDPolicy.messageIDType."""
+    await service(jms)
+    session = await jms.session(options={"jms.messageIDPolicy.messageIDType": kind})
+    async with session.create_requestor(jms.queue) as requestor:
+        assert [(await requestor.request(text, 15)).body for text in "ab"] == ["A", "B"]
+
+
 async def test_a_listener_may_ask_and_wait(jms: Jms) -> None:
     """S8, S15: its own session is busy with it, the requestor's is not."""
     await service(jms)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 
-from contract.brokers import not_on
+from contract.brokers import not_on, only_on
 from contract.harness import PATIENCE, Completed, Gate, Heard, Jms, Relay, eventually, nothing, take, texts
 from pyjmsack import (
     AckMode,
@@ -287,6 +288,29 @@ async def test_send_stamps_the_callers_message_and_the_receiver_sees_the_same(jm
         assert seen.destination == jms.queue
         assert seen.properties.get("JMSXUserID") is None
     assert received.message_id == message.message_id
+
+
+ID_TYPES = {
+    "DEFAULT": r"ID:{}:\d+:\d+-\d+",
+    "UUID": r"ID:AMQP_UUID:{}",
+    "UUID_STRING": r"ID:AMQP_NO_PREFIX:{}",
+    "PREFIXED_UUID_STRING": r"ID:{}",
+}
+
+
+@only_on("amqp", "the types are AMQP's")
+@pytest.mark.parametrize("kind", ID_TYPES)
+async def test_message_ids_are_of_the_type_that_is_asked_for(jms: Jms, kind: str) -> None:
+    """S159, jms.messageIDPolicy.messageIDType."""
+    session = await jms.session(options={"jms.messageIDPolicy.messageIDType": kind})
+    producer = await session.create_producer(jms.queue)
+    message = session.create_text_message("a")
+    await producer.send(message)
+    await producer.send("b")
+    first, second = await take(await jms.consumer(), 2)
+    assert first.message_id == message.message_id != second.message_id
+    pattern = ID_TYPES[kind].format(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+    assert re.fullmatch(pattern, second.message_id or ""), second.message_id
 
 
 async def test_the_producers_defaults_hold_for_each_send_that_does_not_override_them(jms: Jms) -> None:
