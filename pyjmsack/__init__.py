@@ -57,6 +57,7 @@ from pyjmsack.types import (
     Outcome,
     Short,
 )
+from pyjmsack.uri import prefetch_for
 
 __all__ = [
     "AckMode",
@@ -111,5 +112,6 @@ __all__ = [
     "TransactionRolledBackException",
     "UnsupportedFeatureException",
     "portable",
+    "prefetch_for",
     "register_object_codec",
 ]

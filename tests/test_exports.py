@@ -43,8 +43,10 @@ FACE = [
     "Session",
 ]
 
+HELPERS = ["prefetch_for"]
+
 PUBLIC = {
-    "pyjmsack": [*ERRORS, *VALUES, *ENUMERATIONS, *DESTINATIONS, *MESSAGES, *OBJECTS, *FACE],
+    "pyjmsack": [*ERRORS, *VALUES, *ENUMERATIONS, *DESTINATIONS, *MESSAGES, *OBJECTS, *FACE, *HELPERS],
     "pyjmsack.aio": FACE,
     "pyjmsack.errors": ERRORS,
     "pyjmsack.explain": ["Explanation", "Fact", "explain"],

@@ -11,14 +11,13 @@ from pyjmsack.destination import Destination
 from pyjmsack.errors import IllegalStateException
 from pyjmsack.spi.envelope import Inbound
 from pyjmsack.types import AckMode, AckType, Outcome
+from pyjmsack.uri import OPTIMIZED_SHARE
 
 if TYPE_CHECKING:
     from pyjmsack.core.settling import Settling
 
 __all__ = ["ACK_TYPES", "AckBatch", "AckWindow", "ack_threshold", "log_ack", "traces_acks"]
 
-OPTIMIZED_SHARE = 0.65
-"""Of the prefetch: so many unacknowledged messages make an optimised batch (S40)."""
 LAZY_SHARE = 0.5
 """Of the prefetch: so many make a batch in DUPS_OK on a topic (S46)."""
 WARNING_SHARE = 1.5

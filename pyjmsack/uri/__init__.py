@@ -20,13 +20,14 @@ from pyjmsack.uri.model import (
     TransportOptions,
 )
 from pyjmsack.uri.parse import parse_url
-from pyjmsack.uri.policy import PrefetchPolicy, PresettlePolicy, RedeliveryPolicy
+from pyjmsack.uri.policy import OPTIMIZED_SHARE, PrefetchPolicy, PresettlePolicy, RedeliveryPolicy, prefetch_for
 from pyjmsack.uri.redaction import redact
 from pyjmsack.uri.table import DESTINATION_OPTIONS, DESTINATION_OPTIONS_LATER, OPTIONS, OPTIONS_LATER
 
 __all__ = [
     "DESTINATION_OPTIONS",
     "DESTINATION_OPTIONS_LATER",
+    "OPTIMIZED_SHARE",
     "OPTIONS",
     "OPTIONS_LATER",
     "SCHEMES",
@@ -49,6 +50,7 @@ __all__ = [
     "option",
     "parse_destination_options",
     "parse_url",
+    "prefetch_for",
     "redact",
     "store_conversion",
 ]

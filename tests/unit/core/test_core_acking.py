@@ -13,6 +13,7 @@ from pyjmsack.core.session import Session
 from pyjmsack.destination import Destination, Queue, Topic
 from pyjmsack.errors import IllegalStateException
 from pyjmsack.types import AckMode, Outcome
+from pyjmsack.uri import prefetch_for
 
 AUTO, CLIENT, DUPS_OK, INDIVIDUAL, TRANSACTED = 1, 2, 3, 101, 0
 OPTIMIZE = "jms.optimizeAcknowledge=true"
@@ -51,6 +52,19 @@ def test_how_many_messages_make_a_batch(
 ) -> None:
     """S39, S40, S42, S45, S46, S48."""
     assert ack_threshold(AckMode(mode), destination, prefetch, optimize) == size
+
+
+@pytest.mark.parametrize(("rate", "interval", "prefetch"), [(650, 1, 1000), (2000, 0.1, 308), (1, 0.001, 1)])
+def test_the_right_prefetch_fills_a_batch_in_the_interval_s58(rate: float, interval: float, prefetch: int) -> None:
+    assert prefetch_for(rate, interval) == prefetch
+    batch = ack_threshold(AckMode.AUTO_ACKNOWLEDGE, Queue("q"), prefetch, optimize=True)
+    assert rate * interval <= batch <= rate * interval + 1.65
+
+
+@pytest.mark.parametrize(("rate", "interval"), [(0, 1), (1, -1), (float("nan"), 1), (1, float("inf"))])
+def test_a_rate_or_interval_that_is_none_has_no_prefetch_s58(rate: float, interval: float) -> None:
+    with pytest.raises(ValueError, match="expected a number above 0"):
+        prefetch_for(rate, interval)
 
 
 def test_optimized_acknowledgement_of_a_pull_consumer_is_refused_when_it_is_created_s10() -> None:

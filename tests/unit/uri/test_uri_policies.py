@@ -15,6 +15,7 @@ from pyjmsack.uri import (
     PrefetchPolicy,
     PresettlePolicy,
     RedeliveryPolicy,
+    parse_destination_options,
     parse_url,
     policy,
 )
@@ -247,3 +248,21 @@ def test_policy_of_a_destination_is_the_most_specific_that_fits(scheme: str, nam
 def test_wrong_policy_of_a_destination_is_refused(name: str, message: str) -> None:
     with pytest.raises(InvalidURLException, match=re.escape(message)):
         parse_url("amqp://h", {name: 1})
+
+
+@pytest.mark.parametrize(
+    ("queue", "options", "prefetch", "optimize"),
+    [
+        ("orders?consumer.prefetchSize=1", "", 1, False),
+        ("orders", "?jms.optimizeAcknowledge=false&jms.prefetchPolicy.all=1", 1, False),
+        ("orders", "?jms.prefetchPolicy.all=10", 10, False),
+    ],
+    ids=["slow consumers", "each message matters", "fast consumer"],
+)
+def test_the_options_of_the_three_cases_mean_what_the_rule_says_s59(
+    queue: str, options: str, prefetch: int, optimize: bool
+) -> None:
+    connection = parse_url(f"amqp://broker{options}").connection
+    given = parse_destination_options(Queue(queue)).prefetch
+    assert (given or connection.prefetch_policy.for_destination(Queue(queue))) == prefetch
+    assert connection.optimize_acknowledge is optimize
