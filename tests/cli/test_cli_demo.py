@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,21 @@ def test_nothing_is_lost_in_any_row(cli: Cli, files: Path) -> None:
         no_return = row["name"] in ("NO_ACKNOWLEDGE", "ARTEMIS_PRE_ACKNOWLEDGE")
         assert (row["redelivered"] == 0) is no_return, row
         assert row["problems"] == []
+
+
+def test_nothing_is_lost_over_stomp(brokers: Callable[[str], Any], tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("".join(f"line {number}\n" for number in range(60)))
+    for row in rows_of(Cli(brokers("artemis").stomp_url), tmp_path):
+        assert (row["protocol"], row["received"], row["lost"], row["problems"]) == ("STOMP", 60, 0, []), row
+
+
+def test_the_demo_s_own_broker_is_spoken_to_in_the_protocols_that_were_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "one").write_text("a single line\n")
+    result = Cli("").run("demo", "--input", tmp_path, "--protocol", "both", "--patience", 5, "--json")
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.stdout)
+    assert [row["protocol"] for row in document["rows"]] == ["AMQP"] * len(ROWS) + ["STOMP"] * len(ROWS)
+    assert document["broker"].endswith("over AMQP 1.0 and STOMP 1.2")
 
 
 def test_every_mode_has_a_row() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -35,6 +35,13 @@ __all__ = ["demo"]
     help="A file, or a directory with files; repeatable. Otherwise pyjmsack's own sources.",
 )
 @click.option("--url", envvar="PYJMSACK_URL", show_envvar=True, help="Use this broker instead of starting one.")
+@click.option(
+    "--protocol",
+    type=click.Choice(["amqp", "stomp", "both"]),
+    default="both",
+    show_default=True,
+    help="What the demo's own broker is spoken to in; with --url its scheme says that.",
+)
 @login_options
 @click.option(
     "--patience",
@@ -48,6 +55,7 @@ __all__ = ["demo"]
 def demo(
     paths: tuple[Path, ...],
     url: str | None,
+    protocol: str,
     user: str | None,
     password_file: Path | None,
     patience: float,
@@ -60,7 +68,7 @@ def demo(
     """
     source = Source.read(paths or default_paths())
     login = Login(url or DEFAULT_URL, user, password_file)
-    with termination_as_interrupt(), quiet_about(ProcessingError), _broker(login, embedded=url is None) as there:
+    with termination_as_interrupt(), quiet_about(ProcessingError), _broker(login, protocol, url is None) as there:
         broker = _describe(there)
         results = _run(there, source, patience)
     if as_json:
@@ -73,30 +81,35 @@ def demo(
 
 
 @contextmanager
-def _broker(login: Login, *, embedded: bool) -> Iterator[Login]:
-    """Yield the login for the broker to use, which is started if it is to be embedded."""
+def _broker(login: Login, protocol: str, embedded: bool) -> Iterator[list[Login]]:
+    """Yield a login for each protocol, to a broker that is started if it is to be embedded."""
     if not embedded:
-        yield login
+        yield [login]
         return
     narrate_broker()
     click.echo("Starting Artemis …", err=True)
     with EmbeddedArtemis() as artemis:
-        yield replace(login, url=artemis.amqp_url)
+        urls = {"amqp": artemis.amqp_url, "stomp": artemis.stomp_url}
+        yield [replace(login, url=url) for name, url in urls.items() if protocol in (name, "both")]
 
 
-def _describe(login: Login) -> str:
-    with login.factory().create_connection() as connection:
-        metadata = connection.metadata
-        return f"{metadata.broker_name} {metadata.broker_version} over {metadata.protocol}"
+def _describe(logins: Sequence[Login]) -> str:
+    protocols = []
+    for login in logins:
+        with login.factory().create_connection() as connection:
+            metadata = connection.metadata
+            protocols.append(metadata.protocol)
+    return f"{metadata.broker_name} {metadata.broker_version} over {' and '.join(protocols)}"
 
 
-def _run(login: Login, source: Source, patience: float) -> list[Result]:
+def _run(logins: Sequence[Login], source: Source, patience: float) -> list[Result]:
     total = len(source.lines)
     results: list[Result] = []
-    with counting("Sending and receiving", total * len(ROWS)) as show:
-        for row in ROWS:
-            remark, done = f"{row.mode.name} ({row.face})", len(results) * total
-            results.append(row.run(login, source, patience, partial(_show_row, show, done, remark)))
+    with counting("Sending and receiving", total * len(ROWS) * len(logins)) as show:
+        for login in logins:
+            for row in ROWS:
+                remark, done = f"{row.mode.name} ({row.face}, {login.protocol})", len(results) * total
+                results.append(row.run(login, source, patience, partial(_show_row, show, done, remark)))
     return results
 
 

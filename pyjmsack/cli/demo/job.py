@@ -57,6 +57,7 @@ class Result:
     title: str
     mode: AckMode
     face: str
+    protocol: str
     sent: int
     confirmed: int
     received: int
@@ -92,4 +93,4 @@ class Result:
         )
         problems = tuple(text for found, text in findings if found)
         counts = (job.sent, job.confirmed, ledger.received, ledger.redelivered, lost)
-        return cls(title, job.mode, face, *counts, seconds, problems)
+        return cls(title, job.mode, face, job.login.protocol, *counts, seconds, problems)

@@ -22,6 +22,7 @@ def as_table(results: Sequence[Result], source: Source, broker: str) -> Renderab
     table = Table(title=f"{len(source.lines):,} lines of {len(source.names):,} files through {broker}")
     table.add_column("acknowledge mode", no_wrap=True)
     table.add_column("face", no_wrap=True)
+    table.add_column("protocol", no_wrap=True)
     for heading in _NUMBERS:
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("SHA-256", justify="center", no_wrap=True)
@@ -35,6 +36,7 @@ def _cells(result: Result) -> tuple[str, ...]:
     return (
         f"{result.mode.value:>3}  {result.title}",
         result.face,
+        result.protocol,
         *(f"{number:,}" for number in numbers),
         f"{result.rate:,.0f}",
         "equal" if result.ok else "FAILED",
@@ -44,7 +46,11 @@ def _cells(result: Result) -> tuple[str, ...]:
 def _verdict(results: Sequence[Result], source: Source) -> list[Text]:
     failed = [result for result in results if not result.ok]
     if failed:
-        return [Text(f"{r.mode.value} {r.title} ({r.face}): {'; '.join(r.problems)}", style="red") for r in failed]
+        return [
+            Text(f"{r.mode.value} {r.title} ({r.face}, {r.protocol}): {'; '.join(r.problems)}", style="red")
+            for r in failed
+        ]
+
     text = (
         f"Nothing lost: in all {len(results)} rows the SHA-256 of each of the {len(source.names):,} files is that of "
         "the input. Every failed or rolled-back delivery came again, no rolled-back send appeared, each queue is empty."
@@ -69,6 +75,7 @@ def _row(result: Result) -> dict[str, Any]:
         "name": result.mode.name,
         "title": result.title,
         "face": result.face,
+        "protocol": result.protocol,
         "sent": result.sent,
         "confirmed": result.confirmed,
         "received": result.received,

@@ -48,11 +48,11 @@ class Row:
 
 
 def _left(login: Login, queue: str) -> int:
-    """Count what is still on the queue after its consumer was closed."""
+    """Count what is still on the queue after its consumer was closed; taken, as not every broker can be looked into."""
     with login.factory().create_connection() as connection, connection.create_session() as session:
         connection.start()
-        with session.create_browser(session.create_queue(queue)) as browser:
-            return sum(1 for _ in islice(browser, _LEFT_LIMIT))
+        with session.create_consumer(session.create_queue(queue)) as consumer:
+            return sum(1 for _ in islice(iter(consumer.receive_nowait, None), _LEFT_LIMIT))
 
 
 ROWS: tuple[Row, ...] = (
