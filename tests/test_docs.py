@@ -15,7 +15,8 @@ from pyjmsack.cli.main import cli
 from pyjmsack.uri import DESTINATION_OPTIONS, DESTINATION_OPTIONS_LATER, OPTIONS, OPTIONS_LATER
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+README = ROOT / "README.md"
+PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 TIMEOUT = 60
 
 RULES = {*range(1, 136), *range(140, 177), *range(187, 193)}
@@ -75,6 +76,12 @@ def generator_of(page: str) -> Any:
     generator = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(generator)
     return generator
+
+
+def test_the_table_of_features_in_the_readme_is_what_connections_say() -> None:
+    assert README.read_text(encoding="utf-8") == generator_of("features").page(), (
+        "run: python docs/generate_features.py"
+    )
 
 
 def test_the_page_of_options_is_what_the_option_table_says() -> None:
