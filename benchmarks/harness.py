@@ -40,7 +40,7 @@ class Harness:
     def turns(self, rows: Sequence[Row], peers: Sequence[Peer]) -> Iterator[Turn]:
         """Yield what to measure, in order."""
         for row in rows:
-            able = [peer for peer in peers if peer.ours or row.scenario.raw_target is not None]
+            able = [peer for peer in peers if peer.ours or _can(row.scenario, peer)]
             for turn in range(self._settings.rounds if able else 0):
                 first = turn % len(able)  # so that no peer always follows the same other one
                 for peer in (*able[first:], *able[:first]):
@@ -52,7 +52,7 @@ class Harness:
         count = settings.counts[scenario.name]
         warmup = settings.warmups[scenario.name] if peer.warmup else 0
         queue = f"bench-{uuid.uuid4().hex[:8]}-{scenario.name}-{peer.name}-{turn}"
-        job = Job(scenario.name, self._client_url, queue, count, settings.size, warmup)
+        job = Job(scenario.job, scenario.url.format(url=self._client_url), queue, count, settings.size, warmup)
         try:
             if not scenario.sends:
                 run_tool(f"fill-{settings.fill}", self._url, queue, count + warmup, settings.size)
@@ -83,6 +83,11 @@ class Harness:
             run_tool("drain", self._url, queue)
         except BenchmarkError:
             return  # the failure that led here is the one to report
+
+
+def _can(scenario: Scenario, peer: Peer) -> bool:
+    """Whether a client that is not ours does the same: the raw library for want of it, none in a variant of ours."""
+    return scenario.variant_of is None and (peer.name == "java" or scenario.raw_target is not None)
 
 
 def _verify(what: str, found: int, expected: int) -> None:

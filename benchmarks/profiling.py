@@ -55,11 +55,13 @@ def profile(
     """Run a scenario of ours in this process under cProfile; the rate is that of a profiled program."""
     require_library()
     with broker(url) as addresses:
-        job = Job(scenario.name, addresses.tools, f"bench-{uuid.uuid4().hex[:8]}-profile", count, size)
+        job = Job(
+            scenario.job, scenario.url.format(url=addresses.tools), f"bench-{uuid.uuid4().hex[:8]}-profile", count, size
+        )
         if not scenario.sends:
-            run_tool(f"fill-{fill}", job.url, job.queue, count, size)
+            run_tool(f"fill-{fill}", addresses.tools, job.queue, count, size)
         with _Profiles() as profiles:
-            timing = scenarios_of(face)[scenario.name](job)
-        run_tool("drain", job.url, job.queue)
+            timing = scenarios_of(face)[scenario.job](job)
+        run_tool("drain", addresses.tools, job.queue)
     profiles.write(sys.stdout, sort, lines)
     return timing

@@ -77,6 +77,8 @@ def show(result: Report, target: Console) -> None:
     """Print table, machine and failures."""
     measured_java = any("java" in row.rounds for row in result.rows)
     target.print(table(result.rows, result.settings.warmups if measured_java else {}, result.settings.protocol))
+    for ratio in result.variants:
+        target.print(Text.assemble(f"{ratio.name}, against without: ", verdict(ratio.value, ratio.target)))
     target.print(_description(result), markup=False, highlight=False)
     if result.machine["load"] > result.machine["cores"] / 2:
         target.print("The machine was busy before the run: do not quote these numbers.", style="yellow")

@@ -114,6 +114,18 @@ class Report:
         return sorted({timing.client for timing in timings if timing is not None})
 
     @property
+    def variants(self) -> list[Ratio]:
+        """Return how our blocking face does with an option, against itself without."""
+        rates = {row.scenario.name: row.best("sync") for row in self.rows}
+        found = []
+        for row in self.rows:
+            scenario = row.scenario
+            rate, base = rates[scenario.name], rates.get(scenario.variant_of or "")
+            if rate is not None and base is not None:
+                found.append(Ratio(scenario.title, rate / base, scenario.variant_target))
+        return found
+
+    @property
     def errors(self) -> list[str]:
         """Return every failed measurement."""
         return [error for row in self.rows for error in row.errors()]
@@ -127,5 +139,6 @@ class Report:
             "settings": asdict(self.settings),
             "seconds": self.seconds,
             "scenarios": [row.as_json() for row in self.rows],
+            "variants": [ratio.as_json() for ratio in self.variants],
             "errors": self.errors,
         }

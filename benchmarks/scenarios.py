@@ -16,6 +16,14 @@ class Scenario:
     sends: bool
     pipelined: bool
     raw_target: float | None  # our blocking face against the raw library; None = that cannot do the same
+    url: str = "{url}"  # ours only: what is made of the broker's address
+    variant_of: str | None = None  # the row that this one is compared with, both by our blocking face
+    variant_target: float = 0.0
+
+    @property
+    def job(self) -> str:
+        """What the clients are told to do."""
+        return self.variant_of or self.name
 
 
 @dataclass(frozen=True)
@@ -37,7 +45,16 @@ def _scenarios(send_async: float, receive: float | None, listener: float, send: 
         Scenario("receive", "receive, AUTO", sends=False, pipelined=True, raw_target=receive),
         Scenario("listener", "listener, INDIVIDUAL", sends=False, pipelined=True, raw_target=listener),
         Scenario("send", "send, one by one", sends=True, pipelined=False, raw_target=send),
+        _variant("receive-optimized", "receive, AUTO, optimizeAcknowledge", "{url}?jms.optimizeAcknowledge=true", 1.15),
+        _variant("receive-failover", "receive, AUTO, failover:", "failover:({url})", 0.95),
+        _variant("send-async-failover", "send_async, failover:", "failover:({url})", 0.95),
     )
+
+
+def _variant(name: str, title: str, url: str, target: float) -> Scenario:
+    sends = name.startswith("send")
+    base = "send-async" if sends else "receive"
+    return Scenario(name, title, sends, True, None, url, variant_of=base, variant_target=target)
 
 
 @dataclass(frozen=True)

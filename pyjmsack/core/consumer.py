@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyjmsack.core.duplicates import DuplicateGuard, MemoryStore
@@ -426,10 +427,8 @@ class Consumer(Settling):
                 taken.append(inbox.popleft())
             except IndexError:  # the loop emptied it: the broker has them already
                 break
-        # Not before, as a provider that redelivers locally puts them back into the inbox; and what was shown last, as
-        # it is older, and what is redelivered later comes first
-        self.settle_batch([inbound for inbound in taken if not inbound.redeliveries], Outcome.RELEASED)
-        self.settle_batch([inbound for inbound in taken if inbound.redeliveries], Outcome.MODIFIED_FAILED)
+        # Not before, as a provider that redelivers locally puts them back into the inbox; in one command, oldest first
+        self.settle_runs((outcome, run) for outcome, run in groupby(taken, _handed_back))
 
     def resume(self) -> Steps[None]:
         """The rollback is over: finish a close that waited for it (S84)."""
@@ -537,3 +536,7 @@ class Consumer(Settling):
             duplicates_skipped=self._duplicates_skipped,
             stale=self._acknowledged_late,
         )
+
+
+def _handed_back(inbound: Inbound) -> Outcome:
+    return Outcome.MODIFIED_FAILED if inbound.redeliveries else Outcome.RELEASED

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from pyjmsack.core.acking import ACK_TYPES, AckBatch, AckWindow, ack_threshold, log_ack, traces_acks
@@ -78,9 +78,17 @@ class Settling:
 
     def settle_batch(self, inbounds: Sequence[Inbound], outcome: Outcome = Outcome.ACCEPTED) -> None:
         """One outcome for several messages, in one command: consecutive ones leave as one range (S27)."""
+        self.settle_runs([(outcome, inbounds)])
+
+    def settle_runs(self, runs: Iterable[tuple[Outcome, Iterable[Inbound]]]) -> None:
+        """Several outcomes in one command, in this order: one broker redelivers in the order in which it is told."""
+        marked = [(outcome, self._marked(inbounds, outcome)) for outcome, inbounds in runs]
+        if any(inbounds for _, inbounds in marked):
+            self._connection.submit(self._settle_all, marked)
+
+    def _marked(self, inbounds: Iterable[Inbound], outcome: Outcome) -> list[Inbound]:
+        """Choose the outcome of those that have none yet, and return them."""
         unsettled = [inbound for inbound in inbounds if not inbound.settled]
-        if not unsettled:
-            return
         for inbound in unsettled:
             inbound.settled = True
         if outcome is Outcome.ACCEPTED:
@@ -89,15 +97,16 @@ class Settling:
                 self.guard.add(unsettled)
         lost = self._connection.lost_generation
         self._acknowledged_late += sum(inbound.generation <= lost for inbound in unsettled)
-        if self._traces:
+        if self._traces and unsettled:
             log_ack(self._ack_type(outcome), len(unsettled), self.info.destination)
-        self._connection.submit(self._settle_all, unsettled, outcome)
+        return unsettled
 
-    def _settle_all(self, inbounds: Sequence[Inbound], outcome: Outcome) -> None:
+    def _settle_all(self, runs: Iterable[tuple[Outcome, Iterable[Inbound]]]) -> None:
         """On the loop."""
         settle = self._provider.settle
-        for inbound in inbounds:
-            settle(inbound, outcome)
+        for outcome, inbounds in runs:
+            for inbound in inbounds:
+                settle(inbound, outcome)
 
     def _ack_type(self, outcome: Outcome) -> AckType:
         if outcome is Outcome.ACCEPTED and self.session.info.ack_mode.individual:
