@@ -12,14 +12,16 @@ A module that has nothing to tell about brokers runs on Artemis alone, to save t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
 from pyjmsack.broker import EmbeddedActiveMQ, EmbeddedArtemis
 
-__all__ = ["FACTORIES", "TARGETS", "Embedded", "Target", "Ways", "not_on", "only_on", "parameters"]
+__all__ = ["FACTORIES", "TARGETS", "Embedded", "Target", "Ways", "not_on", "only_on", "wanted"]
 
 Embedded = EmbeddedArtemis | EmbeddedActiveMQ
 
@@ -39,9 +41,17 @@ class Ways:
     """Whether persistent and non-persistent messages of one queue keep one order (6)."""
     keeps_counts: bool
     """Whether a message handed back as failed is still counted when its consumer has ended (10)."""
+    flags_all: bool = False
+    """Whether all that had been sent to a consumer comes flagged as redelivered when that has ended (STOMP)."""
+    remembers: bool = False
+    """Whether a connection keeps the counts of what its closed consumers had, as the broker tells none (STOMP)."""
 
-    def counted(self, *counts: int) -> list[int]:
-        """Return the delivery counts with which another consumer gets what was handed back."""
+    def counted(self, *counts: int, here: bool = False) -> list[Any]:
+        """Return the delivery counts with which another consumer, of this connection or not, gets what came back."""
+        if here and self.remembers:
+            return [*counts]
+        if self.flags_all:  # how much had been sent ahead, nobody can know
+            return [ANY if count == 1 else 2 for count in counts]
         return [count if self.keeps_counts else 1 for count in counts]
 
 
@@ -52,6 +62,11 @@ WAYS = {
     ),
     "classic-5": _CLASSIC,
     "classic-6": _CLASSIC,
+}
+STOMP_WAYS = {
+    "artemis": replace(WAYS["artemis"], product="ActiveMQ-Artemis", keeps_counts=False, remembers=True),
+    "classic-5": replace(_CLASSIC, flags_all=True),
+    "classic-6": replace(_CLASSIC, flags_all=True),
 }
 
 _LIMITED = '-Dbrokerconfig.addressSettings."limited.#".'
@@ -75,8 +90,8 @@ class Target:
 
     @property
     def ways(self) -> Ways:
-        """What this broker does in its own way."""
-        return WAYS[self.broker]
+        """What this broker does in its own way over this protocol."""
+        return (STOMP_WAYS if self.protocol == "stomp" else WAYS)[self.broker]
 
     def __str__(self) -> str:
         return f"{self.protocol}-{self.broker}"
@@ -86,11 +101,12 @@ class Target:
         return face != {"classic-5": "aio", "classic-6": "sync"}.get(self.broker)
 
     def named(self, name: str) -> bool:
-        """Whether a mark means this target by a protocol, a broker, a kind of broker, or all of it."""
-        return name in (self.protocol, self.broker, self.broker.partition("-")[0], str(self))
+        """Whether a mark means this target: ``stomp``, ``classic``, ``classic-5``, ``stomp-classic`` and so on."""
+        kind = self.broker.partition("-")[0]
+        return name in (self.protocol, self.broker, kind, str(self), f"{self.protocol}-{kind}")
 
 
-TARGETS = [Target("amqp", broker) for broker in FACTORIES]
+TARGETS = [Target(protocol, broker) for protocol in ("amqp", "stomp") for broker in FACTORIES]
 """What the contract is tested on."""
 
 
@@ -100,20 +116,17 @@ def not_on(name: str, fact: str) -> pytest.MarkDecorator:
 
 
 def only_on(name: str, reason: str) -> pytest.MarkDecorator:
-    """Make a test, or a module's, for the targets of that name only."""
+    """Make a test, or a module's, for the targets of that name only; with several marks, of all those names."""
     assert reason
     return pytest.mark.only_on(name)
 
 
-def parameters(item: pytest.Metafunc) -> list[object]:
-    """Return the targets for one test function: fewer by its ``only_on`` marks, skipped by its ``not_on`` marks."""
-    definition = item.definition
-    wanted = [mark.args[0] for mark in definition.iter_markers("only_on")]
-    found: list[object] = []
-    for target in TARGETS:
-        if wanted and not any(target.named(name) for name in wanted):
-            continue
-        facts = [mark.args[1] for mark in definition.iter_markers("not_on") if target.named(mark.args[0])]
-        skip = [pytest.mark.skip(reason=f"broker facts, {fact}") for fact in facts[:1]]
-        found.append(pytest.param(target, id=str(target), marks=skip))
-    return found
+def wanted(item: pytest.Item, target: Target) -> bool:
+    """Whether a test runs on the target: its ``only_on`` marks name it. If its ``not_on`` marks do, it is skipped."""
+    only = [mark.args[0] for mark in item.iter_markers("only_on")]
+    if not all(target.named(name) for name in only):
+        return False
+    facts = [mark.args[1] for mark in item.iter_markers("not_on") if target.named(mark.args[0])]
+    if facts:
+        item.add_marker(pytest.mark.skip(reason=f"broker facts, {facts[0]}"))
+    return True

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from contract.brokers import Embedded, Target, parameters
+from contract.brokers import TARGETS, Embedded, Target, wanted
 from contract.faces import AIO, SYNC, Face
 from contract.harness import Jms
 
@@ -28,7 +28,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _wanted(item: pytest.Item) -> bool:
     parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
     face, target = parameters.get("face"), parameters.get("target")
-    return face is None or target is None or target.runs_on(face.name)
+    if not isinstance(target, Target):
+        return True
+    return wanted(item, target) and (not isinstance(face, Face) or target.runs_on(face.name))
 
 
 @pytest.fixture(params=[SYNC, AIO], ids=lambda face: face.name)
@@ -38,10 +40,11 @@ def face(request: pytest.FixtureRequest) -> Face:
     return request.param
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A scenario runs on every target but those that its marks exclude."""
-    if "target" in metafunc.fixturenames:
-        metafunc.parametrize("target", parameters(metafunc))
+@pytest.fixture(params=TARGETS, ids=str)
+def target(request: pytest.FixtureRequest) -> Target:
+    """The protocol and the broker that the scenario runs on, of all that its marks do not exclude."""
+    assert isinstance(request.param, Target)
+    return request.param
 
 
 @pytest.fixture

@@ -7,8 +7,17 @@ from typing import Any
 
 import pytest
 
+from contract.brokers import not_on, only_on
 from contract.harness import Gate, Heard, Jms, counts, eventually, nothing, take, texts
-from pyjmsack import AckMode, IllegalStateException, JMSException, Message, Outcome, aio
+from pyjmsack import (
+    AckMode,
+    IllegalStateException,
+    JMSException,
+    Message,
+    Outcome,
+    UnsupportedFeatureException,
+    aio,
+)
 
 AUTO, CLIENT, DUPS_OK = AckMode.AUTO_ACKNOWLEDGE, AckMode.CLIENT_ACKNOWLEDGE, AckMode.DUPS_OK_ACKNOWLEDGE
 TRANSACTED, INDIVIDUAL = AckMode.SESSION_TRANSACTED, AckMode.INDIVIDUAL_ACKNOWLEDGE
@@ -153,7 +162,7 @@ async def test_one_acknowledge_covers_what_all_consumers_of_the_session_delivere
     (message,) = await take(one, 1)
     await take(two, 1)
     message.acknowledge()
-    assert counts(await jms.left("b")) == [1]
+    assert counts(await jms.left("b")) == jms.ways.counted(1)
 
 
 async def test_session_acknowledge_covers_all_consumers_and_consumer_acknowledge_only_its_own(jms: Jms) -> None:
@@ -182,7 +191,7 @@ async def test_acknowledge_covers_older_and_newer_messages_but_none_that_was_onl
     messages = await take(consumer, 3)
     await eventually(lambda: consumer.stats.buffered == 1)
     messages[which].acknowledge()
-    assert counts(await jms.left("prefetched")) == [1]
+    assert counts(await jms.left("prefetched")) == jms.ways.counted(1)
 
 
 async def test_a_second_acknowledge_of_the_same_message_does_nothing(jms: Jms) -> None:
@@ -252,7 +261,8 @@ async def test_recover_again_and_again_raises_the_count_each_time(jms: Jms) -> N
     for count in (1, 2, 3):
         assert counts(await take(consumer, 1)) == [count]
         await session.recover()
-    assert (await jms.left("a"))[0].redelivered == jms.ways.keeps_counts
+    (message,) = await jms.left("a")
+    assert message.redelivered == (jms.ways.counted(2) == [2])
 
 
 async def test_closing_after_recover_counts_each_message_once_and_untouched_ones_not(jms: Jms) -> None:
@@ -277,7 +287,7 @@ async def test_recover_hands_back_what_a_closed_consumer_had_delivered(jms: Jms)
     await session.recover()
     messages = await take(await session.create_consumer(jms.queue), 2)
     messages.sort(key=lambda message: str(message.body))
-    assert (texts(messages), counts(messages)) == (["a", "b"], jms.ways.counted(2, 1))
+    assert (texts(messages), counts(messages)) == (["a", "b"], jms.ways.counted(2, 1, here=True))
 
 
 @pytest.mark.parametrize("mode", [AUTO, DUPS_OK, CLIENT, INDIVIDUAL])
@@ -376,15 +386,19 @@ COMES_AGAIN = {
     Outcome.MODIFIED_FAILED_UNDELIVERABLE: 2,
 }
 """The delivery count with which a broker that keeps it delivers the message again."""
+UNDELIVERABLE = Outcome.MODIFIED_FAILED_UNDELIVERABLE
+REFUSED_THERE = [
+    not_on("amqp-classic", "10: Classic dead-letters such a message; refused, see test_classic.py"),
+    not_on("stomp", "STOMP: no frame says so; refused, see the next test"),
+]
+OUTCOMES = [each if each is not UNDELIVERABLE else pytest.param(each, marks=REFUSED_THERE) for each in Outcome]
 
 
 @STYLES
 @pytest.mark.parametrize("how", ["method", "property"])
-@pytest.mark.parametrize("outcome", Outcome)
+@pytest.mark.parametrize("outcome", OUTCOMES)
 async def test_each_outcome_of_one_message_reaches_the_broker(jms: Jms, outcome: Outcome, how: str, style: str) -> None:
     """S38, S118."""
-    if outcome is Outcome.MODIFIED_FAILED_UNDELIVERABLE and jms.target.named("classic"):
-        pytest.skip("broker facts, 10: Classic dead-letters such a message; refused, see test_classic.py")
 
     def settle(message: Message) -> None:
         if how == "method":
@@ -403,6 +417,24 @@ async def test_each_outcome_of_one_message_reaches_the_broker(jms: Jms, outcome:
     else:
         await jms.left()
         await jms.dead(*(["a"] if outcome is Outcome.REJECTED else []))
+
+
+@only_on("stomp", "over AMQP see test_classic.py")
+@pytest.mark.parametrize("how", ["method", "property"])
+async def test_an_outcome_that_stomp_does_not_have_is_refused_and_the_message_stays_unsettled(
+    jms: Jms, how: str
+) -> None:
+    """S118, S119."""
+    await jms.send("a")
+    consumer = await jms.consumer(INDIVIDUAL)
+    (message,) = await take(consumer, 1)
+    if how == "property":
+        message.properties[PROPERTY] = UNDELIVERABLE.value
+    refused = CALLS[UNDELIVERABLE] if how == "method" else Message.acknowledge
+    with pytest.raises(UnsupportedFeatureException, match="not to this consumer again"):
+        refused(message)
+    message.accept()
+    await jms.left()
 
 
 async def test_in_client_mode_an_outcome_method_concerns_its_message_alone(jms: Jms) -> None:

@@ -151,7 +151,7 @@ async def test_a_listener_may_close_its_own_consumer(jms: Jms) -> None:
 
     chain.consumer.message_listener = listener
     await closed.passed()
-    assert counts(await jms.left("b")) == [1]
+    assert counts(await jms.left("b")) == jms.ways.counted(1)
 
 
 @pytest.mark.parametrize(
@@ -275,8 +275,7 @@ async def test_close_rolls_the_transaction_back(jms: Jms, level: str) -> None:
     await chain.producer.send("never")
     await eventually(lambda: chain.consumer.stats.buffered == 1)
     await chain[level].close()
-    messages = await jms.left("a", "b")
-    assert messages[1].delivery_count == 1
+    assert counts(await jms.left("a", "b"))[1:] == jms.ways.counted(1)
 
 
 @pytest.mark.parametrize("end", ["commit", "rollback"])
@@ -289,6 +288,6 @@ async def test_what_a_closed_consumer_delivered_still_belongs_to_the_transaction
     await chain.consumer.close()
     await getattr(chain.session, end)()
     if end == "commit":
-        assert counts(await jms.left("prefetched")) == [1]
+        assert counts(await jms.left("prefetched")) == jms.ways.counted(1)
     else:
         assert counts(await jms.left("a", "b", "prefetched")) == jms.ways.counted(2, 2, 1)

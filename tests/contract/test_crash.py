@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from contract.harness import Jms, nothing, take
-from pyjmsack import Destination, Queue, Topic
+from pyjmsack import Destination, InvalidClientIDException, Queue, Topic, aio
 from pyjmsack.explain import explain
 
 TOTAL, RECEIVED = 8, 5
@@ -100,10 +100,19 @@ async def put(jms: Jms, destination: Destination, bodies: Sequence[str]) -> None
             await producer.send(body)
 
 
+async def again(jms: Jms) -> aio.Connection:
+    """Connect with the client id that the dead process may still have for the broker."""
+    for _ in range(200):
+        try:
+            return await jms.connection(client_id=jms.queue.name)
+        except InvalidClientIDException:
+            await asyncio.sleep(0.05)
+    raise AssertionError("the broker does not notice that the consumer is gone")
+
+
 async def rest(jms: Jms, destination: Destination, number: int) -> list[str]:
     """Take what is left; the broker may need a moment to notice that the consumer is gone."""
-    connecting = jms.factory(client_id=jms.queue.name).create_connection()
-    async with connecting as connection, connection.create_session() as session:
+    async with await again(jms) as connection, connection.create_session() as session:
         await connection.start()
         if destination.is_topic:
             opening = session.create_durable_consumer(destination, "crash")

@@ -172,6 +172,7 @@ async def test_a_listener_may_end_its_transaction_and_the_message_in_hand_is_par
 
 
 NO_LIMITS = not_on("classic", "6: a full queue blocks its senders, it refuses nothing")
+NO_CREDIT = not_on("stomp", "STOMP: no credit, the broker answers every SEND")
 
 
 async def out_of_credit(jms: Jms) -> tuple[aio.Session, Queue, aio.MessageProducer]:
@@ -189,6 +190,7 @@ async def out_of_credit(jms: Jms) -> tuple[aio.Session, Queue, aio.MessageProduc
 
 
 @NO_LIMITS
+@NO_CREDIT
 async def test_a_send_that_the_broker_refuses_makes_commit_roll_back(jms: Jms) -> None:
     """S86, S79, S129: nothing of the transaction took effect, and the next one works."""
     await jms.send("a")
@@ -209,6 +211,7 @@ async def test_a_send_that_the_broker_refuses_makes_commit_roll_back(jms: Jms) -
 
 
 @NO_LIMITS
+@NO_CREDIT
 @pytest.mark.parametrize("end", ["commit", "rollback"])
 async def test_a_send_that_never_got_credit_dies_with_its_transaction(jms: Jms, end: str) -> None:
     """S66, S75, S86: nobody waits for it once another was refused, and it is not sent when there is room again."""

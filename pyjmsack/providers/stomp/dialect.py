@@ -46,6 +46,8 @@ class Dialect:
     """Whether NACK dead-letters a persistent message. On Artemis it loses it."""
     errors_end: bool = True
     """Whether an ERROR frame is always the last one."""
+    hides_jmsx: bool = False
+    """Whether a message arrives without the ``JMSXGroupID``, ``JMSXGroupSeq`` and ``JMSXUserID`` of its sender."""
     typed_text: bool = False
     """Whether ``amq-msg-type:text`` makes text of a body with ``content-length``."""
     dead_letters: str = "DLQ"
@@ -131,6 +133,7 @@ def _classic(broker: str) -> Dialect:
         transacted_acks=True,
         nacks=True,
         errors_end=False,
+        hides_jmsx=True,
         typed_text=True,
         dead_letters="ActiveMQ.DLQ",
         expired="ActiveMQ.DLQ",

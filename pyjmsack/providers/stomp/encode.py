@@ -13,7 +13,7 @@ from uuid import uuid4
 from pyjmsack.errors import MessageFormatException
 from pyjmsack.message import BytesMessage, Message, StreamMessage, portable
 from pyjmsack.providers.stomp.dialect import Dialect
-from pyjmsack.providers.stomp.names import BODY, TYPES, header_name, text_of, types_line
+from pyjmsack.providers.stomp.names import BODY, COPY, TYPES, header_name, text_of, types_line
 from pyjmsack.types import Long
 
 __all__ = ["DUPLICATE_ID", "encode"]
@@ -80,10 +80,10 @@ def _headers(message: Message, dialect: Dialect, escape: Callable[[str], str]) -
         text += f"reply-to:{escape(dialect.reply_to(message._reply_to))}\n"
     if message._delivery_time:
         text += f"AMQ_SCHEDULED_TIME:{message._delivery_time}\n"
-    return text + _jmsx(message, escape)
+    return text + _jmsx(message, dialect, escape)
 
 
-def _jmsx(message: Message, escape: Callable[[str], str]) -> str:
+def _jmsx(message: Message, dialect: Dialect, escape: Callable[[str], str]) -> str:
     """Return the lines of the properties that have a slot of their own (S164)."""
     text = ""
     if message._group_id is not None:
@@ -92,6 +92,8 @@ def _jmsx(message: Message, escape: Callable[[str], str]) -> str:
         text += f"JMSXGroupSeq:{message._group_sequence}\n"
     if message._user_id is not None:
         text += f"JMSXUserID:{escape(message._user_id)}\n"
+    if dialect.hides_jmsx and text:
+        text += "".join(f"{COPY}{line}\n" for line in text[:-1].split("\n"))
     if message._reply_to_group_id is not None:
         text += f"JMS_AMQP_REPLY_TO_GROUP_ID:{escape(message._reply_to_group_id)}\n"
     return text

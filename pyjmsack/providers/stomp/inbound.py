@@ -19,7 +19,7 @@ from pyjmsack.message import (
 )
 from pyjmsack.providers.stomp.dialect import Dialect, parse_destination
 from pyjmsack.providers.stomp.frames import decode_head, raw_header
-from pyjmsack.providers.stomp.names import BODY, TYPES, is_property, property_name, typed
+from pyjmsack.providers.stomp.names import BODY, COPY, TYPES, is_property, property_name, typed
 from pyjmsack.spi.registry import decode_foreign
 
 __all__ = ["StompInbound"]
@@ -234,10 +234,14 @@ class StompInbound:
         return _number(scheduled.encode()) if scheduled is not None else self._timestamp(headers)
 
     def _group_sequence(self, headers: dict[str, str]) -> int | None:
-        text = headers.get("JMSXGroupSeq", "").removeprefix("-")
-        if not text.isdecimal() or len(text) > 10:
-            return None
-        return int(headers["JMSXGroupSeq"])
+        text = _jmsx(headers, "JMSXGroupSeq") or ""
+        digits = text.removeprefix("-")
+        return int(text) if digits.isdecimal() and len(digits) <= 10 else None
+
+
+def _jmsx(headers: dict[str, str], name: str) -> str | None:
+    """Return such a property, or the copy that this library put beside it."""
+    return headers.get(name, headers.get(COPY + name))
 
 
 def _number(raw: bytes | None) -> int:
@@ -256,8 +260,8 @@ _LOADERS: dict[str, Callable[[StompInbound, dict[str, str]], Any]] = {
     "_type": lambda inbound, headers: headers.get("type"),
     "_expiration": lambda inbound, headers: inbound.expiration_ms,
     "_delivery_time": StompInbound._delivery_time,
-    "_user_id": lambda inbound, headers: headers.get("JMSXUserID"),
-    "_group_id": lambda inbound, headers: headers.get("JMSXGroupID", headers.get("_AMQ_GROUP_ID")),
+    "_user_id": lambda inbound, headers: _jmsx(headers, "JMSXUserID"),
+    "_group_id": lambda inbound, headers: _jmsx(headers, "JMSXGroupID") or headers.get("_AMQ_GROUP_ID"),
     "_group_sequence": StompInbound._group_sequence,
     "_reply_to_group_id": lambda inbound, headers: headers.get("JMS_AMQP_REPLY_TO_GROUP_ID"),
 }

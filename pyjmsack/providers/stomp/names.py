@@ -14,12 +14,14 @@ from pyjmsack.errors import MessageFormatException
 from pyjmsack.message.convert import kind_of
 from pyjmsack.types import Byte, Float, Long, Short
 
-__all__ = ["BODY", "TYPES", "header_name", "is_property", "property_name", "text_of", "typed", "types_line"]
+__all__ = ["BODY", "COPY", "TYPES", "header_name", "is_property", "property_name", "text_of", "typed", "types_line"]
 
 BODY = "JMS_pyjmsack_body"
 """Header that tells what a body is where STOMP has no word for it: ``message``, ``text``, ``null-text``."""
 TYPES = "JMS_pyjmsack_types"
 """Header with the Java types of the properties that are no strings: a JSON object, name to type (S161)."""
+COPY = "JMS_pyjmsack_copy_"
+"""Stands before ``JMSXGroupID`` and the like in a copy for brokers that do not pass these on."""
 _ESCAPED = "JMS_pyjmsack_property_"
 """Stands before a property whose own name means something else in a frame, such as ``type`` or ``priority``."""
 
@@ -40,7 +42,7 @@ _OURS = frozenset((BODY, TYPES))
 
 def is_property(header: str) -> bool:
     """Whether a header of a MESSAGE frame is a property of the application."""
-    return not (header in _TAKEN or header in _OURS or header.startswith("JMS_AMQP_"))
+    return not (header in _TAKEN or header in _OURS or header.startswith(("JMS_AMQP_", COPY)))
 
 
 @lru_cache(maxsize=1024)

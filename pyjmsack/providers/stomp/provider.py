@@ -12,6 +12,7 @@ from pyjmsack.destination import Destination
 from pyjmsack.errors import (
     ConnectionLostException,
     IllegalStateException,
+    InvalidDestinationException,
     JMSException,
     JMSSecurityException,
     MessageFormatException,
@@ -67,6 +68,8 @@ class StompProvider:
         self._sessions: dict[int, StompSession] = {}
         self._producers: dict[int, int] = {}
         """Session of each producer; that is all there is of one in STOMP."""
+        self._aliases: dict[int, str] = {}
+        """Names of temporary destinations that the broker understands from this connection only."""
         self._receivers: dict[int, StompReceiver] = {}
         self._ending: dict[StompReceiver, None] = {}
         """Receivers whose UNSUBSCRIBE is not answered yet."""
@@ -330,10 +333,12 @@ class StompProvider:
         name = str(uuid.uuid4())
         if not self._dialect.routed:
             name = f"/temp-{'topic' if info.kind.is_topic else 'queue'}/{name}"
+            self._aliases[info.id] = name
         done.succeed(name)
 
     def delete_temporary(self, temporary_id: int, done: Completion[None]) -> None:
         """STOMP has no frame for it: the broker deletes it with its last use, or with the connection."""
+        self._aliases.pop(temporary_id, None)
         done.succeed()
 
     def unsubscribe(self, name: str, done: Completion[None]) -> None:
@@ -423,6 +428,12 @@ class StompProvider:
 
     def encoder(self, destination: Destination) -> Encoder:
         """Return the encoder of messages for one destination."""
+        name = destination.name
+        if destination.is_temporary and name.startswith("/temp-") and name not in self._aliases.values():
+            raise InvalidDestinationException(
+                f"{destination} is a name for its creator's connection only: over STOMP this broker has another one for"
+                " you, in the reply_to of a message"
+            )
         marks = parse_destination_options(destination).duplicate_detection
         if marks is None:
             marks = self._marks_repetitions

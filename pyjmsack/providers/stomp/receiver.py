@@ -112,6 +112,11 @@ class StompReceiver:
         """Whether its subscriptions end or have ended: an ACK would be refused."""
         return self._closing is not None
 
+    @property
+    def volatile(self) -> bool:
+        """Whether its subscription ends with it: no broker has anything to give back, redelivery is ours alone."""
+        return self.info.destination.is_topic and self.info.subscription is None
+
     # -- subscriptions ------------------------------------------------------------------------------------------
 
     def open(self, done: Completion[None]) -> None:
@@ -234,7 +239,7 @@ class StompReceiver:
 
     def _widen(self) -> None:
         info = self.info
-        if info.destination.is_topic and info.subscription is None:
+        if self.volatile:
             self._acknowledge_early()
         elif not self._dialect.routed and (info.subscription is not None or info.exclusive):
             self._warn_of_stall()
@@ -246,7 +251,7 @@ class StompReceiver:
             self.info.sink.detached(error)
 
     def _acknowledge_early(self) -> None:
-        """A subscription that ends with its subscriber has nothing to give back: redelivery is ours alone anyway."""
+        """Make room for more: what the caller holds is safe here as long as its subscription lives."""
         handed_out = len(self.outstanding) - self.info.sink.buffered()
         for inbound in [*self.outstanding][: max(0, handed_out)]:
             self.acknowledge(inbound)

@@ -49,9 +49,11 @@ class StompSession:
         self._engine.ask(b"SEND\ntransaction:" + self._begun(), outbound.payload, outbound.done)
 
     def acknowledge(self, receiver: StompReceiver, inbound: StompInbound) -> None:
-        """A receipt joins the transaction."""
+        """A receipt joins the transaction, but for volatile subscriptions: an early ACK would be a second one."""
         self._acked.append((receiver, inbound))
-        if self._dialect.transacted_acks and inbound in receiver.outstanding and inbound.ack is not None:
+        if not self._dialect.transacted_acks or receiver.volatile:
+            return
+        if inbound in receiver.outstanding and inbound.ack is not None:
             self._engine.write(b"ACK\n", inbound.ack, b"transaction:", self._begun(), b"\n\n\0")
 
     def commit(self, done: Completion[None]) -> None:
@@ -78,7 +80,10 @@ class StompSession:
             done.fail(refused)
         elif self._dialect.transacted_acks:
             for receiver, inbound in acked:
-                receiver.acknowledged(inbound)
+                if receiver.volatile:
+                    receiver.acknowledge(inbound)
+                else:
+                    receiver.acknowledged(inbound)
             done.succeed()
         else:
             self._acknowledge(acked, done)
