@@ -35,10 +35,10 @@ SELECTIONS = [
     ("JMSType = 'two'", "2"),
     ("JMSCorrelationID = 'two' OR JMSXGroupID = 'one'", "12"),
 ]
+OF_TYPES = {"odd", "NOT odd", "number * 2 > 5.5e0 OR -number = -1"}
 
 
 @NO_BROWSER
-@NO_END
 async def test_selectors_select_what_they_say_in_order(jms: Jms) -> None:
     """S187, S189: each by a browser, which takes nothing."""
     session = await jms.session()
@@ -49,7 +49,10 @@ async def test_selectors_select_what_they_say_in_order(jms: Jms) -> None:
         message.type = name
         message.correlation_id = name
         await producer.send(message)
+    strings = jms.target.protocol == "stomp"  # properties are text there (broker facts, STOMP)
     for selector, expected in SELECTIONS:
+        if strings and selector in OF_TYPES:
+            continue
         browser = await session.create_browser(jms.queue, selector)
         assert "".join([str(message.body) async for message in browser]) == expected, selector
         await browser.close()
