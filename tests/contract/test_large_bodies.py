@@ -10,7 +10,7 @@ import pytest
 from contract.brokers import not_on
 from contract.harness import Jms
 
-SIZE = 100 * 1024 * 1024
+SIZE = 100_000_000  # ActiveMQ Classic takes frames of 100 MiB, headers included
 PATIENCE = 120
 
 # in one worker: two at a time would need a gigabyte
