@@ -17,11 +17,14 @@ _AMQ_DUPL_ID _AMQ_ORIG_ADDRESS _AMQ_ORIG_QUEUE _AMQ_SCHED_DELIVERY AMQ_SCHEDULED
 _NOT_COPIED = frozenset(_NOT_COPIED_TEXT.split())
 
 
-def dead_letter(inbound: StompInbound, queue: str, source: Destination) -> bytes:
+def dead_letter(inbound: StompInbound, queue: str, source: Destination, subscriber: str) -> bytes:
     """Return the rest of a SEND frame with the message as it came, but for its expiry, and with its origin.
 
     An expired message goes where the broker itself puts such ones. Artemis drops a second copy, which may be made
     when the connection is lost before the original is acknowledged: the copy's id is made of the original's.
+
+    Args:
+        subscriber: tells the subscribers of a topic apart, each of which may reject its own; empty for a queue.
     """
     dialect = inbound.dialect
     if inbound.expired(time.time_ns() // 1_000_000):
@@ -32,7 +35,8 @@ def dead_letter(inbound: StompInbound, queue: str, source: Destination) -> bytes
     lines.append(b"_AMQ_ORIG_QUEUE:" + origin)
     number = (raw_header(inbound.head, b"\nmessage-id:") or b"").rpartition(b",")[2]
     if dialect.routed and number:
-        lines.append(b"_AMQ_DUPL_ID:" + origin + b"-" + number)
+        owner = b"-" + escape(subscriber).encode() if subscriber else b""
+        lines.append(b"_AMQ_DUPL_ID:" + origin + owner + b"-" + number)
     if inbound.is_bytes or b"\0" in inbound.body:
         lines.append(b"content-length:%d" % len(inbound.body))
     return b"".join((dialect.send_lines(Queue(queue)).encode(), b"\n".join(lines), b"\n\n", inbound.body, b"\0"))

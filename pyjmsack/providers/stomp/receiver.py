@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from functools import partial
+from uuid import uuid4
 
 from pyjmsack.errors import ConnectionLostException, JMSException
 from pyjmsack.providers.stomp.deadletter import dead_letter
@@ -86,6 +87,7 @@ class StompReceiver:
         self._shared = shared
         self._engine = shared.engine
         self._dialect = shared.dialect
+        self._subscriber = _subscriber(info)
         self._by_bytes = shared.dialect.window_in_bytes and info.prefetch > 1
         window = shared.dialect.window_size(info) if info.prefetch > 1 else 1
         self._window = int(window * _FULL) if self._by_bytes else window
@@ -194,7 +196,9 @@ class StompReceiver:
         shared = self._shared
         inbound.lane = lane
         if shared.ack_by_id:
-            inbound.ack = b"id:%s\n" % (raw_header(inbound.head, b"\nack:") or b"")
+            # Artemis writes its own last, behind a property of that name; and there it is the same as the message id
+            key = b"\nmessage-id:" if shared.dialect.routed else b"\nack:"
+            inbound.ack = b"id:%s\n" % (raw_header(inbound.head, key) or b"")
         else:
             message_id = raw_header(inbound.head, b"\nmessage-id:") or b""
             inbound.ack = b"message-id:%s\nsubscription:%s\n" % (message_id, lane.id)
@@ -347,7 +351,7 @@ class StompReceiver:
             self.acknowledged(inbound)
             return
         self._copying += 1
-        copy = dead_letter(inbound, self._shared.dead_letters, self.info.destination)
+        copy = dead_letter(inbound, self._shared.dead_letters, self.info.destination, self._subscriber)
         self._engine.ask(b"SEND", copy, partial(self._copied, inbound))
 
     def _copied(self, inbound: StompInbound, error: BaseException | None) -> None:
@@ -429,3 +433,10 @@ class StompReceiver:
             if timer is not None:
                 timer.cancel()
         self._drain_timer = self._stall_timer = None
+
+
+def _subscriber(info: ConsumerInfo) -> str:
+    """Return what tells this subscriber of a topic from others: the same after a reconnect only if it is durable."""
+    if not info.destination.is_topic:
+        return ""
+    return info.subscription.name if info.subscription is not None else uuid4().hex

@@ -1,0 +1,50 @@
+"""What Artemis does in its own way over STOMP, and what must not come of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from contract.brokers import Embedded, only_on
+from contract.harness import Jms, take
+from pyjmsack import AckMode, Queue, Topic
+
+pytestmark = only_on("stomp-artemis", "these are its ways")
+
+INDIVIDUAL = AckMode.INDIVIDUAL_ACKNOWLEDGE
+
+
+async def test_a_property_named_ack_does_not_choose_what_is_acknowledged(
+    jms: Jms, brokers: Callable[[str], Embedded]
+) -> None:
+    """S34: the broker writes its own line of that name behind it."""
+    amqp = jms.factory(brokers("artemis").amqp_url).create_connection()
+    async with amqp as connection, connection.create_session() as session:
+        message = session.create_text_message("a")
+        message.properties.update({"ack": "0,999", "subscription": "77", "redelivered": "true"})
+        await (await session.create_producer(jms.queue)).send(message)
+    consumer = await jms.consumer(INDIVIDUAL)
+    (received,) = await take(consumer, 1)
+    assert not received.redelivered
+    received.acknowledge()
+    await jms.left()
+
+
+async def test_each_subscriber_of_a_topic_may_reject_its_own_copy(jms: Jms) -> None:
+    """S118: the copies for the dead-letter queue are not taken for repetitions of each other."""
+    topic, name = Topic(jms.queue.name), jms.queue.name
+    subscribers = []
+    for number in range(2):
+        connection = await jms.connection(client_id=f"{name}-{number}")
+        session = await connection.create_session(INDIVIDUAL)
+        subscribers.append(await session.create_durable_consumer(topic, "sub"))
+    async with jms.factory().create_connection() as connection, connection.create_session() as session:
+        message = session.create_text_message("a")
+        message.properties["test"] = name
+        await (await session.create_producer(topic)).send(message)
+    for subscriber in subscribers:
+        (received,) = await take(subscriber, 1)
+        received.reject()
+    async with jms.factory().create_connection() as connection, connection.create_session() as session:
+        await connection.start()
+        async with session.create_consumer(Queue("DLQ"), f"test = '{name}'") as dead:
+            assert [message.body for message in await take(dead, 2)] == ["a", "a"]
