@@ -144,6 +144,7 @@ class StompProvider:
         self._escape = escape if spoken == "1.2" else _escape_11
         shared = self._shared = Shared(engine, self._connector, dialect, self.generation)
         shared.ack_by_id = spoken == "1.2"
+        shared.client_id = self._the_info.client_id
         shared.dead_letters = self._url.stomp.dead_letter_queue or dialect.dead_letters
         table = features("stomp", broker)
         detects = table["duplicate-detection"].level is not Level.REFUSED

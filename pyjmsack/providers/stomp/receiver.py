@@ -71,6 +71,7 @@ class Shared:
         self.ack_by_id = True
         """STOMP 1.2 names a message in ACK by its ``ack`` header, 1.1 by message-id and subscription."""
         self.dead_letters = dialect.dead_letters
+        self.client_id = ""
         self.ids: Iterator[int] = iter(range(1, 1 << 62))
 
 
@@ -87,7 +88,7 @@ class StompReceiver:
         self._shared = shared
         self._engine = shared.engine
         self._dialect = shared.dialect
-        self._subscriber = _subscriber(info)
+        self._subscriber = _subscriber(info, shared.client_id)
         self._by_bytes = shared.dialect.window_in_bytes and info.prefetch > 1
         window = shared.dialect.window_size(info) if info.prefetch > 1 else 1
         self._window = int(window * _FULL) if self._by_bytes else window
@@ -435,8 +436,8 @@ class StompReceiver:
         self._drain_timer = self._stall_timer = None
 
 
-def _subscriber(info: ConsumerInfo) -> str:
+def _subscriber(info: ConsumerInfo, client_id: str) -> str:
     """Return what tells this subscriber of a topic from others: the same after a reconnect only if it is durable."""
     if not info.destination.is_topic:
         return ""
-    return info.subscription.name if info.subscription is not None else uuid4().hex
+    return f"{client_id}.{info.subscription.name}" if info.subscription is not None else uuid4().hex
