@@ -94,12 +94,12 @@ def _broker(login: Login, protocol: str, embedded: bool) -> Iterator[list[Login]
 
 
 def _describe(logins: Sequence[Login]) -> str:
-    protocols = []
+    broker, protocols = "", []
     for login in logins:
         with login.factory().create_connection() as connection:
-            metadata = connection.metadata
-            protocols.append(metadata.protocol)
-    return f"{metadata.broker_name} {metadata.broker_version} over {' and '.join(protocols)}"
+            broker = f"{connection.metadata.broker_name} {connection.metadata.broker_version}"
+            protocols.append(connection.metadata.protocol)
+    return f"{broker} over {' and '.join(protocols)}"
 
 
 def _run(logins: Sequence[Login], source: Source, patience: float) -> list[Result]:
