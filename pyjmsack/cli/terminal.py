@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 __all__ = ["Counter", "counting", "printable", "stderr_console", "stdout_console", "table_width"]
 
-TABLE_WIDTH = 120
+TABLE_WIDTH = 132
 _SHOW_SECONDS = 0.1
 Counter = Callable[[int, str], None]
 """Called with the total so far and a remark."""

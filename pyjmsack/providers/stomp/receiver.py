@@ -107,6 +107,7 @@ class StompReceiver:
         """Copies on their way to the dead-letter queue, whose originals are not acknowledged yet."""
         self._browsed = False
         self._closing: Completion[None] | None = None
+        self._closing_timer: Timer | None = None
         self._unanswered = 0
         """UNSUBSCRIBE frames without a receipt yet."""
 
@@ -402,8 +403,9 @@ class StompReceiver:
         """Deliver nothing more. What the caller holds may still be settled."""
         self.stopped = True
         self._end_drain(None)
-        for lane in [*self._lanes]:
-            self._release(lane)
+        if not self._acknowledged_late:
+            for lane in [*self._lanes]:
+                self._release(lane)
         done.succeed()
 
     def close(self, done: Completion[None]) -> None:
@@ -412,8 +414,21 @@ class StompReceiver:
         self._closing = done
         self._cancel_timers()
         self._end_drain(None)
-        if not self._copying:
+        if self._acknowledged_late:
+            self._closing_timer = self._shared.connector.call_later(_QUIET, partial(self._close_late, done))
+        elif not self._copying:
             self._close_lanes(done)
+
+    @property
+    def _acknowledged_late(self) -> bool:
+        """Whether the broker acknowledges for us, a moment after it wrote: a close in that moment would return what the
+        caller has (S36)."""
+        return self.info.presettled and self._dialect.routed
+
+    def _close_late(self, done: Completion[None]) -> None:
+        self._closing_timer = None
+        self._close_lanes(done)
+        self._engine.flush()
 
     def _close_lanes(self, done: Completion[None]) -> None:
         for lane in [*self._lanes]:
@@ -430,10 +445,10 @@ class StompReceiver:
             self._closing.fail(error)
 
     def _cancel_timers(self) -> None:
-        for timer in (self._drain_timer, self._stall_timer):
+        for timer in (self._drain_timer, self._stall_timer, self._closing_timer):
             if timer is not None:
                 timer.cancel()
-        self._drain_timer = self._stall_timer = None
+        self._drain_timer = self._stall_timer = self._closing_timer = None
 
 
 def _subscriber(info: ConsumerInfo, client_id: str) -> str:
