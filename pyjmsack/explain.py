@@ -135,10 +135,9 @@ def explain(url: str, mode: int, destination: Destination, broker: str = "unknow
 
 
 def _explain(url: BrokerUrl, mode: AckMode, destination: Destination, broker: str) -> Explanation:
-    protocol = url.protocol
-    policy = url.connection.prefetch_policy
-    own = parse_destination_options(destination).prefetch
-    prefetch = policy.for_destination(destination) if own is None else policy.clip(own)
+    protocols = sorted({member.protocol for member in url.members or (url,)})
+    given = parse_destination_options(destination).prefetch
+    prefetch = url.connection.prefetch_policy.for_destination(destination, given)
     batch = ack_threshold(mode, destination, prefetch, url.connection.optimize_acknowledge)
     facts = [Fact("who acknowledges", *_WHO[mode])]
     if batch > 1:
@@ -147,8 +146,8 @@ def _explain(url: BrokerUrl, mode: AckMode, destination: Destination, broker: st
     facts.append(Fact("a listener raises", *_failed_listener(mode, url)))
     facts.append(_prefetching(prefetch))
     if mode is AckMode.SESSION_TRANSACTED:
-        facts += _guarantee(protocol, broker)
-    return Explanation(mode, protocol, broker, destination.name, prefetch, batch, facts)
+        facts += [fact for protocol in protocols for fact in _guarantee(protocol, broker)]
+    return Explanation(mode, " or ".join(protocols), broker, destination.name, prefetch, batch, facts)
 
 
 def _canonical(mode: AckMode) -> AckMode:

@@ -56,12 +56,11 @@ def doctor(login: Login, queue: str | None, as_json: bool) -> None:
 def _facts(connection: Connection, login: Login, seconds: float) -> dict[str, object]:
     metadata = connection.metadata
     protocol = metadata.protocol.partition(" ")[0].lower()
-    scheme = login.url.partition(":")[0].lower()
     return {
         "broker": f"{metadata.broker_name} {metadata.broker_version}",
         "treated as": metadata.broker,
         "protocol": metadata.protocol,
-        "encrypted": "yes (TLS)" if scheme in ("amqps", "stomp+ssl") else "no",
+        "encrypted": "yes (TLS)" if metadata.encrypted else "no",
         "login": login.user or "anonymous, or as the URL says",
         "connected in": f"{seconds * 1000:.0f} ms",
         "prefetch unit": _PREFETCH_UNITS.get((protocol, metadata.broker), "messages"),

@@ -43,11 +43,6 @@ class Login:
         """Return a connection factory of the asyncio face; see :meth:`factory`."""
         return aio.ConnectionFactory(self.url, username=self.user, password=self._password)
 
-    @property
-    def protocol(self) -> str:
-        """The protocol of the URL, for people."""
-        return "STOMP" if self.url.lower().startswith("stomp") else "AMQP"
-
     @functools.cached_property
     def _password(self) -> str | None:
         """From the file, the environment or a prompt, which comes once."""

@@ -107,7 +107,8 @@ class Session:
 
     def lanes(self, count: int) -> Lanes:
         """Return dispatchers for a listener that works on ``count`` messages at a time."""
-        assert self.dispatcher is not None  # the first is the one that hands messages out
+        if not self._dispatchers:  # the first is the one that hands messages out
+            self._more_dispatchers(1)
         return Lanes(self._more_dispatchers(count))
 
     def _more_dispatchers(self, count: int) -> list[Dispatcher]:
@@ -250,9 +251,7 @@ class Session:
     ) -> int:
         policy = self.connection.options.prefetch_policy
         durable = subscription is not None and subscription.durable
-        prefetch = policy.for_destination(destination, durable=durable, browser=browser)
-        if given is not None:
-            prefetch = policy.clip(given)
+        prefetch = policy.for_destination(destination, given, durable=durable, browser=browser)
         # A browser takes nothing from others, and Artemis 2.56 is unreliable when its credit runs out (S134)
         return max(prefetch, MIN_BROWSER_PREFETCH) if browser else prefetch
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pyjmsack.core.acking import ACK_TYPES, AckBatch, AckWindow, ack_threshold, log_ack, traces_acks
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Settling"]
 
 
-class Settling:
+class Settling(ABC):
     """The half of a consumer that acknowledges. ``delivered`` holds what the caller has and nobody has acknowledged,
     oldest first."""
 
@@ -76,7 +77,7 @@ class Settling:
             log_ack(self._ack_type(outcome), 1, self.info.destination)
         self._connection.submit(self._provider.settle, inbound, outcome)
 
-    def settle_batch(self, inbounds: Sequence[Inbound], outcome: Outcome = Outcome.ACCEPTED) -> None:
+    def settle_batch(self, inbounds: Iterable[Inbound], outcome: Outcome = Outcome.ACCEPTED) -> None:
         """One outcome for several messages, in one command: consecutive ones leave as one range (S27)."""
         self.settle_runs([(outcome, inbounds)])
 
@@ -122,7 +123,7 @@ class Settling:
     def settle_stale(self, outcome: Outcome) -> None:
         """One outcome for all that the caller had when the connection was lost: it counts as processed, no more."""
         stale, self._stale = self._stale, {}
-        self.settle_batch(list(stale), outcome)
+        self.settle_batch(stale, outcome)
 
     def _take_delivered(self) -> list[Inbound]:
         """Return what the caller has, oldest first, and forget it: one broker redelivers in the order it is told."""
@@ -155,6 +156,6 @@ class Settling:
     def _unacknowledged(self) -> int:
         return len(self.delivered) + (0 if self._batch is None else len(self._batch))
 
+    @abstractmethod
     def _after_settling(self) -> None:
-        """The caller holds less; see the consumer."""
-        raise NotImplementedError
+        """The caller holds less."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from pyjmsack.errors import ConnectionLostException, JMSException
 from pyjmsack.uri import BrokerUrl, Endpoint
 
-__all__ = ["Connector", "Engine", "Stream", "Timer"]
+__all__ = ["Connector", "Engine", "Stream", "Timer", "loss"]
 
 
 class Engine(Protocol):
@@ -85,3 +86,12 @@ class Connector(Protocol):
     def call_later(self, delay: float, callback: Callable[[], None]) -> Timer:
         """Run ``callback`` after ``delay`` seconds."""
         ...
+
+
+def loss(error: Exception | None) -> JMSException:
+    """Return what a connection ends with when its stream does: ``None`` means that the peer closed it in order."""
+    if isinstance(error, JMSException):
+        return error
+    lost = ConnectionLostException("the broker closed the connection" if error is None else f"connection lost: {error}")
+    lost.__cause__ = error
+    return lost

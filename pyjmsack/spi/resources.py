@@ -52,6 +52,8 @@ class ConnectionMetadata:
     """Key of the broker in ``pyjmsack.spi.features.BROKERS``."""
     url: str = ""
     """Address of that broker."""
+    encrypted: bool = False
+    """Whether the connection uses TLS."""
     transaction_guarantee: str = "atomic"
     """What a transaction of this connection promises: ``"atomic"``, or ``"at-least-once"`` where the broker applies
     receipts apart from sends (S88)."""

@@ -58,14 +58,18 @@ class PrefetchPolicy:
         "jms.prefetchPolicy.maxPrefetchSize", CREDIT, "32767", "larger prefetch values are cut to this, with a log line"
     )
 
-    def for_destination(self, destination: Destination, *, durable: bool = False, browser: bool = False) -> int:
-        """Return the prefetch, in messages, of a consumer that gave no value of its own, cut to the maximum."""
+    def for_destination(
+        self, destination: Destination, given: int | None = None, *, durable: bool = False, browser: bool = False
+    ) -> int:
+        """Return the prefetch of a consumer, in messages: the ``given`` one or that of its kind, cut to the maximum."""
+        if given is not None:
+            return self.clip(given)
         if destination.is_topic:
             return self.clip(self.durable_topic_prefetch if durable else self.topic_prefetch)
         return self.clip(self.queue_browser_prefetch if browser else self.queue_prefetch)
 
     def clip(self, prefetch: int) -> int:
-        """Return ``prefetch`` cut to ``max_prefetch_size``; also for values that a destination gives."""
+        """Return ``prefetch`` cut to ``max_prefetch_size``."""
         if prefetch > self.max_prefetch_size:
             _log_clipped(prefetch, self.max_prefetch_size)
         return min(prefetch, self.max_prefetch_size)

@@ -73,6 +73,20 @@ def test_websocket_over_tls(
     assert exchange(url, queue_name, tls_artemis.certificates.options(client)) == "hello"
 
 
+@pytest.mark.parametrize("port", ["amqps", "stomp+ssl"])
+@pytest.mark.parametrize("way", ["{}", "failover:({})"])
+def test_the_metadata_say_whether_the_connection_is_encrypted(
+    tls_artemis: Tls, secured_artemis: EmbeddedArtemis, port: str, way: str
+) -> None:
+    options = "&".join(f"{name}={value}" for name, value in tls_artemis.certificates.options().items())
+    for url in (tls_artemis.url(port), over_websocket(tls_artemis.url(port))):
+        with pyjmsack.ConnectionFactory(way.format(f"{url}?{options}")).create_connection() as connection:
+            assert connection.metadata.encrypted
+    plain = over_websocket(secured_artemis.amqp_url)
+    with pyjmsack.ConnectionFactory(plain, username=USER, password=PASSWORD).create_connection() as connection:
+        assert not connection.metadata.encrypted
+
+
 def test_websocket_over_tls_refuses_an_unknown_authority(exchange: Exchange, tls_artemis: Tls) -> None:
     with pytest.raises(JMSSecurityException, match="certificate verify failed"):
         exchange(over_websocket(tls_artemis.url("amqps")), "q")

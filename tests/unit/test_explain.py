@@ -55,6 +55,13 @@ def test_a_pair_without_atomic_transactions_says_so_s88() -> None:
         assert all(fact.about != "not atomic" for fact in explain(url, 0, QUEUE, broker).facts)
 
 
+def test_a_failover_url_is_as_weak_as_the_weakest_of_its_members_s88() -> None:
+    mixed = explain("failover:(amqp://a,stomp://b)", 0, QUEUE, "artemis")
+    assert mixed.protocol == "amqp or stomp"
+    assert "after the COMMIT" in said(mixed, "not atomic")
+    assert all(fact.about != "not atomic" for fact in explain("failover:(amqp://a)", 0, QUEUE, "artemis").facts)
+
+
 def test_contradictions_are_refused_s10() -> None:
     with pytest.raises(IllegalStateException, match="prefetch 0"):
         explain(OPTIMIZED, 1, Queue("q?consumer.prefetchSize=0"))

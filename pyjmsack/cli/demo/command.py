@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -69,8 +69,10 @@ def demo(
     source = Source.read(paths or default_paths())
     login = Login(url or DEFAULT_URL, user, password_file)
     with termination_as_interrupt(), quiet_about(ProcessingError), _broker(login, protocol, url is None) as there:
-        broker = _describe(there)
-        results = _run(there, source, patience)
+        met = [_met(login) for login in there]
+        protocols = [protocol for _, protocol in met]
+        broker = f"{met[0][0]} over {' and '.join(protocols)}"
+        results = _run(dict(zip(protocols, there, strict=True)), source, patience)
     if as_json:
         click.echo(json.dumps(as_document(results, source, broker)))
     else:
@@ -93,23 +95,22 @@ def _broker(login: Login, protocol: str, embedded: bool) -> Iterator[list[Login]
         yield [replace(login, url=url) for name, url in urls.items() if protocol in (name, "both")]
 
 
-def _describe(logins: Sequence[Login]) -> str:
-    broker, protocols = "", []
-    for login in logins:
-        with login.factory().create_connection() as connection:
-            broker = f"{connection.metadata.broker_name} {connection.metadata.broker_version}"
-            protocols.append(connection.metadata.protocol)
-    return f"{broker} over {' and '.join(protocols)}"
+def _met(login: Login) -> tuple[str, str]:
+    """Return who answers there, and in which protocol."""
+    with login.factory().create_connection() as connection:
+        metadata = connection.metadata
+        return f"{metadata.broker_name} {metadata.broker_version}", metadata.protocol
 
 
-def _run(logins: Sequence[Login], source: Source, patience: float) -> list[Result]:
+def _run(logins: Mapping[str, Login], source: Source, patience: float) -> list[Result]:
     total = len(source.lines)
     results: list[Result] = []
     with counting("Sending and receiving", total * len(ROWS) * len(logins)) as show:
-        for login in logins:
+        for protocol, login in logins.items():
             for row in ROWS:
-                remark, done = f"{row.mode.name} ({row.face}, {login.protocol})", len(results) * total
-                results.append(row.run(login, source, patience, partial(_show_row, show, done, remark)))
+                remark, done = f"{row.mode.name} ({row.face}, {protocol})", len(results) * total
+                progress = partial(_show_row, show, done, remark)
+                results.append(row.run(login, protocol.partition(" ")[0], source, patience, progress))
     return results
 
 

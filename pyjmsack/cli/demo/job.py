@@ -77,7 +77,7 @@ class Result:
         return self.received / self.seconds if self.received and self.seconds > 0 else 0.0
 
     @classmethod
-    def of(cls, job: Job, title: str, face: str, seconds: float, left: int) -> Result:
+    def of(cls, job: Job, title: str, face: str, protocol: str, seconds: float, left: int) -> Result:
         """Judge a finished job; ``left`` messages were found on its queue."""
         ledger, total = job.ledger, len(job.source.lines)
         lost = total - ledger.received
@@ -93,4 +93,4 @@ class Result:
         )
         problems = tuple(text for found, text in findings if found)
         counts = (job.sent, job.confirmed, ledger.received, ledger.redelivered, lost)
-        return cls(title, job.mode, face, job.login.protocol, *counts, seconds, problems)
+        return cls(title, job.mode, face, protocol, *counts, seconds, problems)

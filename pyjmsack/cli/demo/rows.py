@@ -34,7 +34,7 @@ class Row:
     execute: Callable[[Job], None]
     face: str = "blocking"
 
-    def run(self, login: Login, source: Source, patience: float, show: Callable[[int], None]) -> Result:
+    def run(self, login: Login, protocol: str, source: Source, patience: float, show: Callable[[int], None]) -> Result:
         """Run it through a queue of its own and judge what arrived.
 
         Raises:
@@ -44,7 +44,7 @@ class Row:
         ledger = Ledger(source, fails_after=self.mode.presettled)
         job = Job(login, self.mode, queue, source, ledger, patience, show)
         self.execute(job)
-        return Result.of(job, self.title, self.face, ledger.last_arrival - job.started, _left(login, queue))
+        return Result.of(job, self.title, self.face, protocol, ledger.last_arrival - job.started, _left(login, queue))
 
 
 def _left(login: Login, queue: str) -> int:

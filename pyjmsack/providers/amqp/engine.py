@@ -18,7 +18,7 @@ from pyjmsack.providers.amqp import native
 from pyjmsack.providers.amqp.attach import with_desired_capabilities
 from pyjmsack.providers.amqp.errors import connection_error, transport_error
 from pyjmsack.providers.amqp.sasl import SaslClient
-from pyjmsack.spi.engine import Stream
+from pyjmsack.spi.engine import Stream, loss
 
 __all__ = ["AmqpEngine", "EngineListener", "LinkHandler", "SessionHandler"]
 
@@ -165,13 +165,7 @@ class AmqpEngine:
 
     def connection_lost(self, error: Exception | None) -> None:
         """The stream is gone: whatever is open is lost."""
-        if isinstance(error, JMSException):
-            self.fail(error)
-            return
-        text = "the broker closed the connection" if error is None else f"connection lost: {error}"
-        lost = ConnectionLostException(text)
-        lost.__cause__ = error
-        self.fail(lost)
+        self.fail(loss(error))
 
     def tick(self, now: float) -> float | None:
         """Keep the idle time-outs of both sides (AMQP 1.0 2.4.5); proton counts milliseconds."""

@@ -181,6 +181,7 @@ class AmqpProvider:
             properties=properties,
             broker=self._dialect.broker,
             url=str(self._url),
+            encrypted=self._url.endpoints[0].tls,
         )
 
     def close(self, done: Completion[None]) -> None:

@@ -10,7 +10,7 @@ from typing import Protocol
 from pyjmsack.errors import ConnectionLostException, JMSException
 from pyjmsack.providers.stomp.errors import error_of
 from pyjmsack.providers.stomp.frames import FrameParser, Limits, decode_head, raw_header
-from pyjmsack.spi.engine import Stream
+from pyjmsack.spi.engine import Stream, loss
 from pyjmsack.uri import StompOptions
 
 __all__ = ["Answer", "EngineListener", "StompEngine"]
@@ -125,13 +125,7 @@ class StompEngine:
 
     def connection_lost(self, error: Exception | None) -> None:
         """The stream is gone: whoever waits for a receipt gets none."""
-        if isinstance(error, JMSException):
-            self.fail(error)
-            return
-        text = "the broker closed the connection" if error is None else f"connection lost: {error}"
-        lost = ConnectionLostException(text)
-        lost.__cause__ = error
-        self.fail(lost)
+        self.fail(loss(error))
 
     def tick(self, now: float) -> float | None:
         """Send a heart-beat if nothing else was sent lately, and give up a broker that is silent (STOMP 1.2)."""

@@ -161,6 +161,7 @@ class StompProvider:
                     properties=dict(headers),
                     broker=broker,
                     url=str(self._url),
+                    encrypted=self._url.endpoints[0].tls,
                     transaction_guarantee="atomic" if dialect.transacted_acks else "at-least-once",
                 )
             )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import count
 from uuid import uuid4
 
 from pyjmsack.errors import ConnectionLostException, JMSException
@@ -72,7 +73,7 @@ class Shared:
         """STOMP 1.2 names a message in ACK by its ``ack`` header, 1.1 by message-id and subscription."""
         self.dead_letters = dialect.dead_letters
         self.client_id = ""
-        self.ids: Iterator[int] = iter(range(1, 1 << 62))
+        self.ids: Iterator[int] = count(1)
 
 
 class StompReceiver:
