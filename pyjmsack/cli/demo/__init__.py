@@ -1,7 +1,8 @@
 """``pyjmsack demo``: real files through a real broker in every acknowledge mode, and proof that nothing was lost.
 
 ``rows`` is the table of what is run, ``source`` the input, ``sending`` and ``receiving`` the two ends, ``asyncio_end``
-both ends over the asyncio face, ``ledger`` the bookkeeping at the receiving end, ``report`` the result.
+both ends over the asyncio face, ``killing`` what the broker suffers, ``ledger`` the bookkeeping at the receiving end,
+``report`` the result.
 """
 
 from pyjmsack.cli.demo.command import demo

@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import Sequence
 from itertools import islice
 
 from pyjmsack import AckMode, Message
-from pyjmsack.aio import Connection
-from pyjmsack.cli.demo.job import Job
-from pyjmsack.cli.demo.source import line_message
+from pyjmsack.aio import Connection, MessageProducer
+from pyjmsack.cli.demo.job import LOOK_SECONDS, Job
+from pyjmsack.cli.demo.source import Line, line_message
 
 __all__ = ["run_on_asyncio"]
 
 _WINDOW = 500
-_LOOK_SECONDS = 0.05
 
 
 def run_on_asyncio(job: Job) -> None:
@@ -43,7 +43,7 @@ async def _run(job: Job) -> None:
             sending = asyncio.create_task(_send(job, outward))
             while job.waiting(not sending.done()):
                 with contextlib.suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(finished.wait(), _LOOK_SECONDS)
+                    await asyncio.wait_for(finished.wait(), LOOK_SECONDS)
             await sending
             await inward.stop()
 
@@ -51,9 +51,17 @@ async def _run(job: Job) -> None:
 async def _send(job: Job, connection: Connection) -> None:
     async with connection.create_session(AckMode.AUTO_ACKNOWLEDGE) as session:
         producer = await session.create_producer(session.create_queue(job.queue))
-        lines = iter(job.source.lines)
-        while batch := list(islice(lines, _WINDOW)):
-            sends = [producer.send_async(line_message(line)) for line in batch]
-            job.sent += len(sends)
-            await asyncio.gather(*sends)
-            job.confirmed += len(sends)
+        now, later = job.portions
+        await _send_lines(job, producer, now)
+        while job.held():  # noqa: ASYNC110 - what ends it happens on another thread
+            await asyncio.sleep(LOOK_SECONDS)
+        await _send_lines(job, producer, later)
+
+
+async def _send_lines(job: Job, producer: MessageProducer, lines: Sequence[Line]) -> None:
+    left = iter(lines)
+    while (batch := list(islice(left, _WINDOW))) and not job.abandoned:
+        sends = [producer.send_async(line_message(line)) for line in batch]
+        job.sent += len(sends)
+        await asyncio.gather(*sends)
+        job.confirmed += len(sends)

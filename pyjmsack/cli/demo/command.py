@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import click
@@ -15,7 +16,7 @@ from pyjmsack.broker import EmbeddedArtemis
 from pyjmsack.cli.demo.job import Result
 from pyjmsack.cli.demo.ledger import ProcessingError
 from pyjmsack.cli.demo.report import as_document, as_table
-from pyjmsack.cli.demo.rows import ROWS
+from pyjmsack.cli.demo.rows import FAILOVER_ROWS, ROWS
 from pyjmsack.cli.demo.source import Source, default_paths
 from pyjmsack.cli.errors import Failure
 from pyjmsack.cli.logs import narrate_broker, quiet_about
@@ -64,15 +65,17 @@ def demo(
     """Prove on a real broker that no mode loses a line of real files.
 
     Every line is a message. The receiving end fails at every 97th and rolls back in the middle, then the files are
-    put together again and their SHA-256 compared. The exit code is 1 if a line is lost or a file differs.
+    put together again and their SHA-256 compared. In the last rows the demo's own broker is killed twice while the
+    lines flow. The exit code is 1 if a line is lost or a file differs.
     """
     source = Source.read(paths or default_paths())
     login = Login(url or DEFAULT_URL, user, password_file)
-    with termination_as_interrupt(), quiet_about(ProcessingError), _broker(login, protocol, url is None) as there:
-        met = [_met(login) for login in there]
+    with termination_as_interrupt(), quiet_about(ProcessingError), _brokers(login, protocol, url is None) as there:
+        logins, own = there
+        met = [_met(login) for login in logins]
         protocols = [protocol for _, protocol in met]
         broker = f"{met[0][0]} over {' and '.join(protocols)}"
-        results = _run(dict(zip(protocols, there, strict=True)), source, patience)
+        results = _run(dict(zip(protocols, logins, strict=True)), own, source, patience)
     if as_json:
         click.echo(json.dumps(as_document(results, source, broker)))
     else:
@@ -83,16 +86,16 @@ def demo(
 
 
 @contextmanager
-def _broker(login: Login, protocol: str, embedded: bool) -> Iterator[list[Login]]:
-    """Yield a login for each protocol, to a broker that is started if it is to be embedded."""
+def _brokers(login: Login, protocol: str, embedded: bool) -> Iterator[tuple[Sequence[Login], EmbeddedArtemis | None]]:
+    """Yield a login for each protocol, to a broker that is started if it is to be embedded; then the broker, too."""
     if not embedded:
-        yield [login]
+        yield [login], None
         return
     narrate_broker()
     click.echo("Starting Artemis …", err=True)
     with EmbeddedArtemis() as artemis:
         urls = {"amqp": artemis.amqp_url, "stomp": artemis.stomp_url}
-        yield [replace(login, url=url) for name, url in urls.items() if protocol in (name, "both")]
+        yield [replace(login, url=url) for name, url in urls.items() if protocol in (name, "both")], artemis
 
 
 def _met(login: Login) -> tuple[str, str]:
@@ -102,15 +105,15 @@ def _met(login: Login) -> tuple[str, str]:
         return f"{metadata.broker_name} {metadata.broker_version}", metadata.protocol
 
 
-def _run(logins: Mapping[str, Login], source: Source, patience: float) -> list[Result]:
+def _run(logins: Mapping[str, Login], own: EmbeddedArtemis | None, source: Source, patience: float) -> list[Result]:
+    """Run the rows over each protocol, those that kill the broker last."""
+    rows = [*ROWS, *(FAILOVER_ROWS if own else ())]
     total = len(source.lines)
     results: list[Result] = []
-    with counting("Sending and receiving", total * len(ROWS) * len(logins)) as show:
-        for protocol, login in logins.items():
-            for row in ROWS:
-                remark, done = f"{row.mode.name} ({row.face}, {protocol})", len(results) * total
-                progress = partial(_show_row, show, done, remark)
-                results.append(row.run(login, protocol.partition(" ")[0], source, patience, progress))
+    with counting("Sending and receiving", total * len(rows) * len(logins)) as show:
+        for row, (protocol, login) in product(rows, logins.items()):
+            progress = partial(_show_row, show, len(results) * total, f"{row.title} ({row.face}, {protocol})")
+            results.append(row.run(login, own, protocol.partition(" ")[0], source, patience, progress))
     return results
 
 

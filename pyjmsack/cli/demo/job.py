@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from pyjmsack import AckMode, JMSException
 from pyjmsack.cli.demo.ledger import Ledger, ProcessingError
-from pyjmsack.cli.demo.source import Source
+from pyjmsack.cli.demo.source import Line, Source
 from pyjmsack.cli.options import Login
 
-__all__ = ["Job", "Result"]
+__all__ = ["LOOK_SECONDS", "Job", "Result"]
+
+LOOK_SECONDS = 0.05
+"""How often an end that waits looks at the job."""
 
 
 @dataclass
@@ -29,6 +32,13 @@ class Job:
     sent: int = 0
     confirmed: int = 0
     abandoned: bool = False
+    kills_left: int = 0
+    """How often the broker will yet be killed."""
+    outage: bool = False
+    """Whether it is down on purpose: then nothing can arrive."""
+    restarted: float = 0.0
+    holding: bool = False
+    """Whether the sending end waits for the last kill."""
     started: float = field(default_factory=time.monotonic)
     _error: JMSException | None = None
 
@@ -46,8 +56,25 @@ class Job:
         self.show(self.ledger.received)
         if self._error is not None:
             raise self._error
-        patient = sending or time.monotonic() - self.ledger.last_arrival < self.patience
+        alive = max(self.ledger.last_arrival, self.restarted)
+        patient = (sending and not self.holding) or self.outage or time.monotonic() - alive < self.patience
+        self.abandoned = self.abandoned or not patient
         return not self.ledger.complete and patient
+
+    @property
+    def portions(self) -> tuple[Sequence[Line], Sequence[Line]]:
+        """The lines to send at once, and those to send when the broker was killed for the last time.
+
+        What a broker forgot that it was told about the first ones comes again before the others.
+        """
+        lines = self.source.lines
+        first = len(lines) * 9 // 10 if self.kills_left else len(lines)
+        return lines[:first], lines[first:]
+
+    def held(self) -> bool:
+        """Whether the second portion has to wait."""
+        self.holding = self.kills_left > 0 and not self.abandoned
+        return self.holding
 
 
 @dataclass(frozen=True)
@@ -63,6 +90,7 @@ class Result:
     received: int
     redelivered: int
     lost: int
+    kills: int
     seconds: float
     problems: tuple[str, ...]
 
@@ -77,8 +105,8 @@ class Result:
         return self.received / self.seconds if self.received and self.seconds > 0 else 0.0
 
     @classmethod
-    def of(cls, job: Job, title: str, face: str, protocol: str, seconds: float, left: int) -> Result:
-        """Judge a finished job; ``left`` messages were found on its queue."""
+    def of(cls, job: Job, title: str, face: str, protocol: str, kills: int, left: int) -> Result:
+        """Judge a finished job, through which the broker died ``kills`` times; ``left`` messages are on its queue."""
         ledger, total = job.ledger, len(job.source.lines)
         lost = total - ledger.received
         differing = ledger.differing()
@@ -87,10 +115,10 @@ class Result:
             (total - job.confirmed, f"{total - job.confirmed} sends not confirmed"),
             (differing, f"{len(differing)} files differ, such as {differing[0] if differing else ''}"),
             (ledger.rolled_back_sends, f"{ledger.rolled_back_sends} rolled-back sends appeared"),
-            (ledger.unflagged_duplicates, f"{ledger.unflagged_duplicates} duplicates without the redelivered flag"),
+            (ledger.duplicates, f"{ledger.duplicates} duplicates that should not be"),
             (ledger.owed, f"{ledger.owed} rolled-back or failed messages did not come again"),
             (left, f"{left} messages left on the queue"),
         )
         problems = tuple(text for found, text in findings if found)
         counts = (job.sent, job.confirmed, ledger.received, ledger.redelivered, lost)
-        return cls(title, job.mode, face, protocol, *counts, seconds, problems)
+        return cls(title, job.mode, face, protocol, *counts, kills, ledger.last_arrival - job.started, problems)

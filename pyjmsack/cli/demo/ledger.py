@@ -23,18 +23,20 @@ class Ledger:
     """Takes deliveries on one thread; others may read its counts.
 
     ``fails_after`` is for the modes in which the broker has forgotten a message that fails: there the failure comes
-    after the line is stored, and proves that it is not delivered again.
+    after the line is stored, and proves that it is not delivered again. ``broker_dies`` is for rows in which it does:
+    a message that comes again need not be marked then, and one that was stored must not come again at all (S105).
     """
 
-    def __init__(self, source: Source, *, fails_after: bool = False) -> None:
+    def __init__(self, source: Source, *, fails_after: bool = False, broker_dies: bool = False) -> None:
         self._source = source
         self._fails_after = fails_after
+        self._broker_dies = broker_dies
         self._lines: dict[Key, bytes] = {}
         self._failed: set[Key] = set()
         self._owed: set[Key] = set()
         self.redelivered = 0
         self.rolled_back_sends = 0
-        self.unflagged_duplicates = 0
+        self.duplicates = 0
         self.failures = 0
         self.last_arrival = time.monotonic()
 
@@ -52,6 +54,7 @@ class Ledger:
             return key
         if message.redelivered:
             self.redelivered += 1
+        if message.redelivered or self._broker_dies:
             self._owed.discard(key)
         fails = message.get_int_property("sequence") % FAIL_EVERY == FAIL_EVERY - 1 and key not in self._failed
         if not fails or self._fails_after:
@@ -61,8 +64,8 @@ class Ledger:
         return key
 
     def _store(self, key: Key, message: Message) -> None:
-        if key in self._lines and not message.redelivered:
-            self.unflagged_duplicates += 1
+        if key in self._lines and (self._broker_dies or not message.redelivered):
+            self.duplicates += 1
         self._lines[key] = body_bytes(message)
 
     def _fail(self, key: Key) -> None:

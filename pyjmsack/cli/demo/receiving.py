@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
 from pyjmsack import Connection, Message, MessageConsumer, Session
-from pyjmsack.cli.demo.job import Job
+from pyjmsack.cli.demo.job import LOOK_SECONDS, Job
 from pyjmsack.cli.demo.ledger import Key, ProcessingError
 from pyjmsack.cli.demo.sending import send_all
 
@@ -18,7 +18,6 @@ __all__ = ["listen_and_recover", "listen_and_return", "listen_individually", "re
 
 ACK_BATCH = 50
 """Messages of one acknowledgement in CLIENT mode, and of one transaction."""
-_LOOK_SECONDS = 0.05
 
 Listener = Callable[[Message], None]
 
@@ -65,7 +64,7 @@ def _listen(job: Job, make_listener: Callable[[Session], Listener]) -> None:
 
         ends.consumer.message_listener = listen
         while job.waiting(not ends.sending.done()):
-            finished.wait(_LOOK_SECONDS)
+            finished.wait(LOOK_SECONDS)
         ends.connection.stop()  # lets the listener finish the acknowledgement at work
 
 
@@ -118,7 +117,7 @@ def receive_in_transactions(job: Job) -> None:
     with _ends(job) as ends:
         transactions = _Transactions(job, ends.session)
         while job.waiting(not ends.sending.done()):
-            message = ends.consumer.receive(_LOOK_SECONDS)
+            message = ends.consumer.receive(LOOK_SECONDS)
             if message is not None:
                 transactions.take(message)
 

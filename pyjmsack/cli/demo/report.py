@@ -15,6 +15,7 @@ from pyjmsack.cli.demo.source import Source
 __all__ = ["as_document", "as_table"]
 
 _NUMBERS = ("sent", "confirmed", "received", "redelivered", "lost", "messages/s")
+_LEFT_OUT = "Left out: the rows in which the broker is killed and restarted, as this one is not the demo's own."
 
 
 def as_table(results: Sequence[Result], source: Source, broker: str) -> RenderableType:
@@ -55,6 +56,11 @@ def _verdict(results: Sequence[Result], source: Source) -> list[Text]:
         f"Nothing lost: in all {len(results)} rows the SHA-256 of each of the {len(source.names):,} files is that of "
         "the input. Every failed or rolled-back delivery came again, no rolled-back send appeared, each queue is empty."
     )
+    deadly = [result for result in results if result.kills]
+    if not deadly:
+        return [Text(text, style="green"), Text(_LEFT_OUT)]
+    kills = sum(result.kills for result in deadly)
+    text += f" The broker was killed {kills} times in {len(deadly)} rows, and nothing that was processed came again."
     return [Text(text, style="green")]
 
 
@@ -66,6 +72,7 @@ def as_document(results: Sequence[Result], source: Source, broker: str) -> dict[
         "lines": len(source.lines),
         "ok": all(result.ok for result in results),
         "rows": [_row(result) for result in results],
+        "left_out": [] if any(result.kills for result in results) else [_LEFT_OUT],
     }
 
 
@@ -81,6 +88,7 @@ def _row(result: Result) -> dict[str, Any]:
         "received": result.received,
         "redelivered": result.redelivered,
         "lost": result.lost,
+        "kills": result.kills,
         "messages_per_second": round(result.rate),
         "ok": result.ok,
         "problems": list(result.problems),

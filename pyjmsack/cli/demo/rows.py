@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from pyjmsack import AckMode
+from pyjmsack.broker import EmbeddedArtemis
 from pyjmsack.cli.demo.asyncio_end import run_on_asyncio
 from pyjmsack.cli.demo.job import Job, Result
+from pyjmsack.cli.demo.killing import killing
 from pyjmsack.cli.demo.ledger import Ledger
 from pyjmsack.cli.demo.receiving import (
     listen_and_recover,
@@ -20,9 +23,10 @@ from pyjmsack.cli.demo.receiving import (
 from pyjmsack.cli.demo.source import Source
 from pyjmsack.cli.options import Login
 
-__all__ = ["ROWS", "Row"]
+__all__ = ["FAILOVER_ROWS", "ROWS", "Row"]
 
 _LEFT_LIMIT = 1000
+_IMPATIENT = "failover.maxReconnectDelay=100&failover.warnAfterReconnectAttempts=0"
 
 
 @dataclass(frozen=True)
@@ -33,18 +37,35 @@ class Row:
     title: str
     execute: Callable[[Job], None]
     face: str = "blocking"
+    kills: int = 0
+    """How often the broker is killed on the way; the connections are those of a failover URL then."""
 
-    def run(self, login: Login, protocol: str, source: Source, patience: float, show: Callable[[int], None]) -> Result:
+    def run(
+        self,
+        login: Login,
+        broker: EmbeddedArtemis | None,
+        protocol: str,
+        source: Source,
+        patience: float,
+        show: Callable[[int], None],
+    ) -> Result:
         """Run it through a queue of its own and judge what arrived.
+
+        Args:
+            broker: the one that ``login`` leads to, if this row may kill it.
 
         Raises:
             JMSException: the connection failed, or the broker refused something.
+            BrokerError: a killed broker does not start again.
         """
+        if self.kills:
+            login = replace(login, url=f"failover:({login.url})?{_IMPATIENT}")
         queue = f"pyjmsack.demo.{self.mode.value}.{uuid.uuid4()}"
-        ledger = Ledger(source, fails_after=self.mode.presettled)
-        job = Job(login, self.mode, queue, source, ledger, patience, show)
-        self.execute(job)
-        return Result.of(job, self.title, self.face, protocol, ledger.last_arrival - job.started, _left(login, queue))
+        ledger = Ledger(source, fails_after=self.mode.presettled, broker_dies=self.kills > 0)
+        job = Job(login, self.mode, queue, source, ledger, patience, show, kills_left=self.kills)
+        with killing(broker, job) if broker and self.kills else nullcontext():
+            self.execute(job)
+        return Result.of(job, self.title, self.face, protocol, self.kills, _left(login, queue))
 
 
 def _left(login: Login, queue: str) -> int:
@@ -66,3 +87,9 @@ ROWS: tuple[Row, ...] = (
     Row(AckMode.SESSION_TRANSACTED, "transacted, rollback()", receive_in_transactions),
     Row(AckMode.AUTO_ACKNOWLEDGE, "auto", run_on_asyncio, face="asyncio"),
 )
+
+FAILOVER_ROWS: tuple[Row, ...] = (
+    Row(AckMode.INDIVIDUAL_ACKNOWLEDGE, "individual, 2 kills", listen_individually, kills=2),
+    Row(AckMode.AUTO_ACKNOWLEDGE, "auto, 2 kills", run_on_asyncio, face="asyncio", kills=2),
+)
+"""Only for a broker of the demo's own."""

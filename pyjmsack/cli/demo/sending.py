@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
+from collections.abc import Sequence
 from concurrent.futures import Future
 from itertools import islice
 
 from pyjmsack import AckMode, MessageProducer, Session
-from pyjmsack.cli.demo.job import Job
+from pyjmsack.cli.demo.job import LOOK_SECONDS, Job
 from pyjmsack.cli.demo.source import Line, line_message
 
 __all__ = ["BATCH", "send_all"]
@@ -32,8 +34,16 @@ def send_all(job: Job) -> None:
 
 
 def _send_pipelined(job: Job, producer: MessageProducer) -> None:
+    now, later = job.portions
+    _send_lines(job, producer, now)
+    while job.held():
+        time.sleep(LOOK_SECONDS)
+    _send_lines(job, producer, later)
+
+
+def _send_lines(job: Job, producer: MessageProducer, lines: Sequence[Line]) -> None:
     unconfirmed: deque[Future[None]] = deque()
-    for line in job.source.lines:
+    for line in lines:
         if job.abandoned:
             return
         unconfirmed.append(producer.send_async(line_message(line)))
