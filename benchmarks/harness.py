@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from tempfile import TemporaryDirectory
 
 from benchmarks.environment import Addresses
 from benchmarks.java_peer import JavaPeer
@@ -52,12 +54,19 @@ class Harness:
         count = settings.counts[scenario.name]
         warmup = settings.warmups[scenario.name] if peer.warmup else 0
         queue = f"bench-{uuid.uuid4().hex[:8]}-{scenario.name}-{peer.name}-{turn}"
-        job = Job(scenario.job, scenario.url.format(url=self._client_url), queue, count, settings.size, warmup)
+        url = scenario.url.format(url=self._client_url)
+        with TemporaryDirectory(prefix="bench-ledger-") if scenario.ledger else nullcontext("") as ledger:
+            job = Job(scenario.job, url, queue, count, settings.size, warmup, ledger)
+            return self._timed(scenario, peer, job)
+
+    def _timed(self, scenario: Scenario, peer: Peer, job: Job) -> Round:
+        settings, queue, count, warmup = self._settings, job.queue, job.count, job.warmup
         try:
             if not scenario.sends:
                 run_tool(f"fill-{settings.fill}", self._url, queue, count + warmup, settings.size)
             timing = run(self._command(peer, job))
             _verify("worker counted", timing.count, count)
+            _verify_ledger(job, "sends" if scenario.sends else "receives")
         except BenchmarkError as error:
             self._discard(queue)
             return Round(error=str(error))
@@ -88,6 +97,13 @@ class Harness:
 def _can(scenario: Scenario, peer: Peer) -> bool:
     """Whether a client that is not ours does the same: the raw library for want of it, none in a variant of ours."""
     return scenario.variant_of is None and (peer.name == "java" or scenario.raw_target is not None)
+
+
+def _verify_ledger(job: Job, table: str) -> None:
+    if job.ledger:
+        from pyjmsack.ledger import read_ledgers  # late: not everybody has pyarrow
+
+        _verify(f"{table} in the ledger", read_ledgers([job.ledger]).table(table).num_rows, job.count)
 
 
 def _verify(what: str, found: int, expected: int) -> None:

@@ -23,16 +23,18 @@ class Job:
     count: int
     size: int
     warmup: int = 0
+    ledger: str = ""  # ours only: the directory of the ledger to write
 
     @classmethod
     def parse(cls, arguments: list[str]) -> Job:
         """Read what :meth:`arguments` wrote."""
-        scenario, url, queue, count, size, warmup = arguments
-        return cls(scenario, url, queue, int(count), int(size), int(warmup))
+        scenario, url, queue, count, size, warmup, *ledger = arguments
+        return cls(scenario, url, queue, int(count), int(size), int(warmup), *ledger)
 
     def arguments(self) -> list[str]:
-        """Return the command line of a worker; the Java program reads the same."""
-        return [self.scenario, self.url, self.queue, str(self.count), str(self.size), str(self.warmup)]
+        """Return the command line of a worker; the Java program reads the same, and writes no ledger."""
+        numbers = (str(self.count), str(self.size), str(self.warmup))
+        return [self.scenario, self.url, self.queue, *numbers, *([self.ledger] if self.ledger else [])]
 
     @property
     def text(self) -> str:

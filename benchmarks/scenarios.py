@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from benchmarks.job import BenchmarkError
 
@@ -19,6 +19,7 @@ class Scenario:
     url: str = "{url}"  # ours only: what is made of the broker's address
     variant_of: str | None = None  # the row that this one is compared with, both by our blocking face
     variant_target: float = 0.0
+    ledger: bool = False  # ours only: whether it writes one
 
     @property
     def job(self) -> str:
@@ -48,6 +49,8 @@ def _scenarios(send_async: float, receive: float | None, listener: float, send: 
         _variant("receive-optimized", "receive, AUTO, optimizeAcknowledge", "{url}?jms.optimizeAcknowledge=true", 1.15),
         _variant("receive-failover", "receive, AUTO, failover:", "failover:({url})", 0.95),
         _variant("send-async-failover", "send_async, failover:", "failover:({url})", 0.95),
+        replace(_variant("send-async-ledger", "send_async, with a ledger", "{url}", 0.95), ledger=True),
+        replace(_variant("receive-ledger", "receive, AUTO, with a ledger", "{url}", 0.95), ledger=True),
     )
 
 

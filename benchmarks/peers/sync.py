@@ -17,7 +17,8 @@ CLIENT = f"pyjmsack {version('pyjmsack')}"
 @contextmanager
 def _session(job: Job, mode: AckMode) -> Iterator[Session]:
     username, password = login()
-    with ConnectionFactory(job.url, username=username, password=password).create_connection() as connection:
+    factory = ConnectionFactory(job.url, username=username, password=password, ledger=job.ledger or None)
+    with factory.create_connection() as connection:
         connection.start()
         with connection.create_session(mode) as session:
             yield session

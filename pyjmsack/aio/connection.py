@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from pyjmsack.aio._runtime import AioRuntime, Opening
@@ -30,11 +31,17 @@ class ConnectionFactory(FactoryFacade):
         return Opening(self._create_connection(username, password))
 
     async def _create_connection(self, username: str | None, password: str | None) -> Connection:
+        ledger = self._open_ledger()
         runtime = AioRuntime()
         provider = create_provider(self._url, AsyncioConnector(self._url, runtime.loop, self._ssl_context))
         runtime.flush = provider.flush
-        core = core_connection.Connection(self._url, runtime, provider, self._login(username, password))
-        await runtime.run(core.open())
+        core = core_connection.Connection(self._url, runtime, provider, self._login(username, password), ledger)
+        try:
+            await runtime.run(core.open())
+        except BaseException:
+            if ledger is not None:
+                ledger.close()  # which has next to nothing to write
+            raise
         return Connection(core, runtime)
 
     def create_context(
@@ -92,7 +99,11 @@ class Connection(ConnectionFacade):
 
     async def close(self) -> None:
         """Close sessions and connection; idempotent; wakes waiting receivers, which get ``None`` (S123)."""
-        await self._run(self._core.close())
+        try:
+            await self._run(self._core.close())
+        finally:
+            if self._core.closed and self._core.recorder is not None:
+                await asyncio.shield(self._loop.run_in_executor(None, self._core.recorder.close))
 
     async def __aenter__(self) -> Connection:
         return self

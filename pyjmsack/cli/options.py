@@ -6,7 +6,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import click
 
 from pyjmsack import ConnectionFactory, Destination, Queue, Topic, aio
 
-__all__ = ["DEFAULT_URL", "Login", "connection_options", "destination_of", "login_options"]
+__all__ = ["DEFAULT_URL", "Login", "connection_options", "destination_of", "ledger_option", "login_options"]
 
 DEFAULT_URL = "amqp://localhost:5672"
 PASSWORD_VARIABLE = "PYJMSACK_PASSWORD"  # noqa: S105 - the name of a variable
@@ -28,6 +28,7 @@ class Login:
     url: str = DEFAULT_URL
     user: str | None = None
     password_file: Path | None = None
+    ledger: Path | None = None
 
     def factory(self, **options: object) -> ConnectionFactory:
         """Return a connection factory; ``options`` are URL options with ``__`` for the dot.
@@ -37,11 +38,13 @@ class Login:
             InvalidURLException: the URL is wrong.
         """
         settings = {name.replace("__", "."): value for name, value in options.items()}
-        return ConnectionFactory(self.url, username=self.user, password=self._password, options=settings)
+        return ConnectionFactory(
+            self.url, username=self.user, password=self._password, options=settings, ledger=self.ledger
+        )
 
     def aio_factory(self) -> aio.ConnectionFactory:
         """Return a connection factory of the asyncio face; see :meth:`factory`."""
-        return aio.ConnectionFactory(self.url, username=self.user, password=self._password)
+        return aio.ConnectionFactory(self.url, username=self.user, password=self._password, ledger=self.ledger)
 
     @functools.cached_property
     def _password(self) -> str | None:
@@ -77,6 +80,20 @@ def connection_options(command: Command) -> Command:
     return click.option(
         "--url", envvar="PYJMSACK_URL", default=DEFAULT_URL, show_default=True, show_envvar=True, help="The broker."
     )(login_options(with_login))
+
+
+def ledger_option(command: Command) -> Command:
+    """Add ``--ledger``; the command's ``login`` gets it. Outside of ``connection_options``."""
+
+    @functools.wraps(command)
+    def with_ledger(*args: Any, login: Login, ledger: Path | None, **options: Any) -> Any:
+        return command(*args, login=replace(login, ledger=ledger), **options)
+
+    return click.option(
+        "--ledger",
+        type=click.Path(file_okay=False, path_type=Path),
+        help="Directory for a record of each message, for `pyjmsack audit`.",
+    )(with_ledger)
 
 
 def destination_of(name: str, topic: bool) -> Destination:

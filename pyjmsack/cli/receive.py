@@ -10,7 +10,7 @@ import click
 
 from pyjmsack import AckMode
 from pyjmsack.cli.errors import Failure
-from pyjmsack.cli.options import Login, connection_options, destination_of
+from pyjmsack.cli.options import Login, connection_options, destination_of, ledger_option
 from pyjmsack.cli.receive_job import ReceiveJob
 from pyjmsack.cli.receive_output import RENDERERS, Directory, Output, open_output
 from pyjmsack.cli.stopping import Stop, stop_on_signals
@@ -42,6 +42,7 @@ def parse_ack_mode(_: click.Context, __: click.Parameter, text: str) -> AckMode:
 @click.command()
 @click.argument("destination")
 @connection_options
+@ledger_option
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="Stop after N messages.")
 @click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Stop when none came for this long.")
 @click.option("--follow", is_flag=True, help="Wait for more for ever.")

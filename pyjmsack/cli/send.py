@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from pyjmsack import AckMode, DeliveryMode, MessageProducer
-from pyjmsack.cli.options import Login, connection_options, destination_of
+from pyjmsack.cli.options import Login, connection_options, destination_of, ledger_option
 from pyjmsack.cli.send_input import FORMATS, read_items
 from pyjmsack.cli.send_job import SendJob
 from pyjmsack.cli.stopping import stop_on_signals
@@ -23,6 +23,7 @@ __all__ = ["send"]
 @click.argument("destination")
 @click.argument("files", nargs=-1, type=click.Path(allow_dash=True, path_type=Path))
 @connection_options
+@ledger_option
 @click.option("--format", "format_name", type=click.Choice(list(FORMATS)), default="lines", show_default=True)
 @click.option("--bytes", "as_bytes", is_flag=True, help="Send bytes messages instead of text.")
 @click.option("--topic", is_flag=True, help="DESTINATION is a topic.")

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
+from pyjmsack.core.recording import Recorder
 from pyjmsack.core.runtime import Dispatcher, Runtime, all_called
 from pyjmsack.core.session import Session
 from pyjmsack.core.steps import Deadline, Steps, request
@@ -24,6 +25,7 @@ from pyjmsack.errors import (
 )
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.features import FEATURES, Level
+from pyjmsack.spi.ledger import Ledger
 from pyjmsack.spi.provider import Provider
 from pyjmsack.spi.resources import ConnectionInfo, ConnectionMetadata, ConsumerInfo, SessionInfo
 from pyjmsack.types import AckMode
@@ -43,15 +45,24 @@ class Connection:
         runtime: how this face reaches the loop and runs user code.
         provider: not connected yet.
         info: who connects.
+        ledger: is told of each send, delivery and event; ``None`` = nobody is.
     """
 
-    def __init__(self, url: BrokerUrl, runtime: Runtime, provider: Provider, info: ConnectionInfo) -> None:
+    def __init__(
+        self,
+        url: BrokerUrl,
+        runtime: Runtime,
+        provider: Provider,
+        info: ConnectionInfo,
+        ledger: Ledger | None = None,
+    ) -> None:
         self.url = url
         self.options = url.connection
         self.runtime = runtime
         self.submit = runtime.submit
         self.provider = provider
         self.info = info
+        self.recorder = None if ledger is None else Recorder(self, ledger)
         self.metadata: ConnectionMetadata | None = None
         self.failure: BaseException | None = None
         self.lost_generation = 0
@@ -339,6 +350,9 @@ class Connection:
         self._event_dispatcher().submit(partial(listener, jms))
 
     def _tell(self, event: str, *arguments: object) -> None:
+        if self.recorder is not None:
+            failed = type(arguments[0]).__name__ if isinstance(arguments[0], BaseException) else ""
+            self.recorder.event(event.removeprefix("on_connection_"), failed)
         for listener in self.listeners:
             method = getattr(listener, event, None)
             if method is not None:

@@ -213,6 +213,8 @@ class Consumer(Settling):
 
     def _on_handover(self, message: Message, *, acknowledge: bool) -> None:
         inbound: Inbound = message._delivery
+        if self.record is not None:
+            self.record.handed_over(inbound, message)
         if inbound.settled:
             return
         if self._auto:
@@ -477,8 +479,13 @@ class Consumer(Settling):
 
     def _submit_detach(self, done: Completion[None]) -> None:
         self._finishing = True
+        self._end_record()
         self.session.consumers.pop(self.info.id, None)
         self._connection.submit(self.close_link, self.info.id, done)
+
+    def _end_record(self) -> None:
+        if self.record is not None:
+            self.record.over()
 
     def close_link(self, number: int, done: Completion[None]) -> None:
         """Detach, on the loop; the name of its subscription is free once the broker has answered (S141)."""
@@ -501,6 +508,7 @@ class Consumer(Settling):
         self.flush_acks()
         self._stale.clear()
         self.settle_batch(self._take_delivered(), Outcome.MODIFIED_FAILED)
+        self._end_record()
         self.release_inbox()
         self.arrived()
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from pyjmsack.errors import InvalidClientIDException
+from pyjmsack.errors import InvalidClientIDException, UnsupportedFeatureException
+from pyjmsack.spi.registry import create_ledger
 from pyjmsack.spi.resources import ConnectionInfo
 from pyjmsack.uri import parse_url, redact
 
 if TYPE_CHECKING:
     from ssl import SSLContext
+
+    from pyjmsack.spi.ledger import Ledger
 
 __all__ = ["FactoryFacade"]
 
@@ -24,12 +29,14 @@ class FactoryFacade:
         username, password: the login; they win over ``jms.username`` and ``jms.password``.
         client_id: wins over ``jms.clientID``; ``None`` generates one.
         options: more URL options, by their Java names; they win over those in the URL.
+        ledger: directory in which each connection records what it sends, receives and lives through; the factories of
+            several programs may share it. Needs ``pyjmsack[ledger]``.
         ssl_context: used for TLS schemes instead of one made from the ``transport.*`` options.
 
     Raises:
         InvalidURLException: the URL or an option is wrong; the text names the nearest right spelling.
         InvalidClientIDException: the client id is empty (S122).
-        UnsupportedFeatureException: a scheme or option that is known but not there yet.
+        UnsupportedFeatureException: a scheme or option that is known but not there yet; or a ledger without its extra.
     """
 
     def __init__(
@@ -41,6 +48,7 @@ class FactoryFacade:
         client_id: str | None = None,
         options: Mapping[str, object] | None = None,
         ssl_context: SSLContext | None = None,
+        ledger: str | os.PathLike[str] | None = None,
     ) -> None:
         self._url = parse_url(url, options)
         self._text = redact(url)
@@ -53,6 +61,9 @@ class FactoryFacade:
         if self._client_id is not None and not str(self._client_id).strip():
             raise InvalidClientIDException(f"client id {self._client_id!r}: expected a non-empty string (S122)")
         self._ssl_context = ssl_context
+        self._ledger = ledger
+        if ledger is not None and find_spec("pyarrow") is None:
+            raise UnsupportedFeatureException("a ledger is written by pyarrow: pip install 'pyjmsack[ledger]'")
 
     def _login(self, username: str | None, password: str | None) -> ConnectionInfo:
         explicit = self._client_id is not None
@@ -60,6 +71,14 @@ class FactoryFacade:
         if username is None:
             username, password = self._username, self._password
         return ConnectionInfo(str(client_id), explicit, username, password)
+
+    def _open_ledger(self) -> Ledger | None:
+        """Return the ledger of a new connection.
+
+        Raises:
+            JMSException: its directory cannot be written to.
+        """
+        return None if self._ledger is None else create_ledger(self._ledger)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._text!r})"

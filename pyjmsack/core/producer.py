@@ -44,15 +44,13 @@ class Send(Outbound):
 
     __slots__ = ("_producer", "_then", "_transaction")
 
-    def __init__(
-        self, producer: Producer, payload: bytes, encoder: Encoder, message_id: str | None, then: Done
-    ) -> None:
+    def __init__(self, producer: Producer, payload: bytes, encoder: Encoder, message: Message, then: Done) -> None:
         info = producer.info
         self.producer_id = info.id
         self.payload = payload
         self.encoder = encoder
         self.notifies = False
-        self.message_id = message_id
+        self.message_id = message._message_id
         self.presettled = info.presettled
         self.transacted = producer.transacted
         self._producer = producer
@@ -70,7 +68,7 @@ class Send(Outbound):
 class Producer:
     """The core of one producer; used by one thread at a time, like its session."""
 
-    def __init__(self, session: Session, info: ProducerInfo) -> None:
+    def __init__(self, session: Session, info: ProducerInfo, make_send: type[Send] = Send) -> None:
         self.session = session
         self.info = info
         self.closed = False
@@ -80,6 +78,9 @@ class Producer:
         self.delivery_delay: Seconds = 0
         self.disable_message_id = False
         self._connection = session.connection
+        self._make_send = make_send
+        self.recorder = self._connection.recorder
+        self.recorded_id = "" if self.recorder is None else self.recorder.id_of(info.id)
         self._provider_send = self._connection.provider.send
         self._ttl = self._delay = 0
         self._encoders: dict[Destination, Encoder] = {}
@@ -163,7 +164,18 @@ class Producer:
         payload = encoder(message, ttl)
         self._number += 1
         self._bytes_sent += len(payload)
-        return message, Send(self, payload, encoder, message._message_id, done)
+        return message, self._make_send(self, payload, encoder, message, done)
+
+    @property
+    def number(self) -> int:
+        """How many messages were prepared."""
+        return self._number
+
+    @property
+    def target(self) -> Destination:
+        """Where the last one goes."""
+        assert self._last_target is not None  # asked while a message is prepared
+        return self._last_target
 
     def _new_id(self) -> str:
         return f"{self._uuid_prefix}{uuid4()}" if self._uuid_prefix else f"{self._id_prefix}{self._number}"

@@ -11,7 +11,8 @@ from pyjmsack.core.completions import Completions
 from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.duplicates import make_store
 from pyjmsack.core.lanes import Lanes
-from pyjmsack.core.producer import Producer
+from pyjmsack.core.producer import Producer, Send
+from pyjmsack.core.recording import RecordedSend
 from pyjmsack.core.runtime import Dispatcher
 from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.core.subscriptions import check_name, check_topic
@@ -161,7 +162,7 @@ class Session:
         self.connection.submit(self.connection.provider.create_producer, info, done)
         provider = self.connection.provider
         yield from self.connection.request(done, f"creating a producer for {name}", provider.close_producer, info.id)
-        producer = Producer(self, info)
+        producer = Producer(self, info, Send if self.connection.recorder is None else RecordedSend)
         self.producers[info.id] = producer
         return producer
 
@@ -363,8 +364,12 @@ class Session:
             TransactionRolledBackException: it was rolled back, or the outcome is unknown (S79, S86, S87, S94).
         """
         self._check_transacted("commit()")
+        transaction = self.transaction
         with self._ending_transaction():
-            yield from self._commit()
+            try:
+                yield from self._commit()
+            finally:
+                transaction.ended("unknown")  # unless it is known
 
     def _commit(self) -> Steps[None]:
         transaction = self.transaction
@@ -381,12 +386,15 @@ class Session:
             yield from self._roll_back()
             raise self._rolled_back(transaction, "a send of it failed", failure)
         error = yield from self._discharge(self.connection.provider.commit)
-        if error is None and self.processed is not None:
-            self._remember(transaction)
+        if error is None:
+            transaction.ended("committed")
+            if self.processed is not None:
+                self._remember(transaction)
         for consumer in [*self.consumers.values()]:
             consumer.transaction_ended()
         if error is not None:
             known = isinstance(error, TransactionRolledBackException) and not error.in_doubt
+            transaction.ended("rolled_back" if known else "unknown")
             raise self._rolled_back(transaction, "the commit failed", error, in_doubt=not known)
 
     def _remember(self, transaction: Transaction) -> None:
@@ -421,6 +429,7 @@ class Session:
     def _roll_back(self) -> Steps[BaseException | None]:
         if self.transaction.failure is None:  # a caller who gives up below has still asked for the rollback
             self.transaction.failure = TransactionRolledBackException("its rollback was interrupted")
+        self.transaction.ended("rolled_back")
         taking_part = [c for c in [*self.consumers.values()] if c.in_transaction]
         for consumer in taking_part:
             yield from consumer.halt()
@@ -524,6 +533,7 @@ class Session:
         for producer in [*self.producers.values()]:
             producer.closed = True
         self.connection.sessions.pop(number, None)
+        self.transaction.ended("rolled_back")
         if self.connection.failure is not None:
             return
         if self.info.transacted:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyjmsack.core.acking import ACK_TYPES, AckBatch, AckWindow, ack_threshold, log_ack, traces_acks
 from pyjmsack.core.duplicates import DuplicateGuard
+from pyjmsack.core.recording import Deliveries
 from pyjmsack.spi.envelope import Inbound
 from pyjmsack.spi.resources import ConsumerInfo
 from pyjmsack.types import AckMode, AckType, Outcome
@@ -35,6 +36,8 @@ class Settling(ABC):
         """What the caller had when the connection was lost: it comes again, acknowledging it has no effect (S95)."""
         self.guard: DuplicateGuard | None = None
         """Knows what was processed; ``None`` outside failover."""
+        self.record: Deliveries | None = None
+        """What a ledger is told; ``None`` without one."""
 
     def bind(self, info: ConsumerInfo) -> None:
         """Take the descriptor and prepare what every message needs.
@@ -53,6 +56,8 @@ class Settling(ABC):
         self._batch = AckBatch(self, size, min((t for t in limits if t), default=None)) if size > 1 else None
         self._window = AckWindow(self._prefetch, options.ack_window) if self.tracks else None
         self._traces = traces_acks()
+        if self._connection.recorder is not None and not info.browser:
+            self.record = Deliveries(self._connection.recorder, self.session, info)
         if self.session.processed is not None and not info.browser and not info.presettled:
             self.guard = DuplicateGuard(self.session.processed, info, self._connection.info.client_id)
 
@@ -72,7 +77,10 @@ class Settling(ABC):
             self._acknowledged += 1
             if self.guard is not None and not self._transacted:
                 self.guard.add((inbound,))
-        self._acknowledged_late += inbound.generation <= self._connection.lost_generation
+        stale = inbound.generation <= self._connection.lost_generation
+        self._acknowledged_late += stale
+        if self.record is not None:
+            self.record.settled(inbound, outcome, stale=stale)
         if self._traces:
             log_ack(self._ack_type(outcome), 1, self.info.destination)
         self._connection.submit(self._provider.settle, inbound, outcome)
@@ -98,6 +106,9 @@ class Settling(ABC):
                 self.guard.add(unsettled)
         lost = self._connection.lost_generation
         self._acknowledged_late += sum(inbound.generation <= lost for inbound in unsettled)
+        if self.record is not None:
+            for inbound in unsettled:
+                self.record.settled(inbound, outcome, stale=inbound.generation <= lost)
         if self._traces and unsettled:
             log_ack(self._ack_type(outcome), len(unsettled), self.info.destination)
         return unsettled

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import count
+
 from pyjmsack.message import Message
 from pyjmsack.spi.completion import Completion
 
 __all__ = ["Transaction"]
+
+_numbers: Iterator[int] = count(1)
 
 
 class Transaction:
@@ -15,7 +21,17 @@ class Transaction:
     answered. ``settled`` meets ``submitted`` when no outcome is missing.
     """
 
-    __slots__ = ("_idle", "acknowledged", "failure", "sent", "settled", "submitted")
+    __slots__ = (
+        "_idle",
+        "_outcome",
+        "_records",
+        "acknowledged",
+        "failure",
+        "number",
+        "sent",
+        "settled",
+        "submitted",
+    )
 
     def __init__(self) -> None:
         self.submitted = 0
@@ -25,6 +41,9 @@ class Transaction:
         self.sent: list[str] = []
         self.acknowledged: list[Message] = []
         self._idle: Completion[None] | None = None
+        self.number = next(_numbers)
+        self._outcome: str | None = None
+        self._records: deque[Callable[[str], None]] = deque()
 
     def on_sent(self, error: BaseException | None) -> None:
         """The broker answered one send, on the loop."""
@@ -45,3 +64,23 @@ class Transaction:
             done.succeed()
         else:
             self._idle = done
+
+    def record(self, write: Callable[[str], None]) -> None:
+        """Call ``write(outcome)`` once the outcome is known; either side."""
+        self._records.append(write)
+        if self._outcome is not None:
+            self._write(self._outcome)
+
+    def ended(self, outcome: str) -> None:
+        """It is ``committed``, ``rolled_back`` or ``unknown``; the first call counts."""
+        self._outcome = self._outcome or outcome
+        self._write(self._outcome)
+
+    def _write(self, outcome: str) -> None:
+        """Each record once: the side that takes it out writes it."""
+        while self._records:
+            try:
+                write = self._records.popleft()
+            except IndexError:  # the other side took it
+                return
+            write(outcome)

@@ -1,8 +1,9 @@
-"""URL scheme -> provider, and protocol -> decoder. Both are imported on first use, so that ``import pyjmsack`` stays
-light, and by name, so that no provider knows another."""
+"""URL scheme -> provider, protocol -> decoder, and the ledger. All are imported on first use, so that ``import
+pyjmsack`` stays light, and by name, so that no provider knows another."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from importlib import import_module
 from typing import Protocol, cast
@@ -11,10 +12,11 @@ from pyjmsack.destination import Destination
 from pyjmsack.errors import UnsupportedFeatureException
 from pyjmsack.message import Message
 from pyjmsack.spi.engine import Connector
+from pyjmsack.spi.ledger import Ledger
 from pyjmsack.spi.provider import Provider
 from pyjmsack.uri import BrokerUrl
 
-__all__ = ["create_provider", "decode_foreign"]
+__all__ = ["create_ledger", "create_provider", "decode_foreign"]
 
 ProviderFactory = Callable[[BrokerUrl, Connector], Provider]
 
@@ -45,6 +47,15 @@ def create_provider(url: BrokerUrl, connector: Connector) -> Provider:
     except ModuleNotFoundError as error:
         raise UnsupportedFeatureException(f"{url.scheme} URLs need {error.name}, which is not installed") from error
     return factory(url, connector)
+
+
+def create_ledger(path: str | os.PathLike[str]) -> Ledger:
+    """Return a new connection's part of the ledger in a directory.
+
+    Raises:
+        JMSException: the directory cannot be made or written to.
+    """
+    return cast(Callable[[object], Ledger], import_module("pyjmsack.ledger").Ledger)(path)
 
 
 class _Encoded(Protocol):

@@ -33,15 +33,18 @@ class ConnectionFactory(FactoryFacade):
             ConnectionLostException: the broker is absent.
             RequestTimedOutException: it is silent (``transport.connectTimeout``, ``jms.connectTimeout``).
         """
+        ledger = self._open_ledger()
         runtime = SyncRuntime()
         try:
             connector = AsyncioConnector(self._url, runtime.loop, self._ssl_context)
             provider = create_provider(self._url, connector)
             runtime.flush = provider.flush
-            core = core_connection.Connection(self._url, runtime, provider, self._login(username, password))
+            core = core_connection.Connection(self._url, runtime, provider, self._login(username, password), ledger)
             runtime.run(core.open())
         except BaseException:
             runtime.close()
+            if ledger is not None:
+                ledger.close()
             raise
         return Connection(core, runtime)
 
@@ -109,6 +112,8 @@ class Connection(ConnectionFacade):
         finally:
             if self._core.closed:
                 self._runtime.close()
+                if self._core.recorder is not None:
+                    self._core.recorder.close()
 
     def __enter__(self) -> Connection:
         return self

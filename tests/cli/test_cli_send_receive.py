@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from cli_support import Cli, put, take_all
 
+from pyjmsack.ledger import read_ledgers
+
 
 def test_lines_come_out_as_they_went_in(cli: Cli, queue_name: str) -> None:
     text = "first\n\n  indented\twith tab\nlåst\n"
@@ -233,3 +235,13 @@ def test_a_wrong_body_in_json_is_named(cli: Cli, queue_name: str, line: str, nam
     assert result.exit_code != 0
     assert "line 1" in result.stderr
     assert named in result.stderr
+
+
+def test_both_commands_write_the_ledger_that_is_named(cli: Cli, queue_name: str, tmp_path: Path) -> None:
+    cli.ok("send", queue_name, "--ledger", tmp_path, stdin="a\nb\n")
+    cli.ok("receive", queue_name, "--ledger", tmp_path)
+    files = read_ledgers([tmp_path])
+    sent, received = (files.table(name).to_pylist() for name in ("sends", "receives"))
+    assert [row["send_outcome"] for row in sent] == ["confirmed"] * 2
+    assert [row["ack_outcome"] for row in received] == ["accepted"] * 2
+    assert {row["message_id"] for row in sent} == {row["message_id"] for row in received}

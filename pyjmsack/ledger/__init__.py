@@ -1,0 +1,18 @@
+"""Ledgers: what a connection sent, received and lived through, in files that outlive its process.
+
+``ConnectionFactory(..., ledger=path)`` writes one, ``read_ledgers`` reads them. Needs the extra ``pyjmsack[ledger]``;
+``import pyjmsack`` does not load it.
+"""
+
+from __future__ import annotations
+
+try:
+    import pyarrow  # noqa: F401 - only to say in one sentence what is missing
+except ImportError as missing:
+    raise ImportError(f"{missing}; a ledger needs: pip install 'pyjmsack[ledger]'") from missing
+
+from pyjmsack.ledger.reader import LedgerError, LedgerFiles, read_ledgers
+from pyjmsack.ledger.schema import SCHEMAS
+from pyjmsack.ledger.writer import Ledger
+
+__all__ = ["SCHEMAS", "Ledger", "LedgerError", "LedgerFiles", "read_ledgers"]

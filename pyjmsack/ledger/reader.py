@@ -1,0 +1,75 @@
+"""Reading ledgers: the Parquet parts where they are, and what is still raw as tables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from pyjmsack.errors import JMSException
+from pyjmsack.ledger.schema import SCHEMAS, parse_lines
+
+__all__ = ["LedgerError", "LedgerFiles", "read_ledgers"]
+
+
+class LedgerError(JMSException):
+    """A path is no ledger, or a part of it is damaged."""
+
+
+@dataclass
+class LedgerFiles:
+    """What ledgers hold, by table."""
+
+    parquet: dict[str, list[str]] = field(default_factory=lambda: {name: [] for name in SCHEMAS})
+    """Paths of the parts."""
+    raw: dict[str, pa.Table] = field(
+        default_factory=lambda: {name: table.empty_table() for name, table in SCHEMAS.items()}
+    )
+    """What is not in them yet: of processes that live, or were killed."""
+
+    def table(self, name: str) -> pa.Table:
+        """Return one table whole, for those who have the memory."""
+        from pyarrow import parquet
+
+        parts = [parquet.read_table(path, schema=SCHEMAS[name]) for path in self.parquet[name]]
+        return pa.concat_tables([*parts, self.raw[name]])
+
+
+def read_ledgers(paths: Iterable[str | os.PathLike[str]]) -> LedgerFiles:
+    """Look into ledgers; those of living processes as well.
+
+    Args:
+        paths: the directories.
+
+    Raises:
+        LedgerError: there is no ledger, or a raw part of it cannot be read.
+    """
+    found = LedgerFiles()
+    for path in dict.fromkeys(Path(given) for given in paths):
+        if not all((path / name).is_dir() for name in SCHEMAS):
+            raise LedgerError(f"{path} is no ledger: expected a directory with {', '.join(SCHEMAS)} in it")
+        for name in SCHEMAS:
+            _look(path / name, name, found)
+    return found
+
+
+def _look(folder: Path, name: str, found: LedgerFiles) -> None:
+    raw = {part: _read(part, name) for part in sorted(folder.glob("*.raw"))}
+    # only now: a part that became Parquet meanwhile was read in vain, and none is missed
+    sealed = sorted(folder.glob("*.parquet"))
+    found.parquet[name] += [os.path.abspath(part) for part in sealed]
+    known = {part.stem for part in sealed}
+    tables = [table for part, table in raw.items() if part.stem not in known and table is not None]
+    found.raw[name] = pa.concat_tables([found.raw[name], *tables])
+
+
+def _read(part: Path, name: str) -> pa.Table | None:
+    try:
+        return parse_lines(name, part.read_bytes())
+    except FileNotFoundError:
+        return None
+    except pa.ArrowException as error:
+        raise LedgerError(f"ledger part {part} is damaged: {error}") from error

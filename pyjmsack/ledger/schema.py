@@ -1,0 +1,105 @@
+"""The tables of a ledger, and how they are made of the lines of its raw form (:mod:`pyjmsack.spi.ledger`)."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.csv as csv
+
+from pyjmsack.spi.ledger import SEPARATOR
+
+__all__ = ["SCHEMAS", "parse_lines"]
+
+_TIME = pa.timestamp("us", "UTC")
+"""Nanoseconds since 1970 in a line: Spark has no more than microseconds."""
+_ORIGIN = [("protocol", pa.string()), ("broker", pa.string()), ("connection_id", pa.string())]
+
+SCHEMAS: dict[str, pa.Schema] = {
+    "sends": pa.schema(
+        [
+            ("message_id", pa.string()),
+            ("dedup_key", pa.string()),
+            ("seq", pa.int64()),
+            ("t_send", _TIME),
+            ("t_confirm", _TIME),
+            ("send_outcome", pa.string()),
+            ("transaction", pa.string()),
+            ("producer_id", pa.string()),
+            ("destination", pa.string()),
+            *_ORIGIN,
+        ]
+    ),
+    "receives": pa.schema(
+        [
+            ("message_id", pa.string()),
+            ("ordinal", pa.int64()),
+            ("t_recv", _TIME),
+            ("t_ack", _TIME),
+            ("delivery_count", pa.int32()),
+            ("redelivered", pa.bool_()),
+            ("ack_outcome", pa.string()),
+            ("transaction", pa.string()),
+            ("consumer_id", pa.string()),
+            ("destination", pa.string()),
+            ("ack_mode", pa.int16()),
+            *_ORIGIN,
+        ]
+    ),
+    "events": pa.schema(
+        [("time", _TIME), ("kind", pa.string()), ("detail", pa.string()), *_ORIGIN],
+    ),
+}
+
+
+_TAIL_STARTS = {"sends": "producer_id", "receives": "consumer_id", "events": "protocol"}
+
+
+def parse_lines(name: str, raw: bytes) -> pa.Table:
+    """Return the complete lines of a raw part as a table.
+
+    What follows them is the unused rest of the file, or the line at which its process was killed.
+
+    Args:
+        name: of the table.
+        raw: the whole file.
+
+    Raises:
+        pyarrow.ArrowInvalid: the lines are not those of this table.
+    """
+    schema = SCHEMAS[name]
+    raw = raw.rstrip(b"\0")
+    raw = raw[: raw.rfind(b"\n") + 1]
+    if not raw:
+        return schema.empty_table()
+    first = schema.get_field_index(_TAIL_STARTS[name])
+    front, back = list(schema)[:first], list(schema)[first:]
+    types = {field.name: pa.int64() if field.type == _TIME else field.type for field in front}
+    lines = csv.read_csv(
+        pa.BufferReader(raw),
+        csv.ReadOptions(use_threads=False, column_names=[*types, "tail"]),
+        csv.ParseOptions(newlines_in_values=True),
+        csv.ConvertOptions(
+            column_types={**types, "tail": pa.string()},
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        ),
+    ).combine_chunks()
+    columns = [_column(lines[field.name], field) for field in front] + _split(lines["tail"], back)
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _column(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    if field.type != _TIME:
+        return column
+    return column.cast(pa.timestamp("ns", "UTC")).cast(_TIME, safe=False)
+
+
+def _split(tails: pa.ChunkedArray, fields: list[pa.Field]) -> list[pa.Array]:
+    """Return the columns of the last field; only its few different values are taken apart."""
+    encoded = tails.combine_chunks().dictionary_encode()
+    parts = [text.split(SEPARATOR) for text in encoded.dictionary.to_pylist()]
+    columns = []
+    for number, field in enumerate(fields):
+        values = pa.array([part[number] for part in parts]).cast(field.type)
+        columns.append(values.take(encoded.indices))
+    return columns

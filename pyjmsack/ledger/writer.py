@@ -1,0 +1,159 @@
+"""Writing a ledger, beside the messages and at little cost.
+
+Each record is a line that is put into a memory-mapped file before the message goes on. A killed process loses no line:
+what is in the mapping is the kernel's. A full file becomes a Parquet part on a thread of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import mmap
+import os
+import threading
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+from pyarrow import ArrowException, parquet
+
+from pyjmsack.errors import JMSException
+from pyjmsack.ledger.schema import SCHEMAS, parse_lines
+
+__all__ = ["Ledger"]
+
+log = logging.getLogger("pyjmsack")
+
+_PART_BYTES = {"sends": 4 << 20, "receives": 4 << 20, "events": 1 << 16}
+"""Of a raw part: some 20,000 messages; the events of a connection hardly ever fill theirs."""
+
+
+class Ledger:
+    """The part of a ledger that one connection writes. Thread-safe; ``close`` blocks.
+
+    A ledger that cannot be written any more stops, says so once in the log, and lets the messages go on; it has then no
+    event ``closed``, so that an audit sees it.
+
+    Args:
+        path: the directory; made if it is not there. Connections, threads and processes may share it.
+        connection_id: of the connection; part of the names of its files.
+
+    Raises:
+        JMSException: the directory cannot be made or written to.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], connection_id: str | None = None) -> None:
+        self.connection_id = connection_id or uuid.uuid4().hex
+        self._broken = False
+        self._tables = {name: _Table(Path(path, name), name, self.connection_id, self._fail) for name in SCHEMAS}
+        try:
+            for table in self._tables.values():
+                table.folder.mkdir(parents=True, exist_ok=True)
+            if not os.access(self._tables["events"].folder, os.W_OK):
+                raise PermissionError(f"no permission to write to {path}")
+        except OSError as error:
+            raise JMSException(f"ledger {os.fspath(path)!r}: {error}") from error
+        self.send = self._tables["sends"].write
+        self.receive = self._tables["receives"].write
+        self.event = self._tables["events"].write
+
+    def close(self) -> None:
+        """Turn what is raw into Parquet; idempotent."""
+        for table in self._tables.values():
+            table.close()
+
+    def _fail(self, error: OSError) -> None:
+        if not self._broken:
+            self._broken = True
+            log.error("the ledger of this connection ends here, it cannot be written: %s", error)
+        for table in self._tables.values():
+            table.stop()
+
+
+class _Table:
+    """One table: the raw part at work, and the threads that turn full ones into Parquet."""
+
+    def __init__(self, folder: Path, name: str, writer: str, fail: Callable[[OSError], None]) -> None:
+        self.folder = folder
+        self._stopped = False
+        self._name = name
+        self._writer = writer
+        self._fail = fail
+        self._lock = threading.Lock()
+        self._size = 0
+        self._at = 0
+        self._map: mmap.mmap | None = None
+        self._path = folder
+        self._parts = 0
+        self._sealing: list[threading.Thread] = []
+
+    def write(self, line: str) -> None:
+        """Append a line; it is safe from the death of this process when this returns."""
+        data = line.encode(errors="replace")
+        with self._lock:
+            end = self._at + len(data)
+            if end > self._size:
+                if not self._next_part(len(data)):
+                    return
+                end = len(data)
+            self._map[self._at : end] = data  # type: ignore[index]  # a part with room has a map
+            self._at = end
+
+    def stop(self) -> None:
+        """Take no more lines; any thread. Without room each one asks for another part, and there is none any more."""
+        self._stopped = True
+        self._size = 0
+
+    def _next_part(self, room: int) -> bool:
+        if self._stopped:
+            return False
+        try:
+            self._seal_current()
+            self._parts += 1
+            self._path = self.folder / f"{self._writer}-{self._parts}.raw"
+            size = max(_PART_BYTES[self._name], room)
+            with self._path.open("x+b") as file:
+                file.write(bytes(size))  # a full disk is an error here, and would be a crash in the mapping
+                file.flush()
+                self._map = mmap.mmap(file.fileno(), size)
+        except OSError as error:
+            self._fail(error)
+            return False
+        self._size, self._at = size, 0
+        return True
+
+    def _seal_current(self) -> None:
+        if self._map is not None:
+            self._map.close()
+            self._map = None
+            self._size = self._at = 0
+            thread = threading.Thread(target=seal, args=(self._path, self._name), name="pyjmsack-ledger")
+            self._sealing.append(thread)
+            thread.start()
+
+    def close(self) -> None:
+        """Seal what is there and wait for it. What comes later opens another part, which stays raw."""
+        with self._lock:
+            self._seal_current()
+            sealing, self._sealing = self._sealing, []
+        for thread in sealing:
+            thread.join()
+
+
+def seal(raw: Path, name: str) -> None:
+    """Turn a raw part into Parquet: at each moment one of the two is complete, and a reader takes Parquet if both are.
+
+    Where that fails the raw part stays, and is as good.
+    """
+    finished = raw.with_suffix(".parquet")
+    unfinished = raw.with_suffix(".tmp")
+    try:
+        parquet.write_table(parse_lines(name, raw.read_bytes()), unfinished, compression="zstd")
+        with unfinished.open("rb") as file:
+            os.fsync(file.fileno())
+        unfinished.replace(finished)
+        raw.unlink()
+    except (OSError, ArrowException) as error:
+        log.warning("ledger part %s stays raw: %s", raw, error)
+        with contextlib.suppress(OSError):
+            unfinished.unlink(missing_ok=True)

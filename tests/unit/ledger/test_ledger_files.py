@@ -1,0 +1,159 @@
+"""The files of a ledger: complete at every moment, readable while they are written and after a kill."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from pyjmsack import ConnectionFactory, UnsupportedFeatureException
+from pyjmsack.ledger import SCHEMAS, Ledger, LedgerError, read_ledgers, writer
+from pyjmsack.spi.ledger import quoted, tail
+
+TAIL = tail("p", "queue://q", "AMQP", "amqp://b", "c")
+
+
+def line(number: int, message_id: str | None = "ID:1") -> str:
+    return f"{quoted(message_id)},,{number},1700000000123456789,1700000000223456789,confirmed,,{TAIL}\n"
+
+
+def numbers(path: Path) -> list[int]:
+    return sorted(read_ledgers([path]).table("sends")["seq"].to_pylist())
+
+
+@pytest.mark.parametrize("closed", [False, True])
+@pytest.mark.parametrize("message_id", ['with "quotes", commas\nand a line', "", None, "ümläut ✓", "\ud800"])
+def test_any_message_id_comes_back_raw_and_as_parquet(tmp_path: Path, message_id: str | None, closed: bool) -> None:
+    ledger = Ledger(tmp_path)
+    ledger.send(line(1, message_id))
+    if closed:
+        ledger.close()
+    [row] = read_ledgers([tmp_path]).table("sends").to_pylist()
+    assert row["message_id"] == ("?" if message_id == "\ud800" else message_id)
+    assert (row["dedup_key"], row["transaction"], row["broker"]) == (None, None, "amqp://b")
+    assert (row["t_confirm"] - row["t_send"]).total_seconds() == 0.1
+    ledger.close()
+
+
+def test_tables_have_one_schema_raw_and_as_parquet(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path)
+    times = "1700000000123456789,1700000000123456789"
+    receiving = tail("c", "queue://q", 101, "AMQP", "amqp://b", "c")
+    for closed in (False, True):
+        ledger.receive(f'"ID:1",7,{times},2,1,accepted,,{receiving}\n')
+        ledger.event(f'1700000000123456789,"closed","",{tail("AMQP", "amqp://b", "c")}\n')
+        if closed:
+            ledger.close()
+        files = read_ledgers([tmp_path])
+        assert all(files.table(name).schema == SCHEMAS[name] for name in SCHEMAS)
+        row = files.table("receives").to_pylist()[0]
+        assert (row["ordinal"], row["delivery_count"], row["redelivered"], row["ack_mode"]) == (7, 2, True, 101)
+
+
+def test_many_threads_and_parts_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parts are small here, so that many become Parquet at once."""
+    monkeypatch.setitem(writer._PART_BYTES, "sends", 4000)
+    ledger = Ledger(tmp_path)
+
+    def write(first: int) -> None:
+        for number in range(first, first + 500):
+            ledger.send(line(number))
+
+    threads = [threading.Thread(target=write, args=(500 * n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        found = numbers(tmp_path)  # whatever the moment, no row is there twice and none of an early part is missing
+        assert len(found) == len({*found})
+    for thread in threads:
+        thread.join()
+    assert numbers(tmp_path) == [*range(2000)]
+    ledger.close()
+    assert numbers(tmp_path) == [*range(2000)]
+    assert not [*tmp_path.rglob("*.raw")]
+
+
+def test_a_line_longer_than_a_part_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(writer._PART_BYTES, "sends", 100)
+    ledger = Ledger(tmp_path)
+    ledger.send(line(1, "x" * 1000))
+    ledger.close()
+    assert numbers(tmp_path) == [1]
+
+
+KILLED = """
+import os, signal, sys
+from pyjmsack.ledger import Ledger
+ledger = Ledger(sys.argv[1])
+for number in range(int(sys.argv[2])):
+    ledger.send(sys.argv[3].replace("NUMBER", str(number)))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_killed_process_leaves_every_line_that_it_wrote(tmp_path: Path) -> None:
+    template = line(0).replace(",0,", ",NUMBER,")
+    done = subprocess.run([sys.executable, "-c", KILLED, tmp_path, "5000", template], check=False)
+    assert done.returncode == -9
+    assert numbers(tmp_path) == [*range(5000)]
+
+
+def test_half_a_line_at_the_end_is_left_out(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path)
+    ledger.send(line(1))
+    ledger.send(line(2)[:30])
+    assert numbers(tmp_path) == [1]
+    ledger.close()
+
+
+def test_a_part_that_is_both_raw_and_parquet_counts_once(tmp_path: Path) -> None:
+    """Killed between the two steps."""
+    ledger = Ledger(tmp_path)
+    ledger.send(line(1))
+    [raw] = tmp_path.rglob("sends/*.raw")
+    content = raw.read_bytes()
+    ledger.close()
+    raw.write_bytes(content)
+    assert numbers(tmp_path) == [1]
+
+
+def test_a_ledger_that_cannot_grow_says_so_once_and_harms_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setitem(writer._PART_BYTES, "sends", 400)
+    ledger = Ledger(tmp_path)
+    ledger.send(line(1))
+    (tmp_path / "sends" / f"{ledger.connection_id}-2.raw").touch()  # the name of the next part is taken
+    with caplog.at_level(logging.ERROR, "pyjmsack"):
+        for number in range(2, 20):
+            ledger.send(line(number))
+            ledger.event(f'1700000000123456789,"closed","",{tail("AMQP", "amqp://b", "c")}\n')
+    ledger.close()
+    assert [record.getMessage().split(",")[0] for record in caplog.records] == [
+        "the ledger of this connection ends here"
+    ]
+    assert 19 not in numbers(tmp_path)
+    assert len(read_ledgers([tmp_path]).table("events")) < 18, "it must not look as if it were complete"
+
+
+@pytest.mark.parametrize("content", [b"1,2,3\n", b'"ID:1",,x,y,z,confirmed,,"a"\n'])
+def test_a_damaged_part_is_named(tmp_path: Path, content: bytes) -> None:
+    Ledger(tmp_path)
+    (tmp_path / "sends" / "bad-1.raw").write_bytes(content)
+    with pytest.raises(LedgerError, match=r"bad-1\.raw is damaged"):
+        read_ledgers([tmp_path])
+
+
+def test_what_is_no_ledger_is_named(tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match="is no ledger: expected"):
+        read_ledgers([tmp_path])
+
+
+def test_without_pyarrow_the_factory_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyjmsack.core.factory.find_spec", lambda name: None)
+    with pytest.raises(UnsupportedFeatureException, match=r"pyjmsack\[ledger\]"):
+        ConnectionFactory("amqp://localhost", ledger=tmp_path)
