@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from pyjmsack.uri import DESTINATION_OPTIONS, DESTINATION_OPTIONS_LATER, OPTIONS, OPTIONS_LATER, SCHEMES, Option
+from pyjmsack.uri import (
+    DESTINATION_OPTIONS,
+    IGNORED,
+    IGNORED_OF_DESTINATIONS,
+    IGNORED_PREFIXES,
+    OPTIONS,
+    OPTIONS_LATER,
+    SCHEMES,
+    Option,
+)
 from pyjmsack.uri.profiles import PROFILES
 from pyjmsack.uri.table import FAILOVER_PREFIX
 
@@ -24,8 +33,8 @@ of the Java clients: durations are milliseconds, sizes are bytes. (Arguments of 
 - A `+` in a value is a space, `%2B` is a plus, `%26` is an `&`.
 - `user:password@` before the host is refused unless `jms.allowUserInfo=true`, as URLs end up in logs. Better:
   the arguments `username` and `password` of `ConnectionFactory`. No message and no `repr` shows a password.
-- An unknown option is an error that names the nearest known one; so is one that is known in Java and not there yet.
-  An option that only tunes the Java virtual machine is ignored with one warning.
+- An unknown option is an error that names the nearest known one; so is one that is known in Java and not honoured here.
+  An option that can be ignored without breaking a promise is ignored, with one warning. Both are listed at the end.
 
 The last column says which rule of [semantics.md](semantics.md) or which client an option comes from. The pages of the
 clients: [Qpid JMS](https://qpid.apache.org/releases/qpid-jms-2.10.0/docs/index.html),
@@ -58,7 +67,8 @@ SECTIONS = {
     ),
     "transport.": (
         "TCP and TLS",
-        "The socket, and Python's `ssl` module. Stores are PEM files, or PKCS12 ones (with the extra `pkcs12`).",
+        "The socket, and Python's `ssl` module. Stores are PEM files, or PKCS12 ones (with the extra `pkcs12`)."
+        " `transport.ws.httpHeader.NAME=VALUE` adds a header to the WebSocket handshake; its value is not printed.",
     ),
     "": ("Other", "Options without a prefix."),
 }
@@ -97,12 +107,14 @@ def profiles() -> Iterator[str]:
         yield f"| `{option}` | " + " | ".join(f"`{text}`" if text else "" for text in texts) + " |"
 
 
-def later(names: Mapping[str, str]) -> Iterator[str]:
-    """Yield a list of the options that are refused for now."""
-    for name, hint in sorted(names.items()):
-        if FAILOVER_PREFIX + name in names:  # listed with its prefix
-            continue
-        yield f"- `{name}`" + (f" ({hint})" if hint else "")
+def listed(names: Mapping[str, str]) -> Iterator[str]:
+    """Yield the options that are not honoured, by reason."""
+    reasons: dict[str, list[str]] = {}
+    for name, reason in sorted(names.items()):
+        if FAILOVER_PREFIX + name not in names:  # else it is listed with its prefix
+            reasons.setdefault(reason, []).append(f"`{name}`")
+    for reason, together in reasons.items():
+        yield f"- {', '.join(together)}: {reason}"
 
 
 def page() -> str:
@@ -115,8 +127,10 @@ def page() -> str:
             lines += [f"## {title}", "", text, "", *table(rows), ""]
     lines += ["## Profiles", "", PROFILES_TEXT, "", *profiles(), ""]
     lines += ["## Destinations", "", DESTINATIONS, "", *table(DESTINATION_OPTIONS.values()), ""]
-    lines += ["## Known in Java, refused here for now", "", "Of broker URLs:", "", *later(OPTIONS_LATER), ""]
-    lines += ["Of destinations:", "", *later(DESTINATION_OPTIONS_LATER)]
+    prefixes = {f"{prefix}*": reason for prefix, reason in IGNORED_PREFIXES.items()}
+    lines += ["## Known in Java, ignored here with one warning", ""]
+    lines += [*listed({**IGNORED, **prefixes, **IGNORED_OF_DESTINATIONS}), ""]
+    lines += ["## Known in Java, refused here", "", *listed(OPTIONS_LATER)]
     return "\n".join(lines) + "\n"
 
 

@@ -81,6 +81,7 @@ class Connection:
         self._events: Dispatcher | None = None
         self._closing: Completion[None] | None = None
         self._warns = False
+        self.max_frame_size = _max_frame_size(url)
 
     def next_id(self) -> int:
         """Return an id for a resource, unique on this connection."""
@@ -125,10 +126,13 @@ class Connection:
             "shared-subscription": subscription is not None and subscription.shared,
             "exclusive-consumer": info.exclusive,
             "consumer-priority": info.priority is not None,
+            "retroactive-consumer": info.retroactive,
         }
         for feature, wanted in asked.items():
             if wanted:
                 self.require(feature)
+        if info.pending_limit and "pending-limit" not in self.the_metadata.capabilities:
+            log.warning("%s: consumer.maximumPendingMessageLimit has no effect at this broker", info.destination.name)
         if subscription is not None and subscription.shared and info.no_local:
             raise UnsupportedFeatureException("no_local is not for shared subscriptions (S147)")
 
@@ -369,6 +373,13 @@ class Connection:
         if self._events is None:
             self._events = self.runtime.dispatcher("pyjmsack-events")
         return self._events
+
+
+def _max_frame_size(url: BrokerUrl) -> int | None:
+    """Return the least ``wireFormat.maxFrameSize`` of the brokers: a message must pass at each of them."""
+    streams = [member.transport for member in url.members or (url,)]
+    limits = [stream.max_frame_size for stream in streams if stream.max_frame_size_enabled]
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def _lost(cause: BaseException) -> JMSException:

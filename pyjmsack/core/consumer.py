@@ -14,6 +14,7 @@ from pyjmsack.core.duplicates import DuplicateGuard, MemoryStore
 from pyjmsack.core.holding import Holding
 from pyjmsack.core.inbox import PriorityInbox
 from pyjmsack.core.lanes import Lanes
+from pyjmsack.core.limit import RedeliveryLimit
 from pyjmsack.core.settling import Settling
 from pyjmsack.core.stats import ConsumerStats
 from pyjmsack.core.steps import Deadline, Steps
@@ -73,7 +74,9 @@ class Consumer(Settling):
         options = self._connection.options
         self._checks_expiry = options.local_message_expiry and not info.browser
         self._redelivery_policy = options.redelivery_policy_for(info.destination)
-        self._limits = self._redelivery_policy.max_redeliveries is not None and not info.browser
+        self.limit: RedeliveryLimit | None = None
+        if self._redelivery_policy.max_redeliveries is not None and not info.browser:
+            self.limit = RedeliveryLimit(self._redelivery_policy, transacted=self._transacted)
         self._validate_names = options.validate_property_names
         if options.local_message_priority and not info.browser:  # a browser shows the order of the queue
             self.inbox = PriorityInbox()
@@ -174,7 +177,7 @@ class Consumer(Settling):
             refusal = Outcome.ACCEPTED
         elif self._checks_expiry and inbound.expired(time.time_ns() // 1_000_000):
             refusal = Outcome.MODIFIED_FAILED_UNDELIVERABLE
-        elif self._limits and self._redelivery_policy.exceeded(inbound.redelivery_count + inbound.redeliveries):
+        elif self.limit is not None and self.limit.exceeded(inbound):
             refusal = self._redelivery_policy.outcome
         else:
             try:

@@ -19,6 +19,8 @@ __all__ = ["DuplicateGuard", "MemoryStore", "SqliteStore", "Store", "make_store"
 _ROWS = 500
 """Keys written with one statement."""
 _TRIM_EVERY = 1000
+_AUDIT_DEPTH, _AUDITED_PRODUCERS = 2048, 64
+"""Defaults of ActiveMQ for ``jms.auditDepth`` and ``jms.auditMaximumProducerNumber``."""
 
 
 class Store(Protocol):
@@ -111,15 +113,14 @@ class SqliteStore:
 
 def make_store(connection: Connection) -> Store | None:
     """Return the store of a new session; ``None`` without failover, or if the user wants none."""
-    options = connection.url.failover
+    options, jms = connection.url.failover, connection.options
     store, path = options.duplicate_guard
-    if not connection.url.members or store == "none":
+    if not connection.url.members or store == "none" or not jms.check_for_duplicates:
         return None
-    return (
-        MemoryStore(options.duplicate_guard_size)
-        if store == "memory"
-        else SqliteStore(path, options.duplicate_guard_size)
-    )
+    size = options.duplicate_guard_size
+    if jms.audit_depth is not None or jms.audit_maximum_producer_number is not None:
+        size = (jms.audit_depth or _AUDIT_DEPTH) * (jms.audit_maximum_producer_number or _AUDITED_PRODUCERS)
+    return MemoryStore(size) if store == "memory" else SqliteStore(path, size)
 
 
 class DuplicateGuard:

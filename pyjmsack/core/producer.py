@@ -16,6 +16,7 @@ from pyjmsack.errors import (
     InvalidDestinationException,
     JMSException,
     MessageFormatException,
+    ResourceAllocationException,
     SendTimedOutException,
     UnsupportedFeatureException,
 )
@@ -104,6 +105,7 @@ class Producer:
         )
         self._force_async = options.force_async_send or info.presettled
         self._send_timeout = options.send_timeout
+        self._max_size = self._connection.max_frame_size
         self.transacted = session.info.transacted
         self._user_id = self._connection.info.username if options.populate_jmsx_user_id else None
 
@@ -162,6 +164,10 @@ class Producer:
             self._last_target, self._last_encoder = target, self._encoder(target)
         encoder = self._last_encoder
         payload = encoder(message, ttl)
+        if self._max_size is not None and len(payload) > self._max_size:
+            raise ResourceAllocationException(
+                f"the message takes {len(payload)} bytes, wireFormat.maxFrameSize allows {self._max_size}"
+            )
         self._number += 1
         self._bytes_sent += len(payload)
         return message, self._make_send(self, payload, encoder, message, done)

@@ -210,11 +210,16 @@ class Session:
         """
         options, selector = self.check_source(destination, selector)
         connection = self.connection
+        jms = connection.options
         prefetch = self._prefetch(destination, options.prefetch, browser, subscription)
         prefetch = prefetch if pulls else max(1, prefetch)
         consumer = Consumer(self, prefetch, allow_pull_listener=options.allow_pull_listener)
         presettled = browser or self.info.ack_mode.presettled
-        presettled = presettled or connection.options.presettle_policy.consumer(destination, self.info.transacted)
+        presettled = presettled or jms.presettle_policy.consumer(destination, self.info.transacted)
+        exclusive = jms.exclusive_consumer and not destination.is_topic and not browser
+        retroactive = jms.use_retroactive_consumer if options.retroactive is None else options.retroactive
+        limit = options.maximum_pending_message_limit
+        limit = jms.prefetch_policy.maximum_pending_message_limit if limit is None else limit
         info = ConsumerInfo(
             connection.next_id(),
             self.info.id,
@@ -226,8 +231,10 @@ class Session:
             browser=browser,
             presettled=presettled,
             subscription=subscription,
-            exclusive=options.exclusive,
+            exclusive=exclusive if options.exclusive is None else options.exclusive,
             priority=options.priority,
+            retroactive=retroactive and destination.is_topic,
+            pending_limit=limit if destination.is_topic else 0,
             expected_message_size=options.expected_message_size,
         )
         connection.check_features(info)
@@ -252,7 +259,8 @@ class Session:
     ) -> int:
         policy = self.connection.options.prefetch_policy
         durable = subscription is not None and subscription.durable
-        prefetch = policy.for_destination(destination, given, durable=durable, browser=browser)
+        auto = self.info.ack_mode is AckMode.AUTO_ACKNOWLEDGE
+        prefetch = policy.for_destination(destination, given, durable=durable, browser=browser, auto=auto)
         # A browser takes nothing from others, and Artemis 2.56 is unreliable when its credit runs out (S134)
         return max(prefetch, MIN_BROWSER_PREFETCH) if browser else prefetch
 
@@ -430,6 +438,10 @@ class Session:
         if self.transaction.failure is None:  # a caller who gives up below has still asked for the rollback
             self.transaction.failure = TransactionRolledBackException("its rollback was interrupted")
         self.transaction.ended("rolled_back")
+        for message in self.transaction.acknowledged:
+            consumer = self.consumers.get(message._delivery.consumer_id)
+            if consumer is not None and consumer.limit is not None:
+                consumer.limit.rolled_back(message._delivery)
         taking_part = [c for c in [*self.consumers.values()] if c.in_transaction]
         for consumer in taking_part:
             yield from consumer.halt()

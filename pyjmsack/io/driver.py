@@ -168,7 +168,7 @@ class AsyncioConnector:
         if SCHEMES[endpoint.scheme].websocket:
             from pyjmsack.io.websocket import WebSocketEngine  # with a third-party package that others do not need
 
-            engine = WebSocketEngine(engine, endpoint)
+            engine = WebSocketEngine(engine, endpoint, options.ws_http_headers)
         context = client_context(options, self._ssl_context) if endpoint.tls else None
         local = None
         if options.local_address or options.local_port:

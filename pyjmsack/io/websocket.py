@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from pyjmsack.errors import (
@@ -38,12 +39,14 @@ class WebSocketEngine:
     Args:
         inner: the protocol's engine; its stream is this object, open from the end of the handshake on.
         endpoint: where the stream leads.
+        headers: more headers of the handshake, ``transport.ws.httpHeader.NAME=VALUE``.
     """
 
-    def __init__(self, inner: Engine, endpoint: Endpoint) -> None:
+    def __init__(self, inner: Engine, endpoint: Endpoint, headers: Sequence[tuple[str, str]] = ()) -> None:
         self.encrypted = False
         self._inner = inner
         self._endpoint = endpoint
+        self._headers = [(name.encode(), value.encode()) for name, value in headers]
         self._subprotocol = SCHEMES[endpoint.scheme].websocket
         self._stream: Stream | None = None
         self._connection = WSConnection(ConnectionType.CLIENT)
@@ -60,7 +63,9 @@ class WebSocketEngine:
         self._stream = stream
         self.encrypted = stream.encrypted
         host = str(self._endpoint).partition("://")[2]
-        self._output += self._connection.send(events.Request(host=host, target="/", subprotocols=[self._subprotocol]))
+        self._output += self._connection.send(
+            events.Request(host=host, target="/", subprotocols=[self._subprotocol], extra_headers=self._headers)
+        )
         stream.flush()
 
     def receive_data(self, data: bytes) -> None:

@@ -64,6 +64,8 @@ FEATURES: Final[Mapping[str, str]] = {
     "message-groups": "JMSXGroupID keeps a group at one consumer",
     "exclusive-consumer": "consumer.exclusive",
     "consumer-priority": "consumer.priority",
+    "retroactive-consumer": "consumer.retroactive",
+    "pending-limit": "consumer.maximumPendingMessageLimit",
     "duplicate-detection": "a repeated send is stored once",
     "typed-properties": "properties keep their Java type",
 }
@@ -82,9 +84,18 @@ _UNCOUNTED_BY_STOMP = "counted in the client: STOMP carries no number, so the va
 _NO_SHARED_CLASSIC = "ActiveMQ Classic gives every subscriber every message; use a virtual topic"
 _SCHEDULER = "only with schedulerSupport on at the broker, which a client cannot see: say so by broker.scheduler=true"
 
-_AMQP_ARTEMIS: Final = dict.fromkeys(FEATURES, _NATIVE) | {
-    "exclusive-consumer": _refused("Artemis decides it by queue setting, not by consumer"),
+_ONLY_CLASSIC: Final = {
+    "retroactive-consumer": _refused("only ActiveMQ Classic has it, over STOMP"),
+    "pending-limit": _refused("only ActiveMQ Classic has it, over STOMP; ignored with a warning"),
 }
+
+_AMQP_ARTEMIS: Final = (
+    dict.fromkeys(FEATURES, _NATIVE)
+    | _ONLY_CLASSIC
+    | {
+        "exclusive-consumer": _refused("Artemis decides it by queue setting, not by consumer"),
+    }
+)
 _AMQP_CLASSIC: Final = _AMQP_ARTEMIS | {
     "reject": _emulated("non-persistent messages are discarded by the broker instead, by its default policy"),
     "modified-failed": _emulated("the broker counts only as long as the consumer lives, and has no limit of its own"),
@@ -101,21 +112,29 @@ _AMQP_UNKNOWN: Final = _AMQP_ARTEMIS | {
     "consumer-priority": _refused("not known of this broker"),
     "duplicate-detection": _refused("not known of this broker"),
 }
-_STOMP_ARTEMIS: Final = dict.fromkeys(FEATURES, _NATIVE) | {
-    "transacted-receive": _emulated("this broker applies every ACK at once, so they are sent after the COMMIT receipt"),
-    "reject": _emulated("copied to the dead-letter queue with a receipt, then acknowledged: NACK would lose it"),
-    "release": _emulated(_LOCAL),
-    "modified-failed": _emulated(_LOCAL),
-    "undeliverable-here": _refused("STOMP has no such verb"),
-    "delivery-count": _emulated(_UNCOUNTED_BY_STOMP),
-    "pull": _emulated("a window of one message, acknowledged when it is handed out"),
-    "browser": _refused("this broker ignores browser:true and would consume the queue; use AMQP"),
-    "shared-subscription": _emulated("durable ones with a client id; Artemis has no others over STOMP"),
-    "temporary-destination": _emulated("a queue with a random name, deleted by the broker when it is empty and unused"),
-    "exclusive-consumer": _refused("Artemis decides it by queue setting, not by consumer"),
-    "consumer-priority": _refused("not known over STOMP"),
-    "typed-properties": _emulated("STOMP carries strings; types are told by a header that this library writes"),
-}
+_STOMP_ARTEMIS: Final = (
+    dict.fromkeys(FEATURES, _NATIVE)
+    | _ONLY_CLASSIC
+    | {
+        "transacted-receive": _emulated(
+            "this broker applies every ACK at once, so they are sent after the COMMIT receipt"
+        ),
+        "reject": _emulated("copied to the dead-letter queue with a receipt, then acknowledged: NACK would lose it"),
+        "release": _emulated(_LOCAL),
+        "modified-failed": _emulated(_LOCAL),
+        "undeliverable-here": _refused("STOMP has no such verb"),
+        "delivery-count": _emulated(_UNCOUNTED_BY_STOMP),
+        "pull": _emulated("a window of one message, acknowledged when it is handed out"),
+        "browser": _refused("this broker ignores browser:true and would consume the queue; use AMQP"),
+        "shared-subscription": _emulated("durable ones with a client id; Artemis has no others over STOMP"),
+        "temporary-destination": _emulated(
+            "a queue with a random name, deleted by the broker when it is empty and unused"
+        ),
+        "exclusive-consumer": _refused("Artemis decides it by queue setting, not by consumer"),
+        "consumer-priority": _refused("not known over STOMP"),
+        "typed-properties": _emulated("STOMP carries strings; types are told by a header that this library writes"),
+    }
+)
 _STOMP_CLASSIC: Final = _STOMP_ARTEMIS | {
     "transacted-receive": _NATIVE,
     "reject": _emulated("NACK for persistent messages; others are copied to the dead-letter queue first"),
@@ -126,6 +145,8 @@ _STOMP_CLASSIC: Final = _STOMP_ARTEMIS | {
     "priority": _emulated("carried; the broker orders by it only if its queue policy says prioritizedMessages"),
     "exclusive-consumer": _NATIVE,
     "consumer-priority": _NATIVE,
+    "retroactive-consumer": _NATIVE,
+    "pending-limit": _NATIVE,
     "duplicate-detection": _refused("ActiveMQ Classic has none for STOMP clients"),
 }
 _UNKNOWN_OF_STOMP: Final = (

@@ -119,5 +119,10 @@ class ConsumerInfo:
     """``consumer.exclusive``: one consumer of the queue at a time."""
     priority: int | None = None
     """``consumer.priority``: consumers with a higher one are served first."""
+    retroactive: bool = False
+    """``consumer.retroactive``: begin with what the topic's recovery policy has kept."""
+    pending_limit: int = 0
+    """``consumer.maximumPendingMessageLimit``: what the broker keeps beyond the prefetch before it drops the oldest; 0
+    leaves it to the broker."""
     expected_message_size: int = 4096
     """``consumer.expectedMessageSize``, bytes: what a message counts where the broker's window is in bytes (S52)."""

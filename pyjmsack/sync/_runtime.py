@@ -44,7 +44,7 @@ class SyncRuntime:
     Commands run in order; the loop is woken once per burst, and the provider flushes once per burst.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, keeps_process: bool = False) -> None:
         self._thread = acquire()
         self.loop = self._thread.loop
         self.flush: Callable[[], None] = lambda: None
@@ -55,6 +55,7 @@ class SyncRuntime:
         self._written: deque[Completion[None]] = deque()
         self._closed = False
         self._closing = threading.Lock()
+        self.keeper = Keeper() if keeps_process else None
         _open.add(self)
 
     def submit(self, command: Callable[..., Any], *arguments: Any) -> None:
@@ -142,6 +143,25 @@ class SyncRuntime:
                     self.flush_out(None)
                     self._closed = True
                     self._thread.release()
+                    if self.keeper is not None:
+                        self.keeper.end()
+
+
+class Keeper:
+    """Keeps the process alive until the connection is closed or lost, as a thread that is no daemon does
+    (``jms.useDaemonThread=false``)."""
+
+    def __init__(self) -> None:
+        self._over = threading.Event()
+        threading.Thread(target=self._over.wait, name="pyjmsack-keeper").start()
+
+    def end(self) -> None:
+        """The process may end. Idempotent, from any thread."""
+        self._over.set()
+
+    def on_connection_failure(self, error: object) -> None:
+        """The connection is lost for good."""
+        self.end()
 
 
 _open: weakref.WeakSet[SyncRuntime] = weakref.WeakSet()

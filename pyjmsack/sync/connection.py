@@ -34,12 +34,14 @@ class ConnectionFactory(FactoryFacade):
             RequestTimedOutException: it is silent (``transport.connectTimeout``, ``jms.connectTimeout``).
         """
         ledger = self._open_ledger()
-        runtime = SyncRuntime()
+        runtime = SyncRuntime(keeps_process=not self._url.connection.use_daemon_thread)
         try:
             connector = AsyncioConnector(self._url, runtime.loop, self._ssl_context)
             provider = create_provider(self._url, connector)
             runtime.flush = provider.flush
             core = core_connection.Connection(self._url, runtime, provider, self._login(username, password), ledger)
+            if runtime.keeper is not None:
+                core.listeners.append(runtime.keeper)
             runtime.run(core.open())
         except BaseException:
             runtime.close()

@@ -7,6 +7,7 @@ configuration pages of Qpid JMS and ActiveMQ Classic.
 
 from pyjmsack.uri.destination_options import parse_destination_options
 from pyjmsack.uri.failover import DuplicateGuard, FailoverOptions
+from pyjmsack.uri.ignored import IGNORED, IGNORED_OF_DESTINATIONS, IGNORED_PREFIXES
 from pyjmsack.uri.kinds import Kind, Option, Secret, option, store_conversion
 from pyjmsack.uri.model import (
     SCHEMES,
@@ -22,11 +23,13 @@ from pyjmsack.uri.model import (
 from pyjmsack.uri.parse import parse_url
 from pyjmsack.uri.policy import OPTIMIZED_SHARE, PrefetchPolicy, PresettlePolicy, RedeliveryPolicy, prefetch_for
 from pyjmsack.uri.redaction import redact
-from pyjmsack.uri.table import DESTINATION_OPTIONS, DESTINATION_OPTIONS_LATER, OPTIONS, OPTIONS_LATER
+from pyjmsack.uri.table import DESTINATION_OPTIONS, OPTIONS, OPTIONS_LATER
 
 __all__ = [
     "DESTINATION_OPTIONS",
-    "DESTINATION_OPTIONS_LATER",
+    "IGNORED",
+    "IGNORED_OF_DESTINATIONS",
+    "IGNORED_PREFIXES",
     "OPTIMIZED_SHARE",
     "OPTIONS",
     "OPTIONS_LATER",

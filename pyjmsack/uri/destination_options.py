@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pyjmsack.destination import Destination
-from pyjmsack.errors import InvalidDestinationException, UnsupportedFeatureException
+from pyjmsack.errors import InvalidDestinationException
+from pyjmsack.uri.ignored import IGNORED_OF_DESTINATIONS, warn_meaningless
 from pyjmsack.uri.model import DestinationOptions
-from pyjmsack.uri.table import DESTINATION_OPTIONS, DESTINATION_OPTIONS_LATER, build
-from pyjmsack.uri.values import did_you_mean, not_there_yet, parse_values
+from pyjmsack.uri.table import DESTINATION_OPTIONS, build
+from pyjmsack.uri.values import did_you_mean, parse_values
 
 __all__ = ["parse_destination_options"]
 
@@ -19,16 +20,14 @@ def parse_destination_options(destination: Destination) -> DestinationOptions:
 
     Raises:
         InvalidDestinationException: unknown option, or a value that is not allowed, such as a negative prefetch (S11).
-        UnsupportedFeatureException: an option of ActiveMQ that is not honoured yet.
     """
     given = destination.options
-    unknown = [name for name in given if name not in DESTINATION_OPTIONS and name not in DESTINATION_OPTIONS_LATER]
+    unknown = [name for name in given if name not in DESTINATION_OPTIONS and name not in IGNORED_OF_DESTINATIONS]
     if unknown:
-        known = (*DESTINATION_OPTIONS, *DESTINATION_OPTIONS_LATER)
+        known = (*DESTINATION_OPTIONS, *IGNORED_OF_DESTINATIONS)
         listed = ", ".join(did_you_mean(name, known) for name in unknown)
         raise InvalidDestinationException(f"destination {destination.name}: unknown option {listed}")
-    later = [name for name in given if name in DESTINATION_OPTIONS_LATER]
-    if later:
-        text = not_there_yet(later, DESTINATION_OPTIONS_LATER)
-        raise UnsupportedFeatureException(f"destination {destination.name}: {text}")
+    for name in given:
+        if name in IGNORED_OF_DESTINATIONS:
+            warn_meaningless(name)
     return build(DestinationOptions, parse_values(given, DESTINATION_OPTIONS, InvalidDestinationException))

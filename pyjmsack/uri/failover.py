@@ -11,7 +11,6 @@ from pyjmsack.uri.kinds import (
     COUNT_OR_UNLIMITED,
     MILLIS_FROM_0,
     MILLIS_OR_FOREVER,
-    TEXT,
     Kind,
     choice,
     integer,
@@ -45,6 +44,16 @@ def _duplicate_guard(text: str) -> DuplicateGuard:
 
 
 _GUARD: Final = Kind("choice", "one of memory, none, sqlite:PATH", _duplicate_guard)
+
+
+def _file(text: str) -> str:
+    scheme, separator, path = text.strip().partition("://")
+    if separator and scheme.lower() != "file":
+        raise ValueError
+    path = path if separator else text.strip()
+    if not path:
+        raise ValueError
+    return path
 
 
 def _uris(text: str) -> tuple[str, ...]:
@@ -151,15 +160,13 @@ class FailoverOptions:
         "false",
         "go back to a preferred broker when it is there again",
         _ACTIVEMQ,
-        later="",
     )
     priority_uris: tuple[str, ...] = option(
         "failover.priorityURIs",
         Kind("list", "a comma-separated list of addresses", _uris),
         "",
-        "the preferred brokers, comma-separated; empty is the first one",
+        "the preferred brokers, comma-separated and without options; empty is the first one",
         _ACTIVEMQ,
-        later="",
     )
     transaction_replay: bool = option(
         "failover.transactionReplay",
@@ -169,35 +176,11 @@ class FailoverOptions:
         "S107",
         later="",
     )
-    backup: bool = option("failover.backup", BOOLEAN, "false", "keep spare connections open", _ACTIVEMQ, later="")
-    backup_pool_size: int = option("failover.backupPoolSize", integer(1, 1000), "1", "how many", _ACTIVEMQ, later="")
-    track_transaction_producers: bool = option(
-        "failover.trackTransactionProducers",
-        BOOLEAN,
-        "true",
-        "replay producers that were closed before the commit",
-        _ACTIVEMQ,
-        later="there is no replay of transactions",
-    )
-    update_uris_supported: bool = option(
-        "failover.updateURIsSupported",
-        BOOLEAN,
-        "true",
-        "take the list of brokers from the broker",
-        _ACTIVEMQ,
-        later="failover.amqpOpenServerListAction=IGNORE is the nearest to false",
-    )
     update_uris_url: str | None = option(
-        "failover.updateURIsURL", TEXT, None, "take the list of brokers from a file", _ACTIVEMQ, later=""
-    )
-    rebalance_update_uris: bool = option(
-        "failover.rebalanceUpdateURIs", BOOLEAN, "true", "move to a broker of the new list", _ACTIVEMQ, later=""
-    )
-    reconnect_supported: bool = option(
-        "failover.reconnectSupported",
-        BOOLEAN,
-        "true",
-        "obey a broker that sends its clients elsewhere",
+        "failover.updateURIsURL",
+        Kind("text", "the path of a file, or file:// and its path", _file),
+        None,
+        "a file with more brokers, comma-separated and without options, read before each round; a broker's options are"
+        " those of the first in the URL",
         _ACTIVEMQ,
-        later="",
     )

@@ -31,6 +31,7 @@ __all__ = [
     "MILLIS_OR_FOREVER",
     "NAME",
     "PASSWORD",
+    "PENDING_LIMIT",
     "PORT",
     "SHARE_OR_UNLIMITED",
     "STORE_TYPE",
@@ -298,6 +299,7 @@ USER: Final = Kind("text", NAME.expected, _not_empty, secret=True)
 PASSWORD: Final = Kind("text", "a text", Secret, secret=True)
 PORT: Final = integer(1, 65535)
 CREDIT: Final = integer(0, _INT_MAX, "messages")
+PENDING_LIMIT: Final = integer(0, _INT_MAX, "messages")
 STORE_TYPE: Final = Kind("choice", "one of PEM, PKCS12", _store_type)
 LIST: Final = Kind("list", "a comma-separated list", _listed)
 MILLIS_OR_FOREVER: Final[Kind[float | None]] = Kind(

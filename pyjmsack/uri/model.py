@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from pyjmsack.destination import Destination
+from pyjmsack.errors import UnsupportedFeatureException
 from pyjmsack.types import Outcome
 from pyjmsack.uri.failover import FailoverOptions
 from pyjmsack.uri.kinds import (
     BOOLEAN,
-    BYTES_OR_SYSTEM,
     BYTES_OR_UNLIMITED,
-    COUNT_OR_UNLIMITED,
-    LIST,
-    METADATA_KEY,
     MILLIS,
     MILLIS_AT_LEAST_1,
     MILLIS_OR_FOREVER,
     NAME,
     PASSWORD,
-    PORT,
+    PENDING_LIMIT,
     SHARE_OR_UNLIMITED,
-    STORE_TYPE,
     TEXT,
     USER,
+    Kind,
     Secret,
     choice,
     integer,
@@ -35,6 +32,7 @@ from pyjmsack.uri.kinds import (
 )
 from pyjmsack.uri.policy import PrefetchPolicy, PresettlePolicy, RedeliveryPolicy, matches
 from pyjmsack.uri.profiles import PROFILES
+from pyjmsack.uri.transport import TransportOptions
 
 __all__ = [
     "SCHEMES",
@@ -49,26 +47,15 @@ __all__ = [
 ]
 
 
+def _tracing(text: str) -> str:
+    if text.lower() in ("opentracing", "opentelemetry"):
+        raise UnsupportedFeatureException(f"jms.tracing={text}: not here; make spans in message transformers (S192)")
+    return {"noop": "noop"}[text.lower()]
+
+
 _SASL = ("EXTERNAL", "SCRAM-SHA-512", "SCRAM-SHA-256", "SCRAM-SHA-1", "CRAM-MD5", "PLAIN", "XOAUTH2", "ANONYMOUS")
+_ACTIVEMQ: Final = "ActiveMQ Classic"
 _LISTENER_ERROR = outcomes(Outcome.MODIFIED_FAILED, Outcome.RELEASED)
-_TLS_FIELDS: Final = frozenset(
-    [
-        "trust_store_location",
-        "trust_store_password",
-        "trust_store_type",
-        "key_store_location",
-        "key_store_password",
-        "key_store_type",
-        "store_type",
-        "context_protocol",
-        "enabled_protocols",
-        "disabled_protocols",
-        "enabled_cipher_suites",
-        "disabled_cipher_suites",
-        "verify_host",
-        "trust_all",
-    ]
-)
 _BROKER = choice(
     {
         "artemis": "artemis",
@@ -81,12 +68,11 @@ _BROKER = choice(
         "unknown": "unknown",
     }
 )
-_PROTOCOLS = names("SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3")
+_TRACING = Kind("choice", "one of noop", _tracing)
 _MESSAGE_IDS = choice(
     {"DEFAULT": "", "UUID": "ID:AMQP_UUID:", "UUID_STRING": "ID:AMQP_NO_PREFIX:", "PREFIXED_UUID_STRING": "ID:"}
 )
 """What stands before a UUID in ``JMSMessageID``, by which AMQP encodes it (S159); empty: no UUIDs."""
-_TLS_VERSION = choice({"TLS": "TLS", "TLSv1.2": "TLSv1.2", "TLSv1.3": "TLSv1.3"})
 
 
 class Scheme(NamedTuple):
@@ -179,7 +165,7 @@ class ConnectionOptions:
         also="jms.messagePrioritySupported",
     )
     disable_time_stamps_by_default: bool = option(
-        "jms.disableTimeStampsByDefault", BOOLEAN, "false", "producers start with no time stamps", "ActiveMQ Classic"
+        "jms.disableTimeStampsByDefault", BOOLEAN, "false", "producers start with no time stamps", _ACTIVEMQ
     )
     validate_property_names: bool = option(
         "jms.validatePropertyNames", BOOLEAN, "true", "property names must be Java identifiers", "S160"
@@ -222,7 +208,7 @@ class ConnectionOptions:
         MILLIS_OR_FOREVER,
         "500",
         "warn when a consumer exists this long on a connection never started; 0 or -1 never warns",
-        "ActiveMQ Classic",
+        _ACTIVEMQ,
     )
     populate_jmsx_user_id: bool = option(
         "jms.populateJMSXUserID", BOOLEAN, "false", "write the user into sent messages; when off the field is cleared"
@@ -291,6 +277,47 @@ class ConnectionOptions:
         "messages overtake one that waits for its redelivery; else they wait behind it",
         "S116",
     )
+    exclusive_consumer: bool = option(
+        "jms.exclusiveConsumer",
+        BOOLEAN,
+        "false",
+        "consumer.exclusive for every queue; refused where the broker does not honour it",
+        _ACTIVEMQ,
+    )
+    use_retroactive_consumer: bool = option(
+        "jms.useRetroactiveConsumer",
+        BOOLEAN,
+        "false",
+        "consumer.retroactive for every topic; refused where the broker does not honour it",
+        _ACTIVEMQ,
+    )
+    check_for_duplicates: bool = option(
+        "jms.checkForDuplicates",
+        BOOLEAN,
+        "true",
+        "false is failover.duplicateGuard=none; without failover nothing comes twice that was acknowledged",
+        "S105",
+    )
+    audit_depth: int | None = option(
+        "jms.auditDepth",
+        integer(1, 2**31 - 1, "messages"),
+        None,
+        "instead of failover.duplicateGuardSize: so many ids for each of jms.auditMaximumProducerNumber producers; the"
+        " other is 2048 or 64 when only one is given",
+        "S105",
+    )
+    audit_maximum_producer_number: int | None = option(
+        "jms.auditMaximumProducerNumber", integer(1, 2**31 - 1), None, "see jms.auditDepth", "S105"
+    )
+    use_daemon_thread: bool = option(
+        "jms.useDaemonThread",
+        BOOLEAN,
+        "true",
+        "false: an open connection of the blocking interface keeps the process alive",
+    )
+    tracing: str = option(
+        "jms.tracing", _TRACING, "noop", "noop alone; spans can be made in message transformers (S192)"
+    )
     prefetch_policy: PrefetchPolicy = field(default_factory=PrefetchPolicy)
     redelivery_policy: RedeliveryPolicy = field(default_factory=RedeliveryPolicy)
     presettle_policy: PresettlePolicy = field(default_factory=PresettlePolicy)
@@ -323,6 +350,21 @@ class AmqpOptions:
         "amqp.drainTimeout", MILLIS_OR_FOREVER, "60000", "limit of a drain; 0 or -1 has none"
     )
     trace_frames: bool = option("amqp.traceFrames", BOOLEAN, "false", "log every frame, passwords masked")
+    trace_frames_payload_limit: int = option(
+        "amqp.traceFramesPayloadLimit",
+        integer(0, 2**31 - 1, "bytes"),
+        "1024",
+        "how much of a frame's payload amqp.traceFrames logs",
+    )
+    sasl_layer: bool = option(
+        "amqp.saslLayer", BOOLEAN, "true", "false leaves out SASL: Artemis allows that to clients without a login"
+    )
+    allow_non_secure_redirects: bool = option(
+        "amqp.allowNonSecureRedirects",
+        BOOLEAN,
+        "false",
+        "in failover URLs: take a broker without TLS from the list of one with TLS",
+    )
     channel_max: int = option("amqp.channelMax", integer(0, 65535), "32767", "highest channel number (sessions - 1)")
 
 
@@ -369,95 +411,6 @@ class StompOptions:
         "S118",
     )
     trace_frames: bool = option("stomp.traceFrames", BOOLEAN, "false", "log every frame, passwords masked", "pyjmsack")
-
-
-@dataclass(frozen=True, slots=True)
-class TransportOptions:
-    """The ``transport.*`` options: TCP and TLS."""
-
-    connect_timeout: float | None = option(
-        "transport.connectTimeout",
-        MILLIS_OR_FOREVER,
-        "60000",
-        "limit of TCP connect and TLS handshake",
-        also="connectionTimeout",
-    )
-    tcp_no_delay: bool = option("transport.tcpNoDelay", BOOLEAN, "true", "TCP_NODELAY", also="tcpNoDelay")
-    tcp_keep_alive: bool = option("transport.tcpKeepAlive", BOOLEAN, "false", "SO_KEEPALIVE", also="keepAlive")
-    so_linger: int | None = option(
-        "transport.soLinger",
-        COUNT_OR_UNLIMITED,
-        "-1",
-        "SO_LINGER, in seconds; -1 keeps the system's default",
-        also="soLinger",
-    )
-    traffic_class: int = option("transport.trafficClass", integer(0, 255), "0", "IP_TOS", also="trafficClass")
-    send_buffer_size: int | None = option(
-        "transport.sendBufferSize", BYTES_OR_SYSTEM, "65536", "SO_SNDBUF; -1 keeps the system's default"
-    )
-    receive_buffer_size: int | None = option(
-        "transport.receiveBufferSize", BYTES_OR_SYSTEM, "65536", "SO_RCVBUF; -1 keeps the system's default"
-    )
-    local_address: str | None = option("transport.localAddress", NAME, None, "address to bind before connecting")
-    local_port: int = option("transport.localPort", integer(0, 65535), "0", "port to bind; 0 is any")
-    default_tcp_port: int | None = option(
-        "transport.defaultTcpPort", PORT, None, "port of a plain URL that names none, instead of the protocol's own"
-    )
-    default_ssl_port: int | None = option(
-        "transport.defaultSslPort", PORT, None, "port of a TLS URL that names none, instead of the protocol's own"
-    )
-    trust_store_location: str | None = option(
-        "transport.trustStoreLocation", NAME, None, "file of the authorities to trust, instead of the system's"
-    )
-    trust_store_password: Secret | None = option(  # noqa: RUF009 - it returns dataclasses.field()
-        "transport.trustStorePassword", PASSWORD, None, "password of a PKCS12 trust store; never printed"
-    )
-    trust_store_type: str | None = option(
-        "transport.trustStoreType", STORE_TYPE, None, "format of the trust store; what the file is when unset"
-    )
-    key_store_location: str | None = option(
-        "transport.keyStoreLocation", NAME, None, "file with the client's certificate chain and private key"
-    )
-    key_store_password: Secret | None = option(  # noqa: RUF009 - it returns dataclasses.field()
-        "transport.keyStorePassword",
-        PASSWORD,
-        None,
-        "password of the private key in a PEM file, or of a PKCS12 store; never printed",
-    )
-    key_store_type: str | None = option(
-        "transport.keyStoreType", STORE_TYPE, None, "format of the key store; what the file is when unset"
-    )
-    store_type: str | None = option("transport.storeType", STORE_TYPE, None, "format of both stores")
-    context_protocol: str = option(
-        "transport.contextProtocol",
-        _TLS_VERSION,
-        "TLS",
-        "highest TLS version; TLS is the best of both; 1.2 at least",
-    )
-    enabled_protocols: tuple[str, ...] = option(
-        "transport.enabledProtocols", _PROTOCOLS, "", "TLS versions allowed; empty allows 1.2 and 1.3; never older ones"
-    )
-    disabled_protocols: tuple[str, ...] = option(
-        "transport.disabledProtocols", _PROTOCOLS, "SSLv2Hello,SSLv3", "TLS versions not allowed"
-    )
-    enabled_cipher_suites: tuple[str, ...] = option(
-        "transport.enabledCipherSuites",
-        LIST,
-        "",
-        "cipher suites allowed, by Java's or OpenSSL's names; empty allows all",
-    )
-    disabled_cipher_suites: tuple[str, ...] = option(
-        "transport.disabledCipherSuites", LIST, "", "cipher suites not allowed"
-    )
-    verify_host: bool = option(
-        "transport.verifyHost", BOOLEAN, "true", "the certificate must be for the host of the URL"
-    )
-    trust_all: bool = option("transport.trustAll", BOOLEAN, "false", "verify nothing: for tests only, logs a warning")
-
-    def tls_options(self) -> list[str]:
-        """Return the names of the options that differ from their default and concern TLS alone."""
-        rows = ((member, member.metadata[METADATA_KEY].name) for member in fields(self) if member.name in _TLS_FIELDS)
-        return [name for member, name in rows if getattr(self, member.name) != member.default]
 
 
 @dataclass(frozen=True, slots=True)
@@ -522,17 +475,29 @@ class DestinationOptions:
     allow_pull_listener: bool = option(
         "consumer.allowPullListener", BOOLEAN, "false", "allow a listener with prefetch 0", "S9"
     )
-    selector: str | None = option(
-        "consumer.selector", NAME, None, "selector, when the call gives none", "ActiveMQ Classic"
-    )
+    selector: str | None = option("consumer.selector", NAME, None, "selector, when the call gives none", _ACTIVEMQ)
     no_local: bool | None = option(
-        "consumer.noLocal", BOOLEAN, None, "skip messages sent by this connection", "ActiveMQ Classic"
+        "consumer.noLocal", BOOLEAN, None, "skip messages sent by this connection", _ACTIVEMQ
     )
-    exclusive: bool = option(
-        "consumer.exclusive", BOOLEAN, "false", "one consumer of the queue at a time", "ActiveMQ Classic"
+    exclusive: bool | None = option(
+        "consumer.exclusive", BOOLEAN, None, "one consumer of the queue at a time", _ACTIVEMQ
+    )
+    retroactive: bool | None = option(
+        "consumer.retroactive",
+        BOOLEAN,
+        None,
+        "begin with what a topic's recovery policy has kept; has no meaning for a queue",
+        _ACTIVEMQ,
+    )
+    maximum_pending_message_limit: int | None = option(
+        "consumer.maximumPendingMessageLimit",
+        PENDING_LIMIT,
+        None,
+        "as jms.prefetchPolicy.maximumPendingMessageLimit",
+        _ACTIVEMQ,
     )
     priority: int | None = option(
-        "consumer.priority", integer(0, 127), None, "consumers with a higher one are served first", "ActiveMQ Classic"
+        "consumer.priority", integer(0, 127), None, "consumers with a higher one are served first", _ACTIVEMQ
     )
     expected_message_size: int = option(
         "consumer.expectedMessageSize",

@@ -7,6 +7,8 @@ from enum import Enum
 from typing import Final
 
 from pyjmsack.errors import InvalidURLException, UnsupportedFeatureException
+from pyjmsack.uri.headers import is_websocket_header
+from pyjmsack.uri.ignored import IGNORED, is_meaningless, warn_meaningless
 from pyjmsack.uri.model import SCHEMES
 from pyjmsack.uri.table import (
     FAILOVER_PREFIX,
@@ -14,8 +16,6 @@ from pyjmsack.uri.table import (
     OPTIONS,
     OPTIONS_LATER,
     is_later,
-    is_meaningless,
-    warn_meaningless,
 )
 from pyjmsack.uri.values import did_you_mean, named, not_there_yet
 
@@ -40,7 +40,12 @@ _BARE: Final = {name for name in (*OPTIONS, *OPTIONS_LATER) if "." not in name}
 _FAILOVER_NAMES: Final = {
     "jms.closeLinksThatFailOnReconnect",
     *(name for name, row in OPTIONS.items() if row.targets[0].startswith(FAILOVER_PREFIX)),
-    *(name for name in OPTIONS_LATER if FAILOVER_PREFIX + name.removeprefix(FAILOVER_PREFIX) in OPTIONS_LATER),
+    *(
+        name
+        for refused_or_ignored in (OPTIONS_LATER, IGNORED)
+        for name in refused_or_ignored
+        if FAILOVER_PREFIX + name.removeprefix(FAILOVER_PREFIX) in refused_or_ignored
+    ),
 }
 
 
@@ -108,7 +113,7 @@ def _check_known(names: Iterable[str], place: Place, protocols: Collection[str])
 def _is_known(name: str, place: Place) -> bool:
     if place is Place.OUTER:
         name = name.removeprefix(NESTED_PREFIX)
-    return name in OPTIONS or is_later(name) or is_meaningless(name)
+    return name in OPTIONS or is_later(name) or is_meaningless(name) or is_websocket_header(name)
 
 
 def _known(place: Place) -> list[str]:
@@ -126,7 +131,7 @@ def _misplaced(name: str, place: Place) -> str | None:
         composite = name in _FAILOVER_NAMES or name.startswith((FAILOVER_PREFIX, NESTED_PREFIX, "discovery."))
         return f"{named(name)} belongs to a failover:(...) URL" if composite else None
     if place is Place.MEMBER:
-        right = name in _OF_ANY or is_of_member(name) or is_meaningless(name)
+        right = name in _OF_ANY or is_of_member(name) or (is_meaningless(name) and name not in _FAILOVER_NAMES)
         return None if right else f"{named(name)} holds for all brokers and goes after the parentheses"
     if name.startswith(NESTED_PREFIX):
         inner = name.removeprefix(NESTED_PREFIX)

@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 from pyjmsack.errors import InvalidURLException
 from pyjmsack.uri.address import FAILOVER, PLAIN, Address, parse_address, refuse, scheme_of, split_composite
+from pyjmsack.uri.headers import websocket_headers
 from pyjmsack.uri.model import SCHEMES, BrokerUrl, Endpoint
 from pyjmsack.uri.names import Place, belongs, check_names, is_of_member, of_protocol
 from pyjmsack.uri.policies import plain_name, redelivery_policies
@@ -102,8 +103,19 @@ def _failover(url: str, options: Mapping[str, object]) -> BrokerUrl:
             scheduler=member.scheduler if "scheduler" in of_member else outer.scheduler,
         )
         members.append(shared)
+    outer = _with_priority(outer, [str(member) for member in members])
     endpoints = tuple(member.endpoints[0] for member in members)
     return replace(outer, endpoints=endpoints, members=tuple(members))
+
+
+def _with_priority(outer: BrokerUrl, members: list[str]) -> BrokerUrl:
+    """Return the URL with ``failover.priorityURIs`` written as its members are."""
+    preferred = tuple(str(_single(text, {})) for text in outer.failover.priority_uris)
+    if unknown := [text for text in preferred if text not in members]:
+        raise InvalidURLException(
+            f"failover.priorityURIs: expected brokers of this URL ({', '.join(members)}), not {', '.join(unknown)}"
+        )
+    return replace(outer, failover=replace(outer.failover, priority_uris=preferred))
 
 
 def _names(*layers: Mapping[str, str]) -> list[str]:
@@ -132,6 +144,9 @@ def _values(*layers: Mapping[str, str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for texts in layers:
         values.update(parse_values(texts, OPTIONS, InvalidURLException))
+        if headers := websocket_headers(texts):
+            earlier = dict(values.get("transport.ws_http_headers", ()))
+            values["transport.ws_http_headers"] = tuple((earlier | dict(headers)).items())
     return values
 
 

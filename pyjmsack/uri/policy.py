@@ -18,6 +18,7 @@ from pyjmsack.uri.kinds import (
     CREDIT,
     MILLIS_FROM_0,
     MILLIS_OR_FOREVER,
+    PENDING_LIMIT,
     integer,
     number,
     option,
@@ -54,16 +55,42 @@ class PrefetchPolicy:
     durable_topic_prefetch: int = option(
         "jms.prefetchPolicy.durableTopicPrefetch", CREDIT, "1000", "prefetch of durable subscribers"
     )
+    optimize_durable_topic_prefetch: int | None = option(
+        "jms.prefetchPolicy.optimizeDurableTopicPrefetch",
+        CREDIT,
+        None,
+        "prefetch of durable subscribers in AUTO sessions; as durableTopicPrefetch when unset",
+        "ActiveMQ Classic",
+    )
+    maximum_pending_message_limit: int = option(
+        "jms.prefetchPolicy.maximumPendingMessageLimit",
+        PENDING_LIMIT,
+        "0",
+        "STOMP to ActiveMQ Classic: how many messages beyond its prefetch the broker keeps for a slow subscriber of a"
+        " topic before it drops the oldest; 0 leaves it to the broker; no effect elsewhere, with one warning",
+        "ActiveMQ Classic",
+    )
     max_prefetch_size: int = option(
         "jms.prefetchPolicy.maxPrefetchSize", CREDIT, "32767", "larger prefetch values are cut to this, with a log line"
     )
 
     def for_destination(
-        self, destination: Destination, given: int | None = None, *, durable: bool = False, browser: bool = False
+        self,
+        destination: Destination,
+        given: int | None = None,
+        *,
+        durable: bool = False,
+        browser: bool = False,
+        auto: bool = False,
     ) -> int:
-        """Return the prefetch of a consumer, in messages: the ``given`` one or that of its kind, cut to the maximum."""
+        """Return the prefetch of a consumer, in messages: the ``given`` one or that of its kind, cut to the maximum.
+
+        ``auto`` says that its session is in AUTO mode.
+        """
         if given is not None:
             return self.clip(given)
+        if durable and auto and self.optimize_durable_topic_prefetch is not None:
+            return self.clip(self.optimize_durable_topic_prefetch)
         if destination.is_topic:
             return self.clip(self.durable_topic_prefetch if durable else self.topic_prefetch)
         return self.clip(self.queue_browser_prefetch if browser else self.queue_prefetch)
@@ -138,7 +165,7 @@ class RedeliveryPolicy:
         "S115",
     )
     use_exponential_back_off: bool = option(
-        "jms.redeliveryPolicy.useExponentialBackOff", BOOLEAN, "false", "waits grow", "S115", later=""
+        "jms.redeliveryPolicy.useExponentialBackOff", BOOLEAN, "false", "waits grow", "S115"
     )
     back_off_multiplier: float = option(
         "jms.redeliveryPolicy.backOffMultiplier",
@@ -155,7 +182,7 @@ class RedeliveryPolicy:
         "S115",
     )
     use_collision_avoidance: bool = option(
-        "jms.redeliveryPolicy.useCollisionAvoidance", BOOLEAN, "false", "vary waits at random", "S115", later=""
+        "jms.redeliveryPolicy.useCollisionAvoidance", BOOLEAN, "false", "vary waits at random", "S115"
     )
     collision_avoidance_percent: int = option(
         "jms.redeliveryPolicy.collisionAvoidancePercent",
@@ -163,6 +190,14 @@ class RedeliveryPolicy:
         "15",
         "by how much at most, up or down",
         "S115",
+    )
+
+    pre_dispatch_check: bool = option(
+        "jms.redeliveryPolicy.preDispatchCheck",
+        BOOLEAN,
+        "true",
+        "false: a transacted session judges a message only when its own rollback brings it again",
+        "S113",
     )
 
     @property

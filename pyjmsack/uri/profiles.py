@@ -11,6 +11,7 @@ PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
     "activemq": {
         "jms.prefetchPolicy.queueBrowserPrefetch": "500",
         "jms.prefetchPolicy.durableTopicPrefetch": "100",
+        "jms.prefetchPolicy.optimizeDurableTopicPrefetch": "1000",
         "jms.prefetchPolicy.topicPrefetch": "32767",
         "jms.redeliveryPolicy.maxRedeliveries": "6",  # S114
         "jms.redeliveryPolicy.initialRedeliveryDelay": "1000",

@@ -1,14 +1,13 @@
-"""The option table, made from the declarations; the options known but not there yet; those that mean nothing here."""
+"""The option table, made from the declarations, and the options that are known and refused."""
 
 from __future__ import annotations
 
 import difflib
-import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from pyjmsack.uri.kinds import BOOLEAN, BYTES_OR_SYSTEM, CREDIT, METADATA_KEY, MILLIS_AT_LEAST_1, Option
+from pyjmsack.uri.kinds import BOOLEAN, BYTES_OR_SYSTEM, CREDIT, METADATA_KEY, MILLIS_AT_LEAST_1, Option, choice
 from pyjmsack.uri.model import BrokerUrl, DestinationOptions
 
 if TYPE_CHECKING:
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DESTINATION_OPTIONS",
-    "DESTINATION_OPTIONS_LATER",
     "FAILOVER_PREFIX",
     "NESTED_PREFIX",
     "OPTIONS",
@@ -25,16 +23,13 @@ __all__ = [
     "ROWS",
     "build",
     "is_later",
-    "is_meaningless",
     "nearest",
     "option_rows",
-    "warn_meaningless",
 ]
 
 FAILOVER_PREFIX: Final = "failover."
 NESTED_PREFIX: Final = "nested."
 S = TypeVar("S", bound="DataclassInstance")
-logger = logging.getLogger("pyjmsack")
 
 
 def option_rows(section: type[DataclassInstance], path: str = "") -> Iterator[Option]:
@@ -44,18 +39,19 @@ def option_rows(section: type[DataclassInstance], path: str = "") -> Iterator[Op
         row = member.metadata.get(METADATA_KEY)
         if isinstance(row, Option):
             row = replace(row, targets=(path + member.name,))
-            yield row
-            yield from (replace(row, name=other, alias_of=row.name) for other in _other_spellings(row))
+            yield from _spellings(row)
         elif isinstance(member.default_factory, type):
             yield from option_rows(member.default_factory, f"{path}{member.name}.")
 
 
-def _other_spellings(row: Option) -> Iterator[str]:
-    """The names in ``also``; what has the prefix ``failover.`` may go without it."""
-    yield from row.also
+def _spellings(row: Option) -> Iterator[Option]:
+    """Yield a row, then it under its other names: those in ``also``; and what has the prefix ``failover.`` may go
+    without it."""
+    yield row
+    others = list(row.also)
     if row.name.startswith(FAILOVER_PREFIX):
-        yield row.name.removeprefix(FAILOVER_PREFIX)
-        yield from (FAILOVER_PREFIX + other for other in row.also)
+        others += [row.name.removeprefix(FAILOVER_PREFIX), *(FAILOVER_PREFIX + other for other in row.also)]
+    yield from (replace(row, name=other, alias_of=row.name) for other in others)
 
 
 def build(section: type[S], values: Mapping[str, Any], path: str = "", /, **given: Any) -> S:
@@ -73,11 +69,17 @@ _ALL_PREFETCH: Final = Option(
     "jms.prefetchPolicy.all",
     CREDIT,
     None,
-    "sets queuePrefetch, topicPrefetch, queueBrowserPrefetch and durableTopicPrefetch where they are not given",
+    "sets the prefetch of every kind of consumer where it is not given",
     "Qpid JMS",
     targets=tuple(
         f"connection.prefetch_policy.{name}"
-        for name in ("queue_prefetch", "topic_prefetch", "queue_browser_prefetch", "durable_topic_prefetch")
+        for name in (
+            "queue_prefetch",
+            "topic_prefetch",
+            "queue_browser_prefetch",
+            "durable_topic_prefetch",
+            "optimize_durable_topic_prefetch",
+        )
     ),
 )
 
@@ -106,11 +108,24 @@ _OTHERS_OF_ACTIVEMQ: Final = (
         "ActiveMQ Classic",
         targets=("transport.send_buffer_size", "transport.receive_buffer_size"),
     ),
+    Option(
+        "failover.updateURIsSupported",
+        choice({"true": "REPLACE", "false": "IGNORE"}),
+        None,
+        "true is failover.amqpOpenServerListAction=REPLACE, false IGNORE, where that is not given",
+        "ActiveMQ Classic",
+        targets=("failover.amqp_open_server_list_action",),
+    ),
 )
 
 # Options that set several fields come first: one that sets a field alone is applied after them and wins.
 ROWS: Final[Mapping[str, Option]] = {
-    row.name: row for row in (_ALL_PREFETCH, *_OTHERS_OF_ACTIVEMQ, *option_rows(BrokerUrl))
+    row.name: row
+    for row in (
+        _ALL_PREFETCH,
+        *(spelling for row in _OTHERS_OF_ACTIVEMQ for spelling in _spellings(row)),
+        *option_rows(BrokerUrl),
+    )
 }
 """Every option of a broker URL that has a typed field, honoured or not."""
 
@@ -133,75 +148,25 @@ OPTION_PREFIXES: Final = (
 )
 
 
-def _later(prefix: str, names: str, hint: str = "") -> dict[str, str]:
+def _later(prefix: str, names: str, hint: str) -> dict[str, str]:
     return {prefix + name: hint for name in names.split()}
 
 
+_GSSAPI: Final = "Kerberos (GSSAPI) is not among the SASL mechanisms"
+_ALIAS: Final = "stores with one private key are read"
+
 OPTIONS_LATER: Final[Mapping[str, str]] = {
     **{name: row.later for name, row in ROWS.items() if row.later is not None},
-    # Qpid JMS
-    **_later("jms.", "tracing"),
-    **_later("jms.deserializationPolicy.", "allowList denyList", "objects are read by registered codecs only"),
-    "jms.useDaemonThread": "the thread of the blocking interface never keeps the process alive",
-    "transport.soTimeout": "amqp.idleTimeout and stomp.heartBeat watch a silent broker",
-    "transport.traceBytes": "they would hold the password; amqp.traceFrames and stomp.traceFrames do not",
-    "transport.keyAlias": "stores with one private key are read",
-    **_later("amqp.", "saslLayer allowNonSecureRedirects anonymousFallbackCacheSize anonymousFallbackCacheTimeout"),
-    **_later("amqp.", "traceBytes traceFramesPayloadLimit sessionOutgoingWindow maxWriteBytesBeforeFlush"),
-    **_later("sasl.options.", "configScope protocol serverName"),
-    **_later("amqp.sasl.options.", "configScope protocol serverName"),
-    # ActiveMQ Classic
-    **_later("jms.prefetchPolicy.", "optimizeDurableTopicPrefetch maximumPendingMessageLimit"),
-    "jms.redeliveryPolicy.preDispatchCheck": "",
-    **_later("jms.", "useCompression maxInflatedDataSizeRatio useRetroactiveConsumer"),
-    **_later("jms.", "exclusiveConsumer watchTopicAdvisories"),
-    **_later("jms.", "consumerFailoverRedeliveryWaitPeriod checkForDuplicates auditDepth auditMaximumProducerNumber"),
-    **_later("jms.", "nestedMapAndListEnabled strictCompliance"),
-    "wireFormat.maxFrameSize": "amqp.maxFrameSize is the nearest",
-    "soTimeout": "",
+    "transport.keyAlias": _ALIAS,
+    **_later("sasl.options.", "configScope protocol serverName", _GSSAPI),
+    **_later("amqp.sasl.options.", "configScope protocol serverName", _GSSAPI),
 }
-"""Options that a Java client knows and this one does not honour yet, with a hint; refused, never ignored."""
-
-DESTINATION_OPTIONS_LATER: Final[Mapping[str, str]] = {
-    **_later("consumer.", "retroactive dispatchAsync maximumPendingMessageLimit"),
-}
-"""Destination options that are known and not honoured yet."""
-
-_LATER_PREFIXES: Final = ("transport.ws.", "jms.blobTransferPolicy.")
-_MEANINGLESS: Final = frozenset(
-    f"{prefix}{name}"
-    for prefix, names in {
-        "transport.": "useEpoll useKQueue useOpenSSL sharedEventLoopThreads",
-        "amqp.": "provider.futureType",
-        "provider.": "futureType",
-        "jms.": "maxThreadPoolSize useDedicatedTaskRunner useVirtualThreadTaskRunner rmIdFromConnectionId"
-        " objectMessageSerializationDefered trustAllPackages copyMessageOnSend alwaysSessionAsync dispatchAsync"
-        " transactedIndividualAck",
-        "wireFormat.": "version stackTraceEnabled tcpNoDelayEnabled cacheEnabled cacheSize tightEncodingEnabled"
-        " sizePrefixDisabled maxFrameSizeEnabled host providerName providerVersion platformDetails"
-        " includePlatformDetails maxInactivityDurationInitalDelay",
-        "": "ioBufferSize",
-    }.items()
-    for name in names.split()
-)
-_warned: set[str] = set()
+"""Options that a Java client knows and this one does not honour, with the reason; refused, never ignored."""
 
 
 def is_later(name: str) -> bool:
     """Return True for a broker URL option that is known and not honoured yet."""
-    return name in OPTIONS_LATER or name.startswith(_LATER_PREFIXES)
-
-
-def is_meaningless(name: str) -> bool:
-    """Return True for an option that tunes the Java virtual machine, or the inside of a Java client."""
-    return name in _MEANINGLESS
-
-
-def warn_meaningless(name: str) -> None:
-    """Log, once for each name, that an option has no meaning in Python."""
-    if name not in _warned:
-        _warned.add(name)
-        logger.warning("option %s has no meaning in Python and is ignored", name)
+    return name in OPTIONS_LATER
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

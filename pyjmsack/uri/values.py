@@ -36,9 +36,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def not_there_yet(names: Iterable[str], hints: Mapping[str, str]) -> str:
-    """Return the text about options that are known and cannot be honoured yet."""
+    """Return the text about options that are known and cannot be honoured."""
     listed = (f"{name} ({hints[name]})" if hints.get(name) else name for name in names)
-    return "known in Java, not supported here yet: " + ", ".join(listed)
+    return "known in Java, not supported here: " + ", ".join(listed)
 
 
 def parse_values(texts: Mapping[str, str], table: Mapping[str, Option], error: type[JMSException]) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import concurrent.futures
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -150,3 +152,35 @@ def test_with_deletes_a_temporary_destination(connection: pyjmsack.Connection) -
     with session.create_temporary_queue() as queue, session.create_temporary_topic() as topic:
         assert {queue.deleted, topic.deleted} == {False}
     assert {queue.deleted, topic.deleted} == {True}
+
+
+PROGRAM = """
+import sys, threading, pyjmsack
+
+def heard(message):
+    print(message.text, flush=True)
+    threading.Thread(target=connection.close).start()
+
+connection = pyjmsack.ConnectionFactory(sys.argv[1]).create_connection()
+connection.create_session().create_consumer(pyjmsack.Queue(sys.argv[2])).message_listener = heard
+connection.start()
+print("main is over", flush=True)
+"""
+
+
+@pytest.mark.parametrize("daemon", [True, False])
+def test_an_open_connection_keeps_the_process_alive_only_if_it_is_told_to(
+    connection: pyjmsack.Connection, broker_url: str, queue: pyjmsack.Queue, daemon: bool
+) -> None:
+    """A.1 ``jms.useDaemonThread``: false is as in Java, where listeners go on when main() has returned."""
+    url = f"{broker_url}?jms.useDaemonThread={str(daemon).lower()}"
+    command = [sys.executable, "-c", PROGRAM, url, queue.name]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "main is over\n"
+        if not daemon:
+            with connection.create_session() as session:
+                session.create_producer(queue).send("to a listener")
+            assert program.stdout.readline() == "to a listener\n"
+        assert program.wait(PATIENCE) == 0
+        assert program.stdout.read() == ""

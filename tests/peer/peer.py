@@ -148,6 +148,8 @@ class Script:
     """What the broker is like. The defaults make one that works."""
 
     mechanisms: Sequence[str] = ("ANONYMOUS", "PLAIN")
+    sasl_layer: bool = True
+    """Whether the client begins with SASL."""
     sasl_outcome: int | None = 0
     passwords: Mapping[str, str] = field(default_factory=dict)
     """By user, for SCRAM."""
@@ -276,6 +278,11 @@ class PeerConnection(asyncio.Protocol):
             self._process()
             if self._timer is None:
                 self._tick()
+        elif frame.name == "header" and not self.script.sasl_layer:
+            assert frame.payload != SASL_HEADER, frame
+            self._sasl_done = True
+            self._transport.push(frame.raw)
+            self._process()
         elif frame.name == "header":
             assert frame.payload == SASL_HEADER, frame
             names = [symbol(name) for name in self.script.mechanisms]

@@ -53,6 +53,21 @@ def test_a_dropped_connection_reaches_the_exception_listener_exactly_once(face: 
     assert len(heard.calls) == 1
 
 
+@pytest.mark.parametrize("end", ["drop", "close"])
+def test_a_connection_that_is_over_does_not_keep_the_process_alive(sync: SyncFace, end: str) -> None:
+    """A.1 ``jms.useDaemonThread``."""
+    peer = sync.peer()
+    connection = sync.connect(peer, "jms.useDaemonThread=false")
+    keepers = [thread for thread in threading.enumerate() if thread.name == "pyjmsack-keeper"]
+    assert [thread.daemon for thread in keepers] == [False]
+    if end == "drop":
+        peer.drop()
+    else:
+        connection.close()
+    keepers[0].join(10)
+    assert not keepers[0].is_alive()
+
+
 @pytest.mark.parametrize("destination", [Q, PULL], ids=["push", "pull"])
 @pytest.mark.parametrize("timeout", [None, 20], ids=["forever", "timed"])
 def test_a_blocked_receive_raises_and_does_not_return_none_when_the_connection_drops(

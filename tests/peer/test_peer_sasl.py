@@ -11,7 +11,7 @@ import trustme
 from peer import Peer
 from peer_faces import Face, Told
 
-from pyjmsack import JMSSecurityException
+from pyjmsack import JMSSecurityException, Queue
 
 SECRET = "s3cr3t-of-mine"
 
@@ -223,3 +223,44 @@ def test_an_untrusted_server_is_a_security_error_before_any_byte_of_the_login(
     with pytest.raises(JMSSecurityException, match="TLS"):
         face.connect(peer, username="me", password=SECRET)
     assert peer.frames == []
+
+
+# -- without SASL -----------------------------------------------------------------------------------------------
+
+
+def test_without_the_sasl_layer_the_client_begins_with_amqp(face: Face) -> None:
+    """A.1 ``amqp.saslLayer``."""
+    peer = face.peer(sasl_layer=False)
+    face.session(peer, "amqp.saslLayer=false").create_producer(Queue("q"))
+    assert [frame.name for frame in peer.frames[:2]] == ["header", "open"]
+
+
+def test_without_the_sasl_layer_a_user_name_is_refused_as_nobody_would_see_it(face: Face) -> None:
+    """A.1 ``amqp.saslLayer``: Java sends no login then, and says nothing."""
+    peer = face.peer(sasl_layer=False)
+    with pytest.raises(JMSSecurityException, match=r"amqp\.saslLayer=false") as caught:
+        face.connect(peer, "amqp.saslLayer=false", username="me", password=SECRET)
+    assert SECRET not in str(caught.value)
+    assert peer.frames == []
+
+
+# -- traces -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+def test_traces_show_everything_but_the_login_and_as_much_of_a_payload_as_is_wanted(
+    face: Face, mechanism: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A.1 ``amqp.traceFrames``, ``amqp.traceFramesPayloadLimit``, ``transport.traceBytes``."""
+    caplog.set_level(logging.DEBUG)
+    peer = face.peer(mechanisms=(mechanism,), passwords={"me": SECRET})
+    options = ("amqp.traceFrames=true", "amqp.traceFramesPayloadLimit=8", "transport.traceBytes=true")
+    session = face.session(peer, *options, username="me", password=SECRET)
+    session.create_producer(Queue("q")).send("x" * 500)
+    frames = [record.message for record in caplog.records if "@transfer" in record.message]
+    assert len(frames) == 1
+    assert frames[0].endswith("...")
+    assert "x" * 9 not in frames[0]
+    assert ("x" * 500).encode().hex() in caplog.text
+    assert SECRET not in caplog.text
+    assert SECRET.encode().hex() not in caplog.text

@@ -265,6 +265,7 @@ def test_shared_subscriptions_need_a_broker_that_offers_them(face: Face, kind: s
         (lambda s: s.create_consumer(TemporaryQueue("foreign")), InvalidDestinationException),
         (lambda s: s.create_consumer(Queue("q?consumer.exclusive=true")), UnsupportedFeatureException),
         (lambda s: s.create_consumer(Queue("q?consumer.priority=1")), UnsupportedFeatureException),
+        (lambda s: s.create_consumer(Topic("t?consumer.retroactive=true")), UnsupportedFeatureException),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_sent(

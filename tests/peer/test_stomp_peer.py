@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import pytest
@@ -77,6 +78,58 @@ def test_the_login_offers_both_versions_and_heart_beats_that_are_never_zero(face
         "login": "u",
         "passcode": "p:w",
     }
+
+
+def test_traced_bytes_are_all_there_but_the_password(face: Face, caplog: pytest.LogCaptureFixture) -> None:
+    """A.1 ``transport.traceBytes``."""
+    caplog.set_level(logging.DEBUG)
+    peer = start(face)
+    session = face.session(peer, "transport.traceBytes=true", username="me", password="s3cr3t")
+    session.create_producer(QUEUE).send("hello")
+    assert b"hello".hex() in caplog.text
+    assert b"\npasscode:***\n".hex() in caplog.text
+    assert b"s3cr3t".hex() not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("options", "destination", "header", "value"),
+    [
+        ((), "q?consumer.exclusive=true", "activemq.exclusive", "true"),
+        (("jms.exclusiveConsumer=true",), "q", "activemq.exclusive", "true"),
+        (("jms.exclusiveConsumer=true",), "q?consumer.exclusive=false", "activemq.exclusive", None),
+        (("jms.exclusiveConsumer=true",), "topic://t", "activemq.exclusive", None),
+        ((), "topic://t?consumer.retroactive=true", "activemq.retroactive", "true"),
+        (("jms.useRetroactiveConsumer=true",), "topic://t", "activemq.retroactive", "true"),
+        (("jms.useRetroactiveConsumer=true",), "topic://t?consumer.retroactive=false", "activemq.retroactive", None),
+        (("jms.useRetroactiveConsumer=true",), "q", "activemq.retroactive", None),
+        ((), "topic://t?consumer.maximumPendingMessageLimit=5", "activemq.maximumPendingMessageLimit", "5"),
+        (
+            ("jms.prefetchPolicy.maximumPendingMessageLimit=7",),
+            "topic://t",
+            "activemq.maximumPendingMessageLimit",
+            "7",
+        ),
+        (("jms.prefetchPolicy.maximumPendingMessageLimit=7",), "q", "activemq.maximumPendingMessageLimit", None),
+    ],
+)
+def test_options_of_consumers_are_headers_for_classic(
+    face: Face, options: tuple[str, ...], destination: str, header: str, value: str | None
+) -> None:
+    """A.2, A.4: of the destination, else of the connection; each where it has a meaning."""
+    peer = start(face, CLASSIC)
+    name = destination.removeprefix("topic://")
+    face.session(peer, *options).create_consumer(Queue(name) if name == destination else Topic(name))
+    assert peer.wait("SUBSCRIBE")[0].headers.get(header) == value
+
+
+def test_a_limit_that_the_broker_does_not_know_is_left_out_with_a_warning(
+    face: Face, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A.4 ``consumer.maximumPendingMessageLimit``: nothing is dropped then, so nothing is lost."""
+    peer = start(face, ARTEMIS)
+    face.session(peer).create_consumer(Topic("t?consumer.maximumPendingMessageLimit=5"))
+    assert "activemq.maximumPendingMessageLimit" not in peer.wait("SUBSCRIBE")[0].headers
+    assert "no effect at this broker" in caplog.text
 
 
 def test_a_silent_client_sends_heart_beats(face: Face) -> None:

@@ -7,8 +7,10 @@ the raw collector calls; deliveries are routed by the address of their link, eve
 from __future__ import annotations
 
 import logging
+import re
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from proton import Collector, Connection, Link, ProtonException, Transport
@@ -23,6 +25,9 @@ from pyjmsack.spi.engine import Stream, loss
 __all__ = ["AmqpEngine", "EngineListener", "LinkHandler", "SessionHandler"]
 
 log = logging.getLogger("pyjmsack.amqp")
+
+
+_TRANSFER = re.compile(r"(.*@transfer\(20\) \[.*?\] \(\d+\) )(.*)", re.DOTALL)
 
 
 class LinkHandler(Protocol):
@@ -83,10 +88,19 @@ class AmqpEngine:
     Args:
         listener: gets the connection's events.
         sasl: makes the login for a stream that is encrypted or not; ``None`` for no SASL layer.
-        trace: log every frame at DEBUG (``amqp.traceFrames``); SASL frames, which carry secrets, are not among them.
+        trace: log every frame at DEBUG, with so many bytes of its payload (``amqp.traceFrames``); SASL frames, which
+            carry secrets, are not among them.
+        trace_bytes: log all bytes at DEBUG but those of the SASL layer (``transport.traceBytes``).
     """
 
-    def __init__(self, listener: EngineListener, sasl: Callable[[bool], SaslClient] | None, *, trace: bool) -> None:
+    def __init__(
+        self,
+        listener: EngineListener,
+        sasl: Callable[[bool], SaslClient] | None,
+        *,
+        trace: int | None,
+        trace_bytes: bool = False,
+    ) -> None:
         self._listener = listener
         self._make_sasl = sasl
         self._sasl: SaslClient | None = None
@@ -103,8 +117,9 @@ class AmqpEngine:
         self._output: deque[bytes] = deque()
         self.links: dict[native.Link, LinkHandler] = {}
         self.sessions: dict[Any, SessionHandler] = {}
-        if trace:
-            self.transport.tracer = _trace
+        self._trace_bytes = trace_bytes
+        if trace is not None:
+            self.transport.tracer = partial(_trace, trace)
             self.transport.trace(Transport.TRACE_FRM)
 
     # -- the byte contract (spi.engine.Engine) ------------------------------------------------------------------
@@ -128,6 +143,8 @@ class AmqpEngine:
         if not self._ready:
             data = self._receive_sasl(data)
         if data and self._ready:
+            if self._trace_bytes:
+                log.debug("<- %s", data.hex())
             unread = native.push(self._native_transport, data)
             self._process_events()
             self._listener.on_burst_end()
@@ -142,8 +159,12 @@ class AmqpEngine:
             self._sasl.output.clear()
             return output
         if self._output:
-            return self._output.popleft()
-        return native.take_output(self._native_transport, self.scratch) if self._ready else b""
+            data = self._output.popleft()
+        else:
+            data = native.take_output(self._native_transport, self.scratch) if self._ready else b""
+        if self._trace_bytes and data:
+            log.debug("-> %s", data.hex())
+        return data
 
     def barrier(self) -> None:
         """Turn all that was asked for so far into frames, before what comes next.
@@ -280,7 +301,11 @@ class AmqpEngine:
             log.debug("close: %s", error)
 
 
-def _trace(transport: Transport, text: str) -> None:
+def _trace(limit: int, transport: Transport, text: str) -> None:
+    """Log a frame as proton writes it, with no more than ``limit`` characters of a transfer's payload."""
+    transfer = _TRANSFER.fullmatch(text)
+    if transfer is not None and len(transfer[2]) > limit:
+        text = f"{transfer[1]}{transfer[2][:limit]}..."
     log.debug("%s", text)
 
 

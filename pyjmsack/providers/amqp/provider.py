@@ -13,7 +13,7 @@ import proton
 from proton import symbol
 
 from pyjmsack.destination import Destination
-from pyjmsack.errors import IllegalStateException, JMSException
+from pyjmsack.errors import IllegalStateException, JMSException, JMSSecurityException
 from pyjmsack.message import Message
 from pyjmsack.providers.amqp.dialect import Dialect, dialect_of
 from pyjmsack.providers.amqp.encode import encode
@@ -82,7 +82,17 @@ class AmqpProvider:
         """
         self._info, self._listener, self._opening = info, listener, done
         self.generation = next(generations)
-        engine = self._engine = AmqpEngine(self, self._sasl, trace=self._url.amqp.trace_frames)
+        amqp = self._url.amqp
+        if not amqp.sasl_layer and info.username is not None:
+            self._opening = None
+            done.fail(JMSSecurityException("amqp.saslLayer=false leaves no way to send the user name that was given"))
+            return
+        engine = self._engine = AmqpEngine(
+            self,
+            self._sasl if amqp.sasl_layer else None,
+            trace=amqp.trace_frames_payload_limit if amqp.trace_frames else None,
+            trace_bytes=self._url.transport.trace_bytes,
+        )
         self._connector.connect(self._url.endpoints[0], engine, self._not_connected)
 
     def _not_connected(self, error: Exception) -> None:

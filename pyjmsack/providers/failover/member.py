@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pyjmsack.errors import JMSException, RequestTimedOutException
+from pyjmsack.errors import ConnectionLostException, JMSException, RequestTimedOutException
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Connector, Timer
 from pyjmsack.spi.provider import Provider
@@ -13,6 +13,9 @@ from pyjmsack.spi.resources import ConnectionInfo, ConnectionMetadata
 from pyjmsack.uri import BrokerUrl
 
 __all__ = ["Member", "Restore"]
+
+_CLOSING = 5.0
+"""Seconds that a broker gets to answer when the connection leaves it."""
 
 Restore = Callable[[Provider, ConnectionMetadata], Iterator[Completion[Any]]]
 """The steps that rebuild what was open: each completion is waited for; an exception ends them."""
@@ -112,6 +115,21 @@ class Member:
         if self._timer is not None:
             self._timer.cancel()
         self.provider.abort(error)
+
+    def leave(self, left: Callable[[], None]) -> None:
+        """Close in order, so that what was acknowledged arrives; ``left`` is called when that is over or takes long."""
+        self._dead = True
+        error = ConnectionLostException("the connection moved to another broker")
+
+        def over(_: object = None) -> None:
+            self.abandon(error)
+            left()
+
+        self._timer = self._connector.call_later(_CLOSING, over)
+        closed: Completion[None] = Completion()
+        closed.add_callback(over)
+        self.provider.close(closed)
+        self.provider.flush()
 
     # -- events of the provider ---------------------------------------------------------------------------------
 

@@ -20,11 +20,13 @@ from pyjmsack.message import Message
 from pyjmsack.providers.failover.dialect import Dialect, MemberEncoder, translate
 from pyjmsack.providers.failover.member import Member
 from pyjmsack.providers.failover.pending import WITHOUT_BROKER, Kept, Request, Without
+from pyjmsack.providers.failover.priority import PriorityWatch, preferred_first
 from pyjmsack.providers.failover.records import ConsumerRecord, SessionRecord
 from pyjmsack.providers.failover.restore import Resources, Restoration
 from pyjmsack.providers.failover.schedule import Schedule
 from pyjmsack.providers.failover.search import Search, Tried, in_order, is_final
 from pyjmsack.providers.failover.server_list import learn
+from pyjmsack.providers.failover.uri_file import with_file
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Connector
 from pyjmsack.spi.envelope import Encoder, Inbound, Outbound
@@ -66,6 +68,7 @@ class FailoverProvider:
         self._connector = connector
         self._create = create
         self._members: list[BrokerUrl] = [*url.members]
+        self._preferred = url.failover.priority_uris or (str(url.members[0]),)
         limits = (url.failover.timeout, url.connection.send_timeout)
         self._patience = min((limit for limit in limits if limit is not None), default=None)
         """Seconds that a send may be held."""
@@ -74,6 +77,8 @@ class FailoverProvider:
         self._trying: Member | None = None
         self._closing: Member | None = None
         self._search: Search | None = None
+        self._watch: PriorityWatch | None = None
+        self._leaving: set[Member] = set()
         self._lost: BrokerUrl | None = None
         self._failure: BaseException | None = None
         self._info = ConnectionInfo("")
@@ -98,12 +103,18 @@ class FailoverProvider:
         self._search = Search(
             Schedule(options, first=first),
             self._connector,
-            lambda: in_order(self._members, self._lost, shuffled=options.randomize),
+            self._candidates,
             partial(self._try, first),
             self._give_up,
             error,
         )
         self._search.start()
+
+    def _candidates(self) -> list[BrokerUrl]:
+        options = self._url.failover
+        members = with_file(self._members, options.update_uris_url)
+        ordered = in_order(members, self._lost, shuffled=options.randomize)
+        return preferred_first(ordered, self._preferred) if options.priority_backup else ordered
 
     def _try(self, first: bool, url: BrokerUrl, tried: Tried) -> None:
         connector = self._connector.for_url(url)
@@ -131,6 +142,7 @@ class FailoverProvider:
         self._resources.renamed = False
         action = self._url.failover.amqp_open_server_list_action
         self._members = learn(self._members, member.url, member.metadata, action)
+        self._watch_priority(member)
         opening, self._opening = self._opening, None
         if opening is not None:
             opening.succeed(member.metadata)
@@ -147,6 +159,32 @@ class FailoverProvider:
                 pending.disarm()
                 self._transmit(pending)
         member.provider.flush()
+
+    def _watch_priority(self, member: Member) -> None:
+        """Look for a preferred broker while this is none."""
+        if self._url.failover.priority_backup and str(member.url) not in self._preferred:
+            preferred = [url for url in self._url.members if str(url) in self._preferred]
+            self._watch = PriorityWatch(
+                self._url, preferred, self._connector, self._create, self._info, self._is_idle, self._leave
+            )
+            self._watch.start()
+
+    def _is_idle(self) -> bool:
+        """Whether nobody waits for an answer, and no transaction has work."""
+        return not self._open and not any(session.work for session in self._resources.sessions.values())
+
+    def _leave(self, error: BaseException) -> None:
+        """Give the present broker up for a better one."""
+        member = self._member
+        self._on_lost(error)
+        if member is not None:
+            self._leaving.add(member)
+            member.leave(partial(self._leaving.discard, member))
+
+    def _end_watch(self) -> None:
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.stop()
 
     @property
     def _the_listener(self) -> ProviderListener:
@@ -188,8 +226,9 @@ class FailoverProvider:
 
     def abort(self, error: BaseException) -> None:
         """Fail what is pending, and drop the broker."""
-        members = (self._member, self._closing)
+        members = (self._member, self._closing, *self._leaving)
         self._member = self._closing = None
+        self._leaving.clear()
         self.generation = 0
         self._end_search(error)
         opening, self._opening = self._opening, None
@@ -201,6 +240,7 @@ class FailoverProvider:
             opening.fail(error)
 
     def _end_search(self, error: BaseException) -> None:
+        self._end_watch()
         search, self._search = self._search, None
         if search is not None:
             search.stop()
@@ -221,6 +261,7 @@ class FailoverProvider:
         member, self._member = self._member, None
         if member is None:
             return
+        self._end_watch()
         generation, self.generation = self.generation, 0
         pending = [*self._open]
         self._open.clear()

@@ -19,7 +19,8 @@ def learn(
 ) -> list[BrokerUrl]:
     """Return the brokers to try from now on.
 
-    Each new one gets the options of the broker that named it. One without TLS is not taken from a broker with TLS.
+    Each new one gets the options of the broker that named it. One without TLS is not taken from a broker with TLS,
+    unless ``amqp.allowNonSecureRedirects`` says so.
 
     Args:
         action: ``REPLACE`` keeps the present broker and takes the list for the others, ``ADD`` adds to them, ``IGNORE``
@@ -44,7 +45,7 @@ def _member(present: BrokerUrl, entry: Mapping[object, object]) -> BrokerUrl | N
     host = fields.get("network-host") or fields.get("hostname")
     port = fields.get("port")
     scheme = str(fields.get("scheme") or present.scheme)
-    secure = present.endpoints[0].tls
+    secure = present.endpoints[0].tls and not present.amqp.allow_non_secure_redirects
     if not host or not isinstance(port, int) or scheme not in SCHEMES:
         log.warning("a broker named one that cannot be understood: %s", fields)
         return None

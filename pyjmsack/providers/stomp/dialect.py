@@ -48,6 +48,8 @@ class Dialect:
     """Whether an ERROR frame is always the last one."""
     hides_jmsx: bool = False
     """Whether a message arrives without the ``JMSXGroupID``, ``JMSXGroupSeq`` and ``JMSXUserID`` of its sender."""
+    pending_limit: bool = False
+    """Whether a subscriber may say how much is kept for it before the oldest is dropped."""
     typed_text: bool = False
     """Whether ``amq-msg-type:text`` makes text of a body with ``content-length``."""
     dead_letters: str = "DLQ"
@@ -104,6 +106,10 @@ class Dialect:
             lines.append("activemq.exclusive:true")
         if info.priority is not None:
             lines.append(f"activemq.priority:{info.priority}")
+        if info.retroactive:
+            lines.append("activemq.retroactive:true")
+        if info.pending_limit and self.pending_limit:
+            lines.append(f"activemq.maximumPendingMessageLimit:{info.pending_limit}")
         return lines
 
     def durable_line(self, subscription: Subscription) -> str:
@@ -134,6 +140,7 @@ def _classic(broker: str) -> Dialect:
         nacks=True,
         errors_end=False,
         hides_jmsx=True,
+        pending_limit=True,
         typed_text=True,
         dead_letters="ActiveMQ.DLQ",
         expired="ActiveMQ.DLQ",

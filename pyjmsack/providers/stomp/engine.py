@@ -58,9 +58,10 @@ class StompEngine:
     ends the connection too, as it does on Artemis; one that names none always does.
     """
 
-    def __init__(self, listener: EngineListener, options: StompOptions) -> None:
+    def __init__(self, listener: EngineListener, options: StompOptions, *, trace_bytes: bool = False) -> None:
         self._listener = listener
         self._options = options
+        self._trace_bytes = trace_bytes
         self._parser = FrameParser(Limits(options.max_frame_size, options.max_headers, options.max_header_length))
         self._output: list[bytes] = []
         self._receipts: dict[bytes, Answer] = {}
@@ -88,6 +89,8 @@ class StompEngine:
     def receive_data(self, data: bytes) -> None:
         """Take bytes from the broker."""
         self._received = True
+        if self._trace_bytes:
+            log.debug("<- %s", data.hex())
         try:
             for command, head, body in self._parser.feed(data):
                 if self.failed is not None:
@@ -117,6 +120,8 @@ class StompEngine:
         self._sent = True
         if self._options.trace_frames:
             log.debug("-> %s", _SECRET.sub(rb"\1***", data).decode("utf-8", "replace"))
+        if self._trace_bytes:
+            log.debug("-> %s", _SECRET.sub(rb"\1***", data).hex())
         if self._leaving:
             leaving, self._leaving = self._leaving, []
             for done in leaving:

@@ -80,7 +80,7 @@ class StompProvider:
         """Open the stream, then CONNECT."""
         self._info, self._listener, self._opening = info, listener, done
         self.generation = next(generations)
-        engine = self._engine = StompEngine(self, self._url.stomp)
+        engine = self._engine = StompEngine(self, self._url.stomp, trace_bytes=self._url.transport.trace_bytes)
         self._connector.connect(self._url.endpoints[0], engine, self._not_connected)
 
     def _not_connected(self, error: Exception) -> None:

@@ -166,6 +166,9 @@ class FakeInbound:
     def expired(self, now_ms: int) -> bool:
         return self._expired
 
+    def duplicate_key(self) -> bytes | None:
+        return self.name.encode() or None
+
     def to_message(self, destination: Destination, /) -> Message:
         if self._broken:
             raise MessageFormatException("broken")

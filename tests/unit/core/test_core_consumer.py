@@ -112,6 +112,32 @@ def test_recover_brings_back_the_unacknowledged_oldest_first_before_newer_ones_s
     assert bench.outcomes() == [(name, ACCEPTED) for name in "abcd"]
 
 
+@pytest.mark.parametrize(("check", "handed_out"), [("true", []), ("false", ["a"])])
+def test_without_the_check_before_dispatch_a_transaction_judges_what_it_rolled_back_itself_s113(
+    check: str, handed_out: list[str]
+) -> None:
+    """A.2 ``preDispatchCheck``: a message that others had too often is handed out once."""
+    bench = Bench("jms.redeliveryPolicy.maxRedeliveries=1", f"jms.redeliveryPolicy.preDispatchCheck={check}")
+    session = bench.session(0)
+    consumer = bench.consumer(session)
+    bench.arrive(consumer, FakeInbound("a", redeliveries=5))
+    assert texts(consumer) == handed_out
+    bench.run(session.rollback())
+    bench.arrive(consumer, FakeInbound("a", redeliveries=6), "b")
+    assert texts(consumer) == ["b"]
+    assert ("a", UNDELIVERABLE) in bench.outcomes()
+
+
+@pytest.mark.parametrize(("mode", "name"), [(1, "a"), (2, "a"), (0, "")], ids=["auto", "client", "without-an-id"])
+def test_the_check_before_dispatch_stays_where_nothing_else_would_judge_s113(mode: int, name: str) -> None:
+    """Outside transactions there is no rollback, and a message without an id cannot be found again."""
+    bench = Bench("jms.redeliveryPolicy.maxRedeliveries=1", "jms.redeliveryPolicy.preDispatchCheck=false")
+    consumer = bench.consumer(bench.session(mode))
+    bench.arrive(consumer, FakeInbound(name, redeliveries=2))
+    assert texts(consumer) == []
+    assert bench.outcomes() == [(name, UNDELIVERABLE)]
+
+
 def test_a_recovered_message_counts_towards_the_limit_s111() -> None:
     bench = Bench("jms.redeliveryPolicy.maxRedeliveries=1")
     session = bench.session(2)

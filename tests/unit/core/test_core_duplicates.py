@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from pyjmsack.core.duplicates import DuplicateGuard, MemoryStore, SqliteStore, Store
+from pyjmsack.core.duplicates import DuplicateGuard, MemoryStore, SqliteStore, Store, make_store
 from pyjmsack.destination import Destination, Queue, Topic
 from pyjmsack.errors import JMSException
 from pyjmsack.spi.resources import ConsumerInfo, Subscription
+from pyjmsack.uri import parse_url
 
 
 class Delivery:
@@ -104,3 +106,22 @@ def test_a_file_that_cannot_be_used_says_so(tmp_path: Path) -> None:
     """The text names the option."""
     with pytest.raises(JMSException, match=r"failover\.duplicateGuard=sqlite:"):
         SqliteStore(str(tmp_path / "no" / "such" / "folder"), 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "size"),
+    [
+        ("", 65536),
+        ("failover.duplicateGuardSize=5", 5),
+        ("failover.duplicateGuard=none", None),
+        ("jms.checkForDuplicates=false", None),
+        ("jms.auditDepth=10&jms.auditMaximumProducerNumber=3", 30),
+        ("jms.auditDepth=10", 640),
+        ("jms.auditMaximumProducerNumber=3", 6144),
+    ],
+)
+def test_the_options_of_activemq_size_the_guard_or_switch_it_off_s105(options: str, size: int | None) -> None:
+    """A.2 ``checkForDuplicates``, ``auditDepth``, ``auditMaximumProducerNumber``."""
+    url = parse_url(f"failover:(amqp://h)?{options}")
+    store = make_store(SimpleNamespace(url=url, options=url.connection))  # type: ignore[arg-type]
+    assert (None if store is None else store._size) == size  # type: ignore[attr-defined]

@@ -41,6 +41,59 @@ def test_a_redelivery_waits_by_its_number_s115(redeliveries: int, wait: float) -
     assert next_of(consumer) == "a"
 
 
+GROWING = "jms.redeliveryPolicy.useExponentialBackOff=true"
+LADDERS = {
+    "initial delay, then delay": (DELAYS, [1, 3, 3, 3, 3]),
+    "no initial delay": (("jms.redeliveryPolicy.redeliveryDelay=500",), [0, 0.5, 0.5, 0.5, 0.5]),
+    "back-off off, whatever the multiplier": ((*DELAYS, "jms.redeliveryPolicy.backOffMultiplier=2"), [1, 3, 3, 3, 3]),
+    "the worked case of ActiveMQ": (
+        ("jms.redeliveryPolicy.redeliveryDelay=500", GROWING, "jms.redeliveryPolicy.backOffMultiplier=2"),
+        [0, 0.5, 1, 2, 4],
+    ),
+    "from the initial delay on": ((*DELAYS, GROWING, "jms.redeliveryPolicy.backOffMultiplier=2"), [1, 2, 4, 8, 16]),
+    "the multiplier of ActiveMQ is 5": ((*DELAYS, GROWING), [1, 5, 25, 125, 625]),
+    "with a cap": ((*DELAYS, GROWING, "jms.redeliveryPolicy.maximumRedeliveryDelay=30000"), [1, 5, 25, 30, 30]),
+    "a cap below the delay is the delay": (
+        (*DELAYS, GROWING, "jms.redeliveryPolicy.maximumRedeliveryDelay=10"),
+        [1, 3, 3, 3, 3],
+    ),
+}
+
+
+def climb(bench: Bench, rungs: int) -> list[float]:
+    """Let a message come back so often; return how long each redelivery waited."""
+    consumer = bench.consumer()
+    waits = []
+    for count in range(1, rungs + 1):
+        bench.arrive(consumer, FakeInbound("a", redeliveries=count))
+        if next_of(consumer) is None:
+            waits += delays(bench)
+            bench.runtime.fire()
+            assert next_of(consumer) == "a"
+        else:
+            waits.append(0)
+    return waits
+
+
+@pytest.mark.parametrize("overtake", [(), (OVERTAKE,)], ids=["blocking", "non-blocking"])
+@pytest.mark.parametrize(("options", "expected"), LADDERS.values(), ids=LADDERS)
+def test_each_redelivery_waits_as_the_ladder_of_its_options_says_s115_s116(
+    options: tuple[str, ...], expected: list[float], overtake: tuple[str, ...]
+) -> None:
+    assert climb(Bench(*options, *overtake), len(expected)) == expected
+
+
+@pytest.mark.parametrize(("given", "percent"), [((), 15), (("jms.redeliveryPolicy.collisionAvoidancePercent=50",), 50)])
+def test_with_collision_avoidance_waits_differ_by_their_percentage_at_most_s115(
+    given: tuple[str, ...], percent: int
+) -> None:
+    bench = Bench(*DELAYS, "jms.redeliveryPolicy.useCollisionAvoidance=true", *given)
+    _, *waits = climb(bench, 60)
+    assert len({*waits}) > 30
+    assert all(3 * (1 - percent / 100) <= wait <= 3 * (1 + percent / 100) for wait in waits)
+    assert min(waits) < 3 < max(waits), "up and down"
+
+
 def test_later_messages_wait_behind_it_so_that_the_order_stays_s116() -> None:
     bench = Bench(*DELAYS)
     consumer = bench.consumer()

@@ -8,16 +8,19 @@ from typing import Any
 import pytest
 from core_fakes import Bench
 
+from pyjmsack.core.connection import _max_frame_size
 from pyjmsack.core.producer import WINDOW, Producer
 from pyjmsack.destination import Queue
 from pyjmsack.errors import (
     InvalidDestinationException,
     JMSException,
+    ResourceAllocationException,
     SendTimedOutException,
     UnsupportedFeatureException,
 )
 from pyjmsack.message import TextMessage
 from pyjmsack.spi.completion import Completion
+from pyjmsack.uri import parse_url
 
 HOW = (None, None, None, None, None)
 
@@ -210,3 +213,22 @@ def test_time_stamps_can_be_off_by_default(disabled: str) -> None:
     assert (send(bench, producer).timestamp is None) is (disabled == "true")
     producer.disable_message_timestamp = False
     assert send(bench, producer).timestamp is not None
+
+
+def test_a_message_over_the_largest_size_raises_and_nothing_leaves() -> None:
+    """A.2 ``wireFormat.maxFrameSize``: of the message as it is encoded."""
+    bench = Bench("wireFormat.maxFrameSize=10")
+    producer = bench.producer()
+    send(bench, producer, "x" * 10)
+    with pytest.raises(ResourceAllocationException, match=r"11 bytes, wireFormat.maxFrameSize allows 10"):
+        send(bench, producer, "x" * 11)
+    assert [outbound.payload for outbound in bench.provider.sent] == [b"x" * 10]
+    assert not producer.full
+
+
+def test_the_largest_size_may_be_switched_off_and_is_that_of_the_strictest_broker() -> None:
+    """A.2 ``wireFormat.maxFrameSizeEnabled``; in failover URLs the next broker must take the message, too."""
+    assert Bench("wireFormat.maxFrameSize=10", "wireFormat.maxFrameSizeEnabled=false").connection.max_frame_size is None
+    url = parse_url("failover:(amqp://a?wireFormat.maxFrameSize=20,amqp://b)?nested.wireFormat.maxFrameSize=30")
+    assert [member.transport.max_frame_size for member in url.members] == [20, 30]
+    assert _max_frame_size(url) == 20

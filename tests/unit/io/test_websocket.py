@@ -107,6 +107,14 @@ def test_the_request_names_host_path_and_sub_protocol() -> None:
     assert (pair.request.host, pair.request.target, pair.request.subprotocols) == ("broker.test:80", "/", ["amqp"])
 
 
+def test_headers_of_the_url_are_in_the_request() -> None:
+    """A.1 ``transport.ws.httpHeader``."""
+    engine = WebSocketEngine(Protocol(), ENDPOINT, [("X-Key", "secret")])
+    wire = Wire(engine)
+    engine.connection_made(wire)
+    assert b"\r\nX-Key: secret\r\n" in wire.sent
+
+
 def test_the_protocol_starts_when_the_handshake_is_over() -> None:
     inner = Protocol()
     engine = WebSocketEngine(inner, ENDPOINT)

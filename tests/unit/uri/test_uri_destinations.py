@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import re
 
 import pytest
 
 from pyjmsack.destination import Queue, Topic
-from pyjmsack.errors import InvalidDestinationException, UnsupportedFeatureException
+from pyjmsack.errors import InvalidDestinationException
 from pyjmsack.uri import (
-    DESTINATION_OPTIONS_LATER,
+    IGNORED_OF_DESTINATIONS,
     DestinationOptions,
+    ignored,
     parse_destination_options,
 )
 
@@ -24,6 +26,9 @@ from pyjmsack.uri import (
         ("?consumer.selector=a%20%3D%20'b'", DestinationOptions(selector="a = 'b'")),
         ("?consumer.noLocal=true", DestinationOptions(no_local=True)),
         ("?consumer.noLocal=false", DestinationOptions(no_local=False)),
+        ("?consumer.exclusive=false", DestinationOptions(exclusive=False)),
+        ("?consumer.retroactive=true", DestinationOptions(retroactive=True)),
+        ("?consumer.maximumPendingMessageLimit=5", DestinationOptions(maximum_pending_message_limit=5)),
         ("?consumer.expectedMessageSize=1", DestinationOptions(expected_message_size=1)),
     ],
 )
@@ -53,7 +58,12 @@ def test_wrong_destination_option_is_refused_with_the_nearest_s11(option: str, m
         parse_destination_options(Topic(f"t?{option}"))
 
 
-@pytest.mark.parametrize("name", sorted(DESTINATION_OPTIONS_LATER))
-def test_destination_option_of_later_is_known_and_said_to_be_unsupported(name: str) -> None:
-    with pytest.raises(UnsupportedFeatureException, match=re.escape(name)):
-        parse_destination_options(Queue(f"q?{name}=1"))
+@pytest.mark.parametrize("name", sorted(IGNORED_OF_DESTINATIONS))
+def test_destination_option_without_meaning_is_accepted_with_one_warning_that_says_why(
+    name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(ignored, "_warned", set())
+    for _ in range(2):
+        assert parse_destination_options(Queue(f"q?{name}=true")) == DestinationOptions()
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    assert IGNORED_OF_DESTINATIONS[name] in caplog.text

@@ -186,8 +186,47 @@ def test_misplaced_or_misspelt_option_says_where_it_belongs(members: str, query:
 
 
 def test_option_of_later_is_said_to_be_unsupported_in_a_failover_url() -> None:
-    with pytest.raises(UnsupportedFeatureException, match=r"amqp\.traceBytes"):
-        parse_url("failover:(amqp://a)?nested.amqp.traceBytes=true")
+    with pytest.raises(UnsupportedFeatureException, match=r"transport\.keyAlias"):
+        parse_url("failover:(amqp://a)?nested.transport.keyAlias=a")
+
+
+@pytest.mark.parametrize("spelling", ["updateURIsSupported", "failover.updateURIsSupported"])
+@pytest.mark.parametrize(
+    ("value", "more", "action"),
+    [("true", "", "REPLACE"), ("false", "", "IGNORE"), ("false", "&failover.amqpOpenServerListAction=ADD", "ADD")],
+)
+def test_activemq_s_word_for_the_list_of_brokers_sets_what_is_done_with_it(
+    spelling: str, value: str, more: str, action: str
+) -> None:
+    """A.3 ``updateURIsSupported``."""
+    parsed = parse_url(f"failover:(amqp://a)?{spelling}={value}{more}")
+    assert parsed.failover.amqp_open_server_list_action == action
+
+
+@pytest.mark.parametrize(
+    ("query", "preferred"),
+    [
+        ("failover.priorityBackup=true&priorityURIs=amqp://b:1", ("amqp://b:1",)),
+        ("priorityURIs=amqp://b:1,amqp://a", ("amqp://b:1", "amqp://a:5672")),
+    ],
+)
+def test_preferred_brokers_are_those_named(query: str, preferred: tuple[str, ...]) -> None:
+    """A.3 ``priorityBackup``, ``priorityURIs``."""
+    assert parse_url(f"failover:(amqp://a,amqp://b:1)?{query}").failover.priority_uris == preferred
+
+
+def test_a_preferred_broker_that_is_not_in_the_url_is_refused() -> None:
+    """A.3 ``priorityURIs``: in Java it would be ignored."""
+    with pytest.raises(InvalidURLException, match=r"expected brokers of this URL \(amqp://a:5672\), not amqp://b:5672"):
+        parse_url("failover:(amqp://a)?priorityBackup=true&priorityURIs=amqp://b")
+
+
+@pytest.mark.parametrize("text", ["/etc/brokers", "file:///etc/brokers"])
+def test_the_file_with_more_brokers_is_a_path(text: str) -> None:
+    """A.3 ``updateURIsURL``."""
+    assert parse_url(f"failover:(amqp://a)?updateURIsURL={text}").failover.update_uris_url == "/etc/brokers"
+    with pytest.raises(InvalidURLException, match="the path of a file"):
+        parse_url("failover:(amqp://a)?updateURIsURL=http://h/brokers")
 
 
 def test_close_links_that_fail_on_reconnect_is_for_failover_urls() -> None:

@@ -13,11 +13,13 @@ from uri_support import MARKER, value_at
 from pyjmsack.errors import InvalidURLException, UnsupportedFeatureException
 from pyjmsack.types import Outcome
 from pyjmsack.uri import (
+    IGNORED,
+    IGNORED_PREFIXES,
     OPTIONS_LATER,
     PrefetchPolicy,
     Secret,
+    ignored,
     parse_url,
-    table,
 )
 from pyjmsack.uri.table import FAILOVER_PREFIX
 
@@ -56,6 +58,34 @@ VALUES = [
     ("jms.disableTimeStampsByDefault", "true", "connection.disable_time_stamps_by_default", True),
     ("jms.sendTimeoutForcesSync", "false", "connection.send_timeout_forces_sync", False),
     ("jms.redeliveryPolicy.maximumRedeliveries", "6", "connection.redelivery_policy.max_redeliveries", 6),
+    (
+        "jms.redeliveryPolicy.useExponentialBackOff",
+        "true",
+        "connection.redelivery_policy.use_exponential_back_off",
+        True,
+    ),
+    (
+        "jms.redeliveryPolicy.useCollisionAvoidance",
+        "true",
+        "connection.redelivery_policy.use_collision_avoidance",
+        True,
+    ),
+    ("jms.redeliveryPolicy.preDispatchCheck", "false", "connection.redelivery_policy.pre_dispatch_check", False),
+    ("jms.exclusiveConsumer", "true", "connection.exclusive_consumer", True),
+    ("jms.useRetroactiveConsumer", "true", "connection.use_retroactive_consumer", True),
+    ("jms.checkForDuplicates", "false", "connection.check_for_duplicates", False),
+    ("jms.auditDepth", "100", "connection.audit_depth", 100),
+    ("jms.auditMaximumProducerNumber", "3", "connection.audit_maximum_producer_number", 3),
+    ("jms.useDaemonThread", "false", "connection.use_daemon_thread", False),
+    ("jms.tracing", "noop", "connection.tracing", "noop"),
+    ("wireFormat.maxFrameSize", "1024", "transport.max_frame_size", 1024),
+    ("wireFormat.maxFrameSizeEnabled", "false", "transport.max_frame_size_enabled", False),
+    ("amqp.saslLayer", "false", "amqp.sasl_layer", False),
+    ("amqp.traceFramesPayloadLimit", "10", "amqp.trace_frames_payload_limit", 10),
+    ("amqp.allowNonSecureRedirects", "true", "amqp.allow_non_secure_redirects", True),
+    ("transport.traceBytes", "true", "transport.trace_bytes", True),
+    ("amqp.traceBytes", "true", "transport.trace_bytes", True),
+    ("transport.ws.httpHeader.X-Key", "a+b", "transport.ws_http_headers", (("X-Key", "a b"),)),
     ("connectionTimeout", "30000", "transport.connect_timeout", 30.0),
     ("keepAlive", "true", "transport.tcp_keep_alive", True),
     ("tcpNoDelay", "false", "transport.tcp_no_delay", False),
@@ -88,7 +118,7 @@ VALUES = [
     ("jms.prefetchPolicy.queueBrowserPrefetch", "2", "connection.prefetch_policy.queue_browser_prefetch", 2),
     ("jms.prefetchPolicy.durableTopicPrefetch", "3", "connection.prefetch_policy.durable_topic_prefetch", 3),
     ("jms.prefetchPolicy.maxPrefetchSize", "9", "connection.prefetch_policy.max_prefetch_size", 9),
-    ("jms.prefetchPolicy.all", "7", "connection.prefetch_policy", PrefetchPolicy(7, 7, 7, 7)),
+    ("jms.prefetchPolicy.all", "7", "connection.prefetch_policy", PrefetchPolicy(7, 7, 7, 7, 7)),
     ("jms.redeliveryPolicy.maxRedeliveries", "0", "connection.redelivery_policy.max_redeliveries", 0),
     ("jms.redeliveryPolicy.maxRedeliveries", "-1", "connection.redelivery_policy.max_redeliveries", None),
     *(
@@ -289,7 +319,7 @@ def test_unknown_option_names_the_nearest_known_one(name: str, message: str) -> 
 
 def test_all_unknown_options_are_listed_before_any_other_complaint() -> None:
     with pytest.raises(InvalidURLException, match=r"jms\.qwx.*jms\.zyx.*amqp\.vhots \(did you mean amqp\.vhost\?\)"):
-        parse_url("amqp://h?jms.qwx=1&jms.zyx=2&jms.tracing=true&jms.sendTimeout=x", {"amqp.vhots": "v"})
+        parse_url("amqp://h?jms.qwx=1&jms.zyx=2&jms.tracing=x&jms.sendTimeout=x", {"amqp.vhots": "v"})
 
 
 @pytest.mark.parametrize("name", sorted(OPTIONS_LATER))
@@ -297,26 +327,41 @@ def test_option_of_later_is_known_and_said_to_be_unsupported(name: str) -> None:
     url = f"amqp://h?{name}=1"
     if FAILOVER_PREFIX + name.removeprefix(FAILOVER_PREFIX) in OPTIONS_LATER:
         url = f"failover:(amqp://h)?{name}=1"
-    with pytest.raises(UnsupportedFeatureException, match=f"not supported here yet: {re.escape(name)}"):
+    with pytest.raises(UnsupportedFeatureException, match=f"not supported here: {re.escape(name)}"):
         parse_url(url)
 
 
-def test_websocket_header_option_is_known_and_said_to_be_unsupported() -> None:
-    with pytest.raises(UnsupportedFeatureException, match=r"transport\.ws\.httpHeader\.X"):
-        parse_url("amqp://h?transport.ws.httpHeader.X=1")
+def test_headers_of_the_websocket_handshake_are_kept_out_of_what_is_printed() -> None:
+    """A.1 ``transport.ws.httpHeader``; they may hold a token."""
+    url = f"amqpws://h?transport.ws.httpHeader.Authorization={MARKER}&transport.ws.httpHeader.X=1"
+    parsed = parse_url(url, {"transport.ws.httpHeader.X": "2"})
+    assert parsed.transport.ws_http_headers == (("Authorization", MARKER), ("X", "2"))
+    assert MARKER not in repr(parsed) + str(parsed)
+    with pytest.raises(InvalidURLException, match="printable ASCII") as caught:
+        parse_url(f"amqpws://h?transport.ws.httpHeader.X={MARKER}%0d%0aY:1")
+    assert MARKER not in str(caught.value)
+    with pytest.raises(InvalidURLException, match="unknown option"):
+        parse_url("amqpws://h?transport.ws.httpHeader.=1")
 
 
-@pytest.mark.parametrize(
-    "name", ["transport.useEpoll", "transport.useOpenSSL", "wireFormat.cacheEnabled", "jms.trustAllPackages"]
-)
-def test_option_without_meaning_in_python_is_accepted_with_one_warning(
+def test_tracing_by_a_library_is_refused_with_what_to_do_instead() -> None:
+    """A.1 ``jms.tracing``."""
+    with pytest.raises(UnsupportedFeatureException, match="message transformers"):
+        parse_url("amqp://h?jms.tracing=opentracing")
+
+
+@pytest.mark.parametrize("name", sorted({*IGNORED, *(f"{prefix}defaultUploadUrl" for prefix in IGNORED_PREFIXES)}))
+def test_option_without_meaning_in_python_is_accepted_with_one_warning_that_says_why(
     name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(table, "_warned", set())
+    monkeypatch.setattr(ignored, "_warned", set())
+    url = "failover:(amqp://h)" if FAILOVER_PREFIX + name.removeprefix(FAILOVER_PREFIX) in IGNORED else "amqp://h"
     for _ in range(3):
-        parse_url(f"amqp://h?{name}=true")
+        parse_url(f"{url}?{name}=true")
     assert [(record.name, record.levelno) for record in caplog.records] == [("pyjmsack", logging.WARNING)]
     assert name in caplog.text
+    reasons = {*IGNORED.values(), *IGNORED_PREFIXES.values()}
+    assert any(reason in caplog.text for reason in reasons)
 
 
 @pytest.mark.parametrize("name", ["failover.maxReconnectAttempts", "nested.amqp.vhost", "discovery.x"])

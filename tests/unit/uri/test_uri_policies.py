@@ -29,10 +29,12 @@ from pyjmsack.uri import (
         (Queue("q"), {"browser": True}, 3),
         (Topic("t"), {}, 2),
         (Topic("t"), {"durable": True}, 4),
+        (Topic("t"), {"durable": True, "auto": True}, 5),
+        (Topic("t"), {"auto": True}, 2),
     ],
 )
 def test_prefetch_is_chosen_by_kind_of_consumer_s49(destination: Any, arguments: Any, prefetch: int) -> None:
-    assert PrefetchPolicy(1, 2, 3, 4).for_destination(destination, **arguments) == prefetch
+    assert PrefetchPolicy(1, 2, 3, 4, 5).for_destination(destination, **arguments) == prefetch
 
 
 def test_prefetch_over_the_maximum_is_cut_with_one_log_line(caplog: pytest.LogCaptureFixture) -> None:
@@ -102,7 +104,7 @@ def test_defaults_are_those_of_the_java_client() -> None:
     assert parsed.connection.close_timeout == 60.0
     assert parsed.connection.connect_timeout == 15.0
     assert parsed.connection.listener_error_outcome is Outcome.MODIFIED_FAILED  # S18
-    assert parsed.connection.prefetch_policy == PrefetchPolicy(1000, 1000, 1000, 1000, 32767)
+    assert parsed.connection.prefetch_policy == PrefetchPolicy(1000, 1000, 1000, 1000, None, max_prefetch_size=32767)
     assert parsed.connection.redelivery_policy == RedeliveryPolicy(None, Outcome.MODIFIED_FAILED_UNDELIVERABLE)
     assert parsed.connection.presettle_policy == PresettlePolicy()
     assert parsed.amqp.idle_timeout == 60.0

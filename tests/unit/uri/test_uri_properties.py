@@ -25,6 +25,7 @@ SPECIAL = {
     "amqp.saslMechanisms": ("PLAIN", "PLAIN,EXTERNAL"),
     "broker": ("artemis", "activemq5"),
     "failover.duplicateGuard": ("none", "sqlite:/a,b"),
+    "failover.priorityURIs": ("",),  # else brokers of the URL
     "profile": ("activemq", "qpid"),
     "stomp.version": ("1.1",),
     "transport.contextProtocol": ("TLSv1.3",),

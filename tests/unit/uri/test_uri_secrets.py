@@ -15,7 +15,8 @@ from pyjmsack.destination import Queue
 from pyjmsack.errors import InvalidDestinationException, InvalidURLException, UnsupportedFeatureException
 from pyjmsack.uri import (
     DESTINATION_OPTIONS,
-    DESTINATION_OPTIONS_LATER,
+    IGNORED,
+    IGNORED_OF_DESTINATIONS,
     OPTIONS,
     OPTIONS_LATER,
     DestinationOptions,
@@ -120,12 +121,16 @@ def test_any_text_is_parsed_or_refused(url: str) -> None:
 VALUE = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=20), st.binary(max_size=5))
 
 
-@given(st.dictionaries(st.one_of(st.sampled_from([*OPTIONS, *OPTIONS_LATER]), st.text(max_size=20)), VALUE, max_size=4))
+@given(
+    st.dictionaries(
+        st.one_of(st.sampled_from([*OPTIONS, *OPTIONS_LATER, *IGNORED]), st.text(max_size=20)), VALUE, max_size=4
+    )
+)
 def test_any_options_are_parsed_or_refused(options: dict[str, object]) -> None:
     assert_refused_or_parsed_without_leak("amqps://h", {**options, "jms.password": MARKER})
 
 
-@given(st.text(max_size=30), st.sampled_from([*DESTINATION_OPTIONS, *DESTINATION_OPTIONS_LATER, ""]))
+@given(st.text(max_size=30), st.sampled_from([*DESTINATION_OPTIONS, *IGNORED_OF_DESTINATIONS, ""]))
 def test_any_destination_options_are_parsed_or_refused(text: str, name: str) -> None:
     with contextlib.suppress(InvalidDestinationException, UnsupportedFeatureException):
         assert isinstance(parse_destination_options(Queue(f"q?{name}={text}")), DestinationOptions)

@@ -50,6 +50,12 @@ def test_a_broker_without_tls_is_not_taken_from_one_with_tls(known: str, entry: 
     assert taken == (secure or known == "amqp://a")
 
 
+def test_a_broker_without_tls_is_taken_if_the_url_says_so() -> None:
+    """A.1 ``amqp.allowNonSecureRedirects``."""
+    known = members("amqps://a?amqp.allowNonSecureRedirects=true")
+    assert learned(known, "ADD", C) == ["amqps://a:5671", "amqp://c:5"]
+
+
 @pytest.mark.parametrize(
     "entry", [{}, {"hostname": "c"}, {"port": 5}, {"hostname": "c", "port": 5, "scheme": "stomp"}, "c:5", 7]
 )

@@ -1,0 +1,125 @@
+"""Going back to a preferred broker when it is there again: ``failover.priorityBackup``."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from pyjmsack.errors import ConnectionLostException
+from pyjmsack.providers.failover.member import Member
+from pyjmsack.providers.failover.schedule import Schedule
+from pyjmsack.spi.completion import Completion
+from pyjmsack.spi.engine import Connector, Timer
+from pyjmsack.spi.provider import Provider
+from pyjmsack.spi.resources import ConnectionInfo
+from pyjmsack.uri import BrokerUrl
+
+__all__ = ["PriorityWatch", "preferred_first"]
+
+log = logging.getLogger("pyjmsack.failover")
+_LOOK_EVERY = 0.02
+"""Seconds between two looks whether the present connection is idle."""
+_PATIENCE = 10.0
+"""Seconds after which a connection that is never idle is moved nevertheless."""
+
+
+def preferred_first(members: Sequence[BrokerUrl], preferred: Sequence[str]) -> list[BrokerUrl]:
+    """Return the brokers, the preferred ones first."""
+    return sorted(members, key=lambda member: str(member) not in preferred)
+
+
+class PriorityWatch:
+    """Tries the preferred brokers, as often as a search would, while the connection is at another one.
+
+    Each try is a connection of its own, with a login but nothing else, closed at once. When one succeeds the connection
+    moves as if it had been lost: at a moment when nothing is under way, so that nothing has to be repeated, or at the
+    latest after ten seconds.
+
+    Args:
+        url: of all brokers.
+        preferred: those to try.
+        idle: whether nothing is under way on the present connection.
+        move: gives the present connection up.
+    """
+
+    def __init__(
+        self,
+        url: BrokerUrl,
+        preferred: Sequence[BrokerUrl],
+        connector: Connector,
+        create: Callable[[BrokerUrl, Connector], Provider],
+        info: ConnectionInfo,
+        idle: Callable[[], bool],
+        move: Callable[[BaseException], None],
+    ) -> None:
+        self._schedule = Schedule(url.failover, first=False)
+        self._timeout = url.connection.connect_timeout
+        self._preferred = preferred
+        self._connector = connector
+        self._create = create
+        # another client id: some brokers take a second connection of the same one for an error
+        self._info = replace(info, client_id=f"{info.client_id}-priority", explicit_client_id=False)
+        self._idle = idle
+        self._move = move
+        self._rounds = 0
+        self._left: list[BrokerUrl] = []
+        self._trying: Member | None = None
+        self._timer: Timer | None = None
+        self._stopped = False
+
+    def start(self) -> None:
+        """Wait for the next round."""
+        self._rounds += 1
+        self._after(self._schedule.delay(self._rounds), self._begin_round)
+
+    def stop(self) -> None:
+        """Look no further."""
+        self._stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+        trying, self._trying = self._trying, None
+        if trying is not None:
+            trying.abandon(ConnectionLostException("the search for a preferred broker is over"))
+
+    def _after(self, delay: float, then: Callable[[], None]) -> None:
+        self._timer = self._connector.call_later(delay, then)
+
+    def _begin_round(self) -> None:
+        self._left = [*self._preferred]
+        self._next()
+
+    def _next(self) -> None:
+        if self._stopped:
+            return
+        if not self._left:
+            self.start()
+            return
+        url = self._left.pop(0)
+        connector = self._connector.for_url(url)
+        member = self._trying = Member(url, self._create(url, connector), connector, self._timeout, lambda error: None)
+        member.open(self._info, lambda provider, metadata: iter(()), lambda error: self._tried(member, error))
+
+    def _tried(self, member: Member, error: BaseException | None) -> None:
+        if error is not None:
+            log.debug("preferred broker: %s", error)
+            self._trying = None
+            self._next()
+            return
+        closed: Completion[None] = Completion()
+        closed.add_callback(lambda _: self._found(member))
+        member.provider.close(closed)
+        member.provider.flush()
+
+    def _found(self, member: Member) -> None:
+        if not self._stopped and self._trying is member:
+            self._trying = None
+            member.abandon(ConnectionLostException("it was only looked at"))
+            self._wait_until_idle(str(member.url), int(_PATIENCE / _LOOK_EVERY))
+
+    def _wait_until_idle(self, name: str, looks: int) -> None:
+        if looks and not self._idle():
+            self._after(_LOOK_EVERY, lambda: self._wait_until_idle(name, looks - 1))
+        else:
+            log.info("the preferred broker %s is there again", name)
+            self._move(ConnectionLostException(f"moving to the preferred broker {name}"))

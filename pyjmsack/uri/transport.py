@@ -1,0 +1,156 @@
+"""The options of the stream: TCP, TLS, WebSocket."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Final
+
+from pyjmsack.uri.kinds import (
+    BOOLEAN,
+    BYTES_OR_SYSTEM,
+    BYTES_OR_UNLIMITED,
+    COUNT_OR_UNLIMITED,
+    LIST,
+    METADATA_KEY,
+    MILLIS_OR_FOREVER,
+    NAME,
+    PASSWORD,
+    PORT,
+    STORE_TYPE,
+    Secret,
+    choice,
+    integer,
+    names,
+    option,
+)
+
+__all__ = ["TransportOptions"]
+
+_TLS_FIELDS: Final = frozenset(
+    [
+        "trust_store_location",
+        "trust_store_password",
+        "trust_store_type",
+        "key_store_location",
+        "key_store_password",
+        "key_store_type",
+        "store_type",
+        "context_protocol",
+        "enabled_protocols",
+        "disabled_protocols",
+        "enabled_cipher_suites",
+        "disabled_cipher_suites",
+        "verify_host",
+        "trust_all",
+    ]
+)
+_PROTOCOLS = names("SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3")
+_TLS_VERSION = choice({"TLS": "TLS", "TLSv1.2": "TLSv1.2", "TLSv1.3": "TLSv1.3"})
+
+
+@dataclass(frozen=True, slots=True)
+class TransportOptions:
+    """The ``transport.*`` options: TCP and TLS."""
+
+    connect_timeout: float | None = option(
+        "transport.connectTimeout",
+        MILLIS_OR_FOREVER,
+        "60000",
+        "limit of TCP connect and TLS handshake",
+        also="connectionTimeout",
+    )
+    tcp_no_delay: bool = option("transport.tcpNoDelay", BOOLEAN, "true", "TCP_NODELAY", also="tcpNoDelay")
+    tcp_keep_alive: bool = option("transport.tcpKeepAlive", BOOLEAN, "false", "SO_KEEPALIVE", also="keepAlive")
+    so_linger: int | None = option(
+        "transport.soLinger",
+        COUNT_OR_UNLIMITED,
+        "-1",
+        "SO_LINGER, in seconds; -1 keeps the system's default",
+        also="soLinger",
+    )
+    traffic_class: int = option("transport.trafficClass", integer(0, 255), "0", "IP_TOS", also="trafficClass")
+    send_buffer_size: int | None = option(
+        "transport.sendBufferSize", BYTES_OR_SYSTEM, "65536", "SO_SNDBUF; -1 keeps the system's default"
+    )
+    receive_buffer_size: int | None = option(
+        "transport.receiveBufferSize", BYTES_OR_SYSTEM, "65536", "SO_RCVBUF; -1 keeps the system's default"
+    )
+    local_address: str | None = option("transport.localAddress", NAME, None, "address to bind before connecting")
+    local_port: int = option("transport.localPort", integer(0, 65535), "0", "port to bind; 0 is any")
+    default_tcp_port: int | None = option(
+        "transport.defaultTcpPort", PORT, None, "port of a plain URL that names none, instead of the protocol's own"
+    )
+    default_ssl_port: int | None = option(
+        "transport.defaultSslPort", PORT, None, "port of a TLS URL that names none, instead of the protocol's own"
+    )
+    trust_store_location: str | None = option(
+        "transport.trustStoreLocation", NAME, None, "file of the authorities to trust, instead of the system's"
+    )
+    trust_store_password: Secret | None = option(  # noqa: RUF009 - it returns dataclasses.field()
+        "transport.trustStorePassword", PASSWORD, None, "password of a PKCS12 trust store; never printed"
+    )
+    trust_store_type: str | None = option(
+        "transport.trustStoreType", STORE_TYPE, None, "format of the trust store; what the file is when unset"
+    )
+    key_store_location: str | None = option(
+        "transport.keyStoreLocation", NAME, None, "file with the client's certificate chain and private key"
+    )
+    key_store_password: Secret | None = option(  # noqa: RUF009 - it returns dataclasses.field()
+        "transport.keyStorePassword",
+        PASSWORD,
+        None,
+        "password of the private key in a PEM file, or of a PKCS12 store; never printed",
+    )
+    key_store_type: str | None = option(
+        "transport.keyStoreType", STORE_TYPE, None, "format of the key store; what the file is when unset"
+    )
+    store_type: str | None = option("transport.storeType", STORE_TYPE, None, "format of both stores")
+    context_protocol: str = option(
+        "transport.contextProtocol",
+        _TLS_VERSION,
+        "TLS",
+        "highest TLS version; TLS is the best of both; 1.2 at least",
+    )
+    enabled_protocols: tuple[str, ...] = option(
+        "transport.enabledProtocols", _PROTOCOLS, "", "TLS versions allowed; empty allows 1.2 and 1.3; never older ones"
+    )
+    disabled_protocols: tuple[str, ...] = option(
+        "transport.disabledProtocols", _PROTOCOLS, "SSLv2Hello,SSLv3", "TLS versions not allowed"
+    )
+    enabled_cipher_suites: tuple[str, ...] = option(
+        "transport.enabledCipherSuites",
+        LIST,
+        "",
+        "cipher suites allowed, by Java's or OpenSSL's names; empty allows all",
+    )
+    disabled_cipher_suites: tuple[str, ...] = option(
+        "transport.disabledCipherSuites", LIST, "", "cipher suites not allowed"
+    )
+    verify_host: bool = option(
+        "transport.verifyHost", BOOLEAN, "true", "the certificate must be for the host of the URL"
+    )
+    max_frame_size: int | None = option(
+        "wireFormat.maxFrameSize",
+        BYTES_OR_UNLIMITED,
+        "-1",
+        "largest message that may be sent, encoded; one that is larger raises before it leaves",
+        "ActiveMQ Classic",
+    )
+    max_frame_size_enabled: bool = option(
+        "wireFormat.maxFrameSizeEnabled", BOOLEAN, "true", "whether wireFormat.maxFrameSize counts", "ActiveMQ Classic"
+    )
+    trace_bytes: bool = option(
+        "transport.traceBytes",
+        BOOLEAN,
+        "false",
+        "log all bytes in hexadecimal, but for those of the login; bodies are among them",
+        also="amqp.traceBytes",
+    )
+    ws_http_headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """Headers of the WebSocket handshake: ``transport.ws.httpHeader.NAME=VALUE``. Values may be secret."""
+    trust_all: bool = option("transport.trustAll", BOOLEAN, "false", "verify nothing: for tests only, logs a warning")
+
+    def tls_options(self) -> list[str]:
+        """Return the names of the options that differ from their default and concern TLS alone."""
+        rows = ((member, member.metadata[METADATA_KEY].name) for member in fields(self) if member.name in _TLS_FIELDS)
+        return [name for member, name in rows if getattr(self, member.name) != member.default]

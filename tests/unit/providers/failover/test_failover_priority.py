@@ -1,0 +1,146 @@
+"""Going back to a preferred broker (A.3 ``priorityBackup``), and brokers from a file (``updateURIsURL``)."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+from failover_fakes import Bench, FakeInbound
+
+from pyjmsack.errors import ConnectionLostException, IllegalStateException
+from pyjmsack.types import AckMode, Outcome
+
+DOWN = ConnectionLostException("down")
+PRIORITY = "priorityBackup=true&failover.maxReconnectDelay=1000"
+
+
+def at_the_backup(options: str = PRIORITY) -> Bench:
+    """Return a connection that found only its second broker."""
+    bench = Bench(options=options, connect=False)
+    bench.down = {"a": DOWN}
+    bench.connect()
+    assert bench.opened.result().broker_name == "b"
+    return bench
+
+
+def test_the_preferred_broker_is_tried_again_and_again_and_taken_when_it_is_there() -> None:
+    bench = at_the_backup()
+    backup = bench.member
+    bench.clock.pass_by(5)
+    tries = bench.tried.count("a")
+    assert tries > 3
+    assert bench.events == []
+    bench.down = {}
+    bench.clock.pass_by(1)
+    assert bench.events == ["interrupted", ("restored", "a")]
+    assert ("close", None) in bench.calls, "the other broker is left in order, so that no acknowledgement is lost"
+    assert backup.aborted
+    tries = bench.tried.count("a")
+    bench.clock.pass_by(60)
+    assert bench.tried.count("a") == tries, "it is where it wants to be"
+
+
+def test_without_the_option_nobody_goes_back() -> None:
+    bench = at_the_backup("failover.maxReconnectDelay=1000")
+    bench.down = {}
+    bench.clock.pass_by(60)
+    assert bench.events == []
+
+
+def test_after_a_drop_the_preferred_broker_is_the_first_to_be_tried() -> None:
+    bench = Bench("amqp://a,amqp://b,amqp://c", f"{PRIORITY}&priorityURIs=amqp://b")
+    assert bench.tried == ["b"]
+    bench.member.fail()
+    bench.clock.pass_by(0)
+    assert bench.tried == ["b", "b"]
+
+
+def test_it_moves_when_nothing_is_under_way() -> None:
+    """A send without an answer would have to be repeated, an open transaction would fail (S92, S97)."""
+    bench = at_the_backup()
+    bench.session(mode=AckMode.SESSION_TRANSACTED)
+    bench.producer()
+    bench.consumer()
+    bench.silent.add("send")
+    bench.send("x")
+    backup = bench.member
+    bench.down = {}
+    bench.clock.pass_by(3)
+    assert bench.events == []
+    backup.sent.pop().done(None)
+    bench.provider.settle(FakeInbound(3, backup.generation), Outcome.ACCEPTED)  # type: ignore[arg-type]
+    bench.clock.pass_by(3)
+    assert bench.events == [], "there is a transaction with work"
+    assert bench.ask("commit", 1).error is None
+    bench.clock.pass_by(0.1)
+    assert bench.events == ["interrupted", ("restored", "a")]
+
+
+def test_a_connection_that_is_never_idle_moves_after_ten_seconds_and_repeats_what_was_open() -> None:
+    """S91."""
+    bench = at_the_backup()
+    bench.session()
+    bench.producer()
+    bench.silent.add("send")
+    send = bench.send("x")
+    bench.down = {}
+    bench.clock.pass_by(9)
+    assert bench.events == []
+    bench.silent.discard("send")
+    bench.clock.pass_by(3)
+    assert bench.events == ["interrupted", ("restored", "a")]
+    assert bench.calls[-1] == ("send", "x")
+    assert send.outcome is None
+
+
+@pytest.mark.parametrize("end", ["close", "abort"])
+def test_a_closed_connection_looks_for_nobody(end: str) -> None:
+    bench = at_the_backup()
+    if end == "close":
+        assert bench.ask("close").error is None
+    bench.provider.abort(IllegalStateException("closed"))
+    bench.down = {}
+    tries = len(bench.tried)
+    bench.clock.pass_by(60)
+    assert len(bench.tried) == tries
+    assert bench.clock.waits == []
+
+
+def test_a_broker_that_is_left_and_does_not_answer_is_dropped() -> None:
+    bench = at_the_backup()
+    backup = bench.member
+    backup.close = lambda done: None  # type: ignore[method-assign]
+    bench.down = {}
+    bench.clock.pass_by(3)
+    assert bench.events == ["interrupted", ("restored", "a")]
+    assert not backup.aborted
+    bench.clock.pass_by(5)
+    assert backup.aborted
+
+
+def test_brokers_of_a_file_are_tried_behind_those_of_the_url_with_the_options_of_the_first(tmp_path: Path) -> None:
+    file = tmp_path / "brokers"
+    file.write_text("amqp://c:1,\namqp://a\n")
+    bench = Bench("amqp://a?amqp.vhost=v", f"updateURIsURL={file}", connect=False)
+    bench.down = {"a": DOWN}
+    bench.connect()
+    assert bench.tried == ["a", "c"]
+    assert bench.opened.result().broker_name == "c"
+    assert (str(bench.member.url), bench.member.url.amqp.vhost) == ("amqp://c:1", "v")
+
+
+def test_a_file_is_read_before_each_round_and_a_bad_one_changes_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "brokers"
+    bench = Bench("amqp://a", f"updateURIsURL={file}&failover.reconnectDelay=1000", connect=False)
+    bench.down = {"a": DOWN}
+    with caplog.at_level(logging.WARNING, "pyjmsack.failover"):
+        bench.connect()
+    assert (bench.tried, bench.opened.done) == (["a"], False)
+    assert "updateURIsURL" in caplog.text
+    file.write_text("amqp://c")
+    bench.clock.pass_by(10)
+    assert bench.tried[-1] == "c"
+    assert bench.opened.done
