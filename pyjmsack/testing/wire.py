@@ -76,6 +76,11 @@ class Wire:
         """Where to connect instead of the broker."""
         return self._url
 
+    @property
+    def broken(self) -> bool:
+        """Whether it was cut, by :meth:`cut` or as :meth:`cut_after` said, and is not healed yet."""
+        return self._broken
+
     def cut(self) -> None:
         """Break every connection, and each new one at once."""
         self._apply(self._cut)
@@ -84,14 +89,19 @@ class Wire:
         """Cut when ``count`` more bytes have passed to the broker; with ``replies``, from it.
 
         With 0 the next byte does it: ``cut_after(0, replies=True)`` cuts when the broker has done what it was asked
-        for, before the client hears of it.
+        for, before the client hears of it. A wire that is cut already is mended until then.
 
         Raises:
             ValueError: a negative ``count``.
         """
         if count < 0:
             raise ValueError(f"count: {count} is negative; expected a number of bytes")
-        self._apply(lambda: setattr(self._from_broker if replies else self._to_broker, "left", count))
+
+        def limit() -> None:
+            self._broken = False
+            (self._from_broker if replies else self._to_broker).left = count
+
+        self._apply(limit)
 
     def swallow_replies(self) -> None:
         """From now on nothing that the broker says arrives.

@@ -12,8 +12,9 @@ from typing import Any, Generic, TypeVar
 from contract.brokers import Target
 from contract.faces import Face
 from pyjmsack import AckMode, JMSException, Message, Queue, aio
+from pyjmsack.testing import Wire
 
-__all__ = ["PATIENCE", "Completed", "Gate", "Heard", "Jms", "Relay", "counts", "eventually", "nothing", "take", "texts"]
+__all__ = ["PATIENCE", "Completed", "Gate", "Heard", "Jms", "counts", "eventually", "nothing", "take", "texts"]
 
 T = TypeVar("T")
 Options = Mapping[str, object]
@@ -78,72 +79,6 @@ class Completed:
         self.heard((message, error))
 
 
-class Relay:
-    """Stands between client and broker, to hold back the broker's answers or to cut the line."""
-
-    def __init__(self, target: str) -> None:
-        self._scheme, _, address = target.partition("://")
-        host, _, port = address.partition(":")
-        self._target = (host, int(port))
-        self._answers = asyncio.Event()
-        self._answers.set()
-        self._writers: set[asyncio.StreamWriter] = set()
-        self._pumps: set[asyncio.Task[None]] = set()
-        self._server: asyncio.Server | None = None
-
-    async def __aenter__(self) -> Relay:
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
-        return self
-
-    @property
-    def url(self) -> str:
-        """Where to connect instead of the broker."""
-        assert self._server is not None
-        return f"{self._scheme}://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
-
-    def hold(self) -> None:
-        """From now on nothing that the broker says arrives."""
-        self._answers.clear()
-
-    def release(self) -> None:
-        """Let through what was held back, and what comes."""
-        self._answers.set()
-
-    def cut(self) -> None:
-        """Break every connection, as a pulled cable that is noticed."""
-        for writer in self._writers:
-            writer.transport.abort()
-
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        broker_reader, broker_writer = await asyncio.open_connection(*self._target)
-        self._writers |= {writer, broker_writer}
-        always = asyncio.Event()
-        always.set()
-        for pump in (self._pump(reader, broker_writer, always), self._pump(broker_reader, writer, self._answers)):
-            self._pumps.add(asyncio.create_task(pump))
-
-    @staticmethod
-    async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, allowed: asyncio.Event) -> None:
-        try:
-            while data := await reader.read(65536):
-                await allowed.wait()
-                writer.write(data)
-                await writer.drain()
-        except OSError:
-            pass
-        writer.close()
-
-    async def __aexit__(self, *exc: object) -> None:
-        assert self._server is not None
-        self._server.close()
-        self.cut()
-        for pump in self._pumps:
-            pump.cancel()
-        await asyncio.gather(*self._pumps, return_exceptions=True)
-        await asyncio.gather(*(writer.wait_closed() for writer in self._writers), return_exceptions=True)
-        await self._server.wait_closed()
-
-
 class Jms:
     """A face, a broker and a queue that is this test's alone. Closes what it opened."""
 
@@ -185,9 +120,9 @@ class Jms:
         """Return a consumer of the queue, on a connection of its own."""
         return await (await self.session(mode, options=options)).create_consumer(self.queue)
 
-    async def relay(self) -> Relay:
-        """Return a relay to the broker."""
-        return await self._opened.enter_async_context(Relay(self.url))
+    def wire(self) -> Wire:
+        """Return a wire to the broker."""
+        return self._opened.enter_context(Wire(self.url))
 
     async def send(self, *bodies: str, **how: Any) -> None:
         """Put text messages into the queue; each carries the queue's name as property ``test``."""

@@ -92,15 +92,15 @@ async def test_a_cancelled_rollback_does_not_starve_the_consumer(jms: Jms, steps
 
 async def test_a_receive_cancelled_while_it_asks_the_broker_does_not_starve_the_consumer(jms: Jms) -> None:
     """S24, catalogue 98: the credit that the drain used up is granted again."""
-    relay = await jms.relay()
-    session = await jms.session(url=relay.url)
+    wire = jms.wire()
+    session = await jms.session(url=wire.url)
     consumer = await session.create_consumer(jms.queue)
-    relay.hold()
+    wire.swallow_replies()
     receiving = asyncio.create_task(consumer.receive(timeout=0))
     await asyncio.sleep(0)
     receiving.cancel()
     await asyncio.gather(receiving, return_exceptions=True)
-    relay.release()
+    wire.heal()
     await jms.send("a")
     assert texts(await take(consumer, 1)) == ["a"]
 

@@ -16,25 +16,25 @@ OPTIMIZE = {"jms.optimizeAcknowledge": True}
 async def test_optimised_acknowledgements_arrive_when_the_batch_is_full_s40(jms: Jms) -> None:
     """Scenario 18: the seventh of ten makes 0.65 x prefetch; the last three come again when the line is cut."""
     await jms.send(*"abcdefghij")
-    relay = await jms.relay()
-    session = await jms.session(url=relay.url, options=OPTIMIZE | {"jms.optimizeAcknowledgeTimeOut": 0})
+    wire = jms.wire()
+    session = await jms.session(url=wire.url, options=OPTIMIZE | {"jms.optimizeAcknowledgeTimeOut": 0})
     consumer = await session.create_consumer(jms.queue_with("consumer.prefetchSize=10"))
     assert texts(await take(consumer, 10)) == [*"abcdefghij"]
     assert (consumer.stats.acknowledged, consumer.stats.unacknowledged) == (7, 3)
     await nothing(consumer)  # the broker has answered: it has read the acknowledgements, which left before
-    relay.cut()
+    wire.cut()
     await jms.left(*"hij")
 
 
 async def test_optimised_acknowledgements_arrive_when_their_time_is_over_s41_s44(jms: Jms) -> None:
     await jms.send("a", "b")
-    relay = await jms.relay()
-    session = await jms.session(url=relay.url, options=OPTIMIZE | {"jms.optimizeAcknowledgeTimeOut": 20})
+    wire = jms.wire()
+    session = await jms.session(url=wire.url, options=OPTIMIZE | {"jms.optimizeAcknowledgeTimeOut": 20})
     consumer = await session.create_consumer(jms.queue)
     await take(consumer, 2)
     await eventually(lambda: consumer.stats.acknowledged == 2)
     await nothing(consumer)
-    relay.cut()
+    wire.cut()
     await jms.left()
 
 
@@ -128,15 +128,15 @@ async def test_a_raising_listener_may_roll_back_its_session_s20(jms: Jms) -> Non
 
 
 async def test_a_producer_waits_for_room_in_its_window_of_bytes_s65(jms: Jms) -> None:
-    relay = await jms.relay()
-    session = await jms.session(url=relay.url, options={"jms.forceAsyncSend": True, "jms.producerWindowSize": 3000})
+    wire = jms.wire()
+    session = await jms.session(url=wire.url, options={"jms.forceAsyncSend": True, "jms.producerWindowSize": 3000})
     producer = await session.create_producer(jms.queue)
-    relay.hold()
+    wire.swallow_replies()
     for _ in range(3):
         await producer.send("x" * 1000)
     waiting = asyncio.ensure_future(producer.send("y"))
     done, _ = await asyncio.wait([waiting], timeout=0.05)
     assert not done
-    relay.release()
+    wire.heal()
     await waiting
     assert len(await jms.left(*["x" * 1000] * 3, "y")) == 4

@@ -64,21 +64,21 @@ async def test_closing_everything_at_once_from_every_level_returns(jms: Jms) -> 
 
 async def test_close_returns_after_the_close_timeout_when_the_broker_is_silent(jms: Jms) -> None:
     """S123."""
-    relay = await jms.relay()
-    connection = await jms.connection(relay.url, options={"jms.closeTimeout": 200})
+    wire = jms.wire()
+    connection = await jms.connection(wire.url, options={"jms.closeTimeout": 200})
     session = await connection.create_session(AckMode.CLIENT_ACKNOWLEDGE)
     await session.create_consumer(jms.queue)
-    relay.hold()
+    wire.swallow_replies()
     await asyncio.wait_for(connection.close(), 10)
 
 
 async def test_close_returns_when_the_connection_is_lost(jms: Jms) -> None:
     """S123."""
-    relay = await jms.relay()
-    connection = await jms.connection(relay.url)
+    wire = jms.wire()
+    connection = await jms.connection(wire.url)
     session = await connection.create_session()
     consumer = await session.create_consumer(jms.queue)
-    relay.cut()
+    wire.cut()
     for level in (consumer, session, connection):
         await level.close()
 

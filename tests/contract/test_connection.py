@@ -272,10 +272,10 @@ async def test_something_else_than_a_broker_is_an_error(jms: Jms) -> None:
 
 async def test_a_request_without_an_answer_is_an_error_bounded_in_time(jms: Jms) -> None:
     """S129, jms.requestTimeout."""
-    relay = await jms.relay()
-    connection = await jms.connection(relay.url, options={"jms.requestTimeout": 200, "jms.closeTimeout": 200})
+    wire = jms.wire()
+    connection = await jms.connection(wire.url, options={"jms.requestTimeout": 200, "jms.closeTimeout": 200})
     session = await connection.create_session()
-    relay.hold()
+    wire.swallow_replies()
     calls = {"consumer": lambda: session.create_consumer(jms.queue)}
     if jms.target.protocol == "amqp":  # STOMP has no frames for these
         calls |= {"producer": session.create_producer, "session": connection.create_session}
@@ -298,8 +298,8 @@ async def test_an_invalid_selector_is_refused_and_the_session_goes_on(jms: Jms) 
 
 async def test_a_lost_connection_is_reported_once_and_wakes_every_blocked_receive(jms: Jms) -> None:
     """S128: the receivers get an error, not None."""
-    relay = await jms.relay()
-    connection = await jms.connection(relay.url)
+    wire = jms.wire()
+    connection = await jms.connection(wire.url)
     errors = Heard[JMSException]()
     connection.exception_listener = errors
     consumers = [
@@ -308,7 +308,7 @@ async def test_a_lost_connection_is_reported_once_and_wakes_every_blocked_receiv
     ]
     blocked = [asyncio.create_task(consumers[0].receive()), asyncio.create_task(consumers[1].receive(timeout=PATIENCE))]
     await asyncio.wait(blocked, timeout=0.05)
-    relay.cut()
+    wire.cut()
     for each in blocked:
         with pytest.raises(ConnectionLostException):
             await each
@@ -333,13 +333,13 @@ LOST: dict[str, Callable[[aio.Connection, aio.Session, aio.MessageConsumer, aio.
 @pytest.mark.parametrize("call", LOST)
 async def test_every_call_after_a_lost_connection_says_so(jms: Jms, call: str) -> None:
     """S128."""
-    relay = await jms.relay()
-    connection = await jms.connection(relay.url)
+    wire = jms.wire()
+    connection = await jms.connection(wire.url)
     errors = Heard[JMSException]()
     connection.exception_listener = errors
     session = await connection.create_session(AckMode.SESSION_TRANSACTED)
     consumer, producer = await session.create_consumer(jms.queue), await session.create_producer(jms.queue)
-    relay.cut()
+    wire.cut()
     await errors.next()
     for _ in range(2):
         with pytest.raises(ConnectionLostException):
@@ -369,8 +369,8 @@ async def test_a_killed_broker_is_a_lost_connection_and_durable_messages_are_the
 
 async def test_a_raising_exception_listener_harms_nobody(jms: Jms) -> None:
     """S127."""
-    relay = await jms.relay()
-    lost, other = await jms.connection(relay.url), await jms.consumer()
+    wire = jms.wire()
+    lost, other = await jms.connection(wire.url), await jms.consumer()
     told = Gate()
 
     def listener(error: JMSException) -> None:
@@ -378,7 +378,7 @@ async def test_a_raising_exception_listener_harms_nobody(jms: Jms) -> None:
         raise RuntimeError("on purpose")
 
     lost.exception_listener = listener
-    relay.cut()
+    wire.cut()
     await told.passed()
     await jms.send("a")
     assert texts(await take(other, 1)) == ["a"]
@@ -386,8 +386,8 @@ async def test_a_raising_exception_listener_harms_nobody(jms: Jms) -> None:
 
 async def test_an_exception_listener_may_close_the_connection(jms: Jms) -> None:
     """S127, S123: the usual reaction."""
-    relay = await jms.relay()
-    connection = await jms.connection(relay.url)
+    wire = jms.wire()
+    connection = await jms.connection(wire.url)
     closed = Gate()
 
     async def listener(error: JMSException) -> None:
@@ -395,7 +395,7 @@ async def test_an_exception_listener_may_close_the_connection(jms: Jms) -> None:
         closed.open()
 
     connection.exception_listener = listener
-    relay.cut()
+    wire.cut()
     await closed.passed()
     with pytest.raises(IllegalStateException):
         await connection.create_session()
@@ -411,8 +411,8 @@ async def test_an_exception_listener_must_be_callable(jms: Jms) -> None:
 
 async def test_a_connection_listener_hears_of_the_failure_and_may_lack_the_other_methods(jms: Jms) -> None:
     """S109, S128."""
-    relay = await jms.relay()
-    connection = await jms.connection(relay.url)
+    wire = jms.wire()
+    connection = await jms.connection(wire.url)
 
     class Listener:
         on_connection_failure = Heard[JMSException]()
@@ -420,18 +420,18 @@ async def test_a_connection_listener_hears_of_the_failure_and_may_lack_the_other
     listener = Listener()
     connection.add_connection_listener(listener)
     connection.add_connection_listener(object())
-    relay.cut()
+    wire.cut()
     assert isinstance(await listener.on_connection_failure.next(), ConnectionLostException)
 
 
 async def test_a_connection_that_goes_down_leaves_other_connections_alone(jms: Jms) -> None:
     """S128."""
-    relay = await jms.relay()
-    await jms.session(url=relay.url)
+    wire = jms.wire()
+    await jms.session(url=wire.url)
     session = await jms.session()
     listener = Completed()
     producer = await session.create_producer(jms.queue)
-    relay.cut()
+    wire.cut()
     await producer.send("a", completion_listener=listener)
     assert (await listener.heard.next())[1] is None
     await jms.left("a")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from contract.brokers import not_on, only_on
-from contract.harness import PATIENCE, Completed, Gate, Heard, Jms, Relay, eventually, nothing, take, texts
+from contract.harness import PATIENCE, Completed, Gate, Heard, Jms, eventually, nothing, take, texts
 from pyjmsack import (
     AckMode,
     DeliveryMode,
@@ -27,16 +27,17 @@ from pyjmsack import (
     UnsupportedFeatureException,
     aio,
 )
+from pyjmsack.testing import Wire
 
 AUTO, TRANSACTED = AckMode.AUTO_ACKNOWLEDGE, AckMode.SESSION_TRANSACTED
 PERSISTENT, NON_PERSISTENT = DeliveryMode.PERSISTENT, DeliveryMode.NON_PERSISTENT
 
 
 async def producer_behind(
-    jms: Jms, relay: Relay, mode: AckMode = AUTO, options: dict[str, object] | None = None
+    jms: Jms, wire: Wire, mode: AckMode = AUTO, options: dict[str, object] | None = None
 ) -> tuple[aio.Session, aio.MessageProducer]:
-    """Return a session and a producer behind a relay, with credit for many messages."""
-    session = await (await jms.connection(relay.url, options=options)).create_session(mode)
+    """Return a session and a producer behind a wire, with credit for many messages."""
+    session = await (await jms.connection(wire.url, options=options)).create_session(mode)
     producer = await session.create_producer(jms.queue)
     await producer.send_async("warm-up")
     return session, producer
@@ -70,17 +71,17 @@ async def test_a_send_waits_for_the_broker_as_the_table_says(
     jms: Jms, options: dict[str, object], mode: AckMode, delivery_mode: DeliveryMode, listens: bool, waits: bool
 ) -> None:
     """S61, S62, S63: seen with the broker's answers held back."""
-    relay = await jms.relay()
-    session, producer = await producer_behind(jms, relay, mode, options)
-    relay.hold()
+    wire = jms.wire()
+    session, producer = await producer_behind(jms, wire, mode, options)
+    wire.swallow_replies()
     listener = Completed() if listens else None
     sending = asyncio.create_task(producer.send("a", delivery_mode=delivery_mode, completion_listener=listener))
     if waits:
         await asyncio.wait({sending}, timeout=0.1)
         assert not sending.done()
-        relay.release()
+        wire.heal()
     await sending
-    relay.release()
+    wire.heal()
     if mode is TRANSACTED:
         await session.commit()
     await producer.close()
@@ -89,9 +90,9 @@ async def test_a_send_waits_for_the_broker_as_the_table_says(
 
 async def test_a_producer_has_a_bounded_number_of_unconfirmed_sends(jms: Jms) -> None:
     """S65: the window of 4096."""
-    relay = await jms.relay()
-    _, producer = await producer_behind(jms, relay)
-    relay.hold()
+    wire = jms.wire()
+    _, producer = await producer_behind(jms, wire)
+    wire.swallow_replies()
     sent = 0
 
     async def send_many() -> None:
@@ -104,7 +105,7 @@ async def test_a_producer_has_a_bounded_number_of_unconfirmed_sends(jms: Jms) ->
     await eventually(lambda: sent >= 4096)
     await asyncio.wait({sending}, timeout=0.1)
     assert sent == 4096
-    relay.release()
+    wire.heal()
     await sending
 
 
@@ -201,14 +202,14 @@ async def test_a_send_without_credit_times_out_and_is_never_sent(jms: Jms) -> No
 
 async def test_a_send_without_an_answer_times_out(jms: Jms) -> None:
     """S66: also as the built-in TimeoutError; the connection goes on."""
-    relay = await jms.relay()
-    _, producer = await producer_behind(jms, relay, options={"jms.sendTimeout": 100})
-    relay.hold()
+    wire = jms.wire()
+    _, producer = await producer_behind(jms, wire, options={"jms.sendTimeout": 100})
+    wire.swallow_replies()
     with pytest.raises(TimeoutError, match=r"jms\.sendTimeout") as raised:
         await producer.send("a")
     assert isinstance(raised.value, SendTimedOutException)
     assert "credit" not in str(raised.value)
-    relay.release()
+    wire.heal()
     await producer.send("b")
 
 
@@ -430,9 +431,9 @@ WRITES: dict[str, Callable[[Any], Any]] = {
 
 async def test_a_message_is_read_only_until_its_completion_listener_was_called(jms: Jms) -> None:
     """S73."""
-    relay = await jms.relay()
-    session, producer = await producer_behind(jms, relay)
-    relay.hold()
+    wire = jms.wire()
+    session, producer = await producer_behind(jms, wire)
+    wire.swallow_replies()
     listener = Completed()
     message = session.create_text_message("a")
     await producer.send(message, completion_listener=listener)
@@ -442,7 +443,7 @@ async def test_a_message_is_read_only_until_its_completion_listener_was_called(j
     with pytest.raises(IllegalStateException):
         await producer.send(message)
     assert message.text == "a"
-    relay.release()
+    wire.heal()
     assert (await listener.heard.next())[0] is message
     for write in WRITES.values():
         write(message)
@@ -544,12 +545,12 @@ async def test_a_raising_completion_listener_does_not_stop_the_others(jms: Jms) 
 @pytest.mark.parametrize("level", ["producer", "session", "connection"])
 async def test_close_waits_for_pending_completions(jms: Jms, level: str) -> None:
     """S74."""
-    relay = await jms.relay()
-    connection = await jms.connection(relay.url)
+    wire = jms.wire()
+    connection = await jms.connection(wire.url)
     session = await connection.create_session()
     producer = await session.create_producer(jms.queue)
     await producer.send("warm-up")
-    relay.hold()
+    wire.swallow_replies()
     listener = Completed()
     for body in "abc":
         await producer.send(body, completion_listener=listener)
@@ -557,7 +558,7 @@ async def test_close_waits_for_pending_completions(jms: Jms, level: str) -> None
     closing = asyncio.create_task(owners[level].close())
     await asyncio.wait({closing}, timeout=0.1)
     assert not closing.done()
-    relay.release()
+    wire.heal()
     await closing
     heard = await listener.heard.take(3)
     assert [(message.body, error) for message, error in heard] == [("a", None), ("b", None), ("c", None)]
@@ -566,12 +567,12 @@ async def test_close_waits_for_pending_completions(jms: Jms, level: str) -> None
 @pytest.mark.parametrize("level", ["session", "connection"])
 async def test_close_fails_what_is_still_pending_after_the_close_timeout(jms: Jms, level: str) -> None:
     """S74, S123."""
-    relay = await jms.relay()
-    connection = await jms.connection(relay.url, options={"jms.closeTimeout": 200})
+    wire = jms.wire()
+    connection = await jms.connection(wire.url, options={"jms.closeTimeout": 200})
     session = await connection.create_session()
     producer = await session.create_producer(jms.queue)
     await producer.send("warm-up")
-    relay.hold()
+    wire.swallow_replies()
     listener = Completed()
     message = session.create_text_message("a")
     await producer.send(message, completion_listener=listener)
@@ -584,15 +585,15 @@ async def test_close_fails_what_is_still_pending_after_the_close_timeout(jms: Jm
 
 async def test_a_lost_connection_fails_pending_sends_of_every_kind(jms: Jms) -> None:
     """S64, S128."""
-    relay = await jms.relay()
-    _, producer = await producer_behind(jms, relay)
-    relay.hold()
+    wire = jms.wire()
+    _, producer = await producer_behind(jms, wire)
+    wire.swallow_replies()
     listener = Completed()
     await producer.send("a", completion_listener=listener)
     future = producer.send_async("b")
     sending = asyncio.create_task(producer.send("c"))
     await asyncio.wait({sending}, timeout=0.05)
-    relay.cut()
+    wire.cut()
     for waiting in (future, sending):
         with pytest.raises(ConnectionError):
             await waiting
@@ -601,13 +602,13 @@ async def test_a_lost_connection_fails_pending_sends_of_every_kind(jms: Jms) -> 
 
 async def test_a_future_is_done_when_the_broker_has_confirmed(jms: Jms) -> None:
     """S63, S64."""
-    relay = await jms.relay()
-    _, producer = await producer_behind(jms, relay)
-    relay.hold()
+    wire = jms.wire()
+    _, producer = await producer_behind(jms, wire)
+    wire.swallow_replies()
     future = producer.send_async("a")
     await asyncio.wait({future}, timeout=0.1)
     assert not future.done()
-    relay.release()
+    wire.heal()
     await future
     await jms.left("warm-up", "a")
 

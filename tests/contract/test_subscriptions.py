@@ -124,12 +124,12 @@ async def test_a_durable_subscription_keeps_messages_for_an_absent_consumer(
 
 async def test_a_durable_subscription_survives_a_lost_connection(jms: Jms, topic: Topic, client_id: str) -> None:
     """S141: only unsubscribe ends it."""
-    relay = await jms.relay()
-    connection = await jms.connection(relay.url, client_id=client_id)
+    wire = jms.wire()
+    connection = await jms.connection(wire.url, client_id=client_id)
     consumer = await (await connection.create_session(AckMode.CLIENT_ACKNOWLEDGE)).create_durable_consumer(topic, NAME)
     await publish(jms, topic, "a")
     await take(consumer, 1)
-    relay.cut()
+    wire.cut()
     await publish(jms, topic, "b")
     session = await session_of(jms, client_id=client_id)
     assert texts(await take(await session.create_durable_consumer(topic, NAME), 2)) == ["a", "b"]

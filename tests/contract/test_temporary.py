@@ -111,9 +111,9 @@ async def test_nothing_can_be_sent_to_a_deleted_one(jms: Jms, kind: type[Tempora
 @pytest.mark.parametrize("end", ["closed", "lost"])
 async def test_it_ends_with_its_connection(jms: Jms, end: str) -> None:
     """S68, S130: not with its session."""
-    relay = await jms.relay()
+    wire = jms.wire()
     heard: Heard[Exception] = Heard()
-    connection = await jms.connection(relay.url)
+    connection = await jms.connection(wire.url)
     connection.exception_listener = heard
     session = await connection.create_session()
     destination = await made(session, TemporaryQueue)
@@ -124,7 +124,7 @@ async def test_it_ends_with_its_connection(jms: Jms, end: str) -> None:
     if end == "closed":
         await connection.close()
     else:
-        relay.cut()
+        wire.cut()
         await heard.next()
     with pytest.raises(InvalidDestinationException, match="deleted"):
         await producer.send("b", destination)

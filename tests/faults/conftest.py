@@ -11,10 +11,9 @@ import pytest
 from contract.brokers import Target
 from contract.faces import AIO, SYNC, Face
 from contract.harness import Jms
+from faults_support import failover_url
 
 from pyjmsack.broker import EmbeddedArtemis
-
-OPTIONS = "failover.reconnectDelay=20&failover.maxReconnectDelay=200&jms.closeTimeout=10000"
 
 
 @pytest.fixture(scope="session")
@@ -41,11 +40,6 @@ def protocol(request: pytest.FixtureRequest) -> str:
 def jms(face: Face, protocol: str, mortal: EmbeddedArtemis, queue_name: str, no_leaks: None) -> Jms:
     """What a scenario works with, by way of a failover URL."""
     return Jms(face, failover_url(getattr(mortal, f"{protocol}_url")), queue_name, Target(protocol, "artemis"))
-
-
-def failover_url(*members: str) -> str:
-    """Return a failover URL that is impatient."""
-    return f"failover:({','.join(members)})?{OPTIONS}"
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -12,10 +12,16 @@ from contract.harness import Jms
 from pyjmsack import AckMode, Queue, TransactionRolledBackException
 from pyjmsack.broker import EmbeddedArtemis
 
-__all__ = ["Load", "url_of"]
+__all__ = ["Load", "failover_url", "url_of"]
 
 PATIENCE = 40.0
 """Seconds for the load to get somewhere: a broker may have to start in between, on a busy machine."""
+
+
+def failover_url(*members: str) -> str:
+    """Return a failover URL that is impatient."""
+    options = "failover.reconnectDelay=10&failover.useReconnectBackOff=false&jms.closeTimeout=10000"
+    return f"failover:({','.join(members)})?{options}"
 
 
 def url_of(jms: Jms, broker: EmbeddedArtemis) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from contract.harness import Jms, Relay
+from contract.harness import Jms
 from faults_support import Load, url_of
 
 from pyjmsack import AckMode, Queue
 from pyjmsack.broker import EmbeddedArtemis
+from pyjmsack.testing import Wire
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -57,13 +58,14 @@ async def test_many_cuts_of_the_connection_lose_nothing_and_double_nothing(
     jms: Jms, mortal: EmbeddedArtemis, mode: AckMode
 ) -> None:
     """S91, S95, S105, S106: a cut every few hundred messages, at no chosen moment."""
-    async with Relay(url_of(jms, mortal)) as relay:
-        jms.url = jms.url.replace(url_of(jms, mortal), relay.url)
+    with Wire(url_of(jms, mortal)) as wire:
+        jms.url = jms.url.replace(url_of(jms, mortal), wire.url)
         load = Load(jms)
         producing, consuming = load.produce(jms.queue), load.consume(jms.queue, mode)
         for number in range(1, 11):
             await load.reaches(150 * number)
-            relay.cut()
+            wire.cut()
+            wire.heal()
         await load.reaches(2000)
         await load.finish(producing, consuming)
     assert sorted(load.received) == sorted(load.confirmed)
@@ -71,15 +73,16 @@ async def test_many_cuts_of_the_connection_lose_nothing_and_double_nothing(
 
 async def test_many_cuts_of_the_connection_tear_no_transaction(jms: Jms, mortal: EmbeddedArtemis) -> None:
     """S75, S92, S94, S97."""
-    async with Relay(url_of(jms, mortal)) as relay:
-        jms.url = jms.url.replace(url_of(jms, mortal), relay.url)
+    with Wire(url_of(jms, mortal)) as wire:
+        jms.url = jms.url.replace(url_of(jms, mortal), wire.url)
         load = Load(jms)
         onwards = Queue(f"{jms.queue.name}.out")
         producing = load.produce(jms.queue)
         relaying, consuming = load.relay(jms.queue, onwards), load.consume(onwards)
         for number in range(1, 9):
             await load.reaches(100 * number)
-            relay.cut()
+            wire.cut()
+            wire.heal()
         await load.finish(producing, consuming)
         await load.stop(relaying)
     load.check_transactions()

@@ -108,6 +108,10 @@ class StompPeer:
             with contextlib.suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
 
+    def give_back(self) -> None:
+        """What was delivered is the queue's again, as when a connection is lost."""
+        self._pending.clear()
+
     def deliver(self, subscription: str, number: str, body: str, **headers: str) -> None:
         """Write a MESSAGE frame."""
         self._pending[f"{subscription},{number}"] = (subscription, number)

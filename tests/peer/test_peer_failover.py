@@ -652,6 +652,31 @@ def test_a_drop_during_the_rebuilding_is_made_good(face: Face, hook: str) -> Non
     transacted.commit()
 
 
+def test_a_consumer_outlives_the_drop_that_interrupts_its_creation(face: Face) -> None:
+    """S90, scenario 76: the drop is none of the consumer's business."""
+    peer = face.peer(messages=[text("m")])
+    session = face.failover(peer).create_session()
+    peer.script.refuse_attach = once(dropping(peer), peer.script.refuse_attach)
+    assert session.create_consumer(Q).receive(5).text == "m"
+
+
+def test_consumers_outlive_a_drop_while_they_are_attached_again(face: Face) -> None:
+    """S103, scenario 76: the first is attached, the second is not."""
+    peer = face.peer()
+    connection = face.failover(peer)
+    outage = Outage(face, peer, connection)
+    consumers = [connection.create_session().create_consumer(Q) for _ in range(2)]
+    outage.begin()
+    usual = peer.script.refuse_attach
+    answers = iter([usual, dropping(peer)])
+    peer.script.refuse_attach = lambda link: next(answers, usual)(link)
+    outage.end()
+    assert len(peer.all("attach")) > 4
+    for number, consumer in enumerate(consumers):
+        peer.deliver(text("m"), consumer=number - 2)
+        assert consumer.receive(5).text == "m"
+
+
 def test_temporary_queues_work_on_under_a_new_name(face: Face) -> None:
     """S103, S133, scenario 73: the same object; consumers, producers and reply addresses follow."""
     peer = face.peer(on_transfer=unanswered)

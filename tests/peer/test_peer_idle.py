@@ -65,3 +65,14 @@ def test_a_peer_that_falls_silent_before_its_begin_is_given_up(face: Face) -> No
     peer = face.peer(silent={"begin", "heartbeat"})
     with pytest.raises(ConnectionLostException):
         face.connect(peer, "amqp.idleTimeout=200", "jms.connectTimeout=9000")
+
+
+def test_artemis_is_made_to_look_when_it_does_not_answer_an_end(face: Face) -> None:
+    """Broker facts, 13: it keeps every second answer to itself until another frame comes. S123."""
+    peer = face.peer(silent={"end"}, properties={"product": "apache-activemq-artemis", "version": "2.56.0"})
+    closing = face.background(face.session(peer).close)
+    peer.wait_frames("end")
+    peer.wait_frames("empty")
+    assert not closing.done()
+    peer.drop()
+    closing.result(10)

@@ -541,3 +541,34 @@ def test_a_body_that_came_over_amqp_is_read_as_what_it_is(face: Face) -> None:
 
     message = face.session(start(face, CLASSIC, rule=rule)).create_consumer(QUEUE).receive(timeout=10)
     assert message.text == "hello"
+
+
+@pytest.mark.parametrize("when", ["created", "restored"])
+def test_what_arrives_before_its_consumer_is_confirmed_and_is_lost_with_it_is_not_handed_out(
+    face: Face, when: str
+) -> None:
+    """S101, S103: brokers deliver at once; the message comes again, and only that delivery counts."""
+    messages, cuts = {"0": "m"}, iter([True])
+
+    def cut_behind_the_first(peer: StompPeer, frame: Received) -> bool:
+        if frame.command != "SUBSCRIBE" or not peer.queue or not next(cuts, False):
+            return False
+        peer.deliver(frame.headers["id"], *next(iter(messages.items())))
+        peer.give_back()
+        peer.drop()
+        return True
+
+    peer = start(face, CLASSIC, cut_behind_the_first)
+    if when == "created":
+        peer.queue.update(messages)
+    session = face.failover(peer.url, options="failover.reconnectDelay=0").create_session(2)
+    consumer = session.create_consumer(QUEUE)
+    if when == "restored":
+        peer.queue.update(messages)
+        peer.drop()
+    received = consumer.receive(5)
+    assert received.text == "m"
+    assert consumer.receive(0.2) is None
+    received.acknowledge()
+    peer.wait("ACK")
+    assert peer.queue == {}

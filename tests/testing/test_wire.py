@@ -127,7 +127,9 @@ def test_a_cut_ends_every_connection_and_each_new_one_until_it_is_healed(line: W
         assert hear(first, 1) == hear(second, 1) == b""
     with dial(line) as third:
         assert hear(third, 1) == b""
+    assert line.broken
     line.heal()
+    assert not line.broken
     with dial(line) as fourth:
         fourth.sendall(b"y")
         assert hear(fourth, 1) == b"y"
@@ -144,6 +146,17 @@ def test_cut_after_lets_exactly_so_many_bytes_reach_the_broker(echo: Echo, line:
         hear(connection, 300_000)
         sending.join()
     assert echo.ended() == b"hello" + bytes(count)
+
+
+def test_cut_after_mends_a_cut_wire_for_so_many_bytes(line: Wire) -> None:
+    line.cut()
+    for count in (2, 3):
+        line.cut_after(count)
+        assert not line.broken
+        with dial(line) as connection:
+            connection.sendall(b"x" * count)
+            hear(connection, count + 1)
+        assert line.broken
 
 
 @pytest.mark.parametrize("count", [0, 5])

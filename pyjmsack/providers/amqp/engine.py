@@ -26,6 +26,8 @@ __all__ = ["AmqpEngine", "EngineListener", "LinkHandler", "SessionHandler"]
 
 log = logging.getLogger("pyjmsack.amqp")
 
+_EMPTY = b"\0\0\0\x08\x02\0\0\0"
+
 
 _TRANSFER = re.compile(r"(.*@transfer\(20\) \[.*?\] \(\d+\) )(.*)", re.DOTALL)
 
@@ -292,6 +294,12 @@ class AmqpEngine:
 
     def _on_transport_closed(self, event: Any) -> None:
         self.fail(ConnectionLostException("the AMQP connection ended"))
+
+    def nudge(self) -> None:
+        """Send an empty frame (AMQP 1.0 2.3.1): it says nothing, and makes the peer look at its connection."""
+        self.barrier()
+        self._output.append(_EMPTY)
+        self.flush()
 
     def close_connection(self) -> None:
         """Send the Close frame."""

@@ -154,17 +154,22 @@ class AmqpInbound(sections.Sections):
         return found
 
     def duplicate_key(self) -> bytes | None:
-        """Return a digest of what no broker may change: the properties section and the body (3.2)."""
+        """Return a digest of what no broker may change: the values of the properties section and of the body (3.2).
+
+        Not of their types and sizes: ActiveMQ Classic encodes a message anew when it delivers it again (S105).
+        """
         try:
             fields = self._decode()
         except MessageFormatException:  # to_message() will say so
             return None
         if fields[sections.MESSAGE_ID] is None or self._properties is None:
             return None
-        start, end = self._properties
-        digest = blake2b(self.payload[start:end], digest_size=16)
-        for start, end in self._body:
-            digest.update(memoryview(self.payload)[start : min(end, start + _DIGESTED)])
+        payload = memoryview(self.payload)
+        start, end = sections.content(self.payload, self._properties)
+        digest = blake2b(payload[start:end], digest_size=16)
+        for section in self._body:
+            start, end = sections.content(self.payload, section)
+            digest.update(payload[start : min(end, start + _DIGESTED)])
         return digest.digest()
 
     def load_header(self, slot: str) -> Any:

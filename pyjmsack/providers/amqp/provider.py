@@ -46,6 +46,9 @@ __all__ = ["AmqpProvider"]
 _DESIRED = ("ANONYMOUS-RELAY", "DELAYED_DELIVERY", "SHARED-SUBS")
 _EXCLUSIVE_CLIENT_ID = "sole-connection-for-container"
 _REFUSED = "amqp:connection-establishment-failed"
+_NUDGE = 0.01
+"""Seconds without an answer to an End after which Artemis is made to look: it keeps every second answer to itself until
+another frame comes, or its own timer after up to 2 s (docs/broker-facts.md, 13)."""
 
 
 class AmqpProvider:
@@ -272,6 +275,9 @@ class AmqpProvider:
             self._receivers.pop(number, None)
         self._ending[session_id] = session
         done.add_callback(lambda _: self._ending.pop(session_id, None))
+        if self._dialect.broker == "artemis":
+            nudge = self._connector.call_later(_NUDGE, self._the_engine.nudge)
+            done.add_callback(lambda _: nudge.cancel())
         session.close(done)
 
     def create_producer(self, info: ProducerInfo, done: Completion[None]) -> None:

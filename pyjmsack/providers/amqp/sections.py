@@ -13,7 +13,7 @@ from pyjmsack.providers.amqp.foreign import as_jms_map
 from pyjmsack.providers.amqp.wire import decode_value, malformed, skip
 from pyjmsack.providers.amqp.wire_types import Symbol, Timestamp, UByte, UInt, ULong
 
-__all__ = ["Annotations", "Header", "Sections", "Span", "read_application_properties", "read_properties"]
+__all__ = ["Annotations", "Header", "Sections", "Span", "content", "read_application_properties", "read_properties"]
 
 Span = tuple[int, int]
 """Where the value of a section begins and ends."""
@@ -86,6 +86,8 @@ _I64 = Struct(">q").unpack_from
 
 # how wide the size behind a type code is, where there is one (1.2); 0 = leave it to skip()
 _SIZE_WIDTHS = bytes((0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 4, 1, 4, 1, 4)[code >> 4] for code in range(256))
+# how long type code, size and number of elements are together, where there is a size
+_HEAD_LENGTHS = bytes((0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 5, 3, 9, 3, 9)[code >> 4] for code in range(256))
 
 _CACHED_SECTION = 256
 """Longest header or annotations section, in bytes, whose decoding is kept."""
@@ -163,6 +165,12 @@ class Sections:
             elif code == APPLICATION_PROPERTIES:
                 self._application_properties = (start, position)
         self._body = body
+
+
+def content(data: bytes, span: Span) -> Span:
+    """Return where the content of a section is: behind its type and size, which have several spellings (1.2)."""
+    start, end = span
+    return start + _HEAD_LENGTHS[data[start]], end
 
 
 def _section_end(data: bytes, start: int, end: int, code: int) -> int:

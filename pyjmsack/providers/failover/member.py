@@ -26,6 +26,7 @@ class Member:
 
     Args:
         lost: called with the error when the connection is lost after it was ready.
+        discard: called when it is given up before it was ready: nothing that its provider says counts any more.
         timeout: seconds for opening, and again for rebuilding; ``None`` = no limit.
     """
 
@@ -36,6 +37,7 @@ class Member:
         connector: Connector,
         timeout: float | None,
         lost: Callable[[BaseException], None],
+        discard: Callable[[], None],
     ) -> None:
         self.url = url
         self.provider = provider
@@ -43,6 +45,7 @@ class Member:
         self._connector = connector
         self._timeout = timeout
         self._lost = lost
+        self._discard = discard
         self._ready: Callable[[BaseException | None], None] | None = None
         """Set while it is being opened and rebuilt."""
         self._dead = False
@@ -105,6 +108,7 @@ class Member:
             return
         if error is not None:
             self._dead = True
+            self._discard()
             self.provider.abort(error)
         ready(error)
 

@@ -119,7 +119,9 @@ class FailoverProvider:
     def _try(self, first: bool, url: BrokerUrl, tried: Tried) -> None:
         connector = self._connector.for_url(url)
         timeout = self._url.connection.connect_timeout
-        member = self._trying = Member(url, self._create(url, connector), connector, timeout, self._on_lost)
+        provider = self._create(url, connector)
+        discard = self._resources.interrupted
+        member = self._trying = Member(url, provider, connector, timeout, self._on_lost, discard)
         closes_links = self._url.connection.close_links_that_fail_on_reconnect
         restoration = Restoration(self._resources, closes_links, self._the_listener.on_temporary_renamed)
 
@@ -149,6 +151,7 @@ class FailoverProvider:
             return
         log.info("the connection is restored at %s", member.url)
         self._the_listener.on_restored(member.metadata)
+        self._resources.in_use()
         held, self._held = self._held, {}
         for pending in held:
             if isinstance(pending, Request):

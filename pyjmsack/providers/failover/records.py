@@ -42,6 +42,8 @@ class ConsumerRecord:
         self.stopped = False
         self.pulling = False
         """Whether a ``pull`` has brought nothing yet."""
+        self.created = False
+        """Whether a broker has confirmed it. Until then the answer to the request says what went wrong."""
         self.sink: MemberSink | None = None
         """That of the present member: what others still say does not count."""
         self._closed = closed
@@ -58,16 +60,33 @@ class ConsumerRecord:
 
 
 class MemberSink:
-    """Stands between one member and the core's sink, but only where it must: a message costs no call more."""
+    """Stands between one member and the core's sink, but only where it must: a message costs no call more.
+
+    Before its member is in use it keeps what arrives: STOMP brokers deliver at once, and a member that is lost before
+    all is rebuilt has delivered nothing.
+    """
 
     def __init__(self, record: ConsumerRecord) -> None:
         core = record.info.sink
         self._record = record
         self._deliver = core.deliver
-        self.deliver = core.deliver if record.info.prefetch else self._deliver_pulled
+        self._early: list[Inbound] = []
+        self.deliver: Callable[[Inbound], None] = self._early.append
         self.redeliver = core.redeliver
-        self.arrived = core.arrived
-        self.buffered = core.buffered
+        self.arrived: Callable[[], None] = _nothing
+        self.buffered: Callable[[], int] = lambda: len(self._early) + core.buffered()
+
+    def open(self) -> None:
+        """The member is in use, and has this consumer: hand on what arrived, and all that comes."""
+        core = self._record.info.sink
+        self.deliver = core.deliver if self._record.info.prefetch else self._deliver_pulled
+        self.arrived, self.buffered = core.arrived, core.buffered
+        early = [*self._early]
+        self._early.clear()
+        for inbound in early:
+            self.deliver(inbound)
+        if early:
+            self.arrived()
 
     def _deliver_pulled(self, inbound: Inbound) -> None:
         self._record.pulling = False
@@ -75,5 +94,9 @@ class MemberSink:
 
     def detached(self, error: BaseException) -> None:
         """The broker closed this consumer; a lost connection is none of the core's business."""
-        if self._record.sink is self:
+        if self._record.sink is self and self._record.created:
             self._record.close(error)
+
+
+def _nothing() -> None:
+    """Nobody may be woken yet."""

@@ -47,6 +47,9 @@ class Resources:
     def add_consumer(self, record: ConsumerRecord) -> None:
         """A consumer is attached."""
         info = record.info
+        record.created = True
+        assert record.sink is not None  # it is attached
+        record.sink.open()
         self.consumers[info.id] = record
         session = self.sessions.get(info.session_id)
         if session is not None and session.info.transacted:
@@ -83,6 +86,12 @@ class Resources:
         if error is None:
             return IllegalStateException("the producer is closed")
         return error.fresh() if isinstance(error, JMSException) else error
+
+    def in_use(self) -> None:
+        """All is rebuilt, and what was delivered meanwhile counts."""
+        for record in [*self.consumers.values()]:
+            if record.sink is not None:
+                record.sink.open()
 
     def interrupted(self) -> None:
         """The broker is gone: no word of it counts any more, and what was being closed is closed."""

@@ -200,6 +200,24 @@ def test_expired_compares_with_the_time_given_s156() -> None:
     assert not AmqpInbound(from_proton(body="x")).expired(2**62)
 
 
+def spelled_out(short: bytes) -> bytes:
+    """Return a section of a small list or string, with sizes of four bytes (1.6.19, 1.6.22)."""
+    head, code, size = short[:3], short[3], short[4]
+    if code == 0xC0:
+        return head + b"\xd0" + (size + 3).to_bytes(4, "big") + short[5].to_bytes(4, "big") + short[6:]
+    return head + b"\xb1" + size.to_bytes(4, "big") + short[5:]
+
+
+def test_a_message_that_a_broker_encoded_anew_is_the_same_message_s105() -> None:
+    """ActiveMQ Classic widens the properties section when it delivers again."""
+    properties, body = section(0x73, ["ID:1", None, "q"]), section(VALUE, "x")
+    key = AmqpInbound(properties + body).duplicate_key()
+    assert key is not None
+    assert AmqpInbound(spelled_out(properties) + spelled_out(body)).duplicate_key() == key
+    assert AmqpInbound(section(0x73, ["ID:2", None, "q"]) + body).duplicate_key() != key
+    assert AmqpInbound(properties + section(VALUE, "y")).duplicate_key() != key
+
+
 def test_broken_bytes_are_reported_by_to_message_only_s166() -> None:
     inbound = AmqpInbound(b"garbage")
     assert (inbound.redelivery_count, inbound.priority) == (0, 4)
