@@ -58,6 +58,9 @@ class AioRuntime:
             self._scheduled = True
             self.loop.call_soon(self._run)
 
+    submit_lazily = submit
+    """There is no thread to wake."""
+
     def _run(self) -> None:
         self._scheduled = False
         run_commands(self._outbox)

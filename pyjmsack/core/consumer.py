@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import groupby
@@ -44,7 +43,6 @@ class Consumer(Settling):
 
     def __init__(self, session: Session, prefetch: int, *, allow_pull_listener: bool) -> None:
         super().__init__(session, prefetch)
-        self.inbox: deque[Inbound] | PriorityInbox = deque()
         self.listener: Callable[[Message], Any] | None = None
         self.on_arrival: Callable[[], None] | None = None
         """Told of messages, loss and close, instead of a caller who waits; must not block."""
@@ -57,6 +55,8 @@ class Consumer(Settling):
         self._delivered = 0
         self._redelivered = 0
         self._duplicates_skipped = 0
+        self._may_repeat = False
+        """Whether a message may come that was processed before: one connection brings none twice (S105)."""
         self._shown: DuplicateGuard | None = None
         """What a browser showed: after a failover it starts at the head again."""
         self._arrivals: list[Completion[None]] = []
@@ -84,6 +84,7 @@ class Consumer(Settling):
         if self._redelivery_policy.delays and not info.browser:
             call_later, blocking = self._connection.runtime.call_later, not options.non_blocking_redelivery
             self._holding = Holding(self._redelivery_policy, blocking, self.inbox, call_later, self.arrived)
+        self._may_repeat = self.guard is not None and (self.guard.outlives or self._connection.lost_generation > 0)
         if info.browser and self.session.processed is not None:
             self._shown = DuplicateGuard(MemoryStore(SHOWN), info, self._connection.info.client_id)
 
@@ -135,6 +136,7 @@ class Consumer(Settling):
         self.flush_acks()
         self._stale = dict.fromkeys(self._take_delivered())
         self.guard = self._shown or self.guard
+        self._may_repeat = self.guard is not None
         self.finish_if_closed()
 
     # -- taking a message ---------------------------------------------------------------------------------------
@@ -171,7 +173,8 @@ class Consumer(Settling):
     def _admit(self, inbound: Inbound) -> Message | None:
         refusal: Outcome | None = None
         message: Message | None = None
-        if self.guard is not None and not inbound.redeliveries and self.guard.knows(inbound):
+        count = inbound.redelivery_count + inbound.redeliveries
+        if self._may_repeat and not inbound.redeliveries and self.guard is not None and self.guard.knows(inbound):
             self._duplicates_skipped += 1
             self.in_transaction = self._transacted
             refusal = Outcome.ACCEPTED
@@ -188,7 +191,6 @@ class Consumer(Settling):
         if message is None:
             self.settle(inbound, refusal or Outcome.RELEASED)
             return None
-        count = inbound.redelivery_count + inbound.redeliveries
         message._redelivery_count = count
         message._delivery = inbound
         message._validate_names = self._validate_names

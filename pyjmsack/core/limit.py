@@ -18,8 +18,8 @@ class RedeliveryLimit:
     def __init__(self, policy: RedeliveryPolicy, *, transacted: bool) -> None:
         self._policy = policy
         self._at_rollback = transacted and not policy.pre_dispatch_check
-        self._over: set[bytes] = set()
-        """Keys of what a rollback brought over the limit."""
+        self._over: set[int] = set()
+        """Hashes of what a rollback brought over the limit."""
 
     def exceeded(self, inbound: Inbound) -> bool:
         """Whether a message must not be handed out."""
@@ -27,15 +27,15 @@ class RedeliveryLimit:
             return False
         if not self._at_rollback:
             return True
-        key = inbound.duplicate_key()
-        if key is not None and key not in self._over:
+        identity = inbound.identity()
+        if identity is not None and hash(identity) not in self._over:
             return False
-        self._over.discard(key or b"")
+        self._over.discard(hash(identity))
         return True  # also without a message id, as such a one could not be found again
 
     def rolled_back(self, inbound: Inbound) -> None:
         """A transaction that received this message is rolled back."""
         if self._at_rollback and self._policy.exceeded(inbound.redelivery_count + inbound.redeliveries + 1):
-            key = inbound.duplicate_key()
-            if key is not None:
-                self._over.add(key)
+            identity = inbound.identity()
+            if identity is not None:
+                self._over.add(hash(identity))

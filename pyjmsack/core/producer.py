@@ -50,7 +50,7 @@ class Send(Outbound):
         self.producer_id = info.id
         self.payload = payload
         self.encoder = encoder
-        self.notifies = False
+        self.notifies = self.left = False
         self.message_id = message._message_id
         self.presettled = info.presettled
         self.transacted = producer.transacted
@@ -83,6 +83,8 @@ class Producer:
         self.recorder = self._connection.recorder
         self.recorded_id = "" if self.recorder is None else self.recorder.id_of(info.id)
         self._provider_send = self._connection.provider.send
+        runtime = self._connection.runtime
+        self._submit, self._submit_lazily = runtime.submit, runtime.submit_lazily
         self._ttl = self._delay = 0
         self._encoders: dict[Destination, Encoder] = {}
         self._last_target: Destination | None = None
@@ -232,14 +234,14 @@ class Producer:
 
     # -- the way out --------------------------------------------------------------------------------------------
 
-    def submit(self, outbound: Outbound) -> None:
-        """Hand a prepared message to the provider."""
+    def submit(self, outbound: Outbound, *, awaited: bool = False) -> None:
+        """Hand a prepared message to the provider: at once if the caller waits for it, else with those that follow."""
         if self.transacted:
             transaction = self.session.transaction
             transaction.submitted += 1
             if outbound.message_id is not None:
                 transaction.sent.append(outbound.message_id)
-        self._connection.submit(self._provider_send, outbound)
+        (self._submit if awaited else self._submit_lazily)(self._provider_send, outbound)
 
     def submit_with_listener(self, listener: CompletionListener, then: Done | None, message: object, *how: Any) -> None:
         """Prepare and submit a message; the listener, and ``then`` if given, are told of its outcome (S73, S74)."""

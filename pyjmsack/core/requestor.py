@@ -124,7 +124,7 @@ class Requestor:
         request = Request(stamped.message_id, own)
         for each in request.ids:
             self._requests[each] = request
-        self._producer.submit(outbound)
+        self._producer.submit(outbound, awaited=True)
         self._look()  # a link that was lost meanwhile wakes nobody any more
         return request
 

@@ -89,6 +89,10 @@ class Runtime(Protocol):
         """Run ``command(*arguments)`` on the loop, in order; one wake and one write per burst. Any thread."""
         ...
 
+    def submit_lazily(self, command: Callable[..., Any], *arguments: Any) -> None:
+        """Like :meth:`submit`, for what nobody waits for: what follows at once may join it before the loop is woken."""
+        ...
+
     def call_later(self, delay: float, callback: Callable[[], None]) -> None:
         """Run ``callback`` on the loop after ``delay`` seconds."""
         ...

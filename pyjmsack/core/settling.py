@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pyjmsack.core.acking import ACK_TYPES, AckBatch, AckWindow, ack_threshold, log_ack, traces_acks
 from pyjmsack.core.duplicates import DuplicateGuard
+from pyjmsack.core.inbox import PriorityInbox
 from pyjmsack.core.recording import Deliveries
 from pyjmsack.spi.envelope import Inbound
 from pyjmsack.spi.resources import ConsumerInfo
@@ -17,6 +19,10 @@ if TYPE_CHECKING:
     from pyjmsack.core.session import Session
 
 __all__ = ["Settling"]
+
+
+PLENTY = 32
+"""Messages in the buffer with which an acknowledgement may wait for company: neither consumer nor broker runs dry."""
 
 
 class Settling(ABC):
@@ -30,6 +36,10 @@ class Settling(ABC):
         self._connection = session.connection
         self._provider = session.connection.provider
         self._prefetch = prefetch
+        self.inbox: deque[Inbound] | PriorityInbox = deque()
+        self._plenty = max(1, min(prefetch // 2, PLENTY))
+        runtime = session.connection.runtime
+        self._submit, self._submit_lazily = runtime.submit, runtime.submit_lazily
         self._acknowledged = 0
         self._acknowledged_late = 0
         self._stale: dict[Inbound, None] = {}
@@ -83,7 +93,8 @@ class Settling(ABC):
             self.record.settled(inbound, outcome, stale=stale)
         if self._traces:
             log_ack(self._ack_type(outcome), 1, self.info.destination)
-        self._connection.submit(self._provider.settle, inbound, outcome)
+        submit = self._submit_lazily if len(self.inbox) >= self._plenty else self._submit
+        submit(self._provider.settle, inbound, outcome)
 
     def settle_batch(self, inbounds: Iterable[Inbound], outcome: Outcome = Outcome.ACCEPTED) -> None:
         """One outcome for several messages, in one command: consecutive ones leave as one range (S27)."""

@@ -25,7 +25,7 @@ class Outbound:
     to happen when it is done.
     """
 
-    __slots__ = ("encoder", "message_id", "notifies", "payload", "presettled", "producer_id", "transacted")
+    __slots__ = ("encoder", "left", "message_id", "notifies", "payload", "presettled", "producer_id", "transacted")
 
     producer_id: int
     payload: bytes
@@ -33,6 +33,8 @@ class Outbound:
     """What made the payload: it says for which broker, should another one get it (S91)."""
     notifies: bool
     """Whether a completion listener is told of the outcome: such a send is never repeated (S102)."""
+    left: bool
+    """Whether it may have reached a broker before, so that this is a repetition (S91)."""
     message_id: str | None
     presettled: bool
     transacted: bool
@@ -63,9 +65,10 @@ class Inbound(Protocol):
         """0 to 9; 4 if nothing can be read. Asked on the loop if messages are buffered by it, else never."""
         ...
 
-    def duplicate_key(self) -> bytes | None:
-        """Return what two deliveries of the same message have in common, and no other message has: a digest of id and
-        content. ``None`` for a message without an id, which may be repeated on purpose (S105)."""
+    def identity(self) -> bytes | None:
+        """Return what two deliveries of the same message have in common, and no other message has: its id and its
+        content, as far as the latter tells it from others. ``None`` for a message without an id, which may be repeated
+        on purpose (S105)."""
         ...
 
     def expired(self, now_ms: int) -> bool:

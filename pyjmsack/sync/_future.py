@@ -11,9 +11,12 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures._base import FINISHED, PENDING
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyjmsack.errors import JMSException
+
+if TYPE_CHECKING:
+    from pyjmsack.sync.session import Session
 
 __all__ = ["SendFuture"]
 
@@ -32,9 +35,9 @@ class SendFuture(Future[None]):
     _exception = None
     _waited_for = False
 
-    def __init__(self, dispatch: Callable[[Callable[[], Any]], None]) -> None:
+    def __init__(self, session: Session) -> None:
         # Future.__init__ is what this class exists to put off; see __getattr__
-        self._dispatch = dispatch
+        self._session = session
 
     def __getattr__(self, name: str) -> Any:
         if name not in ("_condition", "_waiters", "_done_callbacks"):
@@ -45,6 +48,7 @@ class SendFuture(Future[None]):
                 self._done_callbacks: list[Any] = []
                 self._condition = threading.Condition()
                 self._waited_for = True
+        self._session._hurry()
         return getattr(self, name)
 
     def settle(self, error: BaseException | None) -> None:
@@ -82,7 +86,7 @@ class SendFuture(Future[None]):
         if self.done():
             super().add_done_callback(fn)
         else:
-            super().add_done_callback(lambda future: self._dispatch(lambda: fn(future)))
+            super().add_done_callback(lambda future: self._session._dispatch_completion(lambda: fn(future)))
 
     def cancel(self) -> bool:
         """Return False: a send that was handed over cannot be taken back."""

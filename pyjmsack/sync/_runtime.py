@@ -11,6 +11,7 @@ from _thread import allocate_lock
 from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
+from time import monotonic
 from typing import Any, TypeVar
 
 from pyjmsack.core.runtime import Command, refuse_commands, run_commands
@@ -18,12 +19,15 @@ from pyjmsack.core.steps import Steps
 from pyjmsack.errors import IllegalStateException
 from pyjmsack.io.thread import acquire
 from pyjmsack.spi.completion import Completion
+from pyjmsack.spi.engine import Timer
 
 __all__ = ["SessionGuard", "SyncRuntime", "ThreadDispatcher"]
 
 log = logging.getLogger("pyjmsack")
 BURST = 100
 """Commands that may wait for the loop before their thread waits too."""
+GATHER = 0.001
+"""Seconds that commands which nobody waits for may gather before the loop is woken for them."""
 _JOIN_TIMEOUT = 5.0
 """Seconds to wait for the thread of a listener that does not return; it is a daemon and ends with its listener."""
 _FOREIGN = "this connection belongs to the parent process; make one in this process"
@@ -52,6 +56,9 @@ class SyncRuntime:
         self._pid = os.getpid()
         self._outbox: deque[Command] = deque()
         self._woken = False
+        self._gathering = False
+        self._timer: Timer | None = None
+        self._ran_at = 0.0
         self._written: deque[Completion[None]] = deque()
         self._closed = False
         self._closing = threading.Lock()
@@ -67,6 +74,27 @@ class SyncRuntime:
         elif len(outbox) >= BURST:
             self._hand_over()
 
+    def submit_lazily(self, command: Callable[..., Any], *arguments: Any) -> None:
+        """Queue a command that nobody waits for yet. The first one wakes the loop; those that follow at once gather for
+        ``GATHER`` seconds, until ``BURST`` of them are there, or until somebody waits (:meth:`hurry`)."""
+        outbox = self._outbox
+        outbox.append((command, arguments))
+        if self._woken:
+            if len(outbox) >= BURST:
+                self._hand_over()
+        elif len(outbox) >= BURST:
+            self._wake()
+        elif not self._gathering:
+            if monotonic() - self._ran_at < GATHER:
+                self._gather()
+            else:
+                self._wake()
+
+    def hurry(self) -> None:
+        """Somebody waits for what was queued lazily."""
+        if self._gathering and not self._woken:
+            self._wake()
+
     def _hand_over(self) -> None:
         """Let the loop thread have the interpreter until the burst is on the wire.
 
@@ -80,22 +108,43 @@ class SyncRuntime:
                 wait(written, None)
 
     def _wake(self) -> None:
+        if self._usable():
+            try:
+                self._woken = True
+                self.loop.call_soon_threadsafe(self._run)
+            except BaseException:  # Ctrl-C in between: the next command must wake the loop
+                self._woken = False
+                raise
+
+    def _gather(self) -> None:
+        if self._usable():
+            try:
+                self._gathering = True
+                self.loop.call_soon_threadsafe(self._await_company)
+            except BaseException:
+                self._gathering = False
+                raise
+
+    def _await_company(self) -> None:
+        if self._gathering and self._timer is None:
+            self._timer = self.loop.call_later(GATHER, self._run)
+
+    def _usable(self) -> bool:
         if self._closed:  # by another thread, a moment ago: nobody may wait for what will not run
             refuse_commands(self._outbox, IllegalStateException("the connection is closed"))
-            return
+            return False
         if self._pid != os.getpid():
             raise IllegalStateException(_FOREIGN)
-        try:
-            self._woken = True
-            self.loop.call_soon_threadsafe(self._run)
-        except BaseException:  # Ctrl-C in between: the next command must wake the loop
-            self._woken = False
-            raise
+        return True
 
     def _run(self) -> None:
-        self._woken = False  # first: what is appended from here on wakes the loop again
+        self._woken = self._gathering = False  # first: what is appended from here on wakes the loop again
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         run_commands(self._outbox)
         self.flush()
+        self._ran_at = monotonic()
         if self._written:  # after the turn that comes, so that what the broker answered meanwhile is handled first
             self.loop.call_soon(self.loop.call_soon, self._release)
 
@@ -113,6 +162,8 @@ class SyncRuntime:
         try:
             completion, timeout = next(steps)
             while True:
+                if not completion.done:
+                    self.hurry()
                 completion, timeout = steps.send(completion.done or wait(completion, timeout))
         except StopIteration as stop:
             return stop.value  # type: ignore[no-any-return]  # Generator's return type is lost in StopIteration

@@ -68,7 +68,7 @@ class MessageProducer(ProducerFacade):
             done: Completion[None] = Completion()
             sent, outbound = core.prepare(done.settle, message, *how)
             if core.waits(sent._persistent):
-                core.submit(outbound)
+                core.submit(outbound, awaited=True)
                 self._run(core.confirm(outbound, done))
             else:
                 done.add_callback(lambda answered: core.report(answered.error))
@@ -96,7 +96,7 @@ class MessageProducer(ProducerFacade):
             core = self._core
             if core.full:
                 self._run(core.wait_for_room())
-            future = SendFuture(self._session._dispatch_completion)
+            future = SendFuture(self._session)
             if completion_listener is not None:
                 how = (destination, delivery_mode, priority, time_to_live, delivery_delay)
                 core.submit_with_listener(completion_listener, future.settle, message, *how)

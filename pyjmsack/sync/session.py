@@ -35,6 +35,7 @@ class Session(SessionFacade):
     def __init__(self, core: core_session.Session, connection: Connection) -> None:
         super().__init__(core)
         self._run = connection._run
+        self._hurry = connection._runtime.hurry
         self._guard = SessionGuard(lambda: core.has_listener)
         core.run_listener = self._run_listener
 

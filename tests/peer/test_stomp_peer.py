@@ -227,6 +227,34 @@ def test_a_lost_connection_fails_every_send_without_a_receipt(face: Face) -> Non
             future.result(timeout=10)
 
 
+def test_a_refused_send_of_a_burst_is_found_by_repeating_each_by_itself(face: Face) -> None:
+    """S91, S129: a burst shares a receipt, so an ERROR need not name its frame; it must not come again for ever."""
+
+    def rule(peer: StompPeer, frame: Received) -> bool:
+        if frame.command != "SEND" or frame.body != b"refused":
+            return False
+        peer.error(frame, "no")
+        return True
+
+    peer = start(face, rule=rule)
+    producer = face.failover(peer).create_session().create_producer(QUEUE)
+    futures = {body: producer.send_async(body) for body in ("a", "b", "refused", "c", "d")}
+    for body, future in futures.items():
+        if body != "refused":
+            future.result(timeout=10)
+    with pytest.raises(JMSException, match="no"):
+        futures["refused"].result(timeout=10)
+
+
+def test_on_classic_every_send_asks_for_a_receipt(face: Face) -> None:
+    """An ERROR leaves the connection open there: only its name tells which message the broker did not take."""
+    peer = start(face, CLASSIC)
+    producer = face.session(peer).create_producer(QUEUE)
+    for future in [producer.send_async(str(number)) for number in range(20)]:
+        future.result(timeout=10)
+    assert all("receipt" in frame.headers for frame in peer.all("SEND"))
+
+
 def test_on_classic_a_refused_send_fails_alone(face: Face) -> None:
     """S129: an ERROR names its frame, and the connection stays."""
     peer = start(face, CLASSIC, rule=refuse("SEND", "no", ends=False, after=1))

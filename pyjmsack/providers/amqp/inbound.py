@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from hashlib import blake2b
 from typing import Any
 
 from pyjmsack.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
@@ -35,7 +34,7 @@ _KEPT_PREFIXES: dict[str, type[Destination]] = {"temp-queue://": TemporaryQueue,
 
 _destinations: dict[tuple[str, int | None, type[Destination] | None], Destination] = {}
 _DESTINATIONS_LIMIT = 1024
-_DIGESTED = 1 << 16
+_TELLING = 1 << 16
 """Bytes of each body section that tell a message from others with the same id and times."""
 
 
@@ -153,10 +152,10 @@ class AmqpInbound(sections.Sections):
             found = next((value for value in kept if isinstance(value, str)), None)
         return found
 
-    def duplicate_key(self) -> bytes | None:
-        """Return a digest of what no broker may change: the values of the properties section and of the body (3.2).
+    def identity(self) -> bytes | None:
+        """Return what no broker may change: the values of the properties section and the beginning of the body (3.2).
 
-        Not of their types and sizes: ActiveMQ Classic encodes a message anew when it delivers it again (S105).
+        Not their types and sizes: ActiveMQ Classic encodes a message anew when it delivers it again (S105).
         """
         try:
             fields = self._decode()
@@ -164,13 +163,13 @@ class AmqpInbound(sections.Sections):
             return None
         if fields[sections.MESSAGE_ID] is None or self._properties is None:
             return None
-        payload = memoryview(self.payload)
-        start, end = sections.content(self.payload, self._properties)
-        digest = blake2b(payload[start:end], digest_size=16)
+        payload = self.payload
+        start, end = sections.content(payload, self._properties)
+        parts = [payload[start:end]]
         for section in self._body:
-            start, end = sections.content(self.payload, section)
-            digest.update(payload[start : min(end, start + _DIGESTED)])
-        return digest.digest()
+            start, end = sections.content(payload, section)
+            parts.append(payload[start : min(end, start + _TELLING)])
+        return b"".join(parts)
 
     def load_header(self, slot: str) -> Any:
         """Return the value of a header slot of ``Message``."""

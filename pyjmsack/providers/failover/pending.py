@@ -84,7 +84,7 @@ class Kept(Outbound):
         session_id: its session, so that it goes with it.
     """
 
-    __slots__ = ("dialect", "left", "origin", "session_id", "table", "timer", "withdrawn")
+    __slots__ = ("dialect", "origin", "session_id", "table", "timer", "withdrawn")
 
     def __init__(self, origin: Outbound, table: dict[Any, bool], session_id: int) -> None:
         self.producer_id = origin.producer_id
@@ -99,7 +99,6 @@ class Kept(Outbound):
         self.table = table
         self.session_id = session_id
         self.left = False
-        """Whether it may have reached a broker."""
         self.withdrawn = False
         """Whether its caller was told that it timed out: then it is not sent again (S91)."""
         self.timer: Timer | None = None

@@ -97,7 +97,8 @@ class PriorityWatch:
             return
         url = self._left.pop(0)
         connector = self._connector.for_url(url)
-        member = self._trying = Member(url, self._create(url, connector), connector, self._timeout, lambda error: None)
+        provider = self._create(url, connector)
+        member = self._trying = Member(url, provider, connector, self._timeout, lambda error: None, lambda: None)
         member.open(self._info, lambda provider, metadata: iter(()), lambda error: self._tried(member, error))
 
     def _tried(self, member: Member, error: BaseException | None) -> None:

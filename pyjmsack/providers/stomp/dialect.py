@@ -46,6 +46,9 @@ class Dialect:
     """Whether NACK dead-letters a persistent message. On Artemis it loses it."""
     errors_end: bool = True
     """Whether an ERROR frame is always the last one."""
+    receipts_cover: bool = False
+    """Whether the RECEIPT of a SEND says that the earlier SENDs of the connection are stored too. Artemis answers when
+    all that its session has begun to store is on the disk, and a refused SEND is the end of the connection."""
     hides_jmsx: bool = False
     """Whether a message arrives without the ``JMSXGroupID``, ``JMSXGroupSeq`` and ``JMSXUserID`` of its sender."""
     pending_limit: bool = False
@@ -125,6 +128,7 @@ _ARTEMIS: Final = Dialect(
     reply_topic="topic://",
     routed=True,
     window_in_bytes=True,
+    receipts_cover=True,
     window=("consumer-window-size",),
     durable="durable-subscription-name",
     no_local="no-local",

@@ -24,6 +24,10 @@ _EARLY = 0.4
 """Part of the heart-beat interval after which we look whether anything was sent: a beat is never late."""
 _PATIENCE = 2.5
 """Intervals of the broker's heart-beat without a byte after which it counts as gone; the standard asks for some."""
+_GROUP = 64
+"""Requests that share a receipt at most,"""
+_GROUP_BYTES = 1 << 16
+"""and what makes a group large enough: it is answered as a whole."""
 _SECRET = re.compile(rb"(\npasscode:)[^\n]*")
 
 
@@ -69,6 +73,9 @@ class StompEngine:
         """Receipts of requests for which Artemis leaves the ``receipt-id`` out of its ERROR."""
         self._leaving: list[Answer] = []
         """Who waits for the bytes to leave, no receipt being asked for."""
+        self._group: list[Answer] = []
+        """Who waits for the receipt that the last of a burst asks for."""
+        self._group_end = self._group_bytes = 0
         self._number = 0
         self._connected = False
         self._interval = self._peer_interval = 0.0
@@ -115,6 +122,8 @@ class StompEngine:
         output = self._output
         if not output:
             return b""
+        if self._group:
+            self._end_group()
         data = output[0] if len(output) == 1 else b"".join(output)
         output.clear()
         self._sent = True
@@ -173,6 +182,28 @@ class StompEngine:
             self._unnamed[receipt] = None
         self._output += (command, b"\nreceipt:", receipt, b"\n", rest)
 
+    def ask_together(self, command: bytes, rest: bytes, answered: Answer) -> None:
+        """Write a frame that the receipt of a later one answers too: the last of a burst asks for it.
+
+        An ERROR that names the receipt is meant for that last one; what becomes of the others nobody knows.
+        """
+        if self.failed is not None:
+            answered(self.failed)
+            return
+        self._group.append(answered)
+        self._group_end = len(self._output)
+        self._group_bytes += len(rest)
+        self._output += (command, b"\n", rest)
+        if len(self._group) >= _GROUP or self._group_bytes >= _GROUP_BYTES:
+            self._end_group()
+
+    def _end_group(self) -> None:
+        self._number += 1
+        receipt = b"%d" % self._number
+        self._receipts[receipt] = _Together(self._group) if len(self._group) > 1 else self._group[0]
+        self._output[self._group_end + 1] = b"\nreceipt:%s\n" % receipt
+        self._group, self._group_bytes = [], 0
+
     def write_and_forget(self, command: bytes, rest: bytes, left: Answer) -> None:
         """Write a frame without a receipt; ``left`` is told when its bytes went to the socket."""
         if self.failed is not None:
@@ -205,8 +236,9 @@ class StompEngine:
         self._fail_requests(self.failed)
 
     def _fail_requests(self, error: JMSException) -> None:
-        waiting = [*self._receipts.values(), *self._leaving]
+        waiting = [*self._receipts.values(), *self._group, *self._leaving]
         self._receipts.clear()
+        self._group.clear()
         self._unnamed.clear()
         self._leaving.clear()
         self._output.clear()
@@ -224,9 +256,12 @@ class StompEngine:
 
     def _on_error(self, head: bytes, body: bytes) -> None:
         receipt = raw_header(head, b"\nreceipt-id:")
-        if receipt not in self._receipts and self._unnamed:
+        if receipt not in self._receipts and self._unnamed and not self._shares_receipts():
             receipt = next(iter(self._unnamed))
         answered = self._receipts.pop(receipt, None) if receipt is not None else None
+        if receipt is not None and isinstance(answered, _Together):  # the last was refused; those before it are open
+            *others, answered = answered.answers
+            self._receipts[receipt] = _Together(others)  # the end of the connection answers them
         if receipt is not None:
             self._unnamed.pop(receipt, None)
         error = error_of(head, body, "the broker refused it" if answered else "the broker ended the connection")
@@ -236,6 +271,10 @@ class StompEngine:
         answered(error)
         if self.errors_end:
             self.fail(_lost(error))
+
+    def _shares_receipts(self) -> bool:
+        """Whether an ERROR that names none may be about a frame that asked for none."""
+        return any(isinstance(answered, _Together) for answered in self._receipts.values())
 
     def _on_connected(self, head: bytes) -> None:
         if self._connected:
@@ -249,6 +288,19 @@ class StompEngine:
         if self.stream is not None:
             self.stream.retick()
         self._listener.on_connected(headers)
+
+
+class _Together:
+    """Those who share a receipt."""
+
+    __slots__ = ("answers",)
+
+    def __init__(self, answers: list[Answer]) -> None:
+        self.answers = answers
+
+    def __call__(self, error: BaseException | None) -> None:
+        for answered in self.answers:
+            answered(error)
 
 
 def _heart_beat(text: str) -> tuple[float, float]:

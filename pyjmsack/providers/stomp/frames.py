@@ -26,7 +26,8 @@ _NEAR = 2048
 
 _ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
 _UNESCAPED = {"\\": "\\", "n": "\n", "r": "\r", "c": ":"}
-_LENGTH = re.compile(rb"[0-9]{1,12}")
+_DIGITS = 12
+"""Of a content-length."""
 
 
 class Limits(NamedTuple):
@@ -133,7 +134,7 @@ class FrameParser:
         self._searched = len(self._pending)
 
     def _length(self, text: bytes) -> int:
-        if not _LENGTH.fullmatch(text):
+        if not text.isdigit() or len(text) > _DIGITS:
             raise _malformed(f"content-length {text[:40]!r}: expected a number")
         length = int(text)
         if length > self._limits.body:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from hashlib import blake2b
 from typing import Any
 
 from pyjmsack.destination import Destination, Queue, Topic
@@ -33,8 +32,9 @@ _CLASSES: dict[int, type[Message]] = {
     STREAM: StreamMessage,
     TEXT: TextMessage,
 }
-_DIGESTED = 65536
+_TELLING = 65536
 """Bytes of a body that tell it from others."""
+_ABOUT_BODY = tuple(f"\n{name}:".encode() for name in (BODY, "content-type", "amq-msg-type", "JMS_AMQP_NATIVE"))
 _KINDS = {"ANYCAST": Queue, "MULTICAST": Topic}
 
 
@@ -122,28 +122,39 @@ class StompInbound:
             MessageFormatException: header lines or body cannot be decoded.
         """
         self.consumer_destination = consumer_destination
+        if self._is_plain_text():
+            return self._message(TextMessage, self._text())
         headers = self._decode()
         if headers.get("JMS_AMQP_NATIVE") == "true":  # ActiveMQ Classic passes on what AMQP clients sent as it came
             message = decode_foreign("amqp", self.body, consumer_destination)
             message._redelivery_count = self.redelivery_count
             return message
         wire_type, body = self._decode_body(headers)
-        kind = _CLASSES[wire_type]
+        return self._message(_CLASSES[wire_type], body)
+
+    def _message(self, kind: type[Message], body: Any) -> Message:
         message = kind.__new__(kind)
         message._lazy = self
         message._body = body
         message._redelivery_count = self.redelivery_count
         return message
 
-    def duplicate_key(self) -> bytes | None:
-        """Return a digest of what no broker may change: the sender's id and the body (S105)."""
+    def _is_plain_text(self) -> bool:
+        """Whether the header lines say nothing about the body, so that they need not be decoded to know it is text.
+
+        Lines that may not be decodable do not count as plain: such a message is refused, not handed out (S166).
+        """
+        head = self.head
+        mark, content_type, kind, native = _ABOUT_BODY
+        told = mark in head or content_type in head or kind in head or native in head
+        return not told and head.isascii() and b"\\" not in head and not self.is_bytes
+
+    def identity(self) -> bytes | None:
+        """Return what no broker may change: the sender's id and the beginning of the body (S105)."""
         message_id = raw_header(self.head, b"\nNATIVE_MESSAGE_ID:")
         if message_id is None:
             return None
-        digest = blake2b(message_id, digest_size=16)
-        digest.update(b"\n")
-        digest.update(memoryview(self.body)[:_DIGESTED])
-        return digest.digest()
+        return b"%b\n%b" % (message_id, self.body[:_TELLING])
 
     def to_sent(self, destination: Destination) -> tuple[Message, int]:
         """Return the message as it was given to the encoder, and its time to live in ms."""

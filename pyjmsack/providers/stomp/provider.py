@@ -389,8 +389,10 @@ class StompProvider:
             session.send(outbound)
         elif outbound.presettled:
             self._the_engine.write_and_forget(b"SEND", outbound.payload, outbound.done)
-        else:
+        elif outbound.left or not self._dialect.receipts_cover:  # alone: if it was refused, the answer must name it
             self._the_engine.ask(b"SEND", outbound.payload, outbound.done)
+        else:
+            self._the_engine.ask_together(b"SEND", outbound.payload, outbound.done)
 
     def withdraw(self, outbound: Outbound, withdrawn: Completion[bool]) -> None:
         """Without credit nothing waits that could be taken back (S66)."""

@@ -74,6 +74,8 @@ class FakeRuntime:
     def submit(self, command: Callable[..., Any], *arguments: Any) -> None:
         self.commands.append((command, arguments))
 
+    submit_lazily = submit
+
     def call_later(self, delay: float, callback: Callable[[], None]) -> None:
         self.timers.append((delay, callback))
 
@@ -166,7 +168,7 @@ class FakeInbound:
     def expired(self, now_ms: int) -> bool:
         return self._expired
 
-    def duplicate_key(self) -> bytes | None:
+    def identity(self) -> bytes | None:
         return self.name.encode() or None
 
     def to_message(self, destination: Destination, /) -> Message:

@@ -21,7 +21,7 @@ class Delivery:
     def __init__(self, key: bytes | None) -> None:
         self._key = key
 
-    def duplicate_key(self) -> bytes | None:
+    def identity(self) -> bytes | None:
         return self._key
 
 

@@ -217,6 +217,47 @@ def test_commands_run_in_order_and_are_flushed_once_a_burst() -> None:
     assert seen.count("flush") <= 4
 
 
+def test_what_nobody_waits_for_gathers_until_somebody_does() -> None:
+    """One wake of the loop for a burst: the first command runs at once, the others with the one that is awaited."""
+    runtime = SyncRuntime()
+    seen: list[Any] = []
+    runtime.flush = lambda: seen.append("flush")
+    try:
+        for round_ in range(3):
+            first: Completion[None] = Completion()
+            runtime.submit_lazily(first.succeed)
+            assert wait(first, PATIENCE)
+            for number in range(50):
+                runtime.submit_lazily(seen.append, number)
+            last: Completion[None] = Completion()
+            runtime.submit_lazily(last.succeed)
+            runtime.hurry()
+            assert wait(last, PATIENCE), round_
+    finally:
+        runtime.close()
+    assert [item for item in seen if item != "flush"] == [*range(50)] * 3
+
+
+def test_what_nobody_waits_for_is_done_all_the_same() -> None:
+    """In a moment, though nothing else happens."""
+    runtime = SyncRuntime()
+    try:
+        events = [threading.Event() for _ in range(250)]
+        for event in events:
+            runtime.submit_lazily(event.set)
+        assert all(event.wait(PATIENCE) for event in events)
+    finally:
+        runtime.close()
+
+
+def test_what_gathers_is_refused_once_the_connection_is_closed() -> None:
+    runtime = SyncRuntime()
+    runtime.close()
+    refused: Completion[None] = Completion()
+    runtime.submit_lazily(lambda done: None, refused)
+    assert isinstance(refused.error, IllegalStateException)
+
+
 def test_a_command_that_breaks_does_not_stop_the_next_s127() -> None:
     runtime = SyncRuntime()
     try:

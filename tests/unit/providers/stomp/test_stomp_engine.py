@@ -1,0 +1,116 @@
+"""Requests that share a receipt: the last of a burst asks for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pyjmsack.errors import ConnectionLostException, JMSException
+from pyjmsack.providers.stomp.engine import StompEngine
+from pyjmsack.uri import StompOptions
+
+
+class Line:
+    """A stream and a provider that only take notes."""
+
+    def __init__(self) -> None:
+        self.failure: JMSException | None = None
+        self.engine = StompEngine(self, StompOptions())
+        self.engine.connection_made(self)
+        self.engine.receive_data(b"CONNECTED\nversion:1.2\n\n\0")
+        self.answers: list[tuple[Any, BaseException | None]] = []
+
+    def note(self, name: Any) -> Any:
+        return lambda error: self.answers.append((name, error))
+
+    def send(self, *names: Any, size: int = 0) -> None:
+        for name in names:
+            self.engine.ask_together(b"SEND", f"\n{name}{'x' * size}\0".encode(), self.note(name))
+
+    def outcomes(self) -> dict[Any, type[BaseException] | None]:
+        return {name: error and type(error) for name, error in self.answers}
+
+    def flush(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+    def retick(self) -> None: ...
+
+    def on_stream(self) -> None: ...
+
+    def on_connected(self, headers: dict[str, str]) -> None: ...
+
+    def on_message(self, subscription: bytes, head: bytes, body: bytes) -> None: ...
+
+    def on_burst_end(self) -> None: ...
+
+    def on_failure(self, error: JMSException) -> None:
+        self.failure = error
+
+
+@pytest.fixture
+def line() -> Line:
+    return Line()
+
+
+def test_the_last_send_of_a_burst_asks_for_the_receipt_that_confirms_all_of_it_s61(line: Line) -> None:
+    line.send("a", "b", "c")
+    assert line.engine.data_to_send() == b"SEND\n\na\0SEND\n\nb\0SEND\nreceipt:1\n\nc\0"
+    assert not line.answers
+    line.engine.receive_data(b"RECEIPT\nreceipt-id:1\n\n\0")
+    assert line.answers == [("a", None), ("b", None), ("c", None)]
+
+
+def test_each_burst_has_a_receipt_of_its_own(line: Line) -> None:
+    line.send("a", "b")
+    line.engine.data_to_send()
+    line.send("c")
+    assert line.engine.data_to_send() == b"SEND\nreceipt:2\n\nc\0"
+    line.engine.receive_data(b"RECEIPT\nreceipt-id:1\n\n\0")
+    assert line.answers == [("a", None), ("b", None)]
+
+
+@pytest.mark.parametrize(("count", "size", "receipts"), [(64, 0, 1), (65, 0, 2), (4, 40_000, 2)])
+def test_a_burst_is_confirmed_in_parts_if_it_is_long(line: Line, count: int, size: int, receipts: int) -> None:
+    line.send(*range(count), size=size)
+    assert line.engine.data_to_send().count(b"receipt:") == receipts
+
+
+def test_other_frames_in_a_burst_keep_their_place_and_their_receipts(line: Line) -> None:
+    line.send("a")
+    line.engine.ask(b"COMMIT\ntransaction:t", b"\n\0", line.note("commit"))
+    line.engine.write(b"ACK\n\n\0")
+    line.send("b")
+    expected = b"SEND\n\na\0COMMIT\ntransaction:t\nreceipt:1\n\n\0ACK\n\n\0SEND\nreceipt:2\n\nb\0"
+    assert line.engine.data_to_send() == expected
+    line.engine.receive_data(b"RECEIPT\nreceipt-id:1\n\n\0")
+    assert line.answers == [("commit", None)]
+
+
+def test_an_error_that_names_the_receipt_is_about_the_last_send_and_the_others_are_open_s128(line: Line) -> None:
+    line.send("a", "b", "c")
+    line.engine.data_to_send()
+    line.engine.receive_data(b"ERROR\nreceipt-id:1\nmessage:no\n\n\0")
+    assert line.outcomes() == {"a": ConnectionLostException, "b": ConnectionLostException, "c": JMSException}
+    assert line.failure is not None
+
+
+def test_an_error_without_a_name_is_blamed_on_nobody_while_sends_share_a_receipt(line: Line) -> None:
+    """It may be about one of those, and the subscription is made again by whoever fails over."""
+    line.send("a", "b")
+    line.engine.ask(b"SUBSCRIBE", b"\n\0", line.note("subscribe"), unnamed=True)
+    line.engine.data_to_send()
+    line.engine.receive_data(b"ERROR\nmessage:no\n\n\0")
+    assert line.outcomes() == dict.fromkeys(("a", "b", "subscribe"), ConnectionLostException)
+
+
+@pytest.mark.parametrize("written", [False, True])
+def test_a_lost_connection_fails_those_who_share_a_receipt_s128(line: Line, written: bool) -> None:
+    line.send("a", "b")
+    if written:
+        line.engine.data_to_send()
+    line.engine.connection_lost(None)
+    assert line.outcomes() == dict.fromkeys("ab", ConnectionLostException)
