@@ -36,6 +36,7 @@ class ConnectionFactory(FactoryFacade):
         provider = create_provider(self._url, AsyncioConnector(self._url, runtime.loop, self._ssl_context))
         runtime.flush = provider.flush
         core = core_connection.Connection(self._url, runtime, provider, self._login(username, password), ledger)
+        core.set_transformer(self._transformer)
         try:
             await runtime.run(core.open())
         except BaseException:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from pyjmsack import AckMode
+from pyjmsack import AckMode, MessageConsumer
 from pyjmsack.cli.errors import Failure
 from pyjmsack.cli.options import Login, connection_options, destination_of, ledger_option
 from pyjmsack.cli.receive_job import ReceiveJob
@@ -91,18 +91,22 @@ def receive(
             connection.exception_listener = lambda error: None  # receive() raises the same error
             connection.start()
             job = ReceiveJob(session, output, stop, show, transaction)
-            job.run(session.create_consumer(destination_of(destination, topic), selector), count, idle)
-        _report(job, stop, count, timeout)
+            consumer = session.create_consumer(destination_of(destination, topic), selector)
+            job.run(consumer, count, idle)
+        _report(job, consumer, stop, count, timeout)
 
 
-def _report(job: ReceiveJob, stop: Stop, count: int | None, timeout: float | None) -> None:
+def _report(job: ReceiveJob, consumer: MessageConsumer, stop: Stop, count: int | None, timeout: float | None) -> None:
     """Say how it ended, if a person looks or a promise was not kept."""
     if job.reader_gone:
         _forget_stdout()
     elif count is not None and job.received < count and not stop.requested:
         raise Failure(f"{job.received} of {count} messages arrived; none for {timeout or 0:g} s")
     if sys.stderr.isatty():
-        click.echo(f"Received {job.received:,}.", err=True)
+        stats = consumer.stats
+        ends = {"expired": stats.expired, "given up": stats.poisoned}  # S190
+        others = "".join(f", {count:,} {end}" for end, count in ends.items() if count)
+        click.echo(f"Received {job.received:,}{others}.", err=True)
 
 
 def _forget_stdout() -> None:

@@ -15,6 +15,7 @@ from pyjmsack.core.session import Session
 from pyjmsack.core.steps import Deadline, Steps, request
 from pyjmsack.core.subscriptions import Subscriptions
 from pyjmsack.core.temporaries import Temporaries
+from pyjmsack.core.transformer import Transform, hook
 from pyjmsack.errors import (
     ConnectionLostException,
     IllegalStateException,
@@ -82,6 +83,18 @@ class Connection:
         self._closing: Completion[None] | None = None
         self._warns = False
         self.max_frame_size = _max_frame_size(url)
+        self.transformer: object | None = None
+        self.transform_sent: Transform | None = None
+        self.transform_received: Transform | None = None
+
+    def set_transformer(self, transformer: object | None) -> None:
+        """Let hooks replace messages from now on (S192).
+
+        Raises:
+            TypeError: it has none, or one that cannot be called here.
+        """
+        sent, received = hook(transformer, "producer_transform"), hook(transformer, "consumer_transform")
+        self.transformer, self.transform_sent, self.transform_received = transformer, sent, received
 
     def next_id(self) -> int:
         """Return an id for a resource, unique on this connection."""

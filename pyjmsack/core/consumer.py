@@ -17,12 +17,13 @@ from pyjmsack.core.limit import RedeliveryLimit
 from pyjmsack.core.settling import Settling
 from pyjmsack.core.stats import ConsumerStats
 from pyjmsack.core.steps import Deadline, Steps
+from pyjmsack.core.transformer import received
 from pyjmsack.errors import IllegalStateException, JMSException, MessageFormatException
 from pyjmsack.message import Message
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.envelope import Inbound
 from pyjmsack.spi.resources import ConsumerInfo
-from pyjmsack.types import AckMode, Outcome
+from pyjmsack.types import AckMode, AckType, Outcome
 
 if TYPE_CHECKING:
     from pyjmsack.core.session import Session
@@ -172,6 +173,7 @@ class Consumer(Settling):
 
     def _admit(self, inbound: Inbound) -> Message | None:
         refusal: Outcome | None = None
+        ack_type: AckType | None = None
         message: Message | None = None
         count = inbound.redelivery_count + inbound.redeliveries
         if self._may_repeat and not inbound.redeliveries and self.guard is not None and self.guard.knows(inbound):
@@ -179,17 +181,19 @@ class Consumer(Settling):
             self.in_transaction = self._transacted
             refusal = Outcome.ACCEPTED
         elif self._checks_expiry and inbound.expired(time.time_ns() // 1_000_000):
-            refusal = Outcome.MODIFIED_FAILED_UNDELIVERABLE
+            refusal, ack_type = Outcome.MODIFIED_FAILED_UNDELIVERABLE, AckType.EXPIRED
         elif self.limit is not None and self.limit.exceeded(inbound):
-            refusal = self._redelivery_policy.outcome
+            refusal, ack_type = self._redelivery_policy.outcome, AckType.POISON
         else:
             try:
                 message = inbound.to_message(self.info.destination)
             except MessageFormatException as error:
                 log.error("a message on %s cannot be decoded and is refused: %s", self.info.destination.name, error)
                 refusal = Outcome.MODIFIED_FAILED_UNDELIVERABLE
+            else:
+                message, refusal = self._transformed(message)
         if message is None:
-            self.settle(inbound, refusal or Outcome.RELEASED)
+            self.settle(inbound, refusal or Outcome.RELEASED, ack_type)
             return None
         message._redelivery_count = count
         message._delivery = inbound
@@ -198,6 +202,19 @@ class Consumer(Settling):
         if count:
             self._redelivered += 1
         return message
+
+    def _transformed(self, message: Message) -> tuple[Message | None, Outcome | None]:
+        """Return what the hook makes of a message, or what becomes of one on which it raises: counted, it comes again,
+        as when a listener raises (S18, S192)."""
+        transform = self._connection.transform_received
+        if transform is None:
+            return message, None
+        try:
+            return received(transform, message, self.info.destination), None
+        except JMSException as error:
+            log.warning("%s", error, exc_info=error.__cause__)
+            self._connection.report(error)
+            return None, Outcome.MODIFIED_FAILED
 
     def receive_now(self, body_type: type[Any] | None = None) -> Message | None:
         """Take a message and acknowledge it as its mode wants for ``receive()`` (S16): before it is handed out.
@@ -547,6 +564,8 @@ class Consumer(Settling):
             acknowledged=self._acknowledged,
             redelivered=self._redelivered,
             duplicates_skipped=self._duplicates_skipped,
+            expired=self._ended[AckType.EXPIRED],
+            poisoned=self._ended[AckType.POISON],
             stale=self._acknowledged_late,
         )
 

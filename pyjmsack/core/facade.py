@@ -53,6 +53,23 @@ class ConnectionFacade:
             raise TypeError(f"exception_listener: expected a callable, not {type(listener).__name__}")
         self._core.exception_listener = listener
 
+    @property
+    def message_transformer(self) -> object | None:
+        """Replaces messages before they are sent and after they were received, from now on; see the factory (S192).
+
+        A consumer's hook that raises is reported to the exception listener, and its message comes again, counted.
+        A producer's hook raises out of ``send``. A new message has the id, correlation id and ``reply_to`` of the old
+        one where it has none; the id is replaced by the send, which stamps the new message.
+
+        Raises (on setting):
+            TypeError: it has neither function, or one that is a coroutine function.
+        """
+        return self._core.transformer
+
+    @message_transformer.setter
+    def message_transformer(self, transformer: object | None) -> None:
+        self._core.set_transformer(transformer)
+
     def add_connection_listener(self, listener: object) -> None:
         """Tell ``listener`` of ``on_connection_established(url)`` and ``on_connection_failure(error)``, and with
         ``failover:`` of ``on_connection_interrupted(url)`` and ``on_connection_restored(url)``; those it lacks are

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from pyjmsack.core.transformer import hook
 from pyjmsack.errors import InvalidClientIDException, UnsupportedFeatureException
 from pyjmsack.spi.registry import create_ledger
 from pyjmsack.spi.resources import ConnectionInfo
@@ -31,11 +32,15 @@ class FactoryFacade:
         options: more URL options, by their Java names; they win over those in the URL.
         ledger: directory in which each connection records what it sends, receives and lives through; the factories of
             several programs may share it. Needs ``pyjmsack[ledger]``.
+        message_transformer: an object with ``producer_transform(message, destination)``, called before a message is
+            stamped and sent, and ``consumer_transform(message, destination)``, called before one is handed out; either
+            may be missing. They return a message to use instead, or ``None``; plain functions in both faces (S192).
         ssl_context: used for TLS schemes instead of one made from the ``transport.*`` options.
 
     Raises:
         InvalidURLException: the URL or an option is wrong; the text names the nearest right spelling.
         InvalidClientIDException: the client id is empty (S122).
+        TypeError: ``message_transformer`` has none of its functions, or one that is a coroutine function.
         UnsupportedFeatureException: a scheme or option that is known but not there yet; or a ledger without its extra.
     """
 
@@ -49,6 +54,7 @@ class FactoryFacade:
         options: Mapping[str, object] | None = None,
         ssl_context: SSLContext | None = None,
         ledger: str | os.PathLike[str] | None = None,
+        message_transformer: object | None = None,
     ) -> None:
         self._url = parse_url(url, options)
         self._text = redact(url)
@@ -61,6 +67,9 @@ class FactoryFacade:
         if self._client_id is not None and not str(self._client_id).strip():
             raise InvalidClientIDException(f"client id {self._client_id!r}: expected a non-empty string (S122)")
         self._ssl_context = ssl_context
+        self._transformer = message_transformer
+        hook(message_transformer, "producer_transform")
+        hook(message_transformer, "consumer_transform")
         self._ledger = ledger
         if ledger is not None and find_spec("pyarrow") is None:
             raise UnsupportedFeatureException("a ledger is written by pyarrow: pip install 'pyjmsack[ledger]'")

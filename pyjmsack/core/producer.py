@@ -154,6 +154,8 @@ class Producer:
         target = bound if destination is None and self._stays else self._target(destination)
         assert target is not None  # a producer whose destination stays has one
         message = to_message(message)
+        if self._connection.transform_sent is not None:
+            message = self._connection.transform_sent(message, target)
         if message._locked:
             raise IllegalStateException("the message is in the hands of a completion listener until that has run (S73)")
         mode = self.delivery_mode if delivery_mode is None else _delivery_mode(delivery_mode)

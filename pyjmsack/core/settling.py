@@ -42,6 +42,8 @@ class Settling(ABC):
         self._submit, self._submit_lazily = runtime.submit, runtime.submit_lazily
         self._acknowledged = 0
         self._acknowledged_late = 0
+        self._ended = dict.fromkeys(AckType, 0)
+        """How many messages ended otherwise than accepted, by the name that ActiveMQ has for it (S190)."""
         self._stale: dict[Inbound, None] = {}
         """What the caller had when the connection was lost: it comes again, acknowledging it has no effect (S95)."""
         self.guard: DuplicateGuard | None = None
@@ -78,8 +80,11 @@ class Settling(ABC):
         else:
             self._batch.add(inbound)
 
-    def settle(self, inbound: Inbound, outcome: Outcome) -> None:
-        """Choose an outcome, once; an explicit outcome other than accepted works outside transactions only."""
+    def settle(self, inbound: Inbound, outcome: Outcome, ack_type: AckType | None = None) -> None:
+        """Choose an outcome, once; an explicit outcome other than accepted works outside transactions only.
+
+        ``ack_type`` is what ActiveMQ calls it, where the outcome alone does not say it.
+        """
         if inbound.settled:
             return
         inbound.settled = True
@@ -91,8 +96,10 @@ class Settling(ABC):
         self._acknowledged_late += stale
         if self.record is not None:
             self.record.settled(inbound, outcome, stale=stale)
+        if outcome is not Outcome.ACCEPTED or ack_type is not None:
+            self._ended[ack_type or ACK_TYPES[outcome]] += 1
         if self._traces:
-            log_ack(self._ack_type(outcome), 1, self.info.destination)
+            log_ack(ack_type or self._ack_type(outcome), 1, self.info.destination)
         submit = self._submit_lazily if len(self.inbox) >= self._plenty else self._submit
         submit(self._provider.settle, inbound, outcome)
 
@@ -115,6 +122,8 @@ class Settling(ABC):
             self._acknowledged += len(unsettled)
             if self.guard is not None and not self._transacted:
                 self.guard.add(unsettled)
+        else:
+            self._ended[ACK_TYPES[outcome]] += len(unsettled)
         lost = self._connection.lost_generation
         self._acknowledged_late += sum(inbound.generation <= lost for inbound in unsettled)
         if self.record is not None:

@@ -40,6 +40,7 @@ class ConnectionFactory(FactoryFacade):
             provider = create_provider(self._url, connector)
             runtime.flush = provider.flush
             core = core_connection.Connection(self._url, runtime, provider, self._login(username, password), ledger)
+            core.set_transformer(self._transformer)
             if runtime.keeper is not None:
                 core.listeners.append(runtime.keeper)
             runtime.run(core.open())

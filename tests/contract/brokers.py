@@ -69,11 +69,20 @@ STOMP_WAYS = {
     "classic-6": replace(_CLASSIC, flags_all=True),
 }
 
+_SLOW = '-Dbrokerconfig.addressSettings."slow.#".slowConsumer'
 _LIMITED = '-Dbrokerconfig.addressSettings."limited.#".'
 FACTORIES: dict[str, Callable[[], Embedded]] = {
-    # queues named "limited.*" take two messages and refuse the next
+    # queues named "limited.*" take two messages and refuse the next; a consumer of "slow.*" that takes less than ten
+    # messages a second is put out with its connection
     "artemis": partial(
-        EmbeddedArtemis, jvm_options=[f"{_LIMITED}addressFullMessagePolicy=FAIL", f"{_LIMITED}maxSizeMessages=2"]
+        EmbeddedArtemis,
+        jvm_options=[
+            f"{_LIMITED}addressFullMessagePolicy=FAIL",
+            f"{_LIMITED}maxSizeMessages=2",
+            f"{_SLOW}Policy=KILL",
+            f"{_SLOW}Threshold=10",
+            f"{_SLOW}CheckPeriod=1",
+        ],
     ),
     "classic-5": partial(EmbeddedActiveMQ, version="5.18.3"),
     "classic-6": partial(EmbeddedActiveMQ, version="6.3.1"),

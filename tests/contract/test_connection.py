@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from contract.brokers import Embedded, not_on
+from contract.brokers import Embedded, not_on, only_on
 from contract.harness import PATIENCE, Completed, Gate, Heard, Jms, nothing, take, texts
 from pyjmsack import (
     AckMode,
@@ -20,6 +20,7 @@ from pyjmsack import (
     JMSException,
     JMSSecurityException,
     Message,
+    Queue,
     RequestTimedOutException,
     aio,
 )
@@ -435,3 +436,20 @@ async def test_a_connection_that_goes_down_leaves_other_connections_alone(jms: J
     await producer.send("a", completion_listener=listener)
     assert (await listener.heard.next())[1] is None
     await jms.left("a")
+
+
+@only_on("artemis", "Classic puts nobody out unless its configuration says so")
+async def test_a_consumer_that_the_broker_finds_too_slow_hears_of_it_and_its_messages_stay(jms: Jms) -> None:
+    """S60, S128: Artemis ends its connection."""
+    jms.queue = Queue(f"slow.{jms.queue.name}")
+    await jms.send(*map(str, range(30)))
+    connection = await jms.connection()
+    connection.exception_listener = heard = Heard[JMSException]()
+    session = await connection.create_session(AckMode.CLIENT_ACKNOWLEDGE)
+    consumer = await session.create_consumer(jms.queue_with("consumer.prefetchSize=5"))
+    (message,) = await take(consumer, 1)
+    assert isinstance(await heard.next(), ConnectionLostException)
+    with pytest.raises(ConnectionLostException):
+        await consumer.receive(timeout=5)
+    assert message.body == "0"
+    await jms.left(*map(str, range(30)))

@@ -66,3 +66,18 @@ async def test_a_message_that_expired_at_the_broker_never_comes(jms: Jms) -> Non
     await asyncio.sleep(0.01)
     await jms.send("fresh")
     await jms.left("fresh")
+
+
+async def test_a_consumer_tells_how_its_messages_ended_s190(jms: Jms) -> None:
+    """Acknowledged, expired or dead-lettered; what a broker's own limits drop no client sees."""
+    consumer = await jms.consumer(AckMode.INDIVIDUAL_ACKNOWLEDGE)
+    await expire_in_the_buffer(jms, consumer)
+    await jms.send("bad")
+    good, bad = await take(consumer, 2)
+    good.accept()
+    bad.reject()
+    stats = consumer.stats
+    assert (stats.delivered, stats.acknowledged, stats.expired, stats.poisoned) == (2, 1, 1, 1)
+    await jms.left()
+    if jms.ways.dead_letters != jms.ways.expired:
+        await jms.dead("bad")

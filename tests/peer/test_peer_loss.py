@@ -345,6 +345,25 @@ def test_a_consumer_with_a_listener_that_the_broker_closes_tells_the_exception_l
     assert len(heard.calls) == 1
 
 
+def test_a_consumer_that_the_broker_puts_out_as_too_slow_is_reported_and_the_others_go_on(face: Face) -> None:
+    """S60, S126: by a listener's exception listener, by the caller of receive."""
+    peer = face.peer(messages=[text("a")])
+    connection = face.connect(peer)
+    connection.exception_listener = heard = Told()
+    session, other = connection.create_session(), connection.create_session()
+    slow, waiting = session.create_consumer(Q), other.create_consumer(PULL)
+    slow.message_listener = Told()
+    receiving = face.background(waiting.receive)
+    face.until(lambda: len(peer.consumers) == 2)
+    for link in peer.consumers:
+        peer.close_link(link, "amqp:resource-limit-exceeded", "slow consumer")
+    with pytest.raises(ResourceAllocationException, match="slow consumer"):
+        receiving.result(10)
+    assert "slow consumer" in str(heard.first())
+    session.create_producer(Queue("q")).send("x")
+    assert other.create_consumer(Q) is not None
+
+
 def test_what_was_prefetched_is_still_handed_out_or_refused_but_never_acknowledged_wrongly(face: Face) -> None:
     """S126: after the link is gone no outcome can be sent for it."""
     peer = face.peer(messages=[text("a"), text("b")])

@@ -78,6 +78,28 @@ def test_a_client_id_set_later_is_the_one_the_broker_sees_s122(sync: SyncFace) -
     assert [frame.connection for frame in peer.wait_frames("transfer")] == [1]
 
 
+def test_the_connection_is_open_when_it_is_returned_so_its_errors_raise_there(face: Face) -> None:
+    """S121: nothing waits for the first use; a client id that is set before it opens the connection anew (S122)."""
+    peer = face.peer()
+    face.connect(peer, start=False)
+    assert len(peer.all("open")) == 1
+    refused = Condition("amqp:invalid-field", "no", {symbol("invalid-field"): symbol("container-id")})
+    with pytest.raises(InvalidClientIDException):
+        face.connect(face.peer(refuse_open=refused), client_id="taken", start=False)
+
+
+def test_with_await_client_id_off_the_client_id_is_that_of_the_start(sync: SyncFace) -> None:
+    """S121: ``jms.awaitClientID=false``."""
+    peer = sync.peer()
+    connection = sync.connect(peer, "jms.awaitClientID=false", start=False)
+    with pytest.raises(IllegalStateException):
+        connection.client_id = "late"
+    assert len(peer.all("open")) == 1
+    named = sync.connect(peer, "jms.awaitClientID=false", "jms.clientID=early", start=False)
+    assert named.client_id == "early"
+    assert peer.wait_frames("open", 2)[1]["container-id"] == "early"
+
+
 def test_a_client_id_set_twice_late_or_empty_is_refused_locally_s122(sync: SyncFace) -> None:
     peer = sync.peer()
     connection = sync.connect(peer, start=False)

@@ -146,6 +146,51 @@ def test_a_silent_broker_is_given_up(face: Face) -> None:
     assert isinstance(lost.first(), ConnectionLostException)
 
 
+@EITHER
+def test_a_slow_consumer_whose_connection_the_broker_ends_is_told_why(face: Face, server: str) -> None:
+    """S60, S128: STOMP has no frame that closes one consumer, only ERROR."""
+    peer = start(face, server)
+    connection = face.connect(peer)
+    connection.exception_listener = lost = Told()
+    consumer = connection.create_session().create_consumer(QUEUE)
+    receiving = face.background(consumer.receive)
+    peer.wait("SUBSCRIBE")
+    peer.send("ERROR", message="slow consumer")
+    assert isinstance(lost.first(), ConnectionLostException)
+    assert "slow consumer" in str(lost.first())
+    with pytest.raises(ConnectionLostException, match="slow consumer"):
+        receiving.result(10)
+
+
+@pytest.mark.parametrize(
+    ("server", "header"), [(ARTEMIS, "durable-subscription-name"), (CLASSIC, "activemq.subscriptionName")]
+)
+def test_a_durable_subscription_is_the_client_id_and_a_name_in_the_broker_s_own_header(
+    face: Face, server: str, header: str
+) -> None:
+    """S146: on SUBSCRIBE, and on the UNSUBSCRIBE that deletes it; the one that only ends a consumer has no name."""
+    peer = start(face, server)
+    session = face.session(peer, client_id="me")
+    session.create_durable_consumer(Topic("news"), "daily").close()
+    session.unsubscribe("daily")
+    assert peer.wait("CONNECT")[0].headers["client-id"] == "me"
+    (subscribe,) = peer.wait("SUBSCRIBE")
+    ended, deleted = peer.wait("UNSUBSCRIBE", 2)
+    assert [frame.headers.get(header) for frame in (subscribe, ended, deleted)] == ["daily", None, "daily"]
+
+
+@EITHER
+def test_a_durable_subscription_without_a_client_id_is_refused_before_a_frame(face: Face, server: str) -> None:
+    """S146: Classic would make one that nobody can resume."""
+    peer = start(face, server)
+    session = face.session(peer)
+    with pytest.raises(JMSException):
+        session.create_durable_consumer(Topic("news"), "daily")
+    with pytest.raises(UnsupportedFeatureException):
+        session.create_shared_consumer(Topic("news"), "daily")
+    assert peer.all("SUBSCRIBE") == []
+
+
 REFUSALS = {
     "Security Error occurred: User name [u] or password is invalid": JMSSecurityException,
     "Broker: b - Client: c already connected from x: InvalidClientIDException": InvalidClientIDException,

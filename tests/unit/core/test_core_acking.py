@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 import pytest
-from core_fakes import Bench
+from core_fakes import Bench, FakeInbound
 
 from pyjmsack.core.acking import ack_threshold
 from pyjmsack.core.consumer import Consumer
@@ -260,3 +260,16 @@ def test_acknowledgements_are_logged_by_their_name_in_activemq(caplog: pytest.Lo
         "POISON ack of 1 message(s) of q",
         "REDELIVERED ack of 1 message(s) of q",
     ]
+
+
+def test_how_a_message_ended_is_counted_and_logged_by_its_name_s190(caplog: pytest.LogCaptureFixture) -> None:
+    bench = Bench("jms.redeliveryPolicy.maxRedeliveries=1")
+    with caplog.at_level(logging.DEBUG, "pyjmsack.ack"):
+        consumer = bench.consumer()
+        poisonous = [FakeInbound("often", redeliveries=2), FakeInbound("undecodable", broken=True)]
+        bench.arrive(consumer, FakeInbound("old", expired=True), *poisonous, "good")
+        receive(consumer, 1)
+    stats = consumer.stats
+    assert (stats.acknowledged, stats.expired, stats.poisoned) == (1, 1, 2)
+    acks = [record.message.split()[0] for record in caplog.records if record.name == "pyjmsack.ack"]
+    assert acks == ["EXPIRED", "POISON", "POISON", "STANDARD"]
