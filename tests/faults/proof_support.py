@@ -27,9 +27,14 @@ class Moment(Enum):
     """When the connection is lost."""
 
     BEFORE = "before it leaves"
-    HALF = "half-way to the broker"
-    STORED = "after the broker did it, its reply swallowed"
-    RECOVERY = "again and again during recovery"
+    HALF = "when half of it has left"
+    STORED = "when the broker has done it, before its reply"
+    RECOVERY = "there, and again and again during recovery"
+
+    @property
+    def done(self) -> bool:
+        """Whether the broker has done what it is asked for and answers, before the connection is lost."""
+        return self in (Moment.STORED, Moment.RECOVERY)
 
 
 class Watch:
@@ -59,10 +64,6 @@ class Proof:
         self.moment = moment
         self.queue = jms.queue
         self.onwards = Queue(f"{jms.queue.name}.onwards")
-        self.dedupes = jms.target.broker == "artemis"
-        """Whether the broker stores a repetition once (S106)."""
-        self.receipts_join = (jms.target.protocol, jms.target.broker) != ("stomp", "artemis")
-        """Whether a transaction's receipts are part of it (S88)."""
         self._watch = Watch()
         self._wire = jms.wire()
 
