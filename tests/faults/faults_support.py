@@ -12,7 +12,9 @@ from contract.harness import Jms
 from pyjmsack import AckMode, Queue, TransactionRolledBackException
 from pyjmsack.broker import EmbeddedArtemis
 
-__all__ = ["Load", "failover_url", "url_of"]
+__all__ = ["OPTIONS", "Load", "failover_url", "url_of"]
+
+OPTIONS = "failover.reconnectDelay=10&failover.useReconnectBackOff=false&jms.closeTimeout=10000"
 
 PATIENCE = 40.0
 """Seconds for the load to get somewhere: a broker may have to start in between, on a busy machine."""
@@ -20,8 +22,7 @@ PATIENCE = 40.0
 
 def failover_url(*members: str) -> str:
     """Return a failover URL that is impatient."""
-    options = "failover.reconnectDelay=10&failover.useReconnectBackOff=false&jms.closeTimeout=10000"
-    return f"failover:({','.join(members)})?{options}"
+    return f"failover:({','.join(members)})?{OPTIONS}"
 
 
 def url_of(jms: Jms, broker: EmbeddedArtemis) -> str:

@@ -6,9 +6,8 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
-from conftest import OPTIONS
 from contract.harness import Heard, Jms, take, texts
-from faults_support import url_of
+from faults_support import OPTIONS, url_of
 
 from pyjmsack import AckMode
 from pyjmsack.broker import EmbeddedArtemis

@@ -37,7 +37,7 @@ class Member:
         connector: Connector,
         timeout: float | None,
         lost: Callable[[BaseException], None],
-        discard: Callable[[], None],
+        discard: Callable[[], None] = lambda: None,
     ) -> None:
         self.url = url
         self.provider = provider
