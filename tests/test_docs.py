@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import re
 import subprocess
@@ -101,6 +102,20 @@ def test_every_rule_of_receiving_sending_and_redelivery_that_is_kept_is_named_by
     named = {number for number, _, _ in generator_of("rules").rows()}
     kept = {int(rule[1]) for rule in rules() if rule[2] == "kept"}
     assert kept & TESTED <= named
+
+
+def test_every_trap_has_tests_and_the_table_names_them() -> None:
+    """The tests say which they are about at the beginning of their docstrings."""
+    said: dict[int, list[str]] = {}
+    for path in sorted((ROOT / "tests" / "contract").glob("test_traps*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+                for number in re.findall(r"[Tt]rap (\d+)", (ast.get_docstring(node) or "").partition(":")[0]):
+                    said.setdefault(int(number), []).append(node.name)
+    page = (ROOT / "docs" / "broker-facts.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \|.*\| ([^|]+) \|$", page.partition("\n## Traps\n")[2], re.MULTILINE)
+    assert [int(number) for number, _ in rows] == [*range(1, 27)]
+    assert {int(number): re.findall(r"`(\w+)`", tests) for number, tests in rows} == said
 
 
 def test_every_rule_has_a_line_once_and_in_order() -> None:

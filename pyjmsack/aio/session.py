@@ -102,13 +102,14 @@ class Session(SessionFacade):
         """Return a browser of a queue (S134).
 
         Raises:
+            UnsupportedFeatureException: this broker would consume the queue (Artemis over STOMP).
             InvalidSelectorException: the selector is wrong (S187).
             InvalidDestinationException: it cannot be browsed: no destination, or deleted, or another connection's.
         """
         return Opening(self._create_browser(queue, selector))
 
     async def _create_browser(self, queue: Queue, selector: str | None) -> QueueBrowser:
-        self._core.check_source(queue, selector)
+        self._core.check_browser(queue, selector)
         return QueueBrowser(self, queue, selector)
 
     async def acknowledge(self) -> None:

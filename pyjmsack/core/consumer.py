@@ -18,7 +18,7 @@ from pyjmsack.core.settling import Settling
 from pyjmsack.core.stats import ConsumerStats
 from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.core.transformer import received
-from pyjmsack.errors import IllegalStateException, JMSException, MessageFormatException
+from pyjmsack.errors import IllegalStateException, JMSException, MessageFormatException, RequestTimedOutException
 from pyjmsack.message import Message
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.envelope import Inbound
@@ -296,8 +296,13 @@ class Consumer(Settling):
         return None if message is None else message.get_body(body_type)
 
     def browse(self) -> Steps[Message | None]:
-        """Return the next message of a browser, ``None`` at the end, and on a stopped connection (S134, S135)."""
+        """Return the next message of a browser, ``None`` at the end, and on a stopped connection (S134, S135).
+
+        Raises:
+            RequestTimedOutException: the broker does not say what else there is.
+        """
         self.session.check_open()
+        timeout = self._connection.options.request_timeout
         message = self.take()
         looks = 2  # Artemis 2.56 sometimes answers a browser's drain before it delivers: one empty look proves nothing
         while message is None and looks and self.session.started and not self.closed:
@@ -305,10 +310,17 @@ class Consumer(Settling):
             done: Completion[None] = Completion()
             self._connection.submit(self._provider.start_consumer, self.info.id)
             self._connection.submit(self._provider.drain, self.info.id, done)
-            yield done, None
+            answered = (yield done, timeout) or done.done
             message = self.take()
             if message is None:
                 self._check_alive()
+            if message is None and not self.closed:
+                if not answered:
+                    name = self.info.destination.name
+                    raise RequestTimedOutException(
+                        f"browsing {name}: no answer within jms.requestTimeout ({timeout:g} s)"
+                    )
+                done.result()
         if message is not None and self._shown is not None:
             self._shown.add((message._delivery,))
         return message

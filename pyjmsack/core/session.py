@@ -187,6 +187,16 @@ class Session:
             check_selector(selector)
         return options, selector
 
+    def check_browser(self, queue: Destination, selector: str | None) -> None:
+        """Raise what speaks against browsing this, before the broker is asked (S134).
+
+        Raises:
+            UnsupportedFeatureException: this broker would consume the queue.
+            InvalidSelectorException, InvalidDestinationException: as of :meth:`check_source`.
+        """
+        self.check_source(queue, selector)
+        self.connection.require("browser")
+
     def create_consumer(
         self,
         destination: Destination,
@@ -477,8 +487,9 @@ class Session:
         transaction: Transaction, what: str, cause: BaseException, *, in_doubt: bool = False
     ) -> TransactionRolledBackException:
         ids = [message.message_id for message in transaction.acknowledged]
+        outcome = "is in doubt" if in_doubt else "was rolled back"
         error = TransactionRolledBackException(
-            f"the transaction was rolled back, {what}: {cause}",
+            f"the transaction {outcome}, {what}: {cause}",
             error_code=getattr(cause, "error_code", None),
             sent=transaction.sent,
             acknowledged=[i for i in ids if i is not None],

@@ -152,10 +152,11 @@ class Session(SessionFacade):
         """Return a browser of a queue (S134).
 
         Raises:
+            UnsupportedFeatureException: this broker would consume the queue (Artemis over STOMP).
             InvalidSelectorException: the selector is wrong (S187).
             InvalidDestinationException: it cannot be browsed: no destination, or deleted, or another connection's.
         """
-        self._core.check_source(queue, selector)
+        self._core.check_browser(queue, selector)
         return QueueBrowser(self, queue, selector)
 
     def acknowledge(self) -> None:

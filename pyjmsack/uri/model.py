@@ -403,6 +403,13 @@ class StompOptions:
         "longest header line of a frame accepted",
         "pyjmsack",
     )
+    drain_timeout: float | None = option(
+        "stomp.drainTimeout",
+        MILLIS_OR_FOREVER,
+        "60000",
+        "limit of the question whether there are more messages, and of a browser that hears nothing; 0 or -1 has none",
+        "pyjmsack",
+    )
     dead_letter_queue: str | None = option(
         "stomp.deadLetterQueue",
         NAME,

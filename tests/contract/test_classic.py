@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -9,7 +10,16 @@ import pytest
 
 from contract.brokers import only_on
 from contract.harness import Jms, Options, counts, nothing, take, texts
-from pyjmsack import AckMode, DeliveryMode, Message, Queue, Topic, UnsupportedFeatureException
+from pyjmsack import (
+    AckMode,
+    DeliveryMode,
+    Message,
+    MessageFormatException,
+    Queue,
+    RequestTimedOutException,
+    Topic,
+    UnsupportedFeatureException,
+)
 from pyjmsack.broker import EmbeddedActiveMQ
 
 pytestmark = only_on("classic", "it is about Classic")
@@ -101,6 +111,36 @@ async def test_a_delivery_delay_works_where_the_scheduler_is_on(jms: Jms, schedu
     await producer.send("late", delivery_delay=0.3)
     await producer.send("soon")
     assert texts(await take(await session.create_consumer(jms.queue), 2)) == ["soon", "late"]
+
+
+@only_on("stomp", "AMQP has no such limits")
+async def test_what_ends_the_connection_is_refused_and_not_repeated_for_ever(jms: Jms) -> None:
+    """S91, S160, broker facts STOMP: a header line above 10 KiB; the longest that passes does."""
+    session = await jms.session(url=f"failover:({jms.url})")
+    producer = await session.create_producer(jms.queue)
+    for size in (10_240 - len("color:"), 10_241 - len("color:")):
+        message = session.create_text_message(str(size))
+        message.properties["color"] = "x" * size
+        if size < 10_241 - len("color:"):
+            await producer.send(message)
+        else:
+            with pytest.raises(MessageFormatException, match=r"'color' is too long.*10240"):
+                await producer.send(message)
+    await jms.left(str(10_240 - len("color:")))
+
+
+@only_on("stomp", "over AMQP the browser ends")
+async def test_a_browser_whose_selector_the_broker_cannot_evaluate_ends(jms: Jms) -> None:
+    """S134, broker facts STOMP: properties are strings, the broker cannot compute with them, and often falls silent."""
+    session = await jms.session(options={"stomp.drainTimeout": 500})
+    producer = await session.create_producer(jms.queue)
+    for number, text in enumerate("ab", 1):
+        message = session.create_text_message(text)
+        message.properties["number"] = number
+        await producer.send(message)
+    with contextlib.suppress(RequestTimedOutException):
+        assert [message async for message in await session.create_browser(jms.queue, "number * 2 = 4")] == []
+    await jms.left("a", "b")
 
 
 @pytest.mark.parametrize("kind", ["create_shared_consumer", "create_shared_durable_consumer"])

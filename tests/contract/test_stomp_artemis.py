@@ -48,3 +48,14 @@ async def test_each_subscriber_of_a_topic_may_reject_its_own_copy(jms: Jms) -> N
         await connection.start()
         async with session.create_consumer(Queue("DLQ"), f"test = '{name}'") as dead:
             assert [message.body for message in await take(dead, 2)] == ["a", "a"]
+
+
+async def test_a_large_message_is_dead_lettered_as_a_message_of_its_own(jms: Jms) -> None:
+    """S118: the broker's note of its size, ``_AMQ_LARGE_SIZE``, would make the copy one without a body file."""
+    body = "x" * 1_000_000
+    await jms.send(body)
+    (message,) = await take(await jms.consumer(INDIVIDUAL), 1)
+    message.reject()
+    await jms.left()
+    (dead,) = await jms.dead(body)
+    assert "_AMQ_LARGE_SIZE" not in dead.properties

@@ -6,9 +6,11 @@ import contextlib
 import socket
 import threading
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-__all__ = ["ARTEMIS", "CLASSIC", "Received", "StompPeer"]
+from peer_faces import Face
+
+__all__ = ["ARTEMIS", "CLASSIC", "Received", "StompPeer", "drop", "ignore", "refuse", "start"]
 
 PATIENCE = 10.0
 ARTEMIS = "ActiveMQ-Artemis/2.56.0 ActiveMQ Artemis Messaging Engine"
@@ -233,3 +235,41 @@ def _next(buffer: bytes) -> tuple[Received, bytes] | None:
     if size < 0 or len(rest) <= size:
         return None
     return Received(command, headers, rest[:size]), rest[size + 1 :]
+
+
+# -- for tests -------------------------------------------------------------------------------------------------
+
+
+def start(face: Face, *arguments: Any, **script: Any) -> StompPeer:
+    """Start a scripted broker, which ends with the test."""
+    peer = StompPeer(*arguments, **script)
+    face._peers.append(peer)  # type: ignore[arg-type]  # it has the methods that are used there
+    return peer
+
+
+def refuse(command: str, message: str, *, named: bool = True, ends: bool = True, after: int = 0) -> Any:
+    """Return a rule: answer the frames of a command, but for the first ``after``, with an error."""
+
+    def rule(peer: StompPeer, frame: Received) -> bool:
+        if frame.command != command or len(peer.all(command)) <= after:
+            return False
+        peer.error(frame, message, named=named, ends=ends)
+        return True
+
+    return rule
+
+
+def drop(command: str) -> Any:
+    """Return a rule: cut the line instead of answering."""
+
+    def rule(peer: StompPeer, frame: Received) -> bool:
+        if frame.command == command:
+            peer.drop()
+        return frame.command == command
+
+    return rule
+
+
+def ignore(*commands: str) -> Any:
+    """Return a rule: never answer these."""
+    return lambda peer, frame: frame.command in commands

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from peer_faces import Face, Told
-from stomp_peer import ARTEMIS, CLASSIC, Received, StompPeer
+from stomp_peer import ARTEMIS, CLASSIC, Received, StompPeer, drop, ignore, refuse, start
 
 from pyjmsack import (
     AckMode,
@@ -25,41 +25,6 @@ from pyjmsack import (
 QUEUE = Queue("q")
 TRANSACTED, INDIVIDUAL = AckMode.SESSION_TRANSACTED, AckMode.INDIVIDUAL_ACKNOWLEDGE
 EITHER = pytest.mark.parametrize("server", [ARTEMIS, CLASSIC], ids=["artemis", "classic"])
-
-
-def start(face: Face, *arguments: Any, **script: Any) -> StompPeer:
-    """Start a scripted broker, which ends with the test."""
-    peer = StompPeer(*arguments, **script)
-    face._peers.append(peer)  # type: ignore[arg-type]  # it has the methods that are used there
-    return peer
-
-
-def refuse(command: str, message: str, *, named: bool = True, ends: bool = True, after: int = 0) -> Any:
-    """Return a rule: answer the frames of a command, but for the first ``after``, with an error."""
-
-    def rule(peer: StompPeer, frame: Received) -> bool:
-        if frame.command != command or len(peer.all(command)) <= after:
-            return False
-        peer.error(frame, message, named=named, ends=ends)
-        return True
-
-    return rule
-
-
-def drop(command: str) -> Any:
-    """Return a rule: cut the line instead of answering."""
-
-    def rule(peer: StompPeer, frame: Received) -> bool:
-        if frame.command == command:
-            peer.drop()
-        return frame.command == command
-
-    return rule
-
-
-def ignore(*commands: str) -> Any:
-    """Return a rule: never answer these."""
-    return lambda peer, frame: frame.command in commands
 
 
 # -- connection -------------------------------------------------------------------------------------------------
@@ -342,13 +307,16 @@ def test_the_window_is_in_the_units_of_the_broker(
     assert (window[0], frame.headers[window[0]]) == window
 
 
-def test_without_acknowledgement_there_is_no_window_on_artemis(face: Face) -> None:
-    """It would stall for good after the first window."""
-    peer = start(face)
-    face.session(peer, mode=AckMode.NO_ACKNOWLEDGE).create_consumer(QUEUE)
+def test_without_acknowledgement_artemis_is_told_of_each_message_as_it_arrives(face: Face) -> None:
+    """S36, trap 5, trap 11: ``ack:auto`` would take along what it could not convert, and stall behind a window."""
+    peer = start(face, messages=["a", "b"])
+    consumer = face.session(peer, mode=AckMode.NO_ACKNOWLEDGE).create_consumer(QUEUE)
     (frame,) = peer.all("SUBSCRIBE")
-    assert frame.headers["ack"] == "auto"
-    assert "consumer-window-size" not in frame.headers
+    assert frame.headers["ack"] == "client-individual"
+    assert [consumer.receive(timeout=10).text for _ in range(2)] == ["a", "b"]
+    peer.wait("ACK", 2)
+    assert peer.log("ACK") == ["ACK s1,0", "ACK s1,1"]
+    assert not peer.queue
 
 
 @pytest.mark.parametrize(

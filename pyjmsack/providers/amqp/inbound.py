@@ -16,6 +16,7 @@ from pyjmsack.message import (
     TextMessage,
     portable,
 )
+from pyjmsack.message.stomp_names import properties_of, sent_over_stomp
 from pyjmsack.providers.amqp import sections
 from pyjmsack.providers.amqp.body import read_body
 from pyjmsack.providers.amqp.encode import DUPLICATE_ID
@@ -147,7 +148,7 @@ class AmqpInbound(sections.Sections):
         found: str | None = fields[sections.CONTENT_TYPE]
         span = self._application_properties
         if found is None and span is not None and self.payload.find(portable.PREFIX, *span) >= 0:
-            properties = self.load_properties()
+            properties = sections.read_application_properties(self.payload, span)
             kept = (properties.get(name) for name in _STOMP_CONTENT_TYPE)
             found = next((value for value in kept if isinstance(value, str)), None)
         return found
@@ -179,13 +180,16 @@ class AmqpInbound(sections.Sections):
         """Return the application properties; illegal names stay readable (S160).
 
         Without the mark of a repeatable send: whoever forwards the message sends another one, which Artemis would drop
-        as a repetition of the first (S106). With the origin of a dead letter, from the annotations.
+        as a repetition of the first (S106). With the origin of a dead letter, from the annotations. Of a message that
+        was sent over STOMP without what are headers there: the brokers make properties of them.
 
         Raises:
             MessageFormatException: their section cannot be decoded.
         """
         found = sections.read_application_properties(self.payload, self._application_properties)
         found.pop(DUPLICATE_ID, None)
+        if sent_over_stomp(found, self._decode()[sections.TO]):
+            found = properties_of(found)
         found.update(self._annotations.origin)
         return found
 

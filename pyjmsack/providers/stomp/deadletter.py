@@ -12,7 +12,7 @@ __all__ = ["dead_letter"]
 
 _NOT_COPIED_TEXT = b"""
 subscription message-id ack destination destination-type content-length redelivered receipt expires transaction browser
-_AMQ_DUPL_ID _AMQ_ORIG_ADDRESS _AMQ_ORIG_QUEUE _AMQ_SCHED_DELIVERY AMQ_SCHEDULED_TIME
+_AMQ_DUPL_ID _AMQ_ORIG_ADDRESS _AMQ_ORIG_QUEUE _AMQ_SCHED_DELIVERY AMQ_SCHEDULED_TIME _AMQ_LARGE_SIZE
 """
 _NOT_COPIED = frozenset(_NOT_COPIED_TEXT.split())
 

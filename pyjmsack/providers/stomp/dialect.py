@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pyjmsack.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
-from pyjmsack.providers.stomp.frames import escape
+from pyjmsack.providers.stomp.frames import Limits, escape
 from pyjmsack.providers.stomp.selector import artemis_filter
 from pyjmsack.spi.resources import ConsumerInfo, Subscription
 
@@ -42,6 +42,9 @@ class Dialect:
     no_local: str = "activemq.noLocal"
     transacted_acks: bool = False
     """Whether an ACK with a ``transaction`` waits for the COMMIT. Artemis applies it at once."""
+    auto_acks: bool = False
+    """Whether ``ack:auto`` acknowledges what was sent and nothing else. On Artemis it covers all before it, also what
+    the broker could not convert and so never sent."""
     nacks: bool = False
     """Whether NACK dead-letters a persistent message. On Artemis it loses it."""
     errors_end: bool = True
@@ -55,6 +58,8 @@ class Dialect:
     """Whether a subscriber may say how much is kept for it before the oldest is dropped."""
     typed_text: bool = False
     """Whether ``amq-msg-type:text`` makes text of a body with ``content-length``."""
+    limits: Limits | None = None
+    """What the broker takes in one frame; it closes the connection beyond."""
     dead_letters: str = "DLQ"
     expired: str = "DLQ"
 
@@ -85,13 +90,13 @@ class Dialect:
         """Return the header lines of SUBSCRIBE but for ``id`` and ``receipt``."""
         destination = info.destination
         name = self.name(destination)
-        lines = [f"destination:{escape(name)}", f"ack:{'auto' if info.presettled else 'client-individual'}"]
+        ack = "auto" if info.presettled and self.auto_acks else "client-individual"
+        lines = [f"destination:{escape(name)}", f"ack:{ack}"]
         if self.routed:
             lines.append(f"subscription-type:{_ROUTING[destination.is_topic]}")
-        if not (info.presettled and self.window_in_bytes):  # a byte window without acks would stall for good
-            # Artemis reads 0 as one message at a time, any positive number as bytes
-            size = 0 if self.window_in_bytes and info.prefetch <= 1 else self.window_size(info)
-            lines += [f"{header}:{size}" for header in self.window]
+        # Artemis reads 0 as one message at a time, any positive number as bytes
+        size = 0 if self.window_in_bytes and info.prefetch <= 1 else self.window_size(info)
+        lines += [f"{header}:{size}" for header in self.window]
         lines += self._options(info)
         return "\n".join(lines) + "\n"
 
@@ -141,11 +146,13 @@ def _classic(broker: str) -> Dialect:
         broker,
         window=("activemq.prefetchSize",),
         transacted_acks=True,
+        auto_acks=True,
         nacks=True,
         errors_end=False,
         hides_jmsx=True,
         pending_limit=True,
         typed_text=True,
+        limits=Limits(body=104857600, headers=1000, header_line=10240),
         dead_letters="ActiveMQ.DLQ",
         expired="ActiveMQ.DLQ",
     )

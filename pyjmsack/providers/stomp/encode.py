@@ -1,7 +1,7 @@
 """From a JMS message to the SEND frame of STOMP, but for what the connection adds (receipt, transaction).
 
 Brokers take a body with ``content-length`` for bytes and one without for text (S167). What STOMP has no word for goes
-into headers of our own, which are listed in ``names``.
+into headers of our own, which are listed in ``pyjmsack.message.stomp_names``.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from uuid import uuid4
 
 from pyjmsack.errors import MessageFormatException
 from pyjmsack.message import BytesMessage, Message, StreamMessage, portable
+from pyjmsack.message.stomp_names import BODY, COPY, TYPES, header_name, text_of, types_line
 from pyjmsack.providers.stomp.dialect import Dialect
-from pyjmsack.providers.stomp.names import BODY, COPY, TYPES, header_name, text_of, types_line
+from pyjmsack.providers.stomp.frames import Limits
+from pyjmsack.providers.stomp.heads import check_size, encode_head
 from pyjmsack.types import Long
 
 __all__ = ["DUPLICATE_ID", "encode"]
@@ -30,6 +32,7 @@ def encode(
     lines: str,
     dialect: Dialect,
     escape: Callable[[str], str],
+    limits: Limits | None = None,
     marks_repetitions: bool = False,
 ) -> bytes:
     """Return the rest of a SEND frame: header lines, an empty line, the body, NUL.
@@ -41,10 +44,11 @@ def encode(
         lines: the header lines of the destination.
         dialect: the broker's.
         escape: for the version of the protocol that the connection speaks.
+        limits: what the broker takes in a frame.
         marks_repetitions: add the id by which Artemis knows a repetition of this message, unless it has one (S106).
 
     Raises:
-        MessageFormatException: a text or property that STOMP cannot carry; the text names it.
+        MessageFormatException: a text or property that STOMP or this broker cannot carry; the text names it.
     """
     body, marks = _body(message, dialect)
     parts = [lines, marks, _headers(message, dialect, escape)]
@@ -53,11 +57,7 @@ def encode(
         parts.append(f"{DUPLICATE_ID}:{escape(message._message_id or f'ID:{uuid4()}')}\n")
     if held:
         parts.append(_properties(held, escape))
-    try:
-        head = "".join(parts).encode()
-    except UnicodeEncodeError as error:
-        raise MessageFormatException(f"a header or property is not Unicode: {error.object[error.start]!r}") from error
-    return b"".join((head, b"\n", body, b"\0"))
+    return check_size(b"".join((encode_head("".join(parts), limits), b"\n", body, b"\0")), limits)
 
 
 def _headers(message: Message, dialect: Dialect, escape: Callable[[str], str]) -> str:

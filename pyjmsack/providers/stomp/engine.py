@@ -170,7 +170,8 @@ class StompEngine:
             command: the first line, and header lines if wanted, without the last line feed.
             rest: the other header lines, each with its line feed; an empty line; the body; NUL.
             answered: gets the outcome; the connection's end if there is none.
-            unnamed: an ERROR without ``receipt-id`` is meant for such a request, if there is one.
+            unnamed: an ERROR without ``receipt-id`` is meant for such a request, if there is one and errors end the
+                connection.
         """
         if self.failed is not None:
             answered(self.failed)
@@ -256,7 +257,8 @@ class StompEngine:
 
     def _on_error(self, head: bytes, body: bytes) -> None:
         receipt = raw_header(head, b"\nreceipt-id:")
-        if receipt not in self._receipts and self._unnamed and not self._shares_receipts():
+        unnamed = receipt not in self._receipts and self.errors_end  # other brokers name what they refuse
+        if unnamed and self._unnamed and not self._shares_receipts():
             receipt = next(iter(self._unnamed))
         answered = self._receipts.pop(receipt, None) if receipt is not None else None
         if receipt is not None and isinstance(answered, _Together):  # the last was refused; those before it are open

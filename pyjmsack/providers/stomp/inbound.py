@@ -16,9 +16,9 @@ from pyjmsack.message import (
     TextMessage,
     portable,
 )
+from pyjmsack.message.stomp_names import BODY, COPY, properties_of
 from pyjmsack.providers.stomp.dialect import Dialect, parse_destination
 from pyjmsack.providers.stomp.frames import decode_head, raw_header
-from pyjmsack.providers.stomp.names import BODY, COPY, TYPES, is_property, property_name, typed
 from pyjmsack.spi.registry import decode_foreign
 
 __all__ = ["StompInbound"]
@@ -171,10 +171,7 @@ class StompInbound:
 
     def load_properties(self) -> dict[str, Any]:
         """Return the application properties, with the types that this library wrote beside them."""
-        headers = self._decode()
-        properties = {property_name(name): value for name, value in headers.items() if is_property(name)}
-        types = headers.get(TYPES)
-        return properties if types is None else typed(properties, types)
+        return properties_of(self._decode())
 
     # -- decoding -----------------------------------------------------------------------------------------------
 

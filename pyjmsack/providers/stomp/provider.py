@@ -22,7 +22,8 @@ from pyjmsack.message import Message
 from pyjmsack.providers.stomp.dialect import Dialect, dialect_of
 from pyjmsack.providers.stomp.encode import encode
 from pyjmsack.providers.stomp.engine import StompEngine
-from pyjmsack.providers.stomp.frames import escape
+from pyjmsack.providers.stomp.frames import Limits, escape
+from pyjmsack.providers.stomp.heads import encode_head
 from pyjmsack.providers.stomp.inbound import StompInbound
 from pyjmsack.providers.stomp.receiver import Shared, StompReceiver
 from pyjmsack.providers.stomp.session import StompSession
@@ -145,6 +146,7 @@ class StompProvider:
         shared = self._shared = Shared(engine, self._connector, dialect, self.generation)
         shared.ack_by_id = spoken == "1.2"
         shared.client_id = self._the_info.client_id
+        shared.drain_timeout = self._url.stomp.drain_timeout
         shared.dead_letters = self._url.stomp.dead_letter_queue or dialect.dead_letters
         table = features("stomp", broker)
         detects = table["duplicate-detection"].level is not Level.REFUSED
@@ -269,7 +271,11 @@ class StompProvider:
         if refusal is not None:
             done.fail(UnsupportedFeatureException(refusal))
             return
-        receiver = StompReceiver(self._the_shared, info, serial=session.info.ack_mode in _SERIAL)
+        try:
+            receiver = StompReceiver(self._the_shared, info, serial=session.info.ack_mode in _SERIAL)
+        except JMSException as error:  # what the frame would have to say cannot be said
+            done.fail(error)
+            return
         self._receivers[info.id] = receiver
         receiver.open(done)
 
@@ -348,7 +354,12 @@ class StompProvider:
         if not self._usable(done):
             return
         line = self._dialect.durable_line(Subscription(name, durable=True, shared=False))
-        self._the_engine.ask(b"UNSUBSCRIBE", f"id:{escape(name)}\n{line}\n\n\0".encode(), done.settle, unnamed=True)
+        try:
+            head = encode_head(f"id:{escape(name)}\n{line}\n", self._dialect.limits)
+        except JMSException as error:
+            done.fail(error)
+            return
+        self._the_engine.ask(b"UNSUBSCRIBE", head + b"\n\0", done.settle, unnamed=True)
 
     # -- flow and messages --------------------------------------------------------------------------------------
 
@@ -441,8 +452,10 @@ class StompProvider:
         marks = parse_destination_options(destination).duplicate_detection
         if marks is None:
             marks = self._marks_repetitions
-        dialect = self._dialect
-        return partial(_encode, dialect.send_lines(destination), dialect, self._escape, marks)
+        dialect, limits = self._dialect, self._dialect.limits
+        if limits is not None:
+            limits = limits._replace(body=self._url.stomp.max_frame_size)
+        return partial(_encode, dialect.send_lines(destination), dialect, self._escape, limits, marks)
 
     def decode(self, payload: bytes, destination: Destination) -> tuple[Message, int]:
         """Undo the encoding."""
@@ -454,11 +467,14 @@ def _encode(
     lines: str,
     dialect: Dialect,
     escaped: Callable[[str], str],
+    limits: Limits | None,
     marks_repetitions: bool,
     message: Message,
     ttl_ms: int,
 ) -> bytes:
-    return encode(message, lines=lines, dialect=dialect, escape=escaped, marks_repetitions=marks_repetitions)
+    return encode(
+        message, lines=lines, dialect=dialect, escape=escaped, limits=limits, marks_repetitions=marks_repetitions
+    )
 
 
 def _escape_11(text: str) -> str:

@@ -13,11 +13,12 @@ from functools import partial
 from itertools import count
 from uuid import uuid4
 
-from pyjmsack.errors import ConnectionLostException, JMSException
+from pyjmsack.errors import ConnectionLostException, JMSException, RequestTimedOutException
 from pyjmsack.providers.stomp.deadletter import dead_letter
 from pyjmsack.providers.stomp.dialect import Dialect
 from pyjmsack.providers.stomp.engine import StompEngine
 from pyjmsack.providers.stomp.frames import raw_header
+from pyjmsack.providers.stomp.heads import encode_head
 from pyjmsack.providers.stomp.inbound import StompInbound
 from pyjmsack.providers.stomp.memory import DeliveryCounts
 from pyjmsack.spi.completion import Completion
@@ -72,6 +73,7 @@ class Shared:
         self.ack_by_id = True
         """STOMP 1.2 names a message in ACK by its ``ack`` header, 1.1 by message-id and subscription."""
         self.dead_letters = dialect.dead_letters
+        self.drain_timeout: float | None = None
         self.client_id = ""
         self.ids: Iterator[int] = count(1)
 
@@ -85,7 +87,7 @@ class StompReceiver:
 
     def __init__(self, shared: Shared, info: ConsumerInfo, *, serial: bool) -> None:
         self.info = info
-        self._lines = shared.dialect.subscribe_lines(info).encode()
+        self._lines = encode_head(shared.dialect.subscribe_lines(info), shared.dialect.limits)
         self._shared = shared
         self._engine = shared.engine
         self._dialect = shared.dialect
@@ -103,12 +105,12 @@ class StompReceiver:
         self.stopped = False
         self._drained: list[Completion[None]] = []
         self._drain_timer: Timer | None = None
+        self._limit_timer: Timer | None = None
         self._stall_timer: Timer | None = None
         self._copying = 0
         """Copies on their way to the dead-letter queue, whose originals are not acknowledged yet."""
         self._browsed = False
         self._closing: Completion[None] | None = None
-        self._closing_timer: Timer | None = None
         self._unanswered = 0
         """UNSUBSCRIBE frames without a receipt yet."""
 
@@ -186,6 +188,8 @@ class StompReceiver:
         inbound.sequence = self._sequence
         if self.info.presettled:
             inbound.settled = True
+            if not self._dialect.auto_acks:
+                self._engine.write(b"ACK\n", self._ack_lines(inbound, lane), b"\n\0")
         else:
             self._hold(inbound, lane)
         self.info.sink.deliver(inbound)
@@ -198,13 +202,7 @@ class StompReceiver:
     def _hold(self, inbound: StompInbound, lane: Lane) -> None:
         shared = self._shared
         inbound.lane = lane
-        if shared.ack_by_id:
-            # Artemis writes its own last, behind a property of that name; and there it is the same as the message id
-            key = b"\nmessage-id:" if shared.dialect.routed else b"\nack:"
-            inbound.ack = b"id:%s\n" % (raw_header(inbound.head, key) or b"")
-        else:
-            message_id = raw_header(inbound.head, b"\nmessage-id:") or b""
-            inbound.ack = b"message-id:%s\nsubscription:%s\n" % (message_id, lane.id)
+        inbound.ack = self._ack_lines(inbound, lane)
         inbound.cost = len(inbound.head) + len(inbound.body) if self._by_bytes else 1
         lane.used += inbound.cost
         lane.held += 1
@@ -213,6 +211,15 @@ class StompReceiver:
             inbound.counted = shared.counts.of(inbound)
         if lane.used >= self._window and self._widens:
             self._watch()
+
+    def _ack_lines(self, inbound: StompInbound, lane: Lane) -> bytes:
+        """Return the header lines that name a message in ACK and NACK."""
+        if self._shared.ack_by_id:
+            # Artemis writes its own last, behind a property of that name; and there it is the same as the message id
+            key = b"\nmessage-id:" if self._dialect.routed else b"\nack:"
+            return b"id:%s\n" % (raw_header(inbound.head, key) or b"")
+        message_id = raw_header(inbound.head, b"\nmessage-id:") or b""
+        return b"message-id:%s\nsubscription:%s\n" % (message_id, lane.id)
 
     def burst_end(self) -> None:
         """Wake the consumer, once for all that arrived."""
@@ -382,8 +389,26 @@ class StompReceiver:
             done.settle(self._engine.failed)
             return
         self._drained.append(done)
-        if len(self._drained) == 1 and not self.info.browser:
-            self._drain_timer = self._shared.connector.call_later(_QUIET, self._fence)
+        if len(self._drained) == 1:
+            self._limit_drain()
+            if not self.info.browser:
+                self._drain_timer = self._shared.connector.call_later(_QUIET, self._fence)
+
+    def _limit_drain(self) -> None:
+        """A broker that evaluates a selector in vain never ends a browser."""
+        timeout = self._shared.drain_timeout
+        if timeout is not None:
+            overdue = partial(self._drain_overdue, self._sequence, timeout)
+            self._limit_timer = self._shared.connector.call_later(timeout, overdue)
+
+    def _drain_overdue(self, sequence: int, timeout: float) -> None:
+        if sequence != self._sequence:  # messages came meanwhile
+            self._limit_drain()
+            return
+        what = f"{'a browser' if self.info.browser else 'the consumer'} of {self.info.destination.name}"
+        self._end_drain(
+            RequestTimedOutException(f"{what}: the broker said nothing within stomp.drainTimeout ({timeout:g} s)")
+        )
 
     def _fence(self) -> None:
         self._drain_timer = None
@@ -393,9 +418,10 @@ class StompReceiver:
         self._engine.flush()
 
     def _end_drain(self, error: BaseException | None) -> None:
-        if self._drain_timer is not None:
-            self._drain_timer.cancel()
-            self._drain_timer = None
+        for timer in (self._drain_timer, self._limit_timer):
+            if timer is not None:
+                timer.cancel()
+        self._drain_timer = self._limit_timer = None
         waiting, self._drained = self._drained, []
         for done in waiting:
             done.settle(error)
@@ -404,32 +430,18 @@ class StompReceiver:
         """Deliver nothing more. What the caller holds may still be settled."""
         self.stopped = True
         self._end_drain(None)
-        if not self._acknowledged_late:
-            for lane in [*self._lanes]:
-                self._release(lane)
+        for lane in [*self._lanes]:
+            self._release(lane)
         done.succeed()
 
     def close(self, done: Completion[None]) -> None:
         """Unsubscribe; a durable subscription stays (S141)."""
         self.stopped = True
         self._closing = done
-        self._cancel_timers()
         self._end_drain(None)
-        if self._acknowledged_late:
-            self._closing_timer = self._shared.connector.call_later(_QUIET, partial(self._close_late, done))
-        elif not self._copying:
+        self._cancel_stall_timer()
+        if not self._copying:
             self._close_lanes(done)
-
-    @property
-    def _acknowledged_late(self) -> bool:
-        """Whether the broker acknowledges for us, a moment after it wrote: a close in that moment would return what the
-        caller has (S36)."""
-        return self.info.presettled and self._dialect.routed
-
-    def _close_late(self, done: Completion[None]) -> None:
-        self._closing_timer = None
-        self._close_lanes(done)
-        self._engine.flush()
 
     def _close_lanes(self, done: Completion[None]) -> None:
         for lane in [*self._lanes]:
@@ -439,17 +451,16 @@ class StompReceiver:
 
     def fail(self, error: JMSException) -> None:
         """The connection is over."""
-        self._cancel_timers()
         self.stopped = True
         self._end_drain(error)
+        self._cancel_stall_timer()
         if self._closing is not None:
             self._closing.fail(error)
 
-    def _cancel_timers(self) -> None:
-        for timer in (self._drain_timer, self._stall_timer, self._closing_timer):
-            if timer is not None:
-                timer.cancel()
-        self._drain_timer = self._stall_timer = self._closing_timer = None
+    def _cancel_stall_timer(self) -> None:
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
+            self._stall_timer = None
 
 
 def _subscriber(info: ConsumerInfo, client_id: str) -> str:

@@ -101,13 +101,16 @@ class StompSession:
         receiver.acknowledged(inbound)
 
     def _acknowledged(self, done: Completion[None], error: BaseException | None) -> None:
-        if self._engine.failed is not None:
-            error = ConnectionLostException(
-                "the sends are committed, but the connection was lost before the broker confirmed the receipts: those"
-                f" messages may come again (S88); {self._engine.failed}"
-            )
-            error.__cause__ = self._engine.failed
-        done.settle(error)
+        """A refusal ends the connection, too, a moment later: in no case is the transaction to be done again."""
+        if error is None:
+            done.succeed()
+            return
+        unconfirmed = ConnectionLostException(
+            "the sends are committed, but the broker did not confirm the receipts: those messages may come again (S88);"
+            f" {error}"
+        )
+        unconfirmed.__cause__ = error
+        done.fail(unconfirmed)
 
     def rollback(self, done: Completion[None]) -> None:
         """Undo the sends, and deliver again what was received (S80): the old ACK ids are valid again (S89)."""

@@ -1,12 +1,13 @@
-"""Header names: which ones are STOMP's, the brokers' or ours, and how a property of the same name gets through.
+"""Header names of STOMP: which are STOMP's, the brokers' or ours, and how a property of the same name gets through.
 
-STOMP has one list of headers for everything, so a JMS property is a header too, and a string.
+STOMP has one list of headers for everything, so a JMS property is a header too, and a string. Brokers pass headers on
+to receivers of other protocols as properties.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -14,7 +15,18 @@ from pyjmsack.errors import MessageFormatException
 from pyjmsack.message.convert import kind_of
 from pyjmsack.types import Byte, Float, Long, Short
 
-__all__ = ["BODY", "COPY", "TYPES", "header_name", "is_property", "property_name", "text_of", "typed", "types_line"]
+__all__ = [
+    "BODY",
+    "COPY",
+    "TYPES",
+    "header_name",
+    "is_property",
+    "properties_of",
+    "property_name",
+    "sent_over_stomp",
+    "text_of",
+    "types_line",
+]
 
 BODY = "JMS_pyjmsack_body"
 """Header that tells what a body is where STOMP has no word for it: ``message``, ``text``, ``null-text``."""
@@ -26,8 +38,8 @@ _ESCAPED = "JMS_pyjmsack_property_"
 """Stands before a property whose own name means something else in a frame, such as ``type`` or ``priority``."""
 
 _TAKEN_TEXT = """
-destination destination-type subscription-type subscription message-id ack redelivered receipt transaction id
-content-length content-type persistent priority expires timestamp correlation-id reply-to type selector browser
+destination destination-type subscription-type subscription message-id ack redelivered receipt transaction
+content-length content-type persistent priority expires timestamp correlation-id reply-to type browser
 amq-msg-type transformation originalDestination original-destination originalExpiration brokerInTime brokerOutTime
 JMSXGroupID JMSXGroupSeq JMSXUserID JMSXDeliveryCount JMSDestination JMSReplyTo JMSCorrelationID JMSType JMSMessageID
 JMSTimestamp JMSExpiration JMSPriority JMSDeliveryMode JMSRedelivered
@@ -38,11 +50,33 @@ _TAKEN = frozenset(_TAKEN_TEXT.split())
 """Headers of the frame, of the broker and of JMS itself: no property of the application (trap 25 of STOMP on Artemis:
 the sender's ``receipt`` and ``destination-type`` come back with the message)."""
 _OURS = frozenset((BODY, TYPES))
+_NATIVE_ID = "NATIVE_MESSAGE_ID"
+_FRAME = frozenset(("destination-type", "receipt", "content-length"))
 
 
 def is_property(header: str) -> bool:
     """Whether a header of a MESSAGE frame is a property of the application."""
     return not (header in _TAKEN or header in _OURS or header.startswith(("JMS_AMQP_", COPY)))
+
+
+def sent_over_stomp(properties: Mapping[str, Any], address: str | None) -> bool:
+    """Whether a broker made these properties, of another protocol, of the headers of a frame.
+
+    Classic keeps a mark of this library, Artemis all headers: there ``destination`` is the message's own address.
+    """
+    if TYPES in properties or BODY in properties or _NATIVE_ID in properties:
+        return True
+    destination = properties.get("destination")
+    if not address or not isinstance(destination, str) or _FRAME.isdisjoint(properties):
+        return False
+    return destination.endswith(address)  # an acceptor of Artemis may have a prefix for it
+
+
+def properties_of(headers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the application properties among headers, with the types that this library wrote beside them."""
+    properties = {property_name(name): value for name, value in headers.items() if is_property(name)}
+    types = headers.get(TYPES)
+    return properties if types is None else _typed(properties, types)
 
 
 @lru_cache(maxsize=1024)
@@ -86,7 +120,7 @@ def _types_text(kinds: tuple[tuple[str, str], ...]) -> str:
     return json.dumps(dict(kinds), separators=(",", ":"))
 
 
-def typed(properties: dict[str, str], types: str) -> dict[str, Any]:
+def _typed(properties: dict[str, Any], types: str) -> dict[str, Any]:
     """Return the properties with the types that the header ``TYPES`` gives them.
 
     A value that is no longer of its type was changed on the way and stays a string.
@@ -94,14 +128,14 @@ def typed(properties: dict[str, str], types: str) -> dict[str, Any]:
     Raises:
         MessageFormatException: the header is not what ``types_line`` writes.
     """
-    result: dict[str, Any] = dict(properties)
     for name, kind in _types_of(types):
-        if name in result:
+        text = properties.get(name)
+        if isinstance(text, str):
             try:
-                result[name] = _READERS[kind](result[name])
+                properties[name] = _READERS[kind](text)
             except (ValueError, KeyError):
                 continue
-    return result
+    return properties
 
 
 @lru_cache(maxsize=256)

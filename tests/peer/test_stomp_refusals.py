@@ -1,0 +1,162 @@
+"""What a STOMP broker refuses or never answers, and what must be refused before it is sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from peer_faces import Face
+from stomp_peer import ARTEMIS, CLASSIC, Received, StompPeer, drop, ignore, refuse, start
+
+from pyjmsack import (
+    AckMode,
+    ConnectionLostException,
+    JMSException,
+    MessageFormatException,
+    Queue,
+    RequestTimedOutException,
+    TextMessage,
+    Topic,
+    TransactionRolledBackException,
+)
+
+QUEUE = Queue("q")
+EITHER = pytest.mark.parametrize("server", [ARTEMIS, CLASSIC], ids=["artemis", "classic"])
+
+
+# -- answers ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", [drop("ACK"), refuse("ACK", "AMQ339018: no such id")], ids=["lost", "refused"])
+def test_sends_are_committed_whatever_becomes_of_the_held_acks(face: Face, rule: Any) -> None:
+    """S88: the caller must not take it for a rollback and do the work again."""
+    peer = start(face, rule=rule, messages=["a"])
+    session = face.session(peer, mode=AckMode.SESSION_TRANSACTED)
+    session.create_consumer(QUEUE).receive(timeout=10)
+    session.create_producer(Queue("out")).send("b")
+    with pytest.raises(TransactionRolledBackException, match="the sends are committed") as raised:
+        session.commit()
+    assert raised.value.in_doubt
+    assert len(peer.all("COMMIT")) == 1
+
+
+def test_an_error_that_names_no_request_is_blamed_on_none_where_requests_are_named(face: Face) -> None:
+    """S129: Classic names what it refuses, so this ends the connection; a pending subscription is not its reason."""
+
+    def rule(peer: StompPeer, frame: Received) -> bool:
+        if frame.command == "SUBSCRIBE":
+            peer.send("ERROR", message="a header line is too long")
+        return frame.command == "SUBSCRIBE"
+
+    session = face.session(start(face, CLASSIC, rule=rule))
+    with pytest.raises(ConnectionLostException, match="a header line is too long"):
+        session.create_consumer(QUEUE)
+
+
+@pytest.mark.parametrize("option", ["stomp.drainTimeout", "jms.requestTimeout"])
+def test_a_browser_that_the_broker_never_ends_ends_with_an_error(face: Face, option: str) -> None:
+    """S134: Classic says nothing more when a selector cannot be evaluated."""
+    peer = start(face, CLASSIC, messages=["a", "b"])
+    browsing = iter(face.session(peer, f"{option}=50").create_browser(QUEUE))
+    assert [next(browsing).text for _ in range(2)] == ["a", "b"]
+    with pytest.raises(RequestTimedOutException, match=rf"brows.* q.*{option} \(0\.05 s\)"):
+        next(browsing)
+
+
+def test_a_question_that_the_broker_does_not_answer_ends_with_an_error(face: Face) -> None:
+    """S24: whether there are more messages."""
+    consumer = face.session(start(face, rule=ignore("ABORT")), "stomp.drainTimeout=50").create_consumer(QUEUE)
+    with pytest.raises(RequestTimedOutException, match=r"consumer of q.*stomp\.drainTimeout"):
+        consumer.receive(timeout=0)
+
+
+# -- refused before they are sent -------------------------------------------------------------------------------
+
+
+def message_with(name: str, value: str) -> TextMessage:
+    """Return a message with a property or header of that value."""
+    message = TextMessage("a")
+    if hasattr(message, name):
+        setattr(message, name, value)
+    else:
+        message.properties[name] = value
+    return message
+
+
+@EITHER
+@pytest.mark.parametrize("value", ["nu\0l", "half \ud800 a pair"], ids=["nul", "surrogate"])
+@pytest.mark.parametrize(
+    ("name", "named"),
+    [("color", "color"), ("destination", "destination"), ("priority_", "priority_"), ("type", "type"),
+     ("correlation_id", "correlation-id"), ("JMSXGroupID", "JMSXGroupID")],
+    ids=lambda name: str(name),
+)  # fmt: skip
+def test_a_character_that_a_frame_cannot_carry_is_refused_with_the_name_of_its_property(
+    face: Face, server: str, name: str, named: str, value: str
+) -> None:
+    """S160: a NUL would end the frame, and the rest would be another one."""
+    peer = start(face, server)
+    producer = face.session(peer).create_producer(QUEUE)
+    message = TextMessage("a")
+    if name == "destination":
+        message.properties[name] = value
+    else:
+        message = message_with(name, value)
+    with pytest.raises(MessageFormatException, match=f"'{named}'"):
+        producer.send(message)
+    producer.send("b")
+    assert [frame.body for frame in peer.all("SEND")] == [b"b"]
+
+
+@EITHER
+@pytest.mark.parametrize("text", ["nu\0l", "half \ud800 a pair"], ids=["nul", "surrogate"])
+@pytest.mark.parametrize("what", ["consumer", "selector", "producer", "subscription", "unsubscribe"])
+def test_names_that_a_frame_cannot_carry_are_refused(face: Face, server: str, what: str, text: str) -> None:
+    """S67, S187."""
+    peer = start(face, server)
+    session = face.connect(peer, client_id="c").create_session()
+    calls: dict[str, Any] = {
+        "consumer": lambda: session.create_consumer(Queue(text)),
+        "selector": lambda: session.create_consumer(QUEUE, f"name = '{text}'"),
+        "producer": lambda: session.create_producer(Queue(text)).send("a"),
+        "subscription": lambda: session.create_durable_consumer(Topic("t"), text),
+        "unsubscribe": lambda: session.unsubscribe(text),
+    }
+    with pytest.raises(JMSException):
+        calls[what]()
+    assert peer.log("SEND", "SUBSCRIBE", "UNSUBSCRIBE") == []
+
+
+TOO_MUCH = {
+    "a long property": ({"color": "x" * 10_300}, "'color' is too long"),
+    "many properties": ({f"p{number}": "v" for number in range(1000)}, "too many properties"),
+}
+
+
+@pytest.mark.parametrize("case", TOO_MUCH)
+@pytest.mark.parametrize("server", [ARTEMIS, CLASSIC], ids=["artemis", "classic"])
+def test_what_classic_answers_by_closing_is_refused_there_and_sent_elsewhere(
+    face: Face, server: str, case: str
+) -> None:
+    """Trap 24, S91: in a failover URL it would be sent again on every new connection, for ever."""
+    properties, text = TOO_MUCH[case]
+    peer = start(face, server)
+    producer = face.session(peer).create_producer(QUEUE)
+    message = TextMessage("a")
+    message.properties.update(properties)
+    if server == CLASSIC:
+        with pytest.raises(MessageFormatException, match=text):
+            producer.send(message)
+    else:
+        producer.send(message)
+    assert len(peer.all("SEND")) == (server == ARTEMIS)
+
+
+def test_a_frame_larger_than_classic_takes_is_refused(face: Face) -> None:
+    """S91: the limit is stomp.maxFrameSize, by default that of the broker's own configuration."""
+    peer = start(face, CLASSIC)
+    producer = face.session(peer, "stomp.maxFrameSize=2048").create_producer(QUEUE)
+    with pytest.raises(MessageFormatException, match=r"too large.*stomp\.maxFrameSize"):
+        producer.send(b"x" * 2048)
+    producer.send(b"x" * 1024)
+    assert len(peer.all("SEND")) == 1
