@@ -13,8 +13,8 @@ import click
 
 from benchmarks.job import PATIENCE, Job, login
 from benchmarks.peers.sync import read
-from benchmarks.rss import resident_bytes
 from pyjmsack import ConnectionFactory, aio
+from pyjmsack.cli.resources import resident_bytes
 
 
 def _sample(received: int, step: int) -> None:

@@ -35,7 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "explain": {"core", "spi", "vocabulary"},
     "ledger": {"ledger", "spi", "vocabulary"},
     "broker": {"broker", "errors"},
-    "cli": {"cli", *PUBLIC},
+    "cli": {"cli", "testing", *PUBLIC},
     "testing": {"testing", *PUBLIC},
     "spark": {"spark", *PUBLIC},
 }

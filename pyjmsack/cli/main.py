@@ -16,6 +16,7 @@ from pyjmsack.cli.explain import explain
 from pyjmsack.cli.logs import debugging, show_logs
 from pyjmsack.cli.receive import receive
 from pyjmsack.cli.send import send
+from pyjmsack.cli.soak import soak
 
 __all__ = ["cli", "main"]
 
@@ -49,7 +50,7 @@ def cli(ctx: click.Context, debug: bool) -> None:
     show_logs(debug)
 
 
-for _command in (demo, broker, send, receive, browse, doctor, explain):
+for _command in (demo, soak, broker, send, receive, browse, doctor, explain):
     cli.add_command(_command)
 
 

@@ -6,10 +6,11 @@ import asyncio
 
 import pytest
 from contract.harness import Jms
-from faults_support import Load, url_of
+from faults_support import finish, url_of
 
-from pyjmsack import AckMode, Queue
+from pyjmsack import AckMode
 from pyjmsack.broker import EmbeddedArtemis
+from pyjmsack.cli.soak.load import Load
 from pyjmsack.testing import Wire
 
 pytestmark = pytest.mark.timeout(180)
@@ -28,29 +29,24 @@ async def test_a_killed_broker_loses_no_confirmed_message_and_nothing_is_handed_
     jms: Jms, mortal: EmbeddedArtemis
 ) -> None:
     """S91, S105, S106: under load, two kills."""
-    load = Load(jms)
-    producing, consuming = load.produce(jms.queue), load.consume(jms.queue)
+    load = Load(jms.session, jms.queue.name)
+    load.start()
     for number in (1, 2):
         await load.reaches(500 * number)
         await kill_and_restart(mortal)
     await load.reaches(1500)
-    await load.finish(producing, consuming)
-    assert sorted(load.received) == sorted(load.confirmed)
+    await finish(load)
 
 
 async def test_a_killed_broker_tears_no_transaction(jms: Jms, mortal: EmbeddedArtemis) -> None:
     """S75, S92, S94, S97: what is received and sent on in one transaction arrives once, and in doubt is rare."""
-    load = Load(jms)
-    onwards = Queue(f"{jms.queue.name}.out")
-    producing = load.produce(jms.queue)
-    relaying, consuming = load.relay(jms.queue, onwards), load.consume(onwards)
+    load = Load(jms.session, jms.queue.name, relayed=True)
+    load.start()
     for number in (1, 2):
         await load.reaches(300 * number)
         await kill_and_restart(mortal)
     await load.reaches(900)
-    await load.finish(producing, consuming)
-    await load.stop(relaying)
-    load.check_transactions()
+    await finish(load)
 
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name.lower())
@@ -60,29 +56,24 @@ async def test_many_cuts_of_the_connection_lose_nothing_and_double_nothing(
     """S91, S95, S105, S106: a cut every few hundred messages, at no chosen moment."""
     with Wire(url_of(jms, mortal)) as wire:
         jms.url = jms.url.replace(url_of(jms, mortal), wire.url)
-        load = Load(jms)
-        producing, consuming = load.produce(jms.queue), load.consume(jms.queue, mode)
+        load = Load(jms.session, jms.queue.name, mode)
+        load.start()
         for number in range(1, 11):
             await load.reaches(150 * number)
             wire.cut()
             wire.heal()
         await load.reaches(2000)
-        await load.finish(producing, consuming)
-    assert sorted(load.received) == sorted(load.confirmed)
+        await finish(load)
 
 
 async def test_many_cuts_of_the_connection_tear_no_transaction(jms: Jms, mortal: EmbeddedArtemis) -> None:
     """S75, S92, S94, S97."""
     with Wire(url_of(jms, mortal)) as wire:
         jms.url = jms.url.replace(url_of(jms, mortal), wire.url)
-        load = Load(jms)
-        onwards = Queue(f"{jms.queue.name}.out")
-        producing = load.produce(jms.queue)
-        relaying, consuming = load.relay(jms.queue, onwards), load.consume(onwards)
+        load = Load(jms.session, jms.queue.name, relayed=True)
+        load.start()
         for number in range(1, 9):
             await load.reaches(100 * number)
             wire.cut()
             wire.heal()
-        await load.finish(producing, consuming)
-        await load.stop(relaying)
-    load.check_transactions()
+        await finish(load)

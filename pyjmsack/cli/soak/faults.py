@@ -1,0 +1,105 @@
+"""Ways to kill: a broker of our own, one's own by commands, or the connections to it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Protocol
+
+import click
+
+from pyjmsack.broker import EmbeddedArtemis
+from pyjmsack.cli.errors import Failure
+from pyjmsack.testing import Wire
+
+__all__ = ["Commands", "EmbeddedKill", "Fault", "cut_wires"]
+
+_FAILOVER = re.compile(r"failover:(?://)?\((?P<brokers>[^()]*)\)(?P<options>.*)", re.DOTALL)
+_CUT_SECONDS = 0.5
+_COMMAND_SECONDS = 120.0
+
+
+class Fault(Protocol):
+    """What is done to the broker, again and again."""
+
+    what: str
+
+    def strike(self) -> None:
+        """Do it, and return when the broker is back or on its way back. It blocks."""
+        ...
+
+
+class EmbeddedKill:
+    """SIGKILL for an embedded broker, then a new process on the same journal."""
+
+    what = "broker killed and restarted"
+
+    def __init__(self, broker: EmbeddedArtemis) -> None:
+        self._broker = broker
+
+    def strike(self) -> None:
+        """Kill it and start it again."""
+        self._broker.kill()
+        self._broker.restart()
+
+
+class Commands:
+    """Commands of the user, run without a shell."""
+
+    def __init__(self, kill: str, restart: str | None) -> None:
+        self._kill, self._restart = kill, restart
+        self.what = f"{kill!r} run"
+
+    def strike(self) -> None:
+        """Run them.
+
+        Raises:
+            Failure: one of them failed.
+        """
+        for command in filter(None, (self._kill, self._restart)):
+            try:
+                subprocess.run(  # noqa: S603 - it is the user's own command
+                    shlex.split(command), check=True, stdin=subprocess.DEVNULL, timeout=_COMMAND_SECONDS
+                )
+            except (OSError, subprocess.SubprocessError) as error:
+                raise Failure(f"{command!r}: {error}") from error
+
+
+class _Wires:
+    what = "connections cut"
+
+    def __init__(self, wires: list[Wire]) -> None:
+        self._wires = wires
+
+    def strike(self) -> None:
+        """Cut every wire, and mend it a moment later."""
+        for wire in self._wires:
+            wire.cut()
+        time.sleep(_CUT_SECONDS)
+        for wire in self._wires:
+            wire.heal()
+
+
+@contextmanager
+def cut_wires(url: str) -> Iterator[tuple[str, Fault]]:
+    """Put a wire before each broker of a failover URL; yield the URL that leads through them, and what cuts them.
+
+    Raises:
+        UsageError: it is no such URL, or a broker has no port.
+    """
+    match = _FAILOVER.fullmatch(url)
+    if match is None:
+        raise click.UsageError("--url: expected failover:(amqp://HOST:PORT,…), as connections must outlive the kills")
+    with ExitStack() as stack:
+        try:
+            wires = [stack.enter_context(Wire(broker.strip())) for broker in match["brokers"].split(",")]
+        except ValueError as error:
+            raise click.UsageError(
+                "--url: each broker needs its port, amqp://HOST:PORT, for its connections to be cut; "
+                "or give --kill-command"
+            ) from error
+        yield f"failover:({','.join(wire.url for wire in wires)}){match['options']}", _Wires(wires)

@@ -1,0 +1,203 @@
+"""One flow of numbered messages: a producer, perhaps a relay in transactions, and a consumer, whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Executor
+from functools import partial
+from time import monotonic
+from typing import Any
+
+from pyjmsack import AckMode, Queue, SendTimedOutException, TransactionRolledBackException
+from pyjmsack.cli.soak.ledger import Ledger
+
+__all__ = ["Call", "Load", "StuckError", "awaited", "in_threads"]
+
+Call = Callable[..., Awaitable[Any]]
+"""Calls what is a coroutine function in ``pyjmsack.aio`` and blocks in ``pyjmsack``."""
+
+BATCH = 50
+WINDOW = 2000
+"""Confirmed messages on their way at most: more would fill the disk of a broker that is killed often."""
+TRANSACTION = 5
+LOOK_SECONDS = 0.005
+
+
+class StuckError(Exception):
+    """Nothing arrived for too long."""
+
+
+async def awaited(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    """Call a method of the asyncio face."""
+    return await function(*arguments, **named)
+
+
+def in_threads(executor: Executor) -> Call:
+    """Return what calls a method of the blocking face; each flow needs two threads of the executor."""
+
+    async def call(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(executor, partial(function, *arguments, **named))
+
+    return call
+
+
+class Load:
+    """A flow that sends as fast as it receives. Its methods belong to one event loop.
+
+    Args:
+        open_session: opens a session of a started connection; it is called for each of the ends.
+        mode: that of the consumer: AUTO, or an individual one.
+        relayed: send to ``queue``, and let a transacted session carry it on to ``queue.out``.
+        call: :func:`awaited` or :func:`in_threads`.
+        patience: seconds without an arrival after which it is stuck.
+    """
+
+    def __init__(
+        self,
+        open_session: Callable[[AckMode], Awaitable[Any]],
+        queue: str,
+        mode: AckMode = AckMode.AUTO_ACKNOWLEDGE,
+        *,
+        relayed: bool = False,
+        call: Call = awaited,
+        patience: float = 60.0,
+    ) -> None:
+        self._open_session = open_session
+        self._source = Queue(queue)
+        self._target = Queue(f"{queue}.out") if relayed else self._source
+        self._mode = mode
+        self._relayed = relayed
+        self._call = call
+        self._patience = patience
+        self._tasks: list[asyncio.Task[None]] = []
+        self._sending = True
+        self._over = False
+        self._consumer: Any = None
+        self.ledger = Ledger()
+        self.atomic = True
+        """Whether what goes through it arrives once: not behind a relay at a broker that has no such transactions."""
+
+    def start(self) -> None:
+        """Let it flow."""
+        works = [self._produce(), self._consume(), *([self._relay()] if self._relayed else [])]
+        self._tasks = [self._start(work) for work in works]
+
+    @staticmethod
+    def _start(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        return asyncio.create_task(work)
+
+    @property
+    def skipped(self) -> int:
+        """Messages that came again and were kept from the consumer by the guard (S105)."""
+        return self._consumer.stats.duplicates_skipped if self._consumer else 0
+
+    async def reaches(self, received: int) -> None:
+        """Wait for so many arrivals.
+
+        Raises:
+            StuckError: patience is over.
+            JMSException: one end failed.
+        """
+        await self._wait(lambda: len(self.ledger.received) >= received)
+
+    async def _wait(self, condition: Callable[[], bool]) -> None:
+        seen, deadline = -1, 0.0
+        while not condition():
+            self.check()
+            if len(self.ledger.received) != seen:
+                seen, deadline = len(self.ledger.received), monotonic() + self._patience
+            if monotonic() > deadline:
+                found = f"{len(self.ledger.confirmed):,} confirmed, {seen:,} received"
+                raise StuckError(f"nothing arrived for {self._patience:g} s: {found}")
+            await asyncio.sleep(LOOK_SECONDS)
+
+    def check(self) -> None:
+        """Raise what an end failed with."""
+        for task in self._tasks:
+            if task.done():
+                task.result()
+
+    async def finish(self) -> None:
+        """Send nothing more, receive the rest, and look whether there is more than was sent.
+
+        Raises:
+            StuckError: the rest does not arrive.
+            JMSException: one end failed.
+        """
+        producing, *others = self._tasks
+        self._sending = False
+        await self._wait(producing.done)
+        try:
+            await self._wait(lambda: self.ledger.arrived)
+        finally:
+            self._over = True
+            await asyncio.gather(*others)
+
+    async def cancel(self) -> None:
+        """Give it up."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _produce(self) -> None:
+        session = await self._open_session(AckMode.AUTO_ACKNOWLEDGE)
+        producer = await self._call(session.create_producer, self._source)
+        number = 0
+        while self._sending:
+            if self.ledger.in_flight > WINDOW:
+                await asyncio.sleep(LOOK_SECONDS)
+                continue
+            batch = range(number, number + BATCH)
+            number += BATCH
+            answers = [asyncio.wrap_future(producer.send_async(str(n))) for n in batch]
+            for n, error in zip(batch, await asyncio.gather(*answers, return_exceptions=True), strict=True):
+                if error is None:
+                    self.ledger.confirm(n)
+                elif isinstance(error, SendTimedOutException):
+                    self.ledger.excuse(n)
+                else:
+                    raise error
+
+    async def _consume(self) -> None:
+        session = await self._open_session(self._mode)
+        self._consumer = await self._call(session.create_consumer, self._target)
+        while not self._over:
+            await self._take(0.2)
+        while await self._take(0):
+            pass  # more than was sent: the ledger notices
+
+    async def _take(self, timeout: float) -> bool:
+        message = await self._call(self._consumer.receive, timeout=timeout)
+        if message is None:
+            return False
+        if self._mode.individual:
+            message.acknowledge()
+        self.ledger.receive(message.text)
+        return True
+
+    async def _relay(self) -> None:
+        session = await self._open_session(AckMode.SESSION_TRANSACTED)
+        self.atomic = session.transaction_guarantee == "atomic"
+        consumer = await self._call(session.create_consumer, self._source)
+        producer = await self._call(session.create_producer, self._target)
+        transaction = 0
+        while not self._over:
+            transaction += 1
+            try:
+                await self._relay_some(session, consumer, producer, transaction)
+            except TransactionRolledBackException as error:
+                self.ledger.rolled_back += 1
+                self.ledger.in_doubt += error.in_doubt
+
+    async def _relay_some(self, session: Any, consumer: Any, producer: Any, transaction: int) -> None:
+        numbers: list[str] = []
+        while len(numbers) < TRANSACTION:
+            message = await self._call(consumer.receive, timeout=0.2)
+            if message is None:
+                break
+            numbers.append(message.text)
+        for number in numbers:
+            await self._call(producer.send, f"{number} {transaction} {len(numbers)}")
+        if numbers:
+            await self._call(session.commit)

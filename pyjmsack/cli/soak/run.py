@@ -1,0 +1,212 @@
+"""One soak: the flows of both faces, the kills, and what the process holds meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from pyjmsack import AckMode
+from pyjmsack.cli.options import Login
+from pyjmsack.cli.resources import Resources
+from pyjmsack.cli.soak.faults import Fault
+from pyjmsack.cli.soak.load import Call, Load, StuckError, awaited, in_threads
+from pyjmsack.cli.soak.report import Flow, Report
+from pyjmsack.cli.stopping import Stop
+from pyjmsack.cli.terminal import Counter
+
+__all__ = ["FLOWS", "Plan", "Soak", "run"]
+
+FLOWS = (
+    ("AUTO", AckMode.AUTO_ACKNOWLEDGE, False),
+    ("INDIVIDUAL", AckMode.INDIVIDUAL_ACKNOWLEDGE, False),
+    ("transacted relay", AckMode.AUTO_ACKNOWLEDGE, True),
+)
+_THREADS = 4 * len(FLOWS)
+"""Of the blocking face: more than its flows ever need at a time."""
+_WARM = 100
+"""Messages of each flow before the first kill."""
+_LEAST_KILLS = 2
+_LOOK_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to do. Times in seconds."""
+
+    login: Login
+    faces: Sequence[str]
+    seconds: float
+    kill_every: float
+    patience: float
+
+
+class _Ends:
+    """The connections of one face, a session each."""
+
+    def __init__(self, factory: Any, call: Call) -> None:
+        self._factory, self._call = factory, call
+        self._connections: list[Any] = []
+        self.interruptions = 0
+        self.broker = ""
+
+    async def open_session(self, mode: AckMode) -> Any:
+        """Open a session on a connection of its own."""
+        connection = await self._call(self._factory.create_connection)
+        self._connections.append(connection)
+        connection.exception_listener = lambda error: None  # the flows raise the same
+        connection.add_connection_listener(self)
+        await self._call(connection.start)
+        metadata = connection.metadata
+        self.broker = f"{metadata.broker_name} {metadata.broker_version} over {metadata.protocol}"
+        return await self._call(connection.create_session, mode)
+
+    def on_connection_interrupted(self, url: str) -> None:
+        """Count it."""
+        self.interruptions += 1
+
+    async def close(self) -> None:
+        """Close the connections."""
+        for connection in self._connections:
+            await self._call(connection.close)
+
+
+def run(plan: Plan, fault: Fault, stop: Stop, show: Counter) -> Soak:
+    """Let it flow and strike, until time is over or ``stop`` is requested; then receive the rest.
+
+    Raises:
+        JMSException: a connection failed for good.
+        BrokerError, Failure: the broker could not be killed or restarted.
+    """
+    with _threads(_THREADS + 1) as executor:
+        soak = Soak(plan, fault, stop, show, executor)
+        asyncio.run(soak.run())
+    return soak
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[ThreadPoolExecutor]:
+    """Yield an executor all of whose threads are there, so that a later one would be a leak."""
+    with ThreadPoolExecutor(count, "pyjmsack-soak") as executor:
+        barrier = threading.Barrier(count)
+        for started in [executor.submit(barrier.wait) for _ in range(count)]:
+            started.result()
+        yield executor
+
+
+class Soak:
+    """The flows, and what was seen of them."""
+
+    def __init__(self, plan: Plan, fault: Fault, stop: Stop, show: Counter, executor: ThreadPoolExecutor) -> None:
+        self._plan, self._fault, self._stop, self._show, self._executor = plan, fault, stop, show, executor
+        faces: dict[str, tuple[Callable[[], Any], Call]] = {
+            "blocking": (plan.login.factory, in_threads(executor)),
+            "asyncio": (plan.login.aio_factory, awaited),
+        }
+        self._ends = {face: _Ends(faces[face][0](), faces[face][1]) for face in plan.faces}
+        name = f"pyjmsack.soak.{uuid.uuid4()}"
+        self._loads = {
+            (face, title): Load(
+                self._ends[face].open_session,
+                f"{name}.{face}.{number}",
+                mode,
+                relayed=relayed,
+                call=faces[face][1],
+                patience=plan.patience,
+            )
+            for face in plan.faces
+            for number, (title, mode, relayed) in enumerate(FLOWS)
+        }
+        self._samples: list[Resources] = []
+        self._outages: list[float] = []
+        self._stuck: list[str] = []
+        self._started = self._ended = 0.0
+
+    async def run(self) -> None:
+        """Do it, and close all connections."""
+        self._started = time.monotonic()
+        for load in self._loads.values():
+            load.start()
+        try:
+            await self._go_on()
+        finally:
+            self._ended = time.monotonic()
+            await self._each(Load.cancel)
+            for ends in self._ends.values():
+                await ends.close()
+
+    async def _go_on(self) -> None:
+        if await self._all(lambda load: load.reaches(_WARM)):
+            self._started = time.monotonic()
+            while await self._pause() and await self._strike():
+                pass
+        if not self._stuck:
+            self._samples.append(Resources.now())
+            await self._all(Load.finish)
+
+    async def _pause(self) -> bool:
+        """Wait for the next kill; return whether there is one. Two there are, however short the time."""
+        last = self._started + self._plan.seconds
+        due = time.monotonic() + self._plan.kill_every
+        if len(self._outages) >= _LEAST_KILLS:
+            due = min(due, last)
+        while (now := time.monotonic()) < due and not self._stop.requested:
+            for load in self._loads.values():
+                load.check()
+            self._show(int(now - self._started), self._remark())
+            await asyncio.sleep(_LOOK_SECONDS)
+        return (due < last or len(self._outages) < _LEAST_KILLS) and not self._stop.requested
+
+    def _remark(self) -> str:
+        ledgers = [load.ledger for load in self._loads.values()]
+        confirmed = sum(len(ledger.confirmed) for ledger in ledgers)
+        received = sum(len(ledger.received) for ledger in ledgers)
+        return f"{len(self._outages)} kills, {confirmed:,} confirmed, {received:,} received"
+
+    async def _strike(self) -> bool:
+        """Kill, and wait until every flow flows again; return whether it does."""
+        if self._outages:  # the first loss of a connection makes threads that tell of it, and they stay
+            self._samples.append(Resources.now())
+        began = time.monotonic()
+        await asyncio.get_running_loop().run_in_executor(self._executor, self._fault.strike)
+        marks = {load: len(load.ledger.received) for load in self._loads.values()}
+        flows = await self._all(lambda load: load.reaches(marks[load] + 1))
+        self._outages.append(time.monotonic() - began)
+        return flows
+
+    async def _all(self, step: Callable[[Load], Awaitable[None]]) -> bool:
+        """Take a step with every flow; return whether none is stuck."""
+        answers = await self._each(step)
+        for (face, title), answer in zip(self._loads, answers, strict=True):
+            if isinstance(answer, StuckError):
+                self._stuck.append(f"{title} ({face}): {answer}")
+            elif answer is not None:
+                raise answer
+        return not self._stuck
+
+    async def _each(self, step: Callable[[Load], Awaitable[None]]) -> list[BaseException | None]:
+        return await asyncio.gather(*map(step, self._loads.values()), return_exceptions=True)
+
+    def report(self, before: Resources, after: Resources) -> Report:
+        """Sum up; ``before`` and ``after`` all of it, what this process held."""
+        flows = [
+            Flow(face, title, load.ledger, load.skipped, load.atomic) for (face, title), load in self._loads.items()
+        ]
+        return Report(
+            broker=next(iter(self._ends.values())).broker,
+            what=self._fault.what,
+            seconds=self._ended - self._started,
+            outages=self._outages,
+            interruptions=sum(ends.interruptions for ends in self._ends.values()),
+            flows=flows,
+            samples=self._samples,
+            before=before,
+            after=after,
+            stuck=self._stuck,
+        )
