@@ -40,6 +40,7 @@ _UNLISTED = {ACK_TYPE, DELIVERY_COUNT, TYPED_ENCODING}
 _ORIGIN = {"_AMQ_ORIG_ADDRESS", "_AMQ_ORIG_QUEUE", "_AMQ_ORIG_MESSAGE_ID"}
 """What Artemis notes on a dead letter, under the names that its selectors know."""
 _NOT_APPLICATION = _UNLISTED | set(RESERVED)
+_NOT_LISTED = _NOT_APPLICATION | _ORIGIN
 
 HEADER_NAMES = {
     "JMSCorrelationID": "correlation_id",
@@ -146,13 +147,17 @@ class Properties(MutableMapping[str, Value]):
         elif self._message._properties is not None:
             del self._message._properties[name]
 
-    def __iter__(self) -> Iterator[str]:
-        for name in self._message._properties or ():
-            if name not in _NOT_APPLICATION and name not in _ORIGIN:
-                yield name
+    def copy(self) -> dict[str, Value]:
+        """Return the listed properties as a ``dict`` of its own; quicker than ``dict(properties)``."""
+        held: dict[str, Value] = self._message._properties or {}
+        found = {name: held[name] for name in held if name not in _NOT_LISTED}
         for name, (slot, _) in RESERVED.items():
-            if name not in _UNLISTED and getattr(self._message, slot) is not None:
-                yield name
+            if name not in _UNLISTED and (value := getattr(self._message, slot)) is not None:
+                found[name] = value
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.copy())
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

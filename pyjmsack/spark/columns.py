@@ -110,51 +110,51 @@ def to_batch(
         key: the property that the application tells its messages apart by, if any.
         with_body: whether there is a column ``body``.
     """
+    count = len(messages)
+    rows = zip(*[_row(message, key) for message in messages], strict=True) if count else [()] * len(_FROM_MESSAGE)
+    columns: dict[str, Any] = dict(zip(_FROM_MESSAGE, rows, strict=True))
+    columns |= {"received": received, "batch": [place[0]] * count, "part": [place[1]] * count, "idx": range(count)}
     schema = arrow_schema(with_body)
-    rows = [_row(message, key) for message in messages]
-    columns: dict[str, Any] = {name: [row[name] for row in rows] for name in _FROM_MESSAGE}
-    count = len(rows)
-    columns |= {
-        "received": received,
-        "batch": [place[0]] * count,
-        "part": [place[1]] * count,
-        "idx": range(count),
-    }
     return pa.RecordBatch.from_arrays([pa.array(columns[field.name], field.type) for field in schema], schema=schema)
 
 
 _FROM_MESSAGE = [name for name in SPARK_SCHEMA if name not in ("received", "batch", "part", "idx")]
 
 
-def _row(message: Message, key: str | None) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "message_id": message.message_id,
-        "correlation_id": message.correlation_id,
-        "destination": _name(message.destination),
-        "reply_to": _name(message.reply_to),
-        "type": message.type,
-        "priority": message.priority,
-        "durable": message.delivery_mode == 2,
-        "delivery_count": message.delivery_count,
-        "created": message.timestamp,
-        "expires": message.expiration,
-        "decode_error": None,
-    }
+def _row(message: Message, key: str | None) -> tuple[Any, ...]:
+    """Return the columns ``_FROM_MESSAGE``."""
+    body, body_type, origin, error = None, "other", None, None
+    properties: dict[str, Any] = {}
     try:
-        row["body"], row["body_type"] = body_of(message)
-        properties = dict(message.properties)
-    except JMSException as error:  # the rest of the batch must go on, and nothing may be lost: the row says it
-        row.setdefault("body", None)
-        row.setdefault("body_type", "other")
-        row["decode_error"] = str(error)
-        properties = {}
-    row["origin"] = _origin(message) if row["decode_error"] is None else None
-    row["group_id"] = properties.pop(GROUP, None)
-    row["property_types"] = {name: _kind(value) for name, value in properties.items() if not _is_text(value)}
+        body, body_type = body_of(message)
+        properties = message.properties.copy()
+        origin = _origin(message)
+    except JMSException as failure:  # the rest of the batch must go on, and nothing may be lost: the row says it
+        error = str(failure)
+    group_id = properties.pop(GROUP, None)
+    kinds = {name: _kind(value) for name, value in properties.items() if not _is_text(value)}
     texts = {name: _as_text(value) for name, value in properties.items()}
-    row["properties"] = texts
-    row["dedup_key"] = (key and texts.get(key)) or row["message_id"]
-    return row
+    message_id = message.message_id
+    return (
+        message_id,
+        (key and texts.get(key)) or message_id,
+        message.correlation_id,
+        _name(message.destination),
+        _name(message.reply_to),
+        origin,
+        message.type,
+        group_id,
+        body,
+        body_type,
+        texts,
+        kinds,
+        message.priority,
+        message.delivery_mode == 2,
+        message.delivery_count,
+        message.timestamp,
+        message.expiration,
+        error,
+    )
 
 
 def _name(destination: Destination | None) -> str | None:
@@ -165,9 +165,9 @@ def _name(destination: Destination | None) -> str | None:
 
 def _origin(message: Message) -> str | None:
     """Return where a dead letter comes from: the queue, or ``address::queue`` for the subscription of a topic."""
-    address, queue = (message.get_string_property(f"_AMQ_ORIG_{name}") for name in ("ADDRESS", "QUEUE"))
-    if address is None:
+    if "_AMQ_ORIG_ADDRESS" not in message.properties:
         return None
+    address, queue = (message.get_string_property(f"_AMQ_ORIG_{name}") for name in ("ADDRESS", "QUEUE"))
     return address if queue in (None, address) else f"{address}::{queue}"
 
 

@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from contract.brokers import Embedded
 
 from pyjmsack import ConnectionFactory, Queue
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from pyjmsack.spark.options import Options
 
 TIMEOUT = 240
 HAS_SPARK = all(importlib.util.find_spec(name) for name in ("pyspark", "pyarrow"))
@@ -45,16 +48,25 @@ def spark(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spar
     """A session in this process; a task is tried four times."""
     from pyjmsack.spark import local_session
 
-    home = str(tmp_path_factory.mktemp("warehouse"))
-    session = local_session(
-        spark__sql__warehouse__dir=home, spark__driver__extraJavaOptions=f"-Dderby.system.home={home}"
-    )
+    from .kill_points import JudgedSource
+    from .stream_job import settings
+
+    session = local_session(**settings(tmp_path_factory.mktemp("session")))
+    session.dataSource.register(JudgedSource)
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
 
 
 Fill = Callable[..., list[str]]
+Left = Callable[[str], int]
+MakeOptions = Callable[..., "Options"]
+
+
+@pytest.fixture
+def amqp_url(any_broker: Embedded) -> str:
+    """Where the broker of the test listens for AMQP, over which every queue can be browsed."""
+    return any_broker.amqp_url
 
 
 @pytest.fixture
@@ -78,11 +90,24 @@ def fill(broker_url: str) -> Fill:
 
 
 @pytest.fixture
-def left(broker_url: str) -> Callable[[str], int]:
+def left(amqp_url: str) -> Left:
     """A function that counts what a queue holds."""
 
     def count(queue: str) -> int:
-        with ConnectionFactory(broker_url).create_context() as context, context.create_browser(Queue(queue)) as browser:
+        with ConnectionFactory(amqp_url).create_context() as context, context.create_browser(Queue(queue)) as browser:
             return sum(1 for _ in browser)
 
     return count
+
+
+@pytest.fixture
+def options(broker_url: str, queue_name: str, tmp_path: Path) -> MakeOptions:
+    """A function that returns options for the test's queue."""
+    from pyjmsack.spark.options import parse_options
+
+    def make(**given: str) -> Options:
+        return parse_options(
+            {"url": broker_url, "queue": queue_name, "spoolLocation": str(tmp_path / "spool"), "idleMs": "150", **given}
+        )
+
+    return make

@@ -46,10 +46,22 @@ def test_the_url_must_be_there_be_right_and_hold_no_secret() -> None:
         parse_options({})
     with pytest.raises(InvalidURLException, match="sendTimeout"):
         parse_options({"url": f"{URL}?jms.sendTimeuot=5"})
-    for url in ("amqp://alice:wonderland@127.0.0.1:1?jms.allowUserInfo=true", f"{URL}?jms.password=wonderland"):
+    for url in (
+        "amqp://alice:wonderland@127.0.0.1:1?jms.allowUserInfo=true",
+        f"{URL}?jms.password=wonderland",
+        f"failover:({URL})?jms.password=wonderland",
+        f"failover:({URL})?jms.p%61ssword=wonderland",
+        f"failover:({URL}?transport.keyStorePassword=wonderland)",
+        "failover:(amqp://alice:wonderland@127.0.0.1:1)?jms.allowUserInfo=true",
+    ):
         with pytest.raises(OptionError, match="'url' holds a login") as caught:
             parse_options({"url": url})
         assert "wonderland" not in str(caught.value)
+
+
+def test_failover_urls_are_fine_with_their_options() -> None:
+    for url in (f"failover:({URL},stomp://127.0.0.1:2)", f"failover:({URL})?failover.maxReconnectAttempts=3"):
+        assert parse_options({"url": url}).url == url
 
 
 def test_names_count_in_any_case_and_those_of_spark_itself_are_let_through() -> None:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,39 +9,21 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import IntegerType, StringType, StructType
 
-from pyjmsack import MessageFormatException, Queue, SendTimedOutException, Session
+from pyjmsack import MessageFormatException, SendTimedOutException, Session
 from pyjmsack.spark import pull as pulling
 from pyjmsack.spark.batch import JmsBrowseReader, JmsDrainReader, batch_reader
 from pyjmsack.spark.bodies import message_of
 from pyjmsack.spark.columns import property_value
-from pyjmsack.spark.options import OptionError, Options, parse_options
+from pyjmsack.spark.options import OptionError
 from pyjmsack.spark.pull import Place
 from pyjmsack.spark.spool import Span, Spool
 from pyjmsack.spark.stream import JmsStreamReader
 from pyjmsack.spark.writer import check_columns, send_rows
 
+from .rows import ids, of_pull, read, rows_of
+
 if TYPE_CHECKING:
-    from .conftest import Fill
-
-Left = Callable[[str], int]
-POINTS = ("before the spool", "spooled, not acknowledged", "half acknowledged", "acknowledged")
-
-
-@pytest.fixture
-def options(broker_url: str, queue_name: str, tmp_path: Path) -> Callable[..., Options]:
-    """A function that returns options for the test's queue."""
-
-    def make(**given: str) -> Options:
-        return parse_options(
-            {"url": broker_url, "queue": queue_name, "spoolLocation": str(tmp_path / "spool"), "idleMs": "150", **given}
-        )
-
-    return make
-
-
-def read(reader: Any) -> list[dict[str, Any]]:
-    """Return all rows of a batch reader."""
-    return [row for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()]
+    from .conftest import Fill, Left, MakeOptions
 
 
 def read_batch(reader: JmsStreamReader, start: dict[str, Any], end: dict[str, Any]) -> list[dict[str, Any]]:
@@ -53,68 +31,15 @@ def read_batch(reader: JmsStreamReader, start: dict[str, Any], end: dict[str, An
     return [row for part in reader.partitions(start, end) for batch in reader.read(part) for row in batch.to_pylist()]
 
 
-def ids(rows: list[dict[str, Any]]) -> list[str]:
-    return sorted(row["message_id"] for row in rows)
-
-
 def next_offset(reader: JmsStreamReader, start: dict[str, Any]) -> dict[str, Any]:
     return reader.latestOffset(start, reader.getDefaultReadLimit())
 
 
-# -- the kill table -----------------------------------------------------------------------------------------------
-
-
-def die(*_: object, **__: object) -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def die_before_the_discharge(session: Session) -> None:
-    """A transaction has no half: the broker has the outcome of every message, and no discharge."""
-    session.create_consumer(Queue("any")).close()  # when it is answered, what was sent before has arrived
-    die()
-
-
-def killed_pull(options: Options, place: Place, point: str) -> None:
-    """Pull, and be killed at a point; runs in a process of its own."""
-    if point == "before the spool":
-        Spool.publish = die  # type: ignore[method-assign,assignment]
-    elif point == "spooled, not acknowledged":
-        Session.commit = die  # type: ignore[method-assign]
-    elif point == "half acknowledged":
-        Session.commit = die_before_the_discharge  # type: ignore[method-assign]
-    else:
-        Spool.confirm = die  # type: ignore[method-assign]
-    list(pulling.read_pull(options, place))
-
-
-@pytest.mark.parametrize("point", POINTS)
-def test_a_killed_task_is_tried_again_with_nothing_lost_and_nothing_twice(
-    options: Callable[..., Options], queue_name: str, fill: Fill, left: Left, point: str
-) -> None:
-    """The killed attempt, the attempt after it, and the batch after that, which meets what is redelivered."""
-    sent = fill(queue_name, 300)
-    given = options(maxMessagesPerPartition="200")
-    place = Place("query", 1, 0, 200)
-    spool = Spool(given.spool, "query")
-    spool.prepare(1)
-    spool.prepare(2)
-    process = multiprocessing.get_context("spawn").Process(target=killed_pull, args=(given, place, point))
-    process.start()
-    process.join(60)
-    assert process.exitcode == -signal.SIGKILL, "it reached the point"
-    assert spool.file(1, 0).exists() == (point != "before the spool")
-    rows = [row for batch in pulling.read_pull(given, place) for row in batch.to_pylist()]
-    assert len(rows) == 200
-    while left(queue_name):
-        for part in range(3):  # redelivered ones fill pulls without making rows
-            rows += [
-                row for batch in pulling.read_pull(given, Place("query", 2, part, 200)) for row in batch.to_pylist()
-            ]
-    assert ids(rows) == sorted(sent), "sent, stored, unique: 300 each; lost: 0"
+# -- attempts -----------------------------------------------------------------------------------------------------
 
 
 def test_of_two_attempts_at_once_one_wins_and_the_other_hands_back_what_it_took(
-    options: Callable[..., Options], queue_name: str, fill: Fill, left: Left, monkeypatch: pytest.MonkeyPatch
+    options: MakeOptions, queue_name: str, fill: Fill, left: Left, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent = fill(queue_name, 100)
     given = options()
@@ -136,7 +61,7 @@ def test_of_two_attempts_at_once_one_wins_and_the_other_hands_back_what_it_took(
 
 
 def test_an_acknowledgement_in_doubt_leaves_the_rows_and_what_comes_again_is_dropped(
-    options: Callable[..., Options], queue_name: str, fill: Fill, left: Left, monkeypatch: pytest.MonkeyPatch
+    options: MakeOptions, queue_name: str, fill: Fill, left: Left, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent = fill(queue_name, 20)
     given = options()
@@ -149,7 +74,7 @@ def test_an_acknowledgement_in_doubt_leaves_the_rows_and_what_comes_again_is_dro
 
     with monkeypatch.context() as patch:
         patch.setattr(Session, "commit", fail)
-        first = [row for batch in pulling.read_pull(given, Place("query", 1, 0, 50)) for row in batch.to_pylist()]
+        first = of_pull(given, Place("query", 1, 0, 50))
     assert ids(first) == sorted(sent)
     spool.retire(2, window=0)  # the ids of unconfirmed pulls outlive the window
     spool.prepare(2)
@@ -163,7 +88,7 @@ def test_an_acknowledgement_in_doubt_leaves_the_rows_and_what_comes_again_is_dro
 
 
 def test_a_batch_is_read_again_with_the_parts_of_its_offset_not_of_the_options(
-    options: Callable[..., Options], queue_name: str, fill: Fill
+    options: MakeOptions, queue_name: str, fill: Fill
 ) -> None:
     sent = fill(queue_name, 40)
     reader = JmsStreamReader(options(partitions="4", maxMessagesPerPartition="10"))
@@ -177,14 +102,14 @@ def test_a_batch_is_read_again_with_the_parts_of_its_offset_not_of_the_options(
     assert restarted.partitions(end, end) == []
 
 
-def test_an_empty_queue_makes_no_batch(options: Callable[..., Options]) -> None:
+def test_an_empty_queue_makes_no_batch(options: MakeOptions) -> None:
     reader = JmsStreamReader(options(pollMs="10"))
     start = reader.initialOffset()
     assert next_offset(reader, start) == start
 
 
 def test_available_now_ends_with_a_producer_at_work(
-    options: Callable[..., Options], queue_name: str, fill: Fill, left: Left
+    options: MakeOptions, queue_name: str, fill: Fill, left: Left
 ) -> None:
     fill(queue_name, 30)
     reader = JmsStreamReader(options(partitions="1", maxMessagesPerPartition="20"))
@@ -201,7 +126,7 @@ def test_available_now_ends_with_a_producer_at_work(
 
 
 def test_a_checkpoint_whose_spool_is_gone_is_refused(
-    options: Callable[..., Options], queue_name: str, fill: Fill, tmp_path: Path
+    options: MakeOptions, queue_name: str, fill: Fill, tmp_path: Path
 ) -> None:
     fill(queue_name, 1)
     reader = JmsStreamReader(options())
@@ -213,7 +138,7 @@ def test_a_checkpoint_whose_spool_is_gone_is_refused(
 
 
 def test_committed_rows_are_deleted_and_their_ids_kept_for_the_window(
-    options: Callable[..., Options], queue_name: str, fill: Fill
+    options: MakeOptions, queue_name: str, fill: Fill
 ) -> None:
     sent = fill(queue_name, 5)
     given = options(partitions="1")
@@ -231,7 +156,7 @@ def test_committed_rows_are_deleted_and_their_ids_kept_for_the_window(
 
 
 def test_an_attempt_that_comes_after_its_batch_was_processed_takes_nothing(
-    options: Callable[..., Options], queue_name: str, fill: Fill, left: Left
+    options: MakeOptions, queue_name: str, fill: Fill, left: Left
 ) -> None:
     fill(queue_name, 5)
     given = options()
@@ -246,7 +171,7 @@ def test_an_attempt_that_comes_after_its_batch_was_processed_takes_nothing(
 
 
 def test_a_drain_takes_no_more_than_its_limit_and_reads_the_same_again(
-    options: Callable[..., Options], queue_name: str, fill: Fill, left: Left
+    options: MakeOptions, queue_name: str, fill: Fill, left: Left
 ) -> None:
     fill(queue_name, 40)
     given = options(mode="drain", drainId="one", limit="15", maxMessagesPerPartition="4")
@@ -257,7 +182,7 @@ def test_a_drain_takes_no_more_than_its_limit_and_reads_the_same_again(
 
 
 def test_a_drain_id_belongs_to_one_queue_and_ends_for_good(
-    options: Callable[..., Options], queue_name: str, fill: Fill, left: Left
+    options: MakeOptions, queue_name: str, fill: Fill, left: Left
 ) -> None:
     sent = fill(queue_name, 10)
     given = options(mode="drain", drainId="one", maxMessagesPerPartition="4")
@@ -269,7 +194,7 @@ def test_a_drain_id_belongs_to_one_queue_and_ends_for_good(
         JmsDrainReader(options(mode="drain", drainId="one", queue="elsewhere")).partitions()
 
 
-def test_a_browser_stops_at_its_limit(options: Callable[..., Options], queue_name: str, fill: Fill) -> None:
+def test_a_browser_stops_at_its_limit(options: MakeOptions, queue_name: str, fill: Fill) -> None:
     fill(queue_name, 10)
     assert len(read(JmsBrowseReader(options(mode="browse", limit="4")))) == 4
 
@@ -279,7 +204,7 @@ def test_a_browser_stops_at_its_limit(options: Callable[..., Options], queue_nam
     [({}, "'drain', which takes the messages"), ({"mode": "stream"}, "'drain'"), ({"mode": "drain"}, "'drainId'")],
 )
 def test_a_batch_needs_to_be_told_whether_it_takes_the_messages(
-    options: Callable[..., Options], given: dict[str, str], says: str
+    options: MakeOptions, given: dict[str, str], says: str
 ) -> None:
     with pytest.raises(OptionError, match=says):
         batch_reader(options(**given))
@@ -288,12 +213,8 @@ def test_a_batch_needs_to_be_told_whether_it_takes_the_messages(
 # -- writing ------------------------------------------------------------------------------------------------------
 
 
-def rows_of(**columns: list[Any]) -> Iterator[pa.RecordBatch]:
-    return iter([pa.record_batch(columns)])
-
-
 def test_without_keys_every_write_adds_its_rows_and_with_keys_only_the_first(
-    options: Callable[..., Options], queue_name: str, left: Left
+    options: MakeOptions, queue_name: str, left: Left
 ) -> None:
     for _ in range(2):
         assert send_rows(options(), rows_of(body=["a", "b"])).count == 2
@@ -303,14 +224,14 @@ def test_without_keys_every_write_adds_its_rows_and_with_keys_only_the_first(
     assert left(queue_name) == 6
 
 
-def test_rows_that_the_broker_does_not_take_fail_the_task(options: Callable[..., Options], queue_name: str) -> None:
+def test_rows_that_the_broker_does_not_take_fail_the_task(options: MakeOptions, queue_name: str) -> None:
     """Queues named limited.* take two messages."""
     given = options(queue=f"limited.{queue_name}", confirmMs="1000")
     with pytest.raises(Exception, match=r"confirmMs|limited"):
         send_rows(given, rows_of(body=["x"] * 20))
 
 
-def test_a_row_without_its_key_fails_the_task_by_name(options: Callable[..., Options]) -> None:
+def test_a_row_without_its_key_fails_the_task_by_name(options: MakeOptions) -> None:
     with pytest.raises(ValueError, match="'key' is the dedupColumn and null"):
         send_rows(options(dedupColumn="key"), rows_of(body=["a"], key=pa.array([None], pa.string())))
 
@@ -326,7 +247,7 @@ def test_a_row_without_its_key_fails_the_task_by_name(options: Callable[..., Opt
     ],
 )
 def test_a_frame_that_cannot_be_written_is_refused_by_its_column(
-    options: Callable[..., Options], columns: dict[str, Any], given: dict[str, str], says: str
+    options: MakeOptions, columns: dict[str, Any], given: dict[str, str], says: str
 ) -> None:
     schema = StructType()
     for name, kind in columns.items():
@@ -344,6 +265,6 @@ def test_a_body_or_property_of_an_unknown_type_is_refused_by_name() -> None:
             property_value(text, kind)
 
 
-def test_what_can_be_written_needs_a_broker_that_is_there(options: Callable[..., Options]) -> None:
+def test_what_can_be_written_needs_a_broker_that_is_there(options: MakeOptions) -> None:
     with pytest.raises(ConnectionError):
         send_rows(options(url="amqp://127.0.0.1:1"), rows_of(body=["a"]))
