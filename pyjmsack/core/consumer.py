@@ -14,7 +14,7 @@ from pyjmsack.core.holding import Holding
 from pyjmsack.core.inbox import PriorityInbox
 from pyjmsack.core.lanes import Lanes
 from pyjmsack.core.limit import RedeliveryLimit
-from pyjmsack.core.settling import Settling
+from pyjmsack.core.settling import Runs, Settling
 from pyjmsack.core.stats import ConsumerStats
 from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.core.transformer import received
@@ -455,6 +455,10 @@ class Consumer(Settling):
 
     def release_inbox(self) -> None:
         """Hand back what nobody saw: uncounted, unless an earlier recover() had shown it (S30, S31)."""
+        self.settle_runs(self.take_unseen())
+
+    def take_unseen(self) -> Runs:
+        """Take what nobody saw out of the inbox, and return it with its outcomes, oldest first."""
         inbox, taken = self.inbox, []
         if self._holding is not None:
             inbox.extend(self._holding.release())
@@ -463,8 +467,7 @@ class Consumer(Settling):
                 taken.append(inbox.popleft())
             except IndexError:  # the loop emptied it: the broker has them already
                 break
-        # Not before, as a provider that redelivers locally puts them back into the inbox; in one command, oldest first
-        self.settle_runs((outcome, run) for outcome, run in groupby(taken, _handed_back))
+        return self.mark_runs((outcome, run) for outcome, run in groupby(taken, _handed_back))
 
     def resume(self) -> Steps[None]:
         """The rollback is over: finish a close that waited for it (S84)."""

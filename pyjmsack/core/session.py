@@ -14,6 +14,7 @@ from pyjmsack.core.lanes import Lanes
 from pyjmsack.core.producer import Producer, Send
 from pyjmsack.core.recording import RecordedSend
 from pyjmsack.core.runtime import Dispatcher
+from pyjmsack.core.settling import Runs
 from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.core.subscriptions import check_name, check_topic
 from pyjmsack.core.transaction import Transaction
@@ -464,23 +465,32 @@ class Session:
         """End the transaction and declare the next one in the same burst; return the error of the first, if any.
 
         What the consumers of an ``undone`` one prefetched is handed back behind it: ActiveMQ Classic sends again in the
-        order in which it got things back, Artemis in the order of the queue. It is before new credit in any case.
+        order in which it got things back, Artemis in the order of the queue. It is before new credit in any case. And
+        in one command: a provider that redelivers locally would else, if the broker is quick, put it before what the
+        rollback brings again.
 
         Only here does the next transaction begin for the client too: until its end is asked for, it is the open one.
         """
         self.transaction = Transaction()
         ended: Completion[None] = Completion()
         begun: Completion[None] = Completion()
-        self.connection.submit(operation, self.info.id, ended)
-        self.connection.submit(self.connection.provider.begin, self.info.id, begun)
-        for consumer in undone:
-            consumer.release_inbox()
+        unseen = [(consumer, consumer.take_unseen()) for consumer in undone]
+        self.connection.submit(self._end_transaction, operation, ended, begun, unseen)
         deadline = Deadline(self.connection.options.request_timeout)
         if not (yield ended, deadline.remaining()) and not ended.done:
             return RequestTimedOutException("the transaction coordinator did not answer within jms.requestTimeout")
         if not begun.done:  # what goes wrong with the next transaction is that one's affair: its commit will say so
             yield begun, deadline.remaining()
         return ended.error
+
+    def _end_transaction(
+        self, operation: Any, ended: Completion[None], begun: Completion[None], unseen: Iterable[tuple[Consumer, Runs]]
+    ) -> None:
+        """On the loop."""
+        operation(self.info.id, ended)
+        self.connection.provider.begin(self.info.id, begun)
+        for consumer, runs in unseen:
+            consumer.settle_now(runs)
 
     @staticmethod
     def _rolled_back(

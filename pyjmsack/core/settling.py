@@ -18,8 +18,10 @@ from pyjmsack.types import AckMode, AckType, Outcome
 if TYPE_CHECKING:
     from pyjmsack.core.session import Session
 
-__all__ = ["Settling"]
+__all__ = ["Runs", "Settling"]
 
+Runs = list[tuple[Outcome, list[Inbound]]]
+"""Outcomes that were chosen and not sent yet, in the order in which the broker is to hear of them."""
 
 PLENTY = 32
 """Messages in the buffer with which an acknowledgement may wait for company: neither consumer nor broker runs dry."""
@@ -105,13 +107,17 @@ class Settling(ABC):
 
     def settle_batch(self, inbounds: Iterable[Inbound], outcome: Outcome = Outcome.ACCEPTED) -> None:
         """One outcome for several messages, in one command: consecutive ones leave as one range (S27)."""
-        self.settle_runs([(outcome, inbounds)])
+        self.settle_runs(self.mark_runs([(outcome, inbounds)]))
 
-    def settle_runs(self, runs: Iterable[tuple[Outcome, Iterable[Inbound]]]) -> None:
-        """Several outcomes in one command, in this order: one broker redelivers in the order in which it is told."""
+    def mark_runs(self, runs: Iterable[tuple[Outcome, Iterable[Inbound]]]) -> Runs:
+        """Choose outcomes, for a command to send."""
         marked = [(outcome, self._marked(inbounds, outcome)) for outcome, inbounds in runs]
-        if any(inbounds for _, inbounds in marked):
-            self._connection.submit(self._settle_all, marked)
+        return [(outcome, inbounds) for outcome, inbounds in marked if inbounds]
+
+    def settle_runs(self, runs: Runs) -> None:
+        """Send outcomes in one command, in this order: one broker redelivers in the order in which it is told."""
+        if runs:
+            self._connection.submit(self.settle_now, runs)
 
     def _marked(self, inbounds: Iterable[Inbound], outcome: Outcome) -> list[Inbound]:
         """Choose the outcome of those that have none yet, and return them."""
@@ -133,8 +139,8 @@ class Settling(ABC):
             log_ack(self._ack_type(outcome), len(unsettled), self.info.destination)
         return unsettled
 
-    def _settle_all(self, runs: Iterable[tuple[Outcome, Iterable[Inbound]]]) -> None:
-        """On the loop."""
+    def settle_now(self, runs: Runs) -> None:
+        """Send chosen outcomes; on the loop."""
         settle = self._provider.settle
         for outcome, inbounds in runs:
             for inbound in inbounds:

@@ -180,8 +180,8 @@ class FakeInbound:
 class Bench:
     """A started connection on fakes."""
 
-    def __init__(self, *options: str) -> None:
-        self.runtime = FakeRuntime()
+    def __init__(self, *options: str, runtime: FakeRuntime | None = None) -> None:
+        self.runtime = runtime or FakeRuntime()
         self.provider: Any = FakeProvider()
         url = parse_url("amqp://broker?" + "&".join(options))
         self.connection = Connection(url, self.runtime, self.provider, ConnectionInfo("me"))

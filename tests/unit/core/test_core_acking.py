@@ -93,7 +93,7 @@ def test_a_batch_leaves_in_one_command_so_that_it_makes_one_disposition_s27() ->
     bench.runtime.turn()
     receive(consumer, 7)
     settling = [c for c, _ in bench.runtime.commands if c.__name__ != "verb"]
-    assert [c.__name__ for c in settling].count("_settle_all") == 1
+    assert [c.__name__ for c in settling].count("settle_now") == 1
 
 
 def test_a_batch_that_does_not_fill_is_acknowledged_by_a_timer_s41_s44() -> None:

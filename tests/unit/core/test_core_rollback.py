@@ -1,0 +1,79 @@
+"""A rollback where messages are redelivered in the client: their order does not depend on who is quicker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from core_fakes import Bench, FakeRuntime
+
+from pyjmsack.core.consumer import Consumer
+from pyjmsack.spi.completion import Completion
+from pyjmsack.types import Outcome
+
+
+class Redelivering(FakeRuntime):
+    """A loop that is always ahead of the caller, over a provider that puts back what is handed back when a burst ends,
+    and what a rollback undoes when the broker answers: before the command with the number ``quick`` behind it."""
+
+    def __init__(self, quick: int) -> None:
+        super().__init__()
+        self._quick = quick
+        self._behind: int | None = None
+        self._rollback: Completion[None] | None = None
+        self._joined: list[Any] = []
+        self._back: list[Any] = []
+
+    def serves(self, bench: Bench, consumer: Consumer) -> None:
+        """Work for this consumer from now on."""
+        self._consumer = consumer
+        bench.provider.settle, bench.provider.rollback = self._settle, self._begin_rollback
+
+    def submit(self, command: Callable[..., Any], *arguments: Any) -> None:
+        super().submit(command, *arguments)
+        if self._behind is not None:
+            self._behind += 1
+            if self._behind == self._quick:
+                self._answer()
+        super().turn()
+        self._redeliver(self._back)
+
+    def turn(self) -> None:
+        super().turn()
+        self._answer()
+
+    def _settle(self, inbound: Any, outcome: Outcome) -> None:
+        (self._joined if outcome is Outcome.ACCEPTED else self._back).append(inbound)
+
+    def _begin_rollback(self, session_id: int, done: Completion[None]) -> None:
+        self._rollback, self._behind = done, 0
+
+    def _answer(self) -> None:
+        done, self._rollback = self._rollback, None
+        if done is not None:
+            self._redeliver(self._joined)
+            done.succeed()
+
+    def _redeliver(self, inbounds: list[Any]) -> None:
+        back = sorted(inbounds, key=lambda inbound: str(inbound.name))
+        inbounds.clear()
+        for inbound in back:
+            inbound.settled = False
+        if back:
+            self._consumer.redeliver(back)
+
+
+@pytest.mark.parametrize("quick", [1, 2, 3, 4])
+def test_what_a_rollback_brings_again_comes_before_what_nobody_saw_however_quick_the_broker_is(quick: int) -> None:
+    """S80, S83: its answer may come between any two commands."""
+    runtime = Redelivering(quick)
+    bench = Bench(runtime=runtime)
+    session = bench.session(0)
+    consumer = bench.consumer(session)
+    bench.arrive(consumer, *"abcd")
+    runtime.serves(bench, consumer)
+    for _ in "ab":
+        consumer.receive_now()
+    bench.run(session.rollback())
+    assert [inbound.name for inbound in consumer.inbox] == [*"abcd"]  # type: ignore[attr-defined]  # FakeInbound
