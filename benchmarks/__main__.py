@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
-from benchmarks import memory, profiling, report
+from benchmarks import auditing, memory, profiling, report
 from benchmarks.job import PASSWORD_VARIABLE, USERNAME_VARIABLE, BenchmarkError
 from benchmarks.run import run
 from benchmarks.scenarios import PEERS, PROTOCOLS, SCENARIOS, Settings
@@ -167,6 +167,18 @@ def profile_command(
     with _clear_errors():
         timing = profiling.profile(url, chosen, face, count, size, fill, sort, lines)
     click.echo(f"{timing.count * 1e9 / timing.nanoseconds:,.0f} messages per second, with the profiler's own cost")
+
+
+@main.command(name="audit")
+@click.option("--rows", default=10_000_000, show_default=True, type=click.IntRange(min=100_000), help="Sends.")
+@click.option("--master", default="local[2]", show_default=True, help="Where Spark runs.")
+@click.option("--memory", default="6g", show_default=True, help="Of a local Spark.")
+@click.option("--json", "as_json", is_flag=True, help="The result, as JSON.")
+def audit_command(rows: int, master: str, memory: str, as_json: bool) -> None:
+    """Plant losses, duplicates and more into a ledger, and time the audit that must find them all."""
+    with _clear_errors():
+        timing = auditing.measure(rows, master, memory)
+    click.echo(json.dumps(timing.as_json(), indent=2) if as_json else timing.sentence())
 
 
 if __name__ == "__main__":

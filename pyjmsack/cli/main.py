@@ -7,6 +7,7 @@ from importlib.metadata import version
 import click
 
 from pyjmsack import JMSException
+from pyjmsack.cli.audit import audit
 from pyjmsack.cli.broker import broker
 from pyjmsack.cli.browse import browse
 from pyjmsack.cli.demo import demo
@@ -50,7 +51,7 @@ def cli(ctx: click.Context, debug: bool) -> None:
     show_logs(debug)
 
 
-for _command in (demo, soak, broker, send, receive, browse, doctor, explain):
+for _command in (demo, soak, broker, send, receive, browse, doctor, explain, audit):
     cli.add_command(_command)
 
 

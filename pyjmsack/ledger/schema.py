@@ -97,7 +97,9 @@ def _column(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
 def _split(tails: pa.ChunkedArray, fields: list[pa.Field]) -> list[pa.Array]:
     """Return the columns of the last field; only its few different values are taken apart."""
     encoded = tails.combine_chunks().dictionary_encode()
-    parts = [text.split(SEPARATOR) for text in encoded.dictionary.to_pylist()]
+    parts = [(text or "").split(SEPARATOR) for text in encoded.dictionary.to_pylist()]
+    if any(len(part) != len(fields) for part in parts):
+        raise pa.ArrowInvalid(f"the last field of each line has {len(fields)} parts")
     columns = []
     for number, field in enumerate(fields):
         values = pa.array([part[number] for part in parts]).cast(field.type)

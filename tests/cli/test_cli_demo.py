@@ -11,10 +11,11 @@ import pytest
 from cli_support import Cli
 
 from pyjmsack import Message, ResourceAllocationException
-from pyjmsack.cli.demo import receiving, sending
+from pyjmsack.cli.demo import auditing, receiving, sending
 from pyjmsack.cli.demo.ledger import FAIL_EVERY, Ledger, ProcessingError
 from pyjmsack.cli.demo.rows import FAILOVER_ROWS, ROWS
 from pyjmsack.cli.demo.source import Line, Source, line_message
+from pyjmsack.ledger import read_ledgers
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def files(tmp_path: Path) -> Path:
 
 def rows_of(cli: Cli, files: Path, exit_code: int = 0) -> list[dict[str, Any]]:
     """Run the demo and return its rows."""
-    result = cli.run("demo", "--input", files, "--patience", 1, "--json")
+    result = cli.run("demo", "--input", files, "--patience", 1, "--no-audit", "--json")
     assert result.exit_code == exit_code, result.output
     document = json.loads(result.stdout)
     assert document["ok"] is (exit_code == 0)
@@ -56,7 +57,7 @@ def test_nothing_is_lost_over_stomp(brokers: Callable[[str], Any], tmp_path: Pat
 
 def test_the_demo_s_own_broker_is_killed_and_spoken_to_in_the_protocols_that_were_asked_for(files: Path) -> None:
     """S91, S105: over both protocols and in both faces, nothing is lost or doubled by a killed broker."""
-    result = Cli("").run("demo", "--input", files, "--protocol", "both", "--patience", 10, "--json")
+    result = Cli("").run("demo", "--input", files, "--protocol", "both", "--patience", 10, "--no-audit", "--json")
     assert result.exit_code == 0, result.output
     assert "Starting Artemis" in result.stderr
     document = json.loads(result.stdout)
@@ -91,7 +92,7 @@ def test_every_mode_has_a_row() -> None:
 
 def test_the_table_says_it_in_words(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "one").write_text("a single line\n")
-    out = cli.ok("demo", "--input", tmp_path / "one")
+    out = cli.ok("demo", "--input", tmp_path / "one", "--no-audit")
     assert "1 lines of 1 files" in out
     assert "Nothing lost" in out
     assert "Left out: the rows in which the broker is killed" in out
@@ -148,7 +149,7 @@ def test_a_failing_sender_ends_the_demo_with_one_line(cli: Cli, files: Path, mon
         raise ResourceAllocationException("the broker is full")
 
     monkeypatch.setattr(receiving, "send_all", refused)
-    result = cli.run("demo", "--input", files, "--patience", 1)
+    result = cli.run("demo", "--input", files, "--patience", 1, "--no-audit")
     assert result.exit_code == 1
     assert result.stderr.strip().endswith("Error: the broker is full")
 
@@ -157,3 +158,15 @@ def test_nothing_to_send_is_a_usage_error(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     assert cli.run("demo", "--input", tmp_path / "empty").exit_code == 2
     assert cli.run("demo", "--input", tmp_path / "absent").exit_code == 2
+
+
+def test_without_spark_the_demo_says_how_to_get_its_audit(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auditing, "missing_for_audit", lambda: "pip install something")
+    (tmp_path / "text").write_text("line\n")
+    result = cli.run("demo", "--input", tmp_path / "text", "--patience", 1, "--ledger", tmp_path / "ledger")
+    assert result.exit_code == 0, result.output
+    assert "Without an audit of the demo's ledger: pip install something\n" in result.stderr
+    sends = read_ledgers([tmp_path / "ledger"]).table("sends")
+    assert set(sends["send_outcome"].to_pylist()) >= {"confirmed", "rolled_back"}

@@ -13,6 +13,9 @@ from pathlib import Path
 import click
 
 from pyjmsack.broker import EmbeddedArtemis
+from pyjmsack.cli.audit import as_document as audit_document
+from pyjmsack.cli.audit import as_report
+from pyjmsack.cli.demo.auditing import LedgerOfDemo
 from pyjmsack.cli.demo.job import Result
 from pyjmsack.cli.demo.ledger import ProcessingError
 from pyjmsack.cli.demo.report import as_document, as_table
@@ -52,6 +55,10 @@ __all__ = ["demo"]
     metavar="SECONDS",
     help="Lines count as lost when nothing arrives for this long.",
 )
+@click.option("--ledger", type=click.Path(file_okay=False, path_type=Path), help="Keep the demo's ledger here.")
+@click.option(
+    "--audit/--no-audit", "audits", default=None, help="End with `pyjmsack audit`; without either, if Spark is there."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def demo(
     paths: tuple[Path, ...],
@@ -60,6 +67,8 @@ def demo(
     user: str | None,
     password_file: Path | None,
     patience: float,
+    ledger: Path | None,
+    audits: bool | None,
     as_json: bool,
 ) -> None:
     """Prove on a real broker that no mode loses a line of real files.
@@ -69,20 +78,32 @@ def demo(
     lines flow. The exit code is 1 if a line is lost or a file differs.
     """
     source = Source.read(paths or default_paths())
-    login = Login(url or DEFAULT_URL, user, password_file)
-    with termination_as_interrupt(), quiet_about(ProcessingError), _brokers(login, protocol, url is None) as there:
+    with LedgerOfDemo(ledger, audits) as own_ledger:
+        login = Login(url or DEFAULT_URL, user, password_file, own_ledger.path)
+        results, broker = _exchange(login, protocol, url is None, source, patience)
+        found = own_ledger.audit()
+    if as_json:
+        document = as_document(results, source, broker)
+        click.echo(json.dumps({**document, "audit": None if found is None else audit_document(found)}))
+    else:
+        stdout_console().print(as_table(results, source, broker))
+        if found is not None:
+            stdout_console().print(as_report(found))
+    failed = sum(1 for result in results if not result.ok)
+    if failed:
+        raise Failure(f"{failed} of {len(results)} rows failed")
+    if found is not None and not found.ok:
+        raise Failure("the audit found messages that were lost, or torn transactions")
+
+
+def _exchange(login: Login, protocol: str, embedded: bool, source: Source, patience: float) -> tuple[list[Result], str]:
+    """Run all rows; return the results, and who the broker is."""
+    with termination_as_interrupt(), quiet_about(ProcessingError), _brokers(login, protocol, embedded) as there:
         logins, own = there
         met = [_met(login) for login in logins]
         protocols = [protocol for _, protocol in met]
         broker = f"{met[0][0]} over {' and '.join(protocols)}"
-        results = _run(dict(zip(protocols, logins, strict=True)), own, source, patience)
-    if as_json:
-        click.echo(json.dumps(as_document(results, source, broker)))
-    else:
-        stdout_console().print(as_table(results, source, broker))
-    failed = sum(1 for result in results if not result.ok)
-    if failed:
-        raise Failure(f"{failed} of {len(results)} rows failed")
+        return _run(dict(zip(protocols, logins, strict=True)), own, source, patience), broker
 
 
 @contextmanager

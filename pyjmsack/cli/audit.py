@@ -1,0 +1,181 @@
+"""``pyjmsack audit``: was anything lost? From ledgers, on Spark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from pyjmsack.cli.errors import Failure
+from pyjmsack.cli.terminal import stdout_console
+
+if TYPE_CHECKING:
+    from pyjmsack.spark.audit import Audit
+
+__all__ = ["as_document", "as_report", "audit", "audit_ledgers", "missing_for_audit"]
+
+MEMORY = "4g"
+"""Of a local Spark: ten million messages are grouped without spilling."""
+
+
+@click.command()
+@click.argument("ledgers", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--master", default="local[*]", show_default=True, help="Where Spark runs, such as spark://host:7077.")
+@click.option(
+    "--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a report with charts to this file."
+)
+@click.option("--suspects", type=click.IntRange(min=0), default=100, show_default=True, help="Ids listed of each kind.")
+@click.option(
+    "--still-queued", type=click.IntRange(min=0), metavar="N", help="So many messages are in the queues, not lost."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def audit(
+    ledgers: tuple[Path, ...], master: str, html: Path | None, suspects: int, still_queued: int | None, as_json: bool
+) -> None:
+    """Say what LEDGERs know of messages that were lost, doubled, delivered again, out of order or in doubt.
+
+    Give the ledgers of all producers and consumers at once. The exit code is 1 if a message is lost or a transaction
+    torn. Needs pyjmsack[spark] and a full JDK.
+    """
+    found = audit_ledgers(ledgers, master, suspects, still_queued)
+    if html is not None:
+        from pyjmsack.spark.audit import write_page
+
+        write_page(found, html)
+    if as_json:
+        click.echo(json.dumps(as_document(found), indent=2))
+    else:
+        stdout_console().print(as_report(found))
+    if not found.ok:
+        raise Failure(f"{found.lost:,} messages lost, {found.findings['torn'].count:,} torn")
+
+
+def missing_for_audit() -> str | None:
+    """Return what an audit lacks here, ``None`` if it can run."""
+    try:
+        from pyjmsack.spark import JavaError, check_java
+    except ImportError as error:
+        return str(error)
+    try:
+        check_java()
+    except JavaError as error:
+        return str(error)
+    return None
+
+
+def audit_ledgers(
+    ledgers: tuple[Path, ...], master: str = "local[*]", suspects: int = 100, still_queued: int | None = None
+) -> Audit:
+    """Run the audit on a Spark session of its own.
+
+    Raises:
+        Failure: PySpark or a JDK is missing.
+        LedgerError: a path is no ledger.
+    """
+    missing = missing_for_audit()
+    if missing is not None:
+        raise Failure(missing)
+    from pyjmsack.spark import local_session
+    from pyjmsack.spark.audit import run_audit
+
+    spark = local_session(master, "pyjmsack audit", spark__driver__memory=MEMORY, spark__log__level="ERROR")
+    try:
+        return run_audit(spark, ledgers, suspects=suspects, still_queued=still_queued)
+    finally:
+        spark.stop()
+
+
+def as_report(found: Audit) -> RenderableType:
+    """Return the tables and the verdict below them."""
+    parts: list[RenderableType] = [_findings(found)]
+    if found.latencies:
+        parts.append(_latencies(found))
+    parts += [Text(text) for text in _remarks(found)]
+    parts.append(_verdict(found))
+    return Group(*parts)
+
+
+def _findings(found: Audit) -> Table:
+    sends, receives = (
+        ", ".join(f"{count:,} {name}" for name, count in counts.items()) or "none"
+        for counts in (found.sends, found.receives)
+    )
+    table = Table(title=f"sends: {sends}; receives: {receives}")
+    for heading in ("finding", "meaning"):
+        table.add_column(heading)
+    table.add_column("messages", justify="right")
+    table.add_column("such as", overflow="fold")
+    for finding in found.findings.values():
+        style = "red" if finding.count and finding.name in ("lost", "torn") else None
+        table.add_row(finding.name, finding.title, f"{finding.count:,}", *finding.ids[:1], style=style)
+    return table
+
+
+def _latencies(found: Audit) -> Table:
+    table = Table(title="from the send to the first delivery, milliseconds")
+    for heading in ("acknowledge mode", "protocol", "when"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("messages", "p50", "p90", "p99", "max"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for one in found.latencies:
+        times = (f"{1000 * seconds:,.1f}" for seconds in (one.p50, one.p90, one.p99, one.max))
+        table.add_row(one.mode, one.protocol, one.phase, f"{one.count:,}", *times)
+    return table
+
+
+def _remarks(found: Audit) -> list[str]:
+    remarks = [
+        f"Outage {number}: {outage.start:%Y-%m-%d %H:%M:%S.%f}Z, {outage.seconds:.1f} s."
+        for number, outage in enumerate(found.outages, 1)
+    ]
+    if found.unclosed:
+        count = len(found.unclosed)
+        remarks.append(f"{count} connections were not closed (killed, or open): what was under way there has no row.")
+    return remarks
+
+
+def _verdict(found: Audit) -> Text:
+    lost = found.findings["lost"].count
+    torn = found.findings["torn"].count
+    if not lost and not torn:
+        text = "Nothing lost: every confirmed message has its outcome at a consumer in these ledgers."
+        return Text(text, style="green")
+    never = found.never_delivered
+    text = f"{lost:,} messages were confirmed and not acknowledged in these ledgers: {never:,} never delivered,"
+    text += f" {lost - never:,} delivered and given back."
+    if found.still_queued is not None:
+        text += f" {found.still_queued:,} are in the queues."
+    if torn:
+        text += f" {torn:,} messages are of torn transactions."
+    return Text(text, style="green" if found.ok else "red")
+
+
+def as_document(found: Audit) -> dict[str, Any]:
+    """Return the same for scripts."""
+    return {
+        "ledgers": found.paths,
+        "ok": found.ok,
+        "lost": found.lost,
+        "never_delivered": found.never_delivered,
+        "still_queued": found.still_queued,
+        "sends": found.sends,
+        "receives": found.receives,
+        "findings": {one.name: {"count": one.count, "ids": one.ids} for one in found.findings.values()},
+        "latencies": [
+            {
+                "mode": one.mode,
+                "protocol": one.protocol,
+                "when": one.phase,
+                "count": one.count,
+                "seconds": {"p50": one.p50, "p90": one.p90, "p99": one.p99, "max": one.max},
+            }
+            for one in found.latencies
+        ],
+        "outages": [{"start": one.start.isoformat(), "seconds": one.seconds} for one in found.outages],
+        "unclosed_connections": found.unclosed,
+    }

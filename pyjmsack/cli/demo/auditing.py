@@ -1,0 +1,56 @@
+"""The demo's own ledger, and the audit of it."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import click
+
+from pyjmsack.cli.audit import audit_ledgers, missing_for_audit
+
+if TYPE_CHECKING:
+    from pyjmsack.spark.audit import Audit
+
+__all__ = ["LedgerOfDemo"]
+
+
+class LedgerOfDemo:
+    """Where the demo's connections write; a context manager.
+
+    Args:
+        path: where to keep the ledger; ``None`` keeps it until the end only.
+        audits: whether to audit it; ``None`` = if that is possible here.
+    """
+
+    def __init__(self, path: Path | None, audits: bool | None) -> None:
+        self.path = path
+        self._audits = audits
+        self._temporary: TemporaryDirectory[str] | None = None
+
+    def __enter__(self) -> LedgerOfDemo:
+        if self.path is None and self._audits is not False and importlib.util.find_spec("pyarrow") is not None:
+            self._temporary = TemporaryDirectory(prefix="pyjmsack-demo-")
+            self.path = Path(self._temporary.name)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+    def audit(self) -> Audit | None:
+        """Return what the audit finds, ``None`` if there is none.
+
+        Raises:
+            Failure: it was asked for, and is not possible here.
+        """
+        if self._audits is False:
+            return None
+        missing = missing_for_audit()
+        if self._audits is None and (missing is not None or self.path is None):
+            click.echo(f"Without an audit of the demo's ledger: {missing}", err=True)
+            return None
+        assert self.path is not None  # without pyarrow there is no PySpark either, and audit_ledgers would say so
+        return audit_ledgers((self.path,))

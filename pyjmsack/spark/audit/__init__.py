@@ -1,0 +1,13 @@
+"""The audit: what ledgers say was lost, doubled, delivered again, out of order or in doubt; docs/ledger.md.
+
+``outages`` finds when brokers were away, ``rows`` makes one narrow row per message, ``findings`` counts and judges,
+``page`` is the report for a browser.
+"""
+
+from __future__ import annotations
+
+from pyjmsack.spark.audit.findings import Audit, Finding, Latency, run_audit
+from pyjmsack.spark.audit.outages import Outage
+from pyjmsack.spark.audit.page import write_page
+
+__all__ = ["Audit", "Finding", "Latency", "Outage", "run_audit", "write_page"]

@@ -1,0 +1,298 @@
+"""The audit's run: a scan of the tables, a shuffle by message, one by producer and consumer; then small results."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from pyjmsack import AckMode
+from pyjmsack.ledger import SCHEMAS, LedgerFiles, read_ledgers
+from pyjmsack.spark.audit.outages import Outage, find_outages, phase_name, unclosed
+from pyjmsack.spark.audit.rows import (
+    BUCKETS_PER_E,
+    PROTOCOLS,
+    Verdict,
+    judged,
+    key_of,
+    per_message,
+)
+
+__all__ = ["Audit", "Finding", "Latency", "run_audit"]
+
+_TITLES = {
+    Verdict.LOST: "confirmed and not acknowledged in these ledgers",
+    Verdict.TORN: "of a transaction that was rolled back, or that arrived in part",
+    Verdict.DUPLICATED: "processed more than once",
+    Verdict.REDELIVERED: "delivered more than once",
+    Verdict.OUT_OF_ORDER: "delivered after a later one of the same producer",
+    Verdict.IN_DOUBT: "sent, and nobody knows whether the broker has it",
+    Verdict.ACK_IN_DOUBT: "received in a transaction whose commit had no answer",
+    Verdict.DEAD_LETTERED: "rejected, expired or over the redelivery limit",
+    Verdict.UNSENT: "received without a send in these ledgers",
+}
+_TIMELINE_POINTS = 200
+
+
+@dataclass
+class Finding:
+    """A class of messages of which something is to be said."""
+
+    name: str
+    title: str
+    count: int = 0
+    ids: list[str] = field(default_factory=list)
+    """Some of their message ids."""
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Times from the send to the first delivery, in seconds, to about 1 %; two hosts' clocks are not the same."""
+
+    mode: str
+    protocol: str
+    phase: str
+    count: int
+    p50: float
+    p90: float
+    p99: float
+    max: float
+    buckets: dict[float, int]
+    """How many took about so long."""
+
+
+@dataclass
+class Audit:
+    """What ledgers say."""
+
+    paths: list[str]
+    sends: dict[str, int]
+    """Rows by outcome."""
+    receives: dict[str, int]
+    """Rows by outcome."""
+    findings: dict[str, Finding]
+    """By name: ``lost``, ``torn``, ``duplicated``, ``redelivered``, ``out_of_order``, ``in_doubt``, ``ack_in_doubt``,
+    ``dead_lettered``, ``unsent``."""
+    never_delivered: int
+    """Of the lost ones; the others were delivered and not acknowledged."""
+    latencies: list[Latency]
+    outages: list[Outage]
+    unclosed: list[str]
+    """Connections that were not closed: what was under way there has no row."""
+    timeline: list[tuple[datetime, str, int]]
+    """``(time, "sends" or "receives", messages per second)``."""
+    still_queued: int | None = None
+    """How many messages the caller found in the queues; so many are not lost."""
+
+    @property
+    def lost(self) -> int:
+        """Messages that were confirmed, are acknowledged nowhere, and are not in the queues."""
+        return max(0, self.findings["lost"].count - (self.still_queued or 0))
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is lost or torn."""
+        return not self.lost and not self.findings["torn"].count
+
+
+def run_audit(
+    spark: SparkSession,
+    paths: Sequence[str | os.PathLike[str]],
+    *,
+    suspects: int = 100,
+    still_queued: int | None = None,
+) -> Audit:
+    """Judge ledgers together: those of producers and of consumers belong to one audit.
+
+    Args:
+        spark: where to run it; its executors read the directories.
+        paths: the ledgers.
+        suspects: how many message ids are listed of each class.
+        still_queued: how many messages are known to be in the queues and dead-letter queues.
+
+    Raises:
+        LedgerError: a path is no ledger, or is damaged.
+    """
+    files = read_ledgers(paths)
+    events = files.table("events").to_pylist()
+    outages = find_outages(events)
+    sends, receives = (_frame(spark, files, name) for name in ("sends", "receives"))
+    result = _suspects_and_counts(judged(per_message(sends, receives), outages)).persist()
+    try:
+        groups = [row.asDict() for row in result.groupBy("verdict", "mode", "phase", "bucket").sum("count").collect()]
+        findings, never = _findings(groups)
+        _list_suspects(spark, findings, result, sends, receives, suspects)
+        _add_torn_transactions(findings["torn"], result, sends, suspects)
+    finally:
+        result.unpersist()
+    width = _width(events)
+    counts, timeline = _over_time({"sends": (sends, "t_confirm"), "receives": (receives, "t_recv")}, width)
+    return Audit(
+        [os.fspath(path) for path in paths],
+        counts["sends"],
+        counts["receives"],
+        findings,
+        never,
+        _latencies(groups, len(outages)),
+        outages,
+        unclosed(events),
+        timeline,
+        still_queued,
+    )
+
+
+def _frame(spark: SparkSession, files: LedgerFiles, name: str) -> DataFrame:
+    """Return a table: the Parquet parts, and what is raw, which is little."""
+    raw, parts = files.raw[name], files.parquet[name]
+    frames = [spark.read.parquet(*parts)] if parts else []
+    if raw.num_rows or not parts:
+        frames.append(spark.createDataFrame(raw.cast(SCHEMAS[name])))
+    frame = frames[0]
+    for more in frames[1:]:
+        frame = frame.unionByName(more)
+    return frame
+
+
+def _suspects_and_counts(messages: DataFrame) -> DataFrame:
+    """Return a row with its key for each suspicious message, and one for all others that are alike."""
+    suspicious = sf.col("verdict").bitwiseAND(~int(Verdict.DELIVERED)) != 0
+    suspect = sf.when(suspicious, sf.col("key")).alias("suspect")
+    return messages.groupBy(suspect, "verdict", "mode", "phase", "bucket").count()
+
+
+def _findings(groups: Iterable[dict[str, Any]]) -> tuple[dict[str, Finding], int]:
+    findings = {verdict: Finding(_name(verdict), title) for verdict, title in _TITLES.items()}
+    never = 0
+    for group in groups:
+        for verdict, finding in findings.items():
+            if group["verdict"] & verdict:
+                finding.count += group["sum(count)"]
+        if group["verdict"] & Verdict.LOST and not group["verdict"] & Verdict.DELIVERED:
+            never += group["sum(count)"]
+    return {finding.name: finding for finding in findings.values()}, never
+
+
+def _name(verdict: Verdict) -> str:
+    return str(verdict.name).lower()
+
+
+def _list_suspects(
+    spark: SparkSession,
+    findings: dict[str, Finding],
+    result: DataFrame,
+    sends: DataFrame,
+    receives: DataFrame,
+    limit: int,
+) -> None:
+    """Find the full ids of some suspects: another scan, by key, of what the broadcast join lets through."""
+    keys: dict[str, list[int]] = {}
+    for verdict in _TITLES:
+        if findings[_name(verdict)].count and limit:
+            chosen = result.where(sf.col("verdict").bitwiseAND(int(verdict)) != 0).select("suspect").limit(limit)
+            keys[_name(verdict)] = [row.suspect for row in chosen.collect()]
+    wanted = {key for some in keys.values() for key in some}
+    ids = _ids(spark, sends.select(key_of().alias("key"), "message_id"), wanted)
+    with_key = receives.withColumn("key", _receive_key())
+    ids.update(_ids(spark, with_key.select("key", "message_id"), wanted - ids.keys()))
+    for name, some in keys.items():
+        findings[name].ids = sorted(ids[key] for key in some)
+
+
+def _receive_key() -> Any:
+    topic = sf.col("destination").startswith("topic://")
+    return sf.when(topic, sf.xxhash64("message_id", "destination")).otherwise(key_of())
+
+
+def _ids(spark: SparkSession, rows: DataFrame, keys: set[int]) -> dict[int, str]:
+    if not keys:
+        return {}
+    wanted = sf.broadcast(spark.createDataFrame([(key,) for key in keys], "key long"))
+    return {row.key: row.message_id for row in rows.join(wanted, "key").distinct().collect()}
+
+
+def _add_torn_transactions(torn: Finding, result: DataFrame, sends: DataFrame, limit: int) -> None:
+    """Of a transaction in doubt all must have arrived, or nothing."""
+    doubtful = sends.where("send_outcome = 'unknown' and transaction is not null").select(
+        key_of().alias("suspect"), "message_id", "transaction"
+    )
+    if doubtful.isEmpty():
+        return
+    arrived = sf.col("verdict").bitwiseAND(int(Verdict.DELIVERED)) != 0
+    known = result.where(sf.col("verdict").bitwiseAND(int(Verdict.IN_DOUBT)) != 0).select(
+        "suspect", arrived.alias("here")
+    )
+    rows = doubtful.join(known, "suspect").select("transaction", "message_id", "here").collect()
+    transactions: dict[str, list[Any]] = defaultdict(list)
+    for row in rows:
+        transactions[row.transaction].append(row)
+    for members in transactions.values():
+        if len({row.here for row in members}) > 1:
+            torn.count += len(members)
+            torn.ids = sorted([*torn.ids, *(row.message_id for row in members)])[:limit]
+
+
+def _latencies(groups: Iterable[dict[str, Any]], outages: int) -> list[Latency]:
+    histograms: dict[tuple[int, int], Counter[int]] = defaultdict(Counter)
+    for group in groups:
+        if group["bucket"] is not None and group["mode"] is not None:
+            histograms[group["phase"], group["mode"]][group["bucket"]] += group["sum(count)"]
+    return [_latency(mode, phase_name(phase, outages), found) for (phase, mode), found in sorted(histograms.items())]
+
+
+def _latency(code: int, phase: str, buckets: Counter[int]) -> Latency:
+    total = buckets.total()
+    mode, protocol = divmod(code, 2)
+    p50, p90, p99, most = (_percentile(buckets, total, share) for share in (0.5, 0.9, 0.99, 1.0))
+    histogram = {_seconds(bucket): buckets[bucket] for bucket in sorted(buckets)}
+    return Latency(AckMode(mode).name, PROTOCOLS[protocol], phase, total, p50, p90, p99, most, histogram)
+
+
+def _percentile(buckets: Counter[int], total: int, share: float) -> float:
+    passed = 0
+    for bucket in sorted(buckets):
+        passed += buckets[bucket]
+        if passed >= share * total:
+            return _seconds(bucket)
+    raise AssertionError("the last bucket reaches any share")
+
+
+def _seconds(bucket: int) -> float:
+    return math.exp((bucket + 0.5) / BUCKETS_PER_E) / 1_000_000
+
+
+def _width(events: list[dict[str, Any]]) -> float:
+    """Return the seconds of one point of the time line."""
+    times = [event["time"] for event in events]
+    span = (max(times) - min(times)).total_seconds() if times else 0
+    return max(0.1, span / _TIMELINE_POINTS)
+
+
+def _over_time(
+    tables: dict[str, tuple[DataFrame, str]], width: float
+) -> tuple[dict[str, dict[str, int]], list[tuple[datetime, str, int]]]:
+    """Return the rows by outcome, and messages per second over time."""
+    counts: dict[str, dict[str, int]] = {}
+    timeline: list[tuple[datetime, str, int]] = []
+    for name, (frame, time) in tables.items():
+        outcome = next(column for column in frame.columns if column.endswith("_outcome"))
+        slot = sf.floor(sf.unix_micros(time) / int(width * 1_000_000)).alias("slot")
+        rows = frame.groupBy(slot, sf.col(outcome).alias("outcome")).count().collect()
+        outcomes: Counter[str] = Counter()
+        slots: Counter[int] = Counter()
+        for row in rows:
+            outcomes[row.outcome] += row["count"]
+            slots[row.slot] += row["count"]
+        timeline += [(_time(slot * int(width * 1_000_000)), name, round(slots[slot] / width)) for slot in sorted(slots)]
+        counts[name] = dict(sorted(outcomes.items()))
+    return counts, timeline
+
+
+def _time(micros: int) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=micros)

@@ -1,0 +1,244 @@
+"""``pyjmsack audit`` finds what was planted, all of it and nothing else; and what really happened to real messages."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+
+from pyjmsack import AckMode, ConnectionFactory, Queue
+from pyjmsack.spark.audit import Audit, Outage, run_audit, write_page
+from pyjmsack.spark.audit.outages import find_outages, phase_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.timeout(600)  # several Spark jobs behind one fixture, on a machine that may be busy
+
+ROOT = Path(__file__).parents[2]
+ROWS, EACH = 200_000, 150
+OUTAGE = (60_000, 90_000)
+PLANTED = ("lost", "duplicated", "redelivered", "out_of_order", "in_doubt", "torn", "dead_lettered")
+
+
+@pytest.fixture(scope="session")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What is planted, and ``path``, where."""
+    sys.path.insert(0, str(ROOT))
+    try:
+        from benchmarks import planted
+    finally:
+        sys.path.remove(str(ROOT))
+    made = planted.plan(ROWS, EACH)
+    path = tmp_path_factory.mktemp("planted") / "ledger"
+    planted.write(path, made, OUTAGE)
+    return made, path
+
+
+@pytest.fixture(scope="session")
+def found(spark: SparkSession, plan: Any) -> Audit:
+    """What the audit says of it."""
+    return run_audit(spark, [plan[1]], suspects=ROWS)
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_everything_planted_is_found_and_nothing_else(found: Audit, plan: Any, name: str) -> None:
+    """Both as a count and by full id. What is planted as duplicated or redelivered was delivered twice."""
+    expected = plan[0].ids(name)
+    if name == "redelivered":
+        expected |= plan[0].ids("duplicated")
+    assert found.findings[name].count == len(expected)
+    assert set(found.findings[name].ids) == expected
+
+
+def test_what_was_not_planted_is_not_found(found: Audit) -> None:
+    assert {name for name, finding in found.findings.items() if finding.count} == {*PLANTED}
+    assert (found.lost, found.never_delivered, found.ok) == (EACH, EACH, False)
+
+
+def test_latencies_are_told_by_mode_protocol_and_outage(found: Audit) -> None:
+    """Every message takes 2 ms here; the outage is that of the events."""
+    phases = {one.phase: one for one in found.latencies}
+    assert [*phases] == ["before", "during outage 1", "after outage 1"]
+    assert {(one.mode, one.protocol) for one in found.latencies} == {("INDIVIDUAL_ACKNOWLEDGE", "amqp")}
+    assert all(one.p50 == pytest.approx(0.002, rel=0.02) for one in found.latencies)
+    arrived = ROWS - EACH - EACH // 2
+    assert sum(one.count for one in found.latencies) == arrived
+    assert phases["during outage 1"].count == pytest.approx(OUTAGE[1] - OUTAGE[0], rel=0.02)
+    assert [outage.seconds for outage in found.outages] == [pytest.approx((OUTAGE[1] - OUTAGE[0]) * 50e-6)]
+
+
+def test_the_page_opens_without_a_network_and_marks_the_outage(found: Audit, tmp_path: Path) -> None:
+    write_page(found, tmp_path / "audit.html")
+    page = (tmp_path / "audit.html").read_text(encoding="utf-8")
+    assert not re.search(r"<(?:script|link|img)[^>]+(?:src|href)=", page), "something would be loaded"
+    assert "150 lost" in page
+    assert "outage 1, 1.5 s" in page
+    assert found.findings["lost"].ids[0] in page
+
+
+def real(url: str, queue: str, ledger: Path, count: int) -> list[str]:
+    """Send, with a ledger; return the message ids."""
+    ids = []
+    with ConnectionFactory(url, ledger=ledger).create_context() as context:
+        producer = context.create_producer(Queue(queue))
+        for number in range(count):
+            message = context.create_text_message(str(number))
+            producer.send(message)
+            ids.append(str(message.message_id))
+    return ids
+
+
+def take(url: str, queue: str, ledger: Path | None, count: int) -> None:
+    with ConnectionFactory(url, ledger=ledger).create_context() as context:
+        consumer = context.create_consumer(Queue(queue))
+        for _ in range(count):
+            assert consumer.receive(timeout=15) is not None
+
+
+def test_what_another_program_took_is_lost_to_these_ledgers(
+    spark: SparkSession, broker_url: str, queue_name: str, tmp_path: Path
+) -> None:
+    """And not lost if the caller knows where it is."""
+    ids = real(broker_url, queue_name, tmp_path, 10)
+    take(broker_url, queue_name, tmp_path, 6)
+    take(broker_url, queue_name, None, 4)
+    audit = run_audit(spark, [tmp_path])
+    assert (audit.findings["lost"].ids, audit.ok) == (sorted(ids[6:]), False)
+    assert run_audit(spark, [tmp_path], still_queued=4).ok
+    assert (audit.sends, audit.receives) == ({"confirmed": 10}, {"accepted": 6})
+
+
+CONSUMER = """
+import sys
+from pyjmsack import AckMode, ConnectionFactory, Queue
+url, queue, ledger, mode = sys.argv[1:]
+connection = ConnectionFactory(url, ledger=ledger).create_connection()
+connection.start()
+consumer = connection.create_session(int(mode)).create_consumer(Queue(queue))
+for number in range(500):
+    consumer.receive(timeout=15).acknowledge()
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("mode", [AckMode.AUTO_ACKNOWLEDGE, AckMode.INDIVIDUAL_ACKNOWLEDGE])
+def test_after_a_consumer_was_killed_nothing_counts_as_lost(
+    spark: SparkSession, broker_url: str, queue_name: str, tmp_path: Path, mode: AckMode
+) -> None:
+    """Its last rows are there although nobody closed its ledger: those which it acknowledged do not come again."""
+    real(broker_url, queue_name, tmp_path, 1000)
+    command = [sys.executable, "-c", CONSUMER, broker_url, queue_name, str(tmp_path), str(mode.value)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        os.kill(process.pid, signal.SIGKILL)
+    with ConnectionFactory(broker_url, ledger=tmp_path).create_context() as context:
+        consumer = context.create_consumer(Queue(queue_name))
+        while consumer.receive(timeout=2) is not None:
+            pass
+    audit = run_audit(spark, [tmp_path])
+    assert audit.ok, audit.findings["lost"]
+    assert audit.findings["unsent"].count == 0
+    assert len(audit.unclosed) == 1
+    assert audit.receives["accepted"] >= 1000
+
+
+def test_a_copy_for_each_subscription_is_no_duplicate(
+    spark: SparkSession, broker_url: str, queue_name: str, tmp_path: Path
+) -> None:
+    """And a topic without subscribers loses nothing that was promised."""
+    factory = ConnectionFactory(broker_url, ledger=tmp_path)
+    with factory.create_context() as context:
+        topic = context.create_topic(queue_name)
+        consumers = [context.create_consumer(topic) for _ in range(2)]
+        context.create_producer(topic).send("to both")
+        assert [consumer.receive_body(str, timeout=15) for consumer in consumers] == ["to both"] * 2
+        context.create_producer(context.create_topic(f"{queue_name}.nobody")).send("to nobody")
+    audit = run_audit(spark, [tmp_path])
+    assert not [finding for finding in audit.findings.values() if finding.count]
+    assert audit.ok
+
+
+def test_a_rolled_back_send_that_arrived_is_torn(spark: SparkSession, tmp_path: Path, plan: Any, found: Audit) -> None:
+    """Planted: no broker does this."""
+    assert found.findings["torn"].count == EACH
+    assert not found.ok
+
+
+def event(kind: str, second: float, connection: str = "a") -> dict[str, Any]:
+    time = datetime(2031, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=second)
+    return {"kind": kind, "time": time, "connection_id": connection}
+
+
+@pytest.mark.parametrize(
+    ("events", "spans"),
+    [
+        ([event("established", 0), event("closed", 9)], []),
+        ([event("interrupted", 1), event("restored", 3)], [(1, 3)]),
+        (
+            [event("interrupted", 1), event("interrupted", 2, "b"), event("restored", 3), event("restored", 4, "b")],
+            [(1, 4)],
+        ),
+        (
+            [event("interrupted", 1), event("restored", 2), event("interrupted", 5), event("restored", 6)],
+            [(1, 2), (5, 6)],
+        ),
+        ([event("failure", 1), event("established", 4, "b")], [(1, 4)]),
+        ([event("interrupted", 1), event("closed", 7, "b")], [(1, 7)]),
+        ([event("failure", 1)], [(1, 1)]),
+    ],
+)
+def test_outages_are_from_the_loss_to_the_return(events: list[dict[str, Any]], spans: list[tuple[int, int]]) -> None:
+    assert find_outages(reversed(events)) == [
+        Outage(event("", start)["time"], event("", end)["time"]) for start, end in spans
+    ]
+
+
+def test_phases_have_names() -> None:
+    assert [phase_name(phase, 2) for phase in range(5)] == [
+        "before",
+        "during outage 1",
+        "after outage 1",
+        "during outage 2",
+        "after outage 2",
+    ]
+    assert phase_name(0, 0) == "all"
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_the_command_prints_the_findings_and_ends_with_1(
+    found: Audit, plan: Any, as_json: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The audit itself ran above: Spark's session is this process's only one."""
+    from pyjmsack.cli import audit as module
+    from pyjmsack.cli.main import cli
+
+    monkeypatch.setattr(module, "audit_ledgers", lambda *arguments: found)
+    result = CliRunner().invoke(cli, ["audit", str(plan[1]), *(["--json"] if as_json else [])])
+    assert result.exit_code == 1
+    assert "150 messages lost, 150 torn" in result.stderr
+    if as_json:
+        document = json.loads(result.stdout)
+        assert (document["lost"], document["findings"]["duplicated"]["count"]) == (EACH, EACH)
+        assert document["outages"][0]["seconds"] == pytest.approx(1.5)
+    else:
+        assert "150 never delivered" in result.stdout
+        assert "during outage 1" in result.stdout
+
+
+def test_a_directory_that_is_no_ledger_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    from pyjmsack.ledger import LedgerError
+
+    with pytest.raises(LedgerError, match="is no ledger"):
+        run_audit(spark, [tmp_path])
