@@ -97,7 +97,7 @@ _AMQP_ARTEMIS: Final = (
     }
 )
 _AMQP_CLASSIC: Final = _AMQP_ARTEMIS | {
-    "reject": _emulated("non-persistent messages are discarded by the broker instead, by its default policy"),
+    "reject": _emulated("copied to the dead-letter queue first if not persistent: the broker would discard it"),
     "modified-failed": _emulated("the broker counts only as long as the consumer lives, and has no limit of its own"),
     "undeliverable-here": _refused("ActiveMQ Classic dead-letters such a message at once; use reject()"),
     "shared-subscription": _refused(_NO_SHARED_CLASSIC),

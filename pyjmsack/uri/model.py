@@ -365,6 +365,14 @@ class AmqpOptions:
         "false",
         "in failover URLs: take a broker without TLS from the list of one with TLS",
     )
+    dead_letter_queue: str | None = option(
+        "amqp.deadLetterQueue",
+        NAME,
+        None,
+        "where reject() copies a non-persistent message on ActiveMQ Classic, which would discard it; when unset"
+        " ActiveMQ.DLQ",
+        "S118",
+    )
     channel_max: int = option("amqp.channelMax", integer(0, 65535), "32767", "highest channel number (sessions - 1)")
 
 

@@ -65,15 +65,19 @@ async def test_a_poisonous_message_comes_again_for_ever_unless_the_client_has_a_
 
 
 @pytest.mark.parametrize("mode", DeliveryMode)
-async def test_only_persistent_messages_are_dead_lettered(jms: Jms, mode: DeliveryMode) -> None:
-    """Broker facts 10: the stock policy discards the others; the table of features says so."""
-    await jms.send("a", delivery_mode=mode)
-    session = await jms.session(AckMode.INDIVIDUAL_ACKNOWLEDGE)
-    (message,) = await take(await session.create_consumer(jms.queue), 1)
-    message.reject()
+async def test_rejected_messages_are_dead_lettered_for_good_though_everything_is_closed_at_once(
+    jms: Jms, mode: DeliveryMode
+) -> None:
+    """S118, broker facts 10: the stock policy discards what is not persistent, so that is copied; it does not return to
+    its queue, and does not expire in the other."""
+    bodies = [str(number) for number in range(30)]
+    await jms.send(*bodies, delivery_mode=mode, time_to_live=60)
+    for message in await take(await jms.consumer(AckMode.INDIVIDUAL_ACKNOWLEDGE), 30):
+        message.reject()
     await jms.left()
-    kept = mode is DeliveryMode.PERSISTENT or jms.target.protocol == "stomp"  # there the client copies the others
-    await jms.dead(*(["a"] if kept else []))
+    dead = await jms.dead(*bodies)
+    if mode is DeliveryMode.NON_PERSISTENT:
+        assert {message.expiration for message in dead} == {None}
 
 
 async def test_what_was_released_stays_with_its_consumer_until_that_is_closed(jms: Jms) -> None:

@@ -5,7 +5,9 @@ Each docstring begins with the trap's number; the table of traps in that page na
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from datetime import datetime, timezone
 
 import pytest
 
@@ -91,13 +93,13 @@ async def test_a_rollback_brings_messages_back_though_an_ack_in_a_transaction_is
 ) -> None:
     """Trap 3, S80, S84, S88: on Artemis over STOMP no ABORT could."""
     await jms.send("a", "b", "c")
-    relay = await jms.relay()
-    session = await jms.session(TRANSACTED, relay.url)
+    wire = jms.wire()
+    session = await jms.session(TRANSACTED, wire.url)
     consumer = await session.create_consumer(jms.queue)
     await take(consumer, 2)
     await (await session.create_producer(jms.queue)).send("never")
     if lost:
-        relay.cut()
+        wire.cut()
     else:
         await session.rollback()
         assert counts(await take(consumer, 2)) == [2, 2]
@@ -168,11 +170,11 @@ async def test_what_the_broker_cannot_convert_is_not_acknowledged_with_what_foll
 async def test_what_a_dead_client_had_in_its_buffers_is_not_lost(jms: Jms, mode: AckMode) -> None:
     """Trap 6, S16, S30: ``ack:auto`` loses it; only NO_ACKNOWLEDGE, which says so, asks for that (S36)."""
     await jms.send(*"abcde")
-    relay = await jms.relay()
-    consumer = await (await jms.session(mode, relay.url)).create_consumer(jms.queue)
+    wire = jms.wire()
+    consumer = await (await jms.session(mode, wire.url)).create_consumer(jms.queue)
     await take(consumer, 1)
     await eventually(lambda: consumer.stats.buffered == 4)
-    relay.cut()
+    wire.cut()
     others = await (await jms.session()).create_consumer(jms.queue)
     found = texts(await take(others, 4))
     if "a" in found:  # which was handed out: acknowledged or not, as the mode says
@@ -210,7 +212,6 @@ async def test_a_message_is_persistent_at_the_broker_unless_the_caller_says_othe
     assert {message.body: message.delivery_mode for message in found} == {"a": PERSISTENT, "b": NON_PERSISTENT}
 
 
-@not_on("amqp-classic", "10: discarded if not persistent, as the table of features says")
 @pytest.mark.parametrize("mode", DeliveryMode)
 async def test_a_rejected_message_is_dead_lettered_whether_persistent_or_not(jms: Jms, mode: DeliveryMode) -> None:
     """Trap 8, S118: Classic drops non-persistent ones."""
@@ -218,6 +219,26 @@ async def test_a_rejected_message_is_dead_lettered_whether_persistent_or_not(jms
     _, consumer = await receiver(jms, INDIVIDUAL)
     (await take(consumer, 1))[0].reject()
     await jms.left()
+    await jms.dead("a")
+
+
+@pytest.mark.parametrize("mode", DeliveryMode)
+@pytest.mark.parametrize("end", ["rejected", "expired"])
+async def test_a_dead_letter_is_not_lost_by_looking_at_it(jms: Jms, mode: DeliveryMode, end: str) -> None:
+    """Trap 8, S118, S156: what is rejected out of the dead-letter queue Classic discards; and over AMQP it leaves the
+    time to live in dead letters, so that a client would refuse them."""
+    await jms.send("a", delivery_mode=mode, time_to_live=0.5 if end == "expired" else 60)
+    session, consumer = await receiver(jms, INDIVIDUAL)
+    (message,) = await take(consumer, 1)
+    message.reject()
+    dead = await session.create_consumer(Queue(jms.ways.dead_letters), f"test = '{jms.queue.name}'")
+    if end == "expired":
+        assert message.expiration is not None
+        await asyncio.sleep((message.expiration - datetime.now(timezone.utc)).total_seconds() + 0.01)
+    for _ in range(3):
+        (letter,) = await take(dead, 1)
+        letter.reject()
+    await jms.close()
     await jms.dead("a")
 
 

@@ -27,6 +27,8 @@ class Dialect:
     queue_prefix: str
     topic_prefix: str
     refusal: Outcome = Outcome.MODIFIED_FAILED_UNDELIVERABLE
+    dead_letters: str | None = None
+    """Where a rejected message goes that is not persistent, where the broker would discard it."""
 
     def address(self, destination: Destination) -> str:
         """Return the name of a node; that of a temporary one is the broker's own."""
@@ -62,4 +64,5 @@ def dialect_of(broker: str, announced: Mapping[str, object], queue_prefix: str, 
     own_topics = str(announced.get("topic-prefix", "topic://" if classic else ""))
     # modified(undeliverable-here) sends to the dead-letter queue there, as rejected says more plainly
     refusal = Outcome.REJECTED if classic else Outcome.MODIFIED_FAILED_UNDELIVERABLE
-    return Dialect(broker, own_queues + queue_prefix, own_topics + topic_prefix, refusal)
+    dead_letters = "ActiveMQ.DLQ" if classic else None
+    return Dialect(broker, own_queues + queue_prefix, own_topics + topic_prefix, refusal, dead_letters)

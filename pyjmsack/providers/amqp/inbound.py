@@ -60,6 +60,7 @@ class AmqpInbound(sections.Sections):
         "payload",
         "redeliveries",
         "settled",
+        "source",
     )
 
     def __init__(self, payload: bytes, arrival_ms: int = 0) -> None:
@@ -70,6 +71,8 @@ class AmqpInbound(sections.Sections):
         self.generation: int = 0
         self.redeliveries: int = 0
         self.settled: bool = False
+        self.source: str | None = None
+        """The address that it was received from."""
         self.handle: Any = None
         """The engine's delivery."""
         self._fields: list[Any] | None = None
@@ -105,12 +108,30 @@ class AmqpInbound(sections.Sections):
         ttl = self._header.ttl_ms
         return self.arrival_ms + ttl if ttl and self.arrival_ms else 0
 
-    def expired(self, now_ms: int) -> bool:
-        """Whether its time to live is over (S156); false for a message that cannot be decoded."""
+    @property
+    def persistent(self) -> bool:
+        """Whether it survives a restart of the broker; false for a message that cannot be decoded."""
         try:
-            return 0 < self.expiration_ms <= now_ms
+            self._decode()
         except MessageFormatException:  # to_message() will say so
             return False
+        return self._header.durable
+
+    def expired(self, now_ms: int) -> bool:
+        """Whether its time to live is over (S156); false for a message that cannot be decoded.
+
+        Nor does one expire that the broker moved to another queue, as dead letters are: ActiveMQ Classic leaves the
+        time to live in it, and would discard what is refused there.
+        """
+        try:
+            return 0 < self.expiration_ms <= now_ms and not self._was_moved()
+        except MessageFormatException:  # to_message() will say so
+            return False
+
+    def _was_moved(self) -> bool:
+        address: str | None = self._decode()[sections.TO]
+        queues = (address or "").startswith("queue://") and (self.source or "").startswith("queue://")
+        return queues and address != self.source
 
     def to_message(self, consumer_destination: Destination | None = None) -> Message:
         """Return a message of its own, of the right JMS class (S165, S166, S169).

@@ -12,9 +12,10 @@ from typing import Any, cast
 import proton
 from proton import symbol
 
-from pyjmsack.destination import Destination
+from pyjmsack.destination import Destination, Queue
 from pyjmsack.errors import IllegalStateException, JMSException, JMSSecurityException
 from pyjmsack.message import Message
+from pyjmsack.providers.amqp.deadletter import DeadLetters
 from pyjmsack.providers.amqp.dialect import Dialect, dialect_of
 from pyjmsack.providers.amqp.encode import encode
 from pyjmsack.providers.amqp.engine import AmqpEngine
@@ -74,6 +75,7 @@ class AmqpProvider:
         self._dirty: list[AmqpReceiver] = []
         self._dialect = self._find_dialect({})
         self._marks_repetitions = False
+        self._dead_letters: DeadLetters | None = None
 
     # -- connection ---------------------------------------------------------------------------------------------
 
@@ -159,6 +161,10 @@ class AmqpProvider:
     def on_remote_open(self) -> None:
         """The answer to Open; only the Begin that follows makes it count."""
         self._dialect = self._find_dialect(self._remote_properties())
+        name = self._dialect.dead_letters
+        queue = None if name is None else Queue(self._url.amqp.dead_letter_queue or name)
+        address = "" if queue is None else self.address(queue)
+        self._dead_letters = DeadLetters(self._the_engine, self._sessions[0], queue, address)
 
     def _find_dialect(self, properties: Mapping[str, object]) -> Dialect:
         named = broker_key(str(properties.get("product", "")), str(properties.get("version", "")))
@@ -204,7 +210,19 @@ class AmqpProvider:
             done.succeed()
             return
         self._closing = done
-        engine.close_connection()
+        self._when_copied(lambda _: True, partial(self._close_engine, engine))
+
+    @staticmethod
+    def _close_engine(engine: AmqpEngine) -> None:
+        if engine.failed is None:
+            engine.close_connection()
+
+    def _when_copied(self, concerns: Callable[[AmqpReceiver], bool], then: Callable[[], None]) -> None:
+        """End links when what they brought is dead-lettered."""
+        if self._dead_letters is None:
+            then()
+        else:
+            self._dead_letters.afterwards(concerns, then)
 
     def abort(self, error: BaseException) -> None:
         """Fail everything with ``error`` and drop the stream."""
@@ -265,6 +283,10 @@ class AmqpProvider:
 
     def close_session(self, session_id: int, done: Completion[None]) -> None:
         """End a session."""
+        end = partial(self._end_session, session_id, done)
+        self._when_copied(lambda receiver: receiver.info.session_id == session_id, end)
+
+    def _end_session(self, session_id: int, done: Completion[None]) -> None:
         self._transacted.pop(session_id, None)
         session = self._sessions.pop(session_id, None)
         if session is None:
@@ -327,7 +349,8 @@ class AmqpProvider:
 
     def close_consumer(self, consumer_id: int, done: Completion[None]) -> None:
         """Detach a receiver."""
-        self._close_link(self._receivers.pop(consumer_id, None), done)
+        receiver = self._receivers.pop(consumer_id, None)
+        self._when_copied(lambda copied: copied is receiver, partial(self._close_link, receiver, done))
 
     def _close_link(self, link: AmqpSender | AmqpReceiver | AmqpTemporary | None, done: Completion[None]) -> None:
         if link is None:
@@ -463,7 +486,9 @@ class AmqpProvider:
             except JMSException:  # the transaction is lost: the message goes back when it ends (S79, S87)
                 session.orphans.append((receiver, cast(AmqpInbound, inbound)))
                 return
-        receiver.settle(cast(AmqpInbound, inbound), self._dialect.outcome(outcome), template)
+        delivery, wanted = cast(AmqpInbound, inbound), self._dialect.outcome(outcome)
+        if self._dead_letters is None or not self._dead_letters.take(receiver, delivery, wanted):
+            receiver.settle(delivery, wanted, template)
 
     # -- transactions -------------------------------------------------------------------------------------------
 

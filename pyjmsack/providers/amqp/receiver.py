@@ -83,6 +83,7 @@ class AmqpReceiver(AmqpLink):
         self._pausing = False
         self._answers_owed = 0
         """Answers that may still come to drains that a message ended before the broker said so."""
+        self._source = address
         self._buffered: Callable[[], int] = info.sink.buffered
         self._drained: list[Completion[None]] = []
         self._drain_timer: Timer | None = None
@@ -257,6 +258,7 @@ class AmqpReceiver(AmqpLink):
         inbound = AmqpInbound(payload)
         inbound.consumer_id = self.info.id
         inbound.generation = self._generation
+        inbound.source = self._source
         if native.delivery_remote_settled(delivery):  # no outcome is wanted any more (S36)
             native.delivery_settle(delivery)
             inbound.settled = True

@@ -13,6 +13,7 @@ from functools import partial
 from itertools import count
 from uuid import uuid4
 
+from pyjmsack.destination import Queue
 from pyjmsack.errors import ConnectionLostException, JMSException, RequestTimedOutException
 from pyjmsack.providers.stomp.deadletter import dead_letter
 from pyjmsack.providers.stomp.dialect import Dialect
@@ -354,9 +355,13 @@ class StompReceiver:
             self._unsubscribe(lane)
 
     def _dead_letter(self, inbound: StompInbound) -> None:
-        """NACK where that dead-letters; else a copy, confirmed, before the ACK: nothing is lost in between (S118)."""
+        """NACK where that dead-letters; else a copy, confirmed, before the ACK: nothing is lost in between (S118).
+
+        Out of the dead-letter queue itself Classic discards what gets a NACK.
+        """
         persistent = raw_header(inbound.head, b"\npersistent:") == b"true"
-        if self._dialect.nacks and persistent and inbound in self.outstanding and inbound.ack is not None:
+        kept = persistent and self.info.destination != Queue(self._shared.dead_letters)
+        if self._dialect.nacks and kept and inbound in self.outstanding and inbound.ack is not None:
             self._engine.write(b"NACK\n", inbound.ack, b"\n\0")
             self.acknowledged(inbound)
             return

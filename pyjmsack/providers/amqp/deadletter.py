@@ -1,0 +1,132 @@
+"""Dead letters that the broker would not keep: ActiveMQ Classic discards a rejected message that is not persistent,
+and any that is rejected out of the dead-letter queue.
+
+A copy goes first, and when the broker has confirmed it the original is accepted (S118; docs/broker-facts.md, trap 8).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+
+import proton
+
+from pyjmsack.destination import Queue
+from pyjmsack.errors import MessageFormatException
+from pyjmsack.providers.amqp import sections
+from pyjmsack.providers.amqp.engine import AmqpEngine
+from pyjmsack.providers.amqp.inbound import AmqpInbound
+from pyjmsack.providers.amqp.receiver import AmqpReceiver
+from pyjmsack.providers.amqp.sender import AmqpSender
+from pyjmsack.providers.amqp.session import AmqpSession
+from pyjmsack.spi.completion import Completion
+from pyjmsack.spi.envelope import Outbound
+from pyjmsack.spi.resources import ProducerInfo
+from pyjmsack.types import Outcome
+
+__all__ = ["DeadLetters"]
+
+log = logging.getLogger("pyjmsack.amqp")
+
+_LINK = 0
+"""Number of the link in its session; those of the core are positive."""
+
+
+class DeadLetters:
+    """The copies of one connection.
+
+    Args:
+        session: the connection's own.
+        queue: where they go; ``None``: nowhere, this broker keeps all dead letters itself.
+        address: what the broker calls that queue.
+    """
+
+    def __init__(self, engine: AmqpEngine, session: AmqpSession, queue: Queue | None, address: str) -> None:
+        self._engine = engine
+        self._session = session
+        self._queue = queue
+        self._address = address
+        self._sender: AmqpSender | None = None
+        self._numbers = count(1)
+        self._under_way: dict[_Copy, AmqpReceiver] = {}
+        self._waiting: list[tuple[Callable[[AmqpReceiver], bool], Callable[[], None]]] = []
+
+    def take(self, receiver: AmqpReceiver, inbound: AmqpInbound, outcome: Outcome) -> bool:
+        """Copy a message that the broker would discard, then accept it; if it cannot be copied it comes again.
+
+        Returns:
+            False if this outcome of this message is the broker's affair.
+        """
+        if self._queue is None or outcome is not Outcome.REJECTED:
+            return False
+        if inbound.persistent and receiver.info.destination != self._queue:  # out of that queue it discards all
+            return False
+        if self._sender is None or self._sender.closed is not None:
+            self._sender = self._attach(self._queue)
+        copy = _Copy(_without_expiry(inbound), partial(self._copied, receiver, inbound))
+        self._under_way[copy] = receiver
+        self._sender.send(copy)
+        return True
+
+    def _attach(self, queue: Queue) -> AmqpSender:
+        """Return a sender that takes copies at once, and fails them if the broker refuses it."""
+        session = self._session
+        link = session.new_sender(f"pyjmsack:dead-letters:{next(self._numbers)}")
+        sender = AmqpSender(
+            self._engine, link, ProducerInfo(_LINK, 0, queue), self._address, session.next_tag, session.send_state
+        )
+        session.links[_LINK] = sender
+        opened: Completion[None] = Completion()
+        opened.add_callback(lambda _: None if opened.error is None else sender.fail(opened.error))
+        sender.open(opened)
+        return sender
+
+    def _copied(self, receiver: AmqpReceiver, inbound: AmqpInbound, copy: _Copy, error: BaseException | None) -> None:
+        del self._under_way[copy]
+        self._settle(receiver, inbound, error)
+        waiting, self._waiting = self._waiting, []
+        for concerns, then in waiting:
+            self.afterwards(concerns, then)
+
+    def _settle(self, receiver: AmqpReceiver, inbound: AmqpInbound, error: BaseException | None) -> None:
+        if error is not None:
+            log.error("a message of %s cannot be dead-lettered: %s", receiver.info.destination.name, error)
+        receiver.settle(inbound, Outcome.ACCEPTED if error is None else Outcome.MODIFIED_FAILED)
+
+    def afterwards(self, concerns: Callable[[AmqpReceiver], bool], then: Callable[[], None]) -> None:
+        """Call this when no message of such receivers is being copied: an end of their links would return it."""
+        if any(map(concerns, self._under_way.values())):
+            self._waiting.append((concerns, then))
+        else:
+            then()
+
+
+class _Copy(Outbound):
+    """A copy on its way."""
+
+    __slots__ = ("_done",)
+
+    def __init__(self, payload: bytes, done: Callable[[_Copy, BaseException | None], None]) -> None:
+        self.payload = payload
+        self.presettled = self.transacted = self.notifies = False
+        self._done = done
+
+    def done(self, error: BaseException | None) -> None:
+        """The broker has it, or will not."""
+        self._done(self, error)
+
+
+def _without_expiry(inbound: AmqpInbound) -> bytes:
+    """Return the message so that it stays; one whose body is in several sections is left alone."""
+    try:
+        expires = inbound._header.ttl_ms or inbound._decode()[sections.ABSOLUTE_EXPIRY_TIME]
+    except MessageFormatException:
+        return inbound.payload
+    if not expires or len(inbound._body) > 1:
+        return inbound.payload
+    message = proton.Message()
+    message.decode(inbound.payload)
+    message.ttl = message.expiry_time = 0
+    return message.encode()

@@ -1,0 +1,83 @@
+"""Dead letters that ActiveMQ Classic would discard over AMQP: copied first, and nothing is lost when that fails."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import proton
+import pytest
+from peer import accepted, dropped, modified, rejected, text, unanswered
+from peer_faces import Face, Told
+from proton import Condition, Link
+from test_peer_ack import ACCEPTED, MODIFIED, REJECTED, each
+
+from pyjmsack import AckMode, Queue
+
+INDIVIDUAL = AckMode.INDIVIDUAL_ACKNOWLEDGE
+CLASSIC = "broker=classic-6"
+Q = Queue("q")
+
+
+def volatile(body: str, **fields: Any) -> bytes:
+    """Encode a message that is not persistent."""
+    return bytes(proton.Message(body, **fields).encode())
+
+
+def test_a_copy_is_confirmed_before_the_original_is_accepted_and_all_is_closed(face: Face) -> None:
+    """S118: without its expiry, with its properties."""
+    expiring = {"ttl": 60, "expiry_time": 2_000_000_000, "properties": {"color": "red"}, "priority": 7}
+    peer = face.peer(messages=[volatile("bad", **expiring)], on_transfer=unanswered)
+    connection = face.connect(peer, CLASSIC)
+    connection.create_session(INDIVIDUAL).create_consumer(Q).receive(5).reject()
+    (copy,) = peer.wait_transfers(1)
+    closing = face.background(connection.close)
+    assert (copy.link.link.remote_target.address, copy.body) == ("queue://ActiveMQ.DLQ", "bad")
+    message = copy.message
+    assert (message.ttl, message.expiry_time, message.priority, message.properties) == (0, 0, 7, {"color": "red"})
+    assert each(peer) == []
+    peer.answer(0, accepted)
+    closing.result(timeout=10)
+    assert each(peer) == [(0, ACCEPTED)]
+
+
+@pytest.mark.parametrize("answer", [rejected("amqp:unauthorized-access"), modified], ids=["rejected", "modified"])
+def test_a_message_whose_copy_is_refused_comes_again(face: Face, answer: Any) -> None:
+    """S118."""
+    peer = face.peer(messages=[volatile("bad")], on_transfer=answer)
+    face.session(peer, CLASSIC, mode=INDIVIDUAL).create_consumer(Q).receive(5).reject()
+    peer.wait_frames("disposition")
+    assert each(peer) == [(0, MODIFIED)]
+
+
+def test_a_message_comes_again_where_nobody_may_write_dead_letters(face: Face) -> None:
+    """S118."""
+
+    def refuse(link: Link) -> Condition | None:
+        return Condition("amqp:unauthorized-access") if link.remote_target.address == "queue://dead" else None
+
+    peer = face.peer(messages=[volatile("bad")], refuse_attach=refuse)
+    session = face.session(peer, CLASSIC, "amqp.deadLetterQueue=dead", mode=INDIVIDUAL)
+    session.create_consumer(Q).receive(5).reject()
+    peer.wait_frames("disposition")
+    assert each(peer) == [(0, MODIFIED)]
+
+
+def test_a_message_is_not_accepted_when_the_connection_is_lost_before_its_copy_is_confirmed(face: Face) -> None:
+    """S118, S128."""
+    lost = Told()
+    peer = face.peer(messages=[volatile("bad")], on_transfer=dropped)
+    connection = face.connect(peer, CLASSIC)
+    connection.exception_listener = lost
+    connection.create_session(INDIVIDUAL).create_consumer(Q).receive(5).reject()
+    lost.first()
+    assert each(peer) == []
+
+
+@pytest.mark.parametrize(("broker", "payload"), [("classic-6", text("bad")), ("artemis", volatile("bad"))])
+def test_what_the_broker_dead_letters_itself_is_not_copied(face: Face, broker: str, payload: bytes) -> None:
+    """S118."""
+    peer = face.peer(messages=[payload])
+    face.session(peer, f"broker={broker}", mode=INDIVIDUAL).create_consumer(Q).receive(5).reject()
+    peer.wait_frames("disposition")
+    assert each(peer) == [(0, REJECTED)]
+    assert peer.all("transfer") == []
