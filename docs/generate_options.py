@@ -11,7 +11,7 @@ from pyjmsack.uri import (
     IGNORED_OF_DESTINATIONS,
     IGNORED_PREFIXES,
     OPTIONS,
-    OPTIONS_LATER,
+    REFUSED,
     SCHEMES,
     Option,
 )
@@ -130,7 +130,7 @@ def page() -> str:
     prefixes = {f"{prefix}*": reason for prefix, reason in IGNORED_PREFIXES.items()}
     lines += ["## Known in Java, ignored here with one warning", ""]
     lines += [*listed({**IGNORED, **prefixes, **IGNORED_OF_DESTINATIONS}), ""]
-    lines += ["## Known in Java, refused here", "", *listed(OPTIONS_LATER)]
+    lines += ["## Known in Java, refused here", "", *listed(REFUSED)]
     return "\n".join(lines) + "\n"
 
 

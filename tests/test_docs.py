@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from pyjmsack.cli.main import cli
-from pyjmsack.uri import DESTINATION_OPTIONS, IGNORED, IGNORED_OF_DESTINATIONS, OPTIONS, OPTIONS_LATER
+from pyjmsack.uri import DESTINATION_OPTIONS, IGNORED, IGNORED_OF_DESTINATIONS, OPTIONS, REFUSED
 from pyjmsack.uri.headers import is_websocket_header
 
 ROOT = Path(__file__).parents[1]
@@ -156,7 +156,7 @@ def headings(page: Path) -> set[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_options_that_the_pages_name_exist(page: Path) -> None:
-    known = {*OPTIONS, *OPTIONS_LATER, *IGNORED, *DESTINATION_OPTIONS, *IGNORED_OF_DESTINATIONS}
+    known = {*OPTIONS, *REFUSED, *IGNORED, *DESTINATION_OPTIONS, *IGNORED_OF_DESTINATIONS}
     for name in _OPTION.findall(page.read_text(encoding="utf-8")):
         assert name in known or name.endswith(".") or is_websocket_header(name), name
 

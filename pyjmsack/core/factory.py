@@ -41,7 +41,7 @@ class FactoryFacade:
         InvalidURLException: the URL or an option is wrong; the text names the nearest right spelling.
         InvalidClientIDException: the client id is empty (S122).
         TypeError: ``message_transformer`` has none of its functions, or one that is a coroutine function.
-        UnsupportedFeatureException: a scheme or option that is known but not there yet; or a ledger without its extra.
+        UnsupportedFeatureException: a scheme or option that is not honoured here; or a ledger without its extra.
     """
 
     def __init__(

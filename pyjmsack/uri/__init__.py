@@ -23,7 +23,7 @@ from pyjmsack.uri.model import (
 from pyjmsack.uri.parse import parse_url
 from pyjmsack.uri.policy import OPTIMIZED_SHARE, PrefetchPolicy, PresettlePolicy, RedeliveryPolicy, prefetch_for
 from pyjmsack.uri.redaction import redact
-from pyjmsack.uri.table import DESTINATION_OPTIONS, OPTIONS, OPTIONS_LATER
+from pyjmsack.uri.table import DESTINATION_OPTIONS, OPTIONS, REFUSED
 
 __all__ = [
     "DESTINATION_OPTIONS",
@@ -32,7 +32,7 @@ __all__ = [
     "IGNORED_PREFIXES",
     "OPTIMIZED_SHARE",
     "OPTIONS",
-    "OPTIONS_LATER",
+    "REFUSED",
     "SCHEMES",
     "AmqpOptions",
     "BrokerUrl",

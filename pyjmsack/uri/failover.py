@@ -172,9 +172,8 @@ class FailoverOptions:
         "failover.transactionReplay",
         BOOLEAN,
         "false",
-        "replay an open transaction instead of failing it",
+        "do an open transaction again at the next broker, instead of failing it",
         "S107",
-        later="",
     )
     update_uris_url: str | None = option(
         "failover.updateURIsURL",

@@ -28,7 +28,7 @@ _RELAY: Final = "it is for brokers without an anonymous relay; Artemis and Activ
 _BUFFERS: Final = "it sizes a buffer of the Java client; jms.producerWindowSize bounds what is unconfirmed"
 _SILENCE: Final = "a silent broker is found by amqp.idleTimeout and stomp.heartBeat, not by the socket"
 _NO_JAVA_OBJECTS: Final = "bytes are never made into Java objects; only registered codecs read objects (S175)"
-_NO_REPLAY: Final = "a transaction that lost its broker is not replayed: its commit() raises (S92, S97)"
+_NO_PRODUCER: Final = "a transaction with sends of a closed producer is not replayed: its commit() raises (S107)"
 _SPARES: Final = "no spare connections are kept: the next broker is connected to when it is needed"
 _OPENWIRE: Final = "it is about OpenWire"
 
@@ -48,9 +48,8 @@ IGNORED: Final[Mapping[str, str]] = {
     "jms.strictCompliance": "the rules of JMS hold in any case",
     "jms.nestedMapAndListEnabled": "a map or list within a MapMessage is refused when it is set; use an ObjectMessage",
     "jms.watchTopicAdvisories": "the broker itself refuses what is sent to a deleted temporary destination (S68)",
-    "jms.consumerFailoverRedeliveryWaitPeriod": _NO_REPLAY,
     **_failover("backup backupPoolSize", _SPARES),
-    **_failover("trackTransactionProducers", _NO_REPLAY),
+    **_failover("trackTransactionProducers", _NO_PRODUCER),
     **_failover("rebalanceUpdateURIs", "a broker lists others only when a connection is opened"),
     **_failover("reconnectSupported", "no broker sends a client elsewhere over AMQP or STOMP"),
     **_all("wireFormat.", "version stackTraceEnabled tcpNoDelayEnabled cacheEnabled cacheSize host", _OPENWIRE),

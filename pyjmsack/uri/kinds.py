@@ -108,8 +108,6 @@ class Option:
         help: one line for the documentation.
         source: rule number, or the client that the option and its default come from.
         also: other spellings, such as those of the other client.
-        later: a hint (or an empty text) when the option is understood and nothing honours it yet, so that it is
-            refused; ``None`` when it is honoured.
         alias_of: the name of the row that this one is another spelling of.
         targets: dotted paths of the dataclass fields it sets, relative to the object that owns the table.
     """
@@ -120,7 +118,6 @@ class Option:
     help: str
     source: str
     also: tuple[str, ...] = ()
-    later: str | None = None
     alias_of: str = ""
     targets: tuple[str, ...] = ()
 
@@ -134,7 +131,6 @@ def option(
     source: str = ...,
     *,
     also: str = ...,
-    later: str | None = ...,
 ) -> T: ...
 @overload
 def option(
@@ -145,7 +141,6 @@ def option(
     source: str = ...,
     *,
     also: str = ...,
-    later: str | None = ...,
 ) -> T | None: ...
 def option(
     name: str,
@@ -155,11 +150,10 @@ def option(
     source: str = "Qpid JMS",
     *,
     also: str = "",
-    later: str | None = None,
 ) -> Any:
     """Declare a dataclass field that is also a row of the option table; the default is written as in a URL, ``also``
     holds the other spellings, with spaces between."""
-    row = Option(name, kind, default, help, source, tuple(also.split()), later)
+    row = Option(name, kind, default, help, source, tuple(also.split()))
     value = None if default is None else kind.parse(default)
     return field(default=value, metadata={METADATA_KEY: row}, repr=not kind.secret)
 

@@ -15,6 +15,7 @@ from pyjmsack.uri.kinds import (
     BYTES_OR_UNLIMITED,
     MILLIS,
     MILLIS_AT_LEAST_1,
+    MILLIS_FROM_0,
     MILLIS_OR_FOREVER,
     NAME,
     PASSWORD,
@@ -308,6 +309,13 @@ class ConnectionOptions:
     )
     audit_maximum_producer_number: int | None = option(
         "jms.auditMaximumProducerNumber", integer(1, 2**31 - 1), None, "see jms.auditDepth", "S105"
+    )
+    consumer_failover_redelivery_wait_period: float = option(
+        "jms.consumerFailoverRedeliveryWaitPeriod",
+        MILLIS_FROM_0,
+        "0",
+        "with failover.transactionReplay: so long does commit() wait for what the transaction received to come again",
+        "S107",
     )
     use_daemon_thread: bool = option(
         "jms.useDaemonThread",

@@ -14,10 +14,9 @@ from pyjmsack.uri.table import (
     FAILOVER_PREFIX,
     NESTED_PREFIX,
     OPTIONS,
-    OPTIONS_LATER,
-    is_later,
+    REFUSED,
 )
-from pyjmsack.uri.values import did_you_mean, named, not_there_yet
+from pyjmsack.uri.values import did_you_mean, named, not_here
 
 __all__ = ["Place", "belongs", "check_names", "is_of_member", "of_protocol"]
 
@@ -36,13 +35,13 @@ _MISTAKEN: Final = dict.fromkeys(
 _PROTOCOLS: Final = tuple({f"{scheme.protocol}." for scheme in SCHEMES.values()})
 _MEMBER_PREFIXES: Final = (*_PROTOCOLS, "transport.", "wireFormat.")
 _OF_ANY: Final = ("broker", "broker.scheduler")
-_BARE: Final = {name for name in (*OPTIONS, *OPTIONS_LATER) if "." not in name}
+_BARE: Final = {name for name in (*OPTIONS, *REFUSED) if "." not in name}
 _FAILOVER_NAMES: Final = {
     "jms.closeLinksThatFailOnReconnect",
     *(name for name, row in OPTIONS.items() if row.targets[0].startswith(FAILOVER_PREFIX)),
     *(
         name
-        for refused_or_ignored in (OPTIONS_LATER, IGNORED)
+        for refused_or_ignored in (REFUSED, IGNORED)
         for name in refused_or_ignored
         if FAILOVER_PREFIX + name.removeprefix(FAILOVER_PREFIX) in refused_or_ignored
     ),
@@ -76,7 +75,7 @@ def belongs(name: str, place: Place, protocols: Collection[str]) -> bool:
 
 
 def check_names(names: Collection[str], place: Place, protocols: Collection[str]) -> None:
-    """Refuse what is unknown, then what is misplaced or of another protocol, then what is not there yet; warn about
+    """Refuse what is unknown, then what is misplaced or of another protocol, then what is refused; warn about
     what means nothing in Python.
 
     Raises:
@@ -90,8 +89,8 @@ def check_names(names: Collection[str], place: Place, protocols: Collection[str]
     if foreign := [name for name in names if not of_protocol(plain[name], protocols)]:
         listed = ", ".join(_foreign(plain[name]) for name in foreign)
         raise InvalidURLException(f"no options of {' or '.join(sorted(protocols))} URLs: {listed}")
-    if later := [name for name in plain.values() if is_later(name)]:
-        raise UnsupportedFeatureException(f"option {not_there_yet(later, OPTIONS_LATER)}")
+    if refused := [name for name in plain.values() if name in REFUSED]:
+        raise UnsupportedFeatureException(f"option {not_here(refused, REFUSED)}")
     for name in plain.values():
         if is_meaningless(name):
             warn_meaningless(name)
@@ -113,11 +112,11 @@ def _check_known(names: Iterable[str], place: Place, protocols: Collection[str])
 def _is_known(name: str, place: Place) -> bool:
     if place is Place.OUTER:
         name = name.removeprefix(NESTED_PREFIX)
-    return name in OPTIONS or is_later(name) or is_meaningless(name) or is_websocket_header(name)
+    return name in OPTIONS or name in REFUSED or is_meaningless(name) or is_websocket_header(name)
 
 
 def _known(place: Place) -> list[str]:
-    every = (*OPTIONS, *OPTIONS_LATER)
+    every = (*OPTIONS, *REFUSED)
     if place is Place.OUTER:
         return [NESTED_PREFIX + name if is_of_member(name) else name for name in every]
     if place is Place.MEMBER:

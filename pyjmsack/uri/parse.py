@@ -40,7 +40,7 @@ def parse_url(url: str, options: Mapping[str, object] | None = None) -> BrokerUr
     Raises:
         InvalidURLException: the URL is malformed, or an option is unknown, given twice or has a value that is not
             allowed; unknown options are all listed, each with the nearest known one.
-        UnsupportedFeatureException: a scheme or an option that is known and not there yet.
+        UnsupportedFeatureException: a scheme or an option that is known and not honoured here.
     """
     if not isinstance(url, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may be untyped
         raise InvalidURLException(f"broker URL: expected a text such as {PLAIN}, got {type(url).__name__}")

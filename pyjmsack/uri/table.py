@@ -18,11 +18,9 @@ __all__ = [
     "FAILOVER_PREFIX",
     "NESTED_PREFIX",
     "OPTIONS",
-    "OPTIONS_LATER",
     "OPTION_PREFIXES",
-    "ROWS",
+    "REFUSED",
     "build",
-    "is_later",
     "nearest",
     "option_rows",
 ]
@@ -119,7 +117,7 @@ _OTHERS_OF_ACTIVEMQ: Final = (
 )
 
 # Options that set several fields come first: one that sets a field alone is applied after them and wins.
-ROWS: Final[Mapping[str, Option]] = {
+OPTIONS: Final[Mapping[str, Option]] = {
     row.name: row
     for row in (
         _ALL_PREFETCH,
@@ -127,9 +125,6 @@ ROWS: Final[Mapping[str, Option]] = {
         *option_rows(BrokerUrl),
     )
 }
-"""Every option of a broker URL that has a typed field, honoured or not."""
-
-OPTIONS: Final[Mapping[str, Option]] = {name: row for name, row in ROWS.items() if row.later is None}
 """Every option of a broker URL that is honoured, by name, in the order in which they are applied."""
 
 DESTINATION_OPTIONS: Final[Mapping[str, Option]] = {row.name: row for row in option_rows(DestinationOptions)}
@@ -148,25 +143,19 @@ OPTION_PREFIXES: Final = (
 )
 
 
-def _later(prefix: str, names: str, hint: str) -> dict[str, str]:
+def _all(prefix: str, names: str, hint: str) -> dict[str, str]:
     return {prefix + name: hint for name in names.split()}
 
 
 _GSSAPI: Final = "Kerberos (GSSAPI) is not among the SASL mechanisms"
 _ALIAS: Final = "stores with one private key are read"
 
-OPTIONS_LATER: Final[Mapping[str, str]] = {
-    **{name: row.later for name, row in ROWS.items() if row.later is not None},
+REFUSED: Final[Mapping[str, str]] = {
     "transport.keyAlias": _ALIAS,
-    **_later("sasl.options.", "configScope protocol serverName", _GSSAPI),
-    **_later("amqp.sasl.options.", "configScope protocol serverName", _GSSAPI),
+    **_all("sasl.options.", "configScope protocol serverName", _GSSAPI),
+    **_all("amqp.sasl.options.", "configScope protocol serverName", _GSSAPI),
 }
 """Options that a Java client knows and this one does not honour, with the reason; refused, never ignored."""
-
-
-def is_later(name: str) -> bool:
-    """Return True for a broker URL option that is known and not honoured yet."""
-    return name in OPTIONS_LATER
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -10,7 +10,7 @@ from pyjmsack.errors import JMSException
 from pyjmsack.uri.kinds import Option
 from pyjmsack.uri.table import nearest
 
-__all__ = ["did_you_mean", "named", "not_there_yet", "parse_values", "shown"]
+__all__ = ["did_you_mean", "named", "not_here", "parse_values", "shown"]
 
 _SHOWN: Final = 60
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,60}")
@@ -35,7 +35,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"{named(name)} (did you mean {near}?)" if near else named(name)
 
 
-def not_there_yet(names: Iterable[str], hints: Mapping[str, str]) -> str:
+def not_here(names: Iterable[str], hints: Mapping[str, str]) -> str:
     """Return the text about options that are known and cannot be honoured."""
     listed = (f"{name} ({hints[name]})" if hints.get(name) else name for name in names)
     return "known in Java, not supported here: " + ", ".join(listed)

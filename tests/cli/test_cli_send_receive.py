@@ -90,7 +90,7 @@ def test_options_reach_the_message(cli: Cli, queue_name: str) -> None:
     assert message["property_types"] == {"n": "long"}
 
 
-def test_a_delayed_message_is_not_there_yet(cli: Cli, queue_name: str) -> None:
+def test_a_delayed_message_is_not_here(cli: Cli, queue_name: str) -> None:
     cli.ok("send", queue_name, "--delay", 600, stdin="later\n")
     assert cli.ok("receive", queue_name) == ""
 

@@ -22,6 +22,7 @@ from pyjmsack.providers.failover.member import Member
 from pyjmsack.providers.failover.pending import WITHOUT_BROKER, Kept, Request, Without
 from pyjmsack.providers.failover.priority import PriorityWatch, preferred_first
 from pyjmsack.providers.failover.records import ConsumerRecord, SessionRecord
+from pyjmsack.providers.failover.replays import Replays
 from pyjmsack.providers.failover.restore import Resources, Restoration
 from pyjmsack.providers.failover.schedule import Schedule
 from pyjmsack.providers.failover.search import Search, Tried, in_order, is_final
@@ -89,6 +90,8 @@ class FailoverProvider:
         self._held: dict[Kept | Request, None] = {}
         self._resources = Resources()
         self._producers = self._resources.producers
+        period = url.connection.consumer_failover_redelivery_wait_period
+        self._replays = Replays(self._resources, connector, period, lambda: self._member)
 
     # -- connection ---------------------------------------------------------------------------------------------
 
@@ -151,6 +154,7 @@ class FailoverProvider:
             return
         log.info("the connection is restored at %s", member.url)
         self._the_listener.on_restored(member.metadata)
+        self._replays.restore(self._open, self._transmit)
         self._resources.in_use()
         held, self._held = self._held, {}
         for pending in held:
@@ -206,6 +210,7 @@ class FailoverProvider:
 
     def _fail_everything(self, error: BaseException) -> None:
         self._failure = error
+        self._replays.give_all_up()
         pending = [*self._open, *self._held]
         self._open.clear()
         self._held.clear()
@@ -218,6 +223,7 @@ class FailoverProvider:
         member, self._member = self._member, None
         self.generation = 0
         self._end_search(IllegalStateException("the connection is closed"))
+        self._replays.give_all_up()
         self._resources.clear()
         if member is None:
             self._fail_everything(IllegalStateException("the connection is closed"))
@@ -288,10 +294,14 @@ class FailoverProvider:
         a send that is still here (S92, S93)."""
         for number, session in self._resources.sessions.items():
             sends = [kept for kept in unanswered if kept.session_id == number]
+            if self._replays.survives(session, sends):
+                session.work = 0
+                continue
             done = session.work - sum(not kept.left for kept in sends)
             survives = done == 1 and self._url.failover.first_send_survives and any(kept.left for kept in sends)
             session.in_doubt = session.in_doubt or (done > 0 and not survives)
             session.work = 0
+            self._replays.look(session)
 
     def _keep(self, kept: Kept, error: BaseException) -> None:
         """A send without outcome: hold it, unless it may not be repeated (S91, S92, S102)."""
@@ -364,18 +374,20 @@ class FailoverProvider:
 
     def create_session(self, info: SessionInfo, done: Completion[None]) -> None:
         """Open a session."""
+        replays = self._url.failover.transaction_replay
         self._ask(
             Request(
                 "create_session",
                 (info.id,),
                 lambda provider, answered: provider.create_session(info, answered),
                 done,
-                lambda: self._resources.sessions.__setitem__(info.id, SessionRecord(info)),
+                lambda: self._resources.sessions.__setitem__(info.id, SessionRecord(info, replays=replays)),
             )
         )
 
     def close_session(self, session_id: int, done: Completion[None]) -> None:
         """End a session with all that it has."""
+        self._replays.give_up(self._resources.sessions.get(session_id))
         self._resources.forget_session(session_id)
         self._drop_held(session_id, "the session")
         self._ask(Request("close_session", (), lambda provider, a: provider.close_session(session_id, a), done))
@@ -498,6 +510,9 @@ class FailoverProvider:
             self._hold(kept)
         elif kept.dialect is self._dialect or self._translated(kept):
             self._open[kept] = True
+            session = self._resources.sessions.get(kept.session_id) if kept.transacted else None
+            if session is not None and session.replay is not None:
+                session.replay.sends.append(kept)
             self._member.provider.send(kept)
 
     def _is_in_doubt(self, kept: Kept) -> bool:
@@ -537,6 +552,8 @@ class FailoverProvider:
             if session is not None:
                 session.work += 1
                 session.in_doubt = session.in_doubt or not current
+                if session.replay is not None:
+                    session.replay.acknowledged(inbound)
         if current and self._member is not None:
             self._member.provider.settle(inbound, outcome)
 
@@ -544,24 +561,34 @@ class FailoverProvider:
 
     def begin(self, session_id: int, done: Completion[None]) -> None:
         """Declare a transaction; without a broker the next one does it with the session."""
+        if self._replays.wait_behind(self._resources.sessions.get(session_id), partial(self.begin, session_id, done)):
+            return
         self._ask(Request("begin", (), lambda provider, a: provider.begin(session_id, a), done))
 
     def commit(self, session_id: int, done: Completion[None]) -> None:
         """Commit; roll back instead what lost its work (S92, S97)."""
         session = self._resources.sessions.get(session_id)
         if session is None or not session.in_doubt:
-            self._clear(session)
-            self._ask(Request("commit", (), lambda provider, a: provider.commit(session_id, a), done))
-            return
+            if session is not None and self._replays.wait(session, partial(self.commit, session_id, done)):
+                return
+            if session is None or session.replay is None or session.replay.complete:
+                self._clear(session)
+                self._ask(Request("commit", (), lambda provider, a: provider.commit(session_id, a), done))
+                return
+        missing = 0 if session.replay is None else len(session.replay.missing)
+        lost = "the connection was lost while the transaction was open; its work is undone (S92, S97)"
+        if missing:
+            lost = f"not replayed: {missing} message(s) that the transaction received did not come again (S107)"
         session.clear()
         undone: Completion[None] = Completion()
-        lost = "the connection was lost while the transaction was open; its work is undone (S92, S97)"
         undone.add_callback(lambda _: done.fail(TransactionRolledBackException(lost)))
         self._ask(Request("rollback", (), lambda provider, a: provider.rollback(session_id, a), undone))
 
     def rollback(self, session_id: int, done: Completion[None]) -> None:
         """Roll back; the broker has done so already for what was lost (S99)."""
-        self._clear(self._resources.sessions.get(session_id))
+        session = self._resources.sessions.get(session_id)
+        self._replays.give_up(session)
+        self._clear(session)
         for kept in [k for k in self._held if isinstance(k, Kept) and k.transacted and k.session_id == session_id]:
             del self._held[kept]
             kept.give_up(TransactionRolledBackException("rolled back before it could be sent"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from pyjmsack.providers.failover.replay import Replay
 from pyjmsack.spi.envelope import Inbound
 from pyjmsack.spi.resources import ConsumerInfo, SessionInfo
 
@@ -14,10 +15,12 @@ __all__ = ["ConsumerRecord", "SessionRecord"]
 class SessionRecord:
     """A session, and what its open transaction did at the present broker."""
 
-    __slots__ = ("in_doubt", "info", "work")
+    __slots__ = ("in_doubt", "info", "replay", "work")
 
-    def __init__(self, info: SessionInfo) -> None:
+    def __init__(self, info: SessionInfo, *, replays: bool = False) -> None:
         self.info = info
+        self.replay = Replay() if replays and info.transacted else None
+        """What the open transaction did, if it is to be done again (S107)."""
         self.work = 0
         """Sends and acknowledgements of the open transaction."""
         self.in_doubt = False
@@ -27,6 +30,8 @@ class SessionRecord:
         """A transaction begins."""
         self.work = 0
         self.in_doubt = False
+        if self.replay is not None:
+            self.replay = Replay()
 
 
 class ConsumerRecord:
@@ -42,6 +47,8 @@ class ConsumerRecord:
         self.stopped = False
         self.pulling = False
         """Whether a ``pull`` has brought nothing yet."""
+        self.takes: Callable[[Inbound], bool] | None = None
+        """Takes what the open transaction acknowledged at an earlier broker, while such messages are missing (S107)."""
         self.created = False
         """Whether a broker has confirmed it. Until then the answer to the request says what went wrong."""
         self.sink: MemberSink | None = None
@@ -79,7 +86,7 @@ class MemberSink:
     def open(self) -> None:
         """The member is in use, and has this consumer: hand on what arrived, and all that comes."""
         core = self._record.info.sink
-        self.deliver = core.deliver if self._record.info.prefetch else self._deliver_pulled
+        self.deliver = self._deliver_new if self._record.takes is not None else self._usual
         self.arrived, self.buffered = core.arrived, core.buffered
         early = [*self._early]
         self._early.clear()
@@ -87,6 +94,17 @@ class MemberSink:
             self.deliver(inbound)
         if early:
             self.arrived()
+
+    @property
+    def _usual(self) -> Callable[[Inbound], None]:
+        return self._deliver if self._record.info.prefetch else self._deliver_pulled
+
+    def _deliver_new(self, inbound: Inbound) -> None:
+        takes = self._record.takes
+        if takes is None:
+            self.deliver = self._usual
+        if takes is None or not takes(inbound):
+            self._usual(inbound)
 
     def _deliver_pulled(self, inbound: Inbound) -> None:
         self._record.pulling = False

@@ -15,7 +15,7 @@ from pyjmsack.types import Outcome
 from pyjmsack.uri import (
     IGNORED,
     IGNORED_PREFIXES,
-    OPTIONS_LATER,
+    REFUSED,
     PrefetchPolicy,
     Secret,
     ignored,
@@ -322,10 +322,10 @@ def test_all_unknown_options_are_listed_before_any_other_complaint() -> None:
         parse_url("amqp://h?jms.qwx=1&jms.zyx=2&jms.tracing=x&jms.sendTimeout=x", {"amqp.vhots": "v"})
 
 
-@pytest.mark.parametrize("name", sorted(OPTIONS_LATER))
+@pytest.mark.parametrize("name", sorted(REFUSED))
 def test_option_of_later_is_known_and_said_to_be_unsupported(name: str) -> None:
     url = f"amqp://h?{name}=1"
-    if FAILOVER_PREFIX + name.removeprefix(FAILOVER_PREFIX) in OPTIONS_LATER:
+    if FAILOVER_PREFIX + name.removeprefix(FAILOVER_PREFIX) in REFUSED:
         url = f"failover:(amqp://h)?{name}=1"
     with pytest.raises(UnsupportedFeatureException, match=f"not supported here: {re.escape(name)}"):
         parse_url(url)

@@ -18,7 +18,7 @@ from pyjmsack.uri import (
     IGNORED,
     IGNORED_OF_DESTINATIONS,
     OPTIONS,
-    OPTIONS_LATER,
+    REFUSED,
     DestinationOptions,
     Secret,
     parse_destination_options,
@@ -122,9 +122,7 @@ VALUE = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(
 
 
 @given(
-    st.dictionaries(
-        st.one_of(st.sampled_from([*OPTIONS, *OPTIONS_LATER, *IGNORED]), st.text(max_size=20)), VALUE, max_size=4
-    )
+    st.dictionaries(st.one_of(st.sampled_from([*OPTIONS, *REFUSED, *IGNORED]), st.text(max_size=20)), VALUE, max_size=4)
 )
 def test_any_options_are_parsed_or_refused(options: dict[str, object]) -> None:
     assert_refused_or_parsed_without_leak("amqps://h", {**options, "jms.password": MARKER})

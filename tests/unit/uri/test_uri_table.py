@@ -16,10 +16,9 @@ from pyjmsack.uri import (
     DESTINATION_OPTIONS,
     IGNORED_OF_DESTINATIONS,
     OPTIONS,
-    OPTIONS_LATER,
+    REFUSED,
     parse_destination_options,
     parse_url,
-    table,
 )
 from pyjmsack.uri.ignored import is_meaningless
 
@@ -53,7 +52,7 @@ def test_no_field_lacks_a_row_and_no_name_is_in_two_tables() -> None:
             for leaf in (leaves(value, f"{path}{name}.") if is_dataclass(value) else [path + name])
         ]
 
-    targets = {target for row in table.ROWS.values() for target in row.targets}
+    targets = {target for row in OPTIONS.values() for target in row.targets}
     assert targets == set(leaves(parse_url("amqp://h"))) - {
         "scheme",
         "endpoints",
@@ -61,9 +60,9 @@ def test_no_field_lacks_a_row_and_no_name_is_in_two_tables() -> None:
         "connection.redelivery_policies",
         "transport.ws_http_headers",
     }
-    assert not OPTIONS.keys() & OPTIONS_LATER.keys()
+    assert not OPTIONS.keys() & REFUSED.keys()
     assert not DESTINATION_OPTIONS.keys() & IGNORED_OF_DESTINATIONS.keys()
-    assert not [name for name in (*OPTIONS, *OPTIONS_LATER) if is_meaningless(name)]
+    assert not [name for name in (*OPTIONS, *REFUSED) if is_meaningless(name)]
 
 
 def test_broker_url_is_a_value_that_can_be_pickled_and_hashed() -> None:

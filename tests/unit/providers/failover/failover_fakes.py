@@ -181,9 +181,13 @@ class FakeSend(Outbound):
 class FakeInbound:
     """A delivery of the present connection."""
 
-    def __init__(self, consumer_id: int, generation: int) -> None:
+    def __init__(self, consumer_id: int, generation: int, name: str | None = None) -> None:
         self.consumer_id = consumer_id
         self.generation = generation
+        self.name = name
+
+    def identity(self) -> bytes | None:
+        return None if self.name is None else self.name.encode()
 
 
 class Sink:
