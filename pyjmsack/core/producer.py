@@ -80,8 +80,6 @@ class Producer:
         self.disable_message_id = False
         self._connection = session.connection
         self._make_send = make_send
-        self.recorder = self._connection.recorder
-        self.recorded_id = "" if self.recorder is None else self.recorder.id_of(info.id)
         self._provider_send = self._connection.provider.send
         runtime = self._connection.runtime
         self._submit, self._submit_lazily = runtime.submit, runtime.submit_lazily
@@ -175,17 +173,6 @@ class Producer:
         self._number += 1
         self._bytes_sent += len(payload)
         return message, self._make_send(self, payload, encoder, message, done)
-
-    @property
-    def number(self) -> int:
-        """How many messages were prepared."""
-        return self._number
-
-    @property
-    def target(self) -> Destination:
-        """Where the last one goes."""
-        assert self._last_target is not None  # asked while a message is prepared
-        return self._last_target
 
     def _new_id(self) -> str:
         return f"{self._uuid_prefix}{uuid4()}" if self._uuid_prefix else f"{self._id_prefix}{self._number}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 from time import time_ns
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyjmsack.core.producer import Done, Producer, Send
 from pyjmsack.core.transaction import Transaction
@@ -22,14 +22,14 @@ from pyjmsack.errors import (
 from pyjmsack.message import Message
 from pyjmsack.spi.envelope import Encoder, Inbound
 from pyjmsack.spi.ledger import Ledger, quoted, tail
-from pyjmsack.spi.resources import ConnectionMetadata, ConsumerInfo
+from pyjmsack.spi.resources import ConnectionMetadata, ConsumerInfo, ProducerInfo
 from pyjmsack.types import Outcome
 
 if TYPE_CHECKING:
     from pyjmsack.core.connection import Connection
     from pyjmsack.core.session import Session
 
-__all__ = ["Deliveries", "RecordedSend", "Recorder"]
+__all__ = ["Deliveries", "RecordedProducer", "Recorder"]
 
 DUPLICATE_ID = "_AMQ_DUPL_ID"
 _OUTCOMES = {outcome: outcome.name.lower() for outcome in Outcome}
@@ -42,28 +42,21 @@ class Recorder:
 
     def __init__(self, connection: Connection, ledger: Ledger) -> None:
         self._connection = connection
-        self._metadata: ConnectionMetadata | None = None
-        self._tails: dict[tuple[object, ...], str] = {}
         self.ledger = ledger
         self._closed = False
 
-    def tail(self, *values: object) -> str:
-        """Return the last field of a line: these columns, and where the connection leads now."""
-        if self._connection.metadata is not self._metadata:
-            self._metadata = self._connection.metadata
-            self._tails.clear()
-        known = self._tails.get(values)
-        if known is None:
-            if len(self._tails) >= 1000:  # an anonymous producer may meet any number of destinations
-                self._tails.clear()
-            known = self._tails[values] = tail(*values, *self._origin()) + "\n"
-        return known
+    @property
+    def metadata(self) -> ConnectionMetadata | None:
+        """Where the connection leads now; another object after a failover."""
+        return self._connection.metadata
 
-    def _origin(self) -> tuple[str, str, str]:
-        metadata = self._metadata
+    def tail(self, *values: object) -> str:
+        """Return the last field of a line: these columns, and where the connection leads now. Whoever writes many lines
+        keeps it as long as ``metadata`` is the same."""
+        metadata = self.metadata
         protocol = "" if metadata is None else metadata.protocol
         broker = (metadata.url if metadata is not None else "") or str(self._connection.url)
-        return protocol, broker, self.ledger.connection_id
+        return tail(*values, protocol, broker, self.ledger.connection_id) + "\n"
 
     def id_of(self, number: int) -> str:
         """Return the id of one of the connection's resources, unlike any other connection's."""
@@ -81,47 +74,67 @@ class Recorder:
             self.ledger.close()
 
 
+class RecordedProducer(Producer):
+    """A producer whose sends are recorded."""
+
+    def __init__(self, session: Session, info: ProducerInfo) -> None:
+        super().__init__(session, info, RecordedSend)
+        recorder = self._connection.recorder
+        assert recorder is not None  # else this class is not used
+        self.recorder = recorder
+        self.write = recorder.ledger.send
+        self._id = recorder.id_of(info.id)
+        self._tail = ""
+        self._tail_is_of: tuple[Destination | None, ConnectionMetadata | None] = (None, None)
+
+    def tail(self) -> str:
+        """Return the last field of the line for the message that is prepared now."""
+        target, metadata = self._tail_is_of
+        if target is not self._last_target or metadata is not self._connection.metadata:
+            assert self._last_target is not None  # asked while a message is prepared
+            self._tail_is_of = self._last_target, self._connection.metadata
+            self._tail = self.recorder.tail(self._id, _place(self._last_target))
+        return self._tail
+
+
 class RecordedSend(Send):
     """A send whose outcome is recorded."""
 
-    __slots__ = ("_duplicate_id", "_id", "_number", "_recorder", "_tail", "_time")
+    __slots__ = ("_duplicate_id", "_number", "_tail", "_time")
 
-    def __init__(self, producer: Producer, payload: bytes, encoder: Encoder, message: Message, then: Done) -> None:
-        super().__init__(producer, payload, encoder, message, then)
-        recorder = producer.recorder
-        assert recorder is not None  # else this class is not used
+    _producer: RecordedProducer
+
+    def __init__(self, producer: Any, payload: bytes, encoder: Encoder, message: Message, then: Done) -> None:
+        Send.__init__(self, producer, payload, encoder, message, then)
         properties = message._properties
-        self._duplicate_id = properties.get(DUPLICATE_ID) if properties else None
-        self._recorder = recorder
-        self._number = producer.number
-        self._tail = recorder.tail(producer.recorded_id, _place(producer.target))
-        self._id = message._message_id
+        self._duplicate_id = quoted(str(properties[DUPLICATE_ID])) if properties and DUPLICATE_ID in properties else ""
+        self._number = producer._number
+        self._tail = producer.tail()
         self._time = time_ns()
 
     def done(self, error: BaseException | None) -> None:
         """The broker answered."""
-        if self._transaction is None:
-            self._write(_send_outcome(error, self.presettled))
-        elif error is None:
+        if error is None and self._transaction is not None:
             self._transaction.record(self._write)
         else:
-            self._write(_send_outcome(error, self.presettled))
-        super().done(error)
+            self._write("confirmed" if error is None and not self.presettled else _send_outcome(error))
+        Send.done(self, error)
 
     def _write(self, outcome: str) -> None:
         transaction = ""
         if self._transaction is not None:
-            transaction = self._recorder.id_of(self._transaction.number)
+            transaction = self._producer.recorder.id_of(self._transaction.number)
             outcome = _IN_TRANSACTION.get(outcome, (outcome,))[0]
-        duplicate = "" if self._duplicate_id is None else quoted(str(self._duplicate_id))
-        self._recorder.ledger.send(
-            f"{quoted(self._id)},{duplicate},{self._number},{self._time},{time_ns()},{outcome},{transaction},{self._tail}"
+        # the id is one of ours, in which nothing needs an escape
+        message_id = "" if self.message_id is None else f'"{self.message_id}"'
+        self._producer.write(
+            f"{message_id},{self._duplicate_id},{self._number},{self._time},{time_ns()},{outcome},{transaction},{self._tail}"
         )
 
 
-def _send_outcome(error: BaseException | None, presettled: bool) -> str:
+def _send_outcome(error: BaseException | None) -> str:
     if error is None:
-        return "unconfirmed" if presettled else "confirmed"
+        return "unconfirmed"
     if isinstance(error, TransactionRolledBackException):
         return "rolled_back"
     return "unknown" if isinstance(error, ConnectionLostException | RequestTimedOutException) else "failed"
@@ -139,6 +152,9 @@ class Deliveries:
         if info.destination.is_topic:  # each subscription gets a copy of its own
             scope = "#" + (recorder.id_of(info.id) if info.subscription is None else info.subscription.name)
         self._columns = (recorder.id_of(info.id), _place(info.destination) + scope, session.info.ack_mode.value)
+        self._tail = ""
+        self._tail_is_of: ConnectionMetadata | None = None
+        self._receive = recorder.ledger.receive
         self._open: dict[Inbound, tuple[str | None, int, int, int]] = {}
         self._ordinal = 0
 
@@ -147,7 +163,9 @@ class Deliveries:
         if inbound in self._open:
             self._write(self._open[inbound], "recovered")
         self._ordinal += 1
-        delivery = (message.message_id, self._ordinal, time_ns(), message._redelivery_count)
+        if message._lazy is not None:  # asking for the slot would raise and catch an error first
+            message._message_id = message._lazy.load_header("_message_id")
+        delivery = (message._message_id, self._ordinal, time_ns(), message._redelivery_count)
         if inbound.settled:  # by the broker, before it was delivered
             self._write(delivery, "presettled")
         else:
@@ -188,9 +206,12 @@ class Deliveries:
 
     def _write(self, delivery: tuple[str | None, int, int, int], outcome: str, transaction: str = "") -> None:
         message_id, ordinal, received, redeliveries = delivery
-        self._recorder.ledger.receive(
-            f"{quoted(message_id)},{ordinal},{received},{time_ns()},{redeliveries + 1},{int(redeliveries > 0)},"
-            f"{outcome},{transaction},{self._recorder.tail(*self._columns)}"
+        if self._tail_is_of is not self._recorder.metadata or not self._tail:
+            self._tail_is_of = self._recorder.metadata
+            self._tail = self._recorder.tail(*self._columns)
+        counts = "1,0" if not redeliveries else f"{redeliveries + 1},1"
+        self._receive(
+            f"{quoted(message_id)},{ordinal},{received},{time_ns()},{counts},{outcome},{transaction},{self._tail}"
         )
 
 

@@ -11,8 +11,8 @@ from pyjmsack.core.completions import Completions
 from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.duplicates import make_store
 from pyjmsack.core.lanes import Lanes
-from pyjmsack.core.producer import Producer, Send
-from pyjmsack.core.recording import RecordedSend
+from pyjmsack.core.producer import Producer
+from pyjmsack.core.recording import RecordedProducer
 from pyjmsack.core.runtime import Dispatcher
 from pyjmsack.core.settling import Runs
 from pyjmsack.core.steps import Deadline, Steps
@@ -163,7 +163,7 @@ class Session:
         self.connection.submit(self.connection.provider.create_producer, info, done)
         provider = self.connection.provider
         yield from self.connection.request(done, f"creating a producer for {name}", provider.close_producer, info.id)
-        producer = Producer(self, info, Send if self.connection.recorder is None else RecordedSend)
+        producer = (Producer if self.connection.recorder is None else RecordedProducer)(self, info)
         self.producers[info.id] = producer
         return producer
 

@@ -179,15 +179,15 @@ async def test_a_connection_that_ends_well_says_so(jms: Jms, ledger: Path) -> No
 
 async def test_a_lost_connection_is_an_event_and_its_sends_are_unknown(jms: Jms, ledger: Path) -> None:
     """S128: the answer to the send is held back, then the line is cut."""
-    relay = await jms.relay()
-    connection = await jms.connection(relay.url, ledger=ledger)
+    wire = jms.wire()
+    connection = await jms.connection(wire.url, ledger=ledger)
     lost: list[JMSException] = []
     connection.exception_listener = lost.append
     session = await connection.create_session()
     producer = await session.create_producer(jms.queue)
-    relay.hold()
+    wire.swallow_replies()
     sending = producer.send_async("a")
-    relay.cut()
+    wire.cut()
     with pytest.raises(JMSException):
         await sending
     await eventually(lambda: bool(lost))

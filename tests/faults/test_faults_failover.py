@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from functools import partial
+from pathlib import Path
 
 import pytest
 from contract.harness import Jms
@@ -11,6 +14,7 @@ from faults_support import finish, url_of
 from pyjmsack import AckMode
 from pyjmsack.broker import EmbeddedArtemis
 from pyjmsack.cli.soak.load import Load
+from pyjmsack.ledger import read_ledgers
 from pyjmsack.testing import Wire
 
 pytestmark = pytest.mark.timeout(180)
@@ -77,3 +81,32 @@ async def test_many_cuts_of_the_connection_tear_no_transaction(jms: Jms, mortal:
             wire.cut()
             wire.heal()
         await finish(load)
+
+
+async def test_after_many_cuts_the_ledger_accounts_for_every_message(
+    jms: Jms, mortal: EmbeddedArtemis, tmp_path: Path
+) -> None:
+    """S95, S105, S109: each confirmed send was processed once, and each loss of a connection is an event."""
+    jms.factory = partial(jms.factory, ledger=tmp_path)  # type: ignore[method-assign]
+    with Wire(url_of(jms, mortal)) as wire:
+        jms.url = jms.url.replace(url_of(jms, mortal), wire.url)
+        load = Load(jms.session, jms.queue.name)
+        load.start()
+        for number in range(1, 6):
+            await load.reaches(150 * number)
+            wire.cut()
+            wire.heal()
+        await finish(load)
+        await jms.close()
+    files = read_ledgers([tmp_path])
+    sends, receives, events = (files.table(name).to_pylist() for name in ("sends", "receives", "events"))
+    confirmed = {row["message_id"] for row in sends if row["send_outcome"] == "confirmed"}
+    processed = Counter(row["message_id"] for row in receives if row["ack_outcome"] in ("accepted", "stale"))
+    assert len(confirmed) == len(load.ledger.confirmed)
+    assert ({*processed}, {*processed.values()}) == (confirmed, {1})
+    kinds = Counter(row["kind"] for row in events)
+    connections = len({row["connection_id"] for row in events})
+    assert kinds["established"] == kinds["closed"] == connections
+    assert kinds["interrupted"] >= 5
+    # a connection that nobody needs any more may be closed before it is back
+    assert 0 <= kinds["interrupted"] - kinds["restored"] <= connections

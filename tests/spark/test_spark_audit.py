@@ -170,10 +170,15 @@ def test_a_copy_for_each_subscription_is_no_duplicate(
     assert audit.ok
 
 
-def test_a_rolled_back_send_that_arrived_is_torn(spark: SparkSession, tmp_path: Path, plan: Any, found: Audit) -> None:
-    """Planted: no broker does this."""
-    assert found.findings["torn"].count == EACH
-    assert not found.ok
+def test_the_demo_ends_with_the_audit_of_its_own_ledger(spark: SparkSession, broker_url: str, tmp_path: Path) -> None:
+    """In a process of its own, as it starts a Spark of its own."""
+    (tmp_path / "text").write_text("".join(f"line {number}\n" for number in range(20)))
+    command = [sys.executable, "-m", "pyjmsack", "demo", "--input", tmp_path, "--url", broker_url, "--json", "--audit"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
+    assert done.returncode == 0, done.stderr
+    audit = json.loads(done.stdout)["audit"]
+    assert (audit["ok"], audit["lost"], audit["unclosed_connections"]) == (True, 0, [])
+    assert audit["sends"]["confirmed"] >= 20 * 9
 
 
 def event(kind: str, second: float, connection: str = "a") -> dict[str, Any]:
