@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
-from benchmarks import auditing, memory, profiling, report
+from benchmarks import auditing, memory, profiling, report, restore
 from benchmarks.job import PASSWORD_VARIABLE, USERNAME_VARIABLE, BenchmarkError
 from benchmarks.run import run
 from benchmarks.scenarios import PEERS, PROTOCOLS, SCENARIOS, Settings
@@ -139,6 +139,19 @@ def memory_command(
         task = progress.add_task("received", total=count)
         result = memory.measure(url, face, count, size, lambda received: progress.update(task, completed=received))
     click.echo(json.dumps(result.as_json(), indent=2) if as_json else result.sentence())
+
+
+@main.command(name="restore")
+@click.option("--protocol", "protocols", multiple=True, type=click.Choice([*PROTOCOLS]), default=[*PROTOCOLS])
+@click.option("--rounds", default=5, show_default=True, type=_COUNT, help="The median counts.")
+@click.option("--json", "as_json", is_flag=True, help="Every round, as JSON.")
+def restore_command(protocols: tuple[str, ...], rounds: int, as_json: bool) -> None:
+    """Kill and restart an embedded broker, and time how soon all is as before."""
+    for protocol in protocols:
+        with _clear_errors(), Progress(console=Console(stderr=True), transient=True) as progress:
+            task = progress.add_task(f"restored over {protocol}", total=2 * rounds)
+            result = restore.measure(protocol, rounds, lambda done: progress.update(task, completed=done))  # noqa: B023 - called within
+        click.echo(json.dumps(result.as_json()) if as_json else result.sentences())
 
 
 @main.command(name="profile")

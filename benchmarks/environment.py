@@ -9,9 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.job import BenchmarkError
+
+if TYPE_CHECKING:
+    from pyjmsack.broker import EmbeddedArtemis
 
 # C2 and a roomy heap, against the frugal defaults of the embedded broker: it must not be the bottleneck.
 _BROKER_OPTIONS = ("-XX:TieredStopAtLevel=4", "-Xmx1g")
@@ -33,12 +36,19 @@ def broker(url: str | None, protocol: str = "amqp", stomp_url: str | None = None
             raise BenchmarkError("--protocol stomp with --url needs the broker's other address too: --stomp-url")
         yield Addresses(url, stomp_url if protocol == "stomp" and stomp_url else url)
         return
+    with embedded() as artemis:
+        yield Addresses(artemis.amqp_url, artemis.stomp_url if protocol == "stomp" else artemis.amqp_url)
+
+
+@contextmanager
+def embedded() -> Iterator[EmbeddedArtemis]:
+    """Yield a broker that is not the bottleneck."""
     try:
         from pyjmsack.broker import EmbeddedArtemis
     except ImportError as error:
         raise BenchmarkError(f"there is no embedded broker ({error}); give the address of one with --url") from error
-    with EmbeddedArtemis(jvm_options=_BROKER_OPTIONS) as embedded:
-        yield Addresses(embedded.amqp_url, embedded.stomp_url if protocol == "stomp" else embedded.amqp_url)
+    with EmbeddedArtemis(jvm_options=_BROKER_OPTIONS) as artemis:
+        yield artemis
 
 
 def require_library() -> None:

@@ -129,6 +129,10 @@ class Face:
         """Return a blocking view of an object of this face."""
         return target
 
+    def call(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        """Call what may be a coroutine function of this face, and wait for the result."""
+        return function(*arguments, **named)
+
     def close(self) -> None:
         """Cut the peers off first: then closing waits for nothing."""
         for peer in self._peers:

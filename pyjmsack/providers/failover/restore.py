@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Container, Generator, Iterator, Sequence
 from typing import Any, TypeVar
 
 from pyjmsack.errors import IllegalStateException, JMSException
@@ -13,7 +13,8 @@ from pyjmsack.spi.resources import ConnectionMetadata, ConsumerInfo, ProducerInf
 
 __all__ = ["Resources", "Restoration"]
 
-I = TypeVar("I", SessionInfo, ProducerInfo, ConsumerInfo)  # noqa: E741 - as in "info"
+I = TypeVar("I", SessionInfo, ProducerInfo, ConsumerInfo, TemporaryInfo)  # noqa: E741 - as in "info"
+R = TypeVar("R")
 
 
 class Resources:
@@ -121,54 +122,87 @@ class Restoration:
             JMSException: the broker refused something.
         """
         resources = self._resources
-        yield from self._make_temporaries(provider)
-        yield from _all(provider.create_session, [session.info for session in resources.sessions.values()])
+        temporaries = [info for info, _ in resources.temporaries.values()]
+        yield from self._make_temporaries(provider, temporaries)
+        sessions = [session.info for session in resources.sessions.values()]
+        yield from _succeeding(_ask_all(provider.create_session, sessions))
         producers = [*resources.producers.values()]
         for number, refusal in (yield from self._attach(provider.create_producer, producers)):
-            resources.refuse_producer(number, refusal)
+            if number in resources.producers:
+                resources.refuse_producer(number, refusal)
         consumers = [record.attach() for record in resources.consumers.values()]
         for number, refusal in (yield from self._attach(provider.create_consumer, consumers)):
-            resources.consumers[number].close(refusal)
+            if number in resources.consumers:
+                resources.consumers[number].close(refusal)
         for number, record in resources.consumers.items():
             if record.started:
                 provider.start_consumer(number)
             if record.pulling:
                 provider.pull(number)
+        _close_all(provider.close_consumer, consumers, resources.consumers)
+        _close_all(provider.close_producer, producers, resources.producers)
+        _close_all(provider.close_session, sessions, resources.sessions)
+        _close_all(provider.delete_temporary, temporaries, resources.temporaries)
 
-    def _make_temporaries(self, provider: Provider) -> Iterator[Completion[Any]]:
+    def _make_temporaries(self, provider: Provider, infos: Sequence[TemporaryInfo]) -> Iterator[Completion[Any]]:
         resources = self._resources
-        for number, (info, old_name) in [*resources.temporaries.items()]:
-            named: Completion[str] = Completion()
-            provider.create_temporary(info, named)
-            yield named
-            name = named.result()
-            resources.temporaries[number] = (info, name)
-            resources.former_names[old_name] = number
+        made = _ask_all(provider.create_temporary, infos)
+        yield from _succeeding(made)
+        for info, named in made:
+            if info.id not in resources.temporaries:
+                continue
+            name, (_, old_name) = named.result(), resources.temporaries[info.id]
+            resources.temporaries[info.id] = (info, name)
+            resources.former_names[old_name] = info.id
             resources.renamed = True
-            self._rename(number, name)
+            self._rename(info.id, name)
 
     def _attach(
         self, create: Callable[[I, Completion[None]], None], infos: Sequence[I]
     ) -> Generator[Completion[None], None, list[tuple[int, BaseException]]]:
-        refused = []
-        for info, attached in _ask_all(create, infos):
-            yield attached
-            if attached.error is not None and not self._closes_links:
-                attached.result()
-            if attached.error is not None:
-                refused.append((info.id, attached.error))
-        return refused
+        asked = _ask_all(create, infos)
+        if not self._closes_links:
+            yield from _succeeding(asked)
+            return []
+        yield _answered(asked)
+        return [(info.id, attached.error) for info, attached in asked if attached.error is not None]
 
 
-def _ask_all(create: Callable[[I, Completion[None]], None], infos: Sequence[I]) -> list[tuple[I, Completion[None]]]:
-    asked: list[tuple[I, Completion[None]]] = [(info, Completion()) for info in infos]
+def _ask_all(create: Callable[[I, Completion[R]], None], infos: Sequence[I]) -> list[tuple[I, Completion[R]]]:
+    asked: list[tuple[I, Completion[R]]] = [(info, Completion()) for info in infos]
     for info, done in asked:
         create(info, done)
     return asked
 
 
-def _all(create: Callable[[I, Completion[None]], None], infos: Sequence[I]) -> Iterator[Completion[None]]:
-    """Make all at once, then wait for each."""
-    for _, done in _ask_all(create, infos):
-        yield done
-        done.result()
+def _answered(asked: Sequence[tuple[I, Completion[R]]], *, or_refused: bool = False) -> Completion[None]:
+    """Return what completes with the last answer, or with the first refusal: one wait for a whole burst."""
+    complete: Completion[None] = Completion()
+    left = len(asked)
+
+    def count(answered: Completion[R]) -> None:
+        nonlocal left
+        left -= 1
+        if not complete.done and (left == 0 or (or_refused and answered.error is not None)):
+            complete.succeed()
+
+    if not asked:
+        complete.succeed()
+    for _, answered in asked:
+        answered.add_callback(count)
+    return complete
+
+
+def _succeeding(asked: Sequence[tuple[I, Completion[R]]]) -> Iterator[Completion[None]]:
+    """Wait for all of a burst; raise the first refusal at once."""
+    yield _answered(asked, or_refused=True)
+    for _, answered in asked:
+        if answered.done:
+            answered.result()
+
+
+def _close_all(close: Callable[[int, Completion[None]], None], opened: Sequence[I], wanted: Container[int]) -> None:
+    """Close what was opened and is not wanted any more: its owner closed it meanwhile, when there was no broker."""
+    for info in opened:
+        if info.id not in wanted:
+            close(info.id, Completion())

@@ -1,0 +1,139 @@
+"""How the next broker gets what was open: in bursts, and without what was closed meanwhile."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from failover_support import Events, Outage
+from peer import Condition
+from peer_faces import Face
+from stomp_peer import Received, StompPeer, start
+
+from pyjmsack import Queue
+
+MANY = 20
+REFUSED = Condition("amqp:unauthorized-access", "not here")
+KINDS: dict[str, Callable[[Any, int], Any]] = {
+    "producers": lambda session, number: session.create_producer(Queue(f"q{number}")),
+    "consumers": lambda session, number: session.create_consumer(Queue(f"q{number}")),
+    "temporary queues": lambda session, number: session.create_temporary_queue(),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_of_a_kind_are_asked_for_before_the_first_answer(face: Face, kind: str) -> None:
+    """S103: a broker far away costs one round trip, not one for each."""
+    peer = face.peer()
+    connection = face.failover(peer)
+    outage = Outage(face, peer, connection)
+    session = connection.create_session()
+    _kept = [KINDS[kind](session, number) for number in range(MANY)]
+    outage.begin()
+    before = len(peer.all("attach"))
+    peer.script.silent.add("attach")
+    outage.end_soon()
+    face.until(lambda: len(peer.all("attach")) == before + MANY)
+
+
+class Held:
+    """A rule: SUBSCRIBE frames of the second connection get no answer until the test says so."""
+
+    def __init__(self) -> None:
+        self.frames: list[Received] = []
+
+    def __call__(self, peer: StompPeer, frame: Received) -> bool:
+        held = frame.command == "SUBSCRIBE" and len(peer.all("CONNECT")) == 2
+        if held:
+            self.frames.append(frame)
+        return held
+
+    def answer(self, peer: StompPeer) -> None:
+        """Answer now."""
+        for frame in self.frames:
+            peer.answer(frame)
+
+
+def test_all_subscriptions_are_asked_for_before_the_first_receipt(face: Face) -> None:
+    """S103, over STOMP."""
+    held = Held()
+    peer = start(face, held)
+    session = face.failover(peer.url).create_session()
+    _kept = [session.create_consumer(Queue(f"q{number}")) for number in range(MANY)]
+    peer.drop()
+    peer.wait("SUBSCRIBE", 2 * MANY)
+
+
+def test_a_subscription_that_was_closed_while_it_was_restored_is_ended(face: Face) -> None:
+    """S103: a broker over STOMP sends it messages at once, which nobody would take and nobody else would get."""
+    held = Held()
+    peer = start(face, held)
+    connection = face.failover(peer.url)
+    events = Events(connection)
+    session = connection.create_session()
+    closed, _kept = (session.create_consumer(Queue(name)) for name in ("closed", "kept"))
+    peer.drop()
+    frames = peer.wait("SUBSCRIBE", 4)[2:]
+    closed.close()
+    held.answer(peer)
+    events.wait("established", "interrupted", "restored")
+    (frame,) = peer.wait("UNSUBSCRIBE")
+    assert frame.headers["id"] == frames[0].headers["id"]
+
+
+CLOSE: dict[str, tuple[str, Callable[[Face, Any, Any], None], str]] = {
+    "producer": ("producers", lambda face, session, closed: closed.close(), "detach"),
+    "consumer": ("consumers", lambda face, session, closed: closed.close(), "detach"),
+    "temporary queue": ("temporary queues", lambda face, session, closed: face.call(closed.delete), "detach"),
+    "session": ("consumers", lambda face, session, closed: session.close(), "end"),
+}
+
+
+@pytest.mark.parametrize("name", CLOSE)
+def test_what_was_closed_while_it_was_restored_is_closed_at_the_broker(face: Face, name: str) -> None:
+    """S103."""
+    kind, close, frame = CLOSE[name]
+    peer = face.peer()
+    connection = face.failover(peer)
+    outage = Outage(face, peer, connection)
+    session = connection.create_session()
+    closed = KINDS[kind](session, 1)
+    held = hold_attach(peer)
+    outage.begin()
+    outage.end_soon()
+    assert held.arrived.wait(10)
+    close(face, session, closed)
+    held.gate.set()
+    face.until(lambda: peer.all(frame) != [])
+
+
+def test_a_refusal_of_what_was_closed_meanwhile_is_nobody_s_business(face: Face) -> None:
+    """S104."""
+    peer = face.peer()
+    connection = face.failover(peer, options="jms.closeLinksThatFailOnReconnect=true")
+    outage = Outage(face, peer, connection)
+    session = connection.create_session()
+    closed = session.create_consumer(Queue("q"))
+    held = hold_attach(peer, REFUSED)
+    outage.begin()
+    outage.end_soon()
+    assert held.arrived.wait(10)
+    closed.close()
+    held.gate.set()
+    connection.create_session().close()
+
+
+class hold_attach:  # noqa: N801 - used as a function
+    """Let the peer stop at its next attach until ``gate`` is set; then it answers, or refuses all."""
+
+    def __init__(self, peer: Any, refusal: Condition | None = None) -> None:
+        self.arrived, self.gate = threading.Event(), threading.Event()
+        peer.script.refuse_attach = self._decide
+        self._refusal = refusal
+
+    def _decide(self, link: Any) -> Condition | None:
+        self.arrived.set()
+        assert self.gate.wait(10)
+        return self._refusal
