@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-import time
-import uuid
-from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 import trustme
@@ -15,13 +11,13 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
 
+from containers.conftest import Pair, await_serving
 from containers.test_faults import drain, send
 from pyjmsack import ConnectionFactory, JMSException, JMSSecurityException
 from pyjmsack.broker.readiness import answers_amqp, pick_port
 from pyjmsack.testing import ContainerBroker
 
 IMAGES = ["pyjmsack/artemis:2.56.0", "pyjmsack/activemq:6.3.1", "pyjmsack/activemq:5.18.3"]
-PAIR = Path(__file__).parents[2] / "containers" / "pair"
 
 pytestmark = [pytest.mark.xdist_group("containers"), pytest.mark.usefixtures("containers")]
 EACH_IMAGE = pytest.mark.parametrize("image", IMAGES)
@@ -73,39 +69,6 @@ def test_it_speaks_tls_and_asks_for_a_client_certificate(image: str, certificate
         for refused in (trust, trust + rogue, client.lstrip("&")):
             with pytest.raises(JMSException):
                 send(f"amqps://127.0.0.1:{port}?{refused}", queue_name, "refused")
-
-
-class Pair(NamedTuple):
-    """Two brokers on one store."""
-
-    name: str
-    urls: list[str]
-    returns: bool
-    """Whether the first one serves again when it is back."""
-
-
-@pytest.fixture(params=["artemis", "activemq", "activemq5"])
-def pair(request: pytest.FixtureRequest, docker: str) -> Iterator[Pair]:
-    """The first one serves."""
-    name = f"pyjmsack-{uuid.uuid4().hex[:8]}"
-    ports = [str(pick_port()), str(pick_port())]
-    try:
-        done = subprocess.run(
-            [PAIR, "start", request.param, name, *ports], stdout=subprocess.PIPE, text=True, check=True
-        )
-        await_serving(done.stdout.split()[0])
-        yield Pair(name, done.stdout.split(), request.param == "artemis")
-    finally:
-        subprocess.run([PAIR, "stop", name], check=True)
-
-
-def await_serving(url: str) -> None:
-    """Return when the broker answers."""
-    port = int(url.rpartition(":")[2])
-    end = time.monotonic() + 60
-    while not answers_amqp(port):
-        assert time.monotonic() < end, f"{url} does not serve"
-        time.sleep(0.05)
 
 
 def test_the_second_of_a_pair_takes_over_with_every_message_and_artemis_goes_back(

@@ -11,8 +11,8 @@ import pytest
 from contract.brokers import Target
 from contract.faces import AIO, SYNC, Face
 from contract.harness import Jms
-from faults_support import failover_url
 
+from faults.faults_support import failover_url
 from pyjmsack.broker import EmbeddedArtemis
 
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import pytest
 from contract.brokers import Target
 from contract.harness import nothing, take
-from proof_support import HALF_A_SEND, Moment, Proof, body, name_of
 
+from faults.proof_support import HALF_A_SEND, Moment, Proof, body, name_of
 from pyjmsack import AckMode, TransactionRolledBackException
 
 __all__ = ["CASES", "Case"]

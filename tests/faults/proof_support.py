@@ -8,8 +8,8 @@ from enum import Enum
 from typing import TypeVar
 
 from contract.harness import PATIENCE, Jms, eventually, take
-from faults_support import failover_url
 
+from faults.faults_support import failover_url
 from pyjmsack import AckMode, Message, Queue, aio
 
 __all__ = ["HALF_A_SEND", "Moment", "Proof", "body", "name_of"]

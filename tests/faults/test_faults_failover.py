@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from contract.harness import Jms
-from faults_support import finish, url_of
 
+from faults.faults_support import finish, url_of
 from pyjmsack import AckMode
 from pyjmsack.broker import EmbeddedArtemis
 from pyjmsack.cli.soak.load import Load

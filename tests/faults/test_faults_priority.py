@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 from contract.harness import Heard, Jms, take, texts
-from faults_support import OPTIONS, url_of
 
+from faults.faults_support import OPTIONS, url_of
 from pyjmsack import AckMode
 from pyjmsack.broker import EmbeddedArtemis
 

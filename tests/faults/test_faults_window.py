@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from contract.harness import Jms, nothing, take
-from faults_support import url_of
 
+from faults.faults_support import url_of
 from pyjmsack.broker import EmbeddedArtemis
 
 pytestmark = [

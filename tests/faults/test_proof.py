@@ -14,9 +14,9 @@ import pytest
 from contract.brokers import TARGETS, Embedded, Target
 from contract.faces import AIO, SYNC, Face
 from contract.harness import Jms, take, texts
-from proof_cases import CASES
-from proof_support import Moment, Proof
 
+from faults.proof_cases import CASES
+from faults.proof_support import Moment, Proof
 from pyjmsack import AckMode
 
 pytestmark = pytest.mark.timeout(60)

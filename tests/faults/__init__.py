@@ -1,0 +1,1 @@
+"""Brokers and connections that fail while messages flow."""
