@@ -1,0 +1,124 @@
+"""A STOMP broker that sends nonsense: an error, soon, and no more memory than a few frames (S127-S129)."""
+
+from __future__ import annotations
+
+import random
+import tracemalloc
+
+import pytest
+from peer_faces import SyncFace, Told
+from stomp_peer import CLASSIC, Received, StompPeer, start
+
+from pyjmsack import AckMode, ConnectionLostException, JMSException, Queue, TextMessage
+
+SEEDS = range(25)
+QUEUE = Queue("q")
+COMMANDS = ["MESSAGE", "RECEIPT", "ERROR", "CONNECTED", "message", "HELLO", ""]
+HEADERS = ["subscription", "message-id", "ack", "receipt-id", "content-length", "message", "heart-beat", "expires"]
+VALUES = ["", "s1", "1", "-1", "99999999999", "a\\b", "a\\", "\\\\", "x" * 70_000, "1,1", "\u00e4", "true", "NaN"]
+
+
+def garbage_frame(dice: random.Random) -> bytes:
+    """Return a frame, or nearly one, of random command, header lines and body."""
+    lines = [f"{dice.choice(HEADERS)}{dice.choice(':::=')}{dice.choice(VALUES)}" for _ in range(dice.randrange(6))]
+    end = dice.choice(["\n", "\r\n"])
+    head = end.join([dice.choice(COMMANDS), *lines, "", ""])
+    return head.encode() + dice.randbytes(dice.randrange(40)) + dice.choice([b"\0", b"\0\n\n", b""])
+
+
+def upset(sync: SyncFace, data: bytes, *options: str) -> tuple[StompPeer, Told]:
+    """Open everything, then let the broker write something, and end the connection."""
+    peer = start(sync, messages=["a"])
+    connection = sync.connect(peer, *options)
+    connection.exception_listener = heard = Told()
+    session = connection.create_session(AckMode.CLIENT_ACKNOWLEDGE)
+    assert session.create_consumer(QUEUE).receive(timeout=10).text == "a"
+    peer.write(data)
+    return peer, heard
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_bytes_instead_of_an_answer_to_the_login_end_in_an_error(sync: SyncFace, seed: int) -> None:
+    dice = random.Random(seed)
+
+    def rule(peer: StompPeer, frame: Received) -> bool:
+        peer.write(dice.randbytes(dice.randrange(8, 300)) + b"\n\n\0")
+        return True
+
+    with pytest.raises(JMSException):
+        sync.connect(start(sync, rule=rule), "jms.connectTimeout=150")
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_frames_end_in_an_error_or_are_survived(sync: SyncFace, seed: int) -> None:
+    """Whatever they did, the connection ends when the broker does, it is told once, and closing returns."""
+    dice = random.Random(seed)
+    peer, heard = upset(sync, b"".join(garbage_frame(dice) for _ in range(8)))
+    peer.drop()
+    assert isinstance(heard.first(), JMSException)
+    assert len(heard.calls) == 1
+
+
+HOSTILE = {
+    "a body of 2 GB": b"MESSAGE\nsubscription:s1\ncontent-length:2147483647\n\n",
+    "a length that is none": b"MESSAGE\nsubscription:s1\ncontent-length:many\n\n",
+    "a second CONNECTED": b"CONNECTED\nversion:1.2\n\n\0",
+    "another protocol": b"AMQP\0\1\0\0\n\n\0",
+    "an error for nobody": b"ERROR\nreceipt-id:77\nmessage:why\n\n\0",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_frame_ends_the_connection(sync: SyncFace, name: str) -> None:
+    _, heard = upset(sync, HOSTILE[name])
+    assert isinstance(heard.first(), ConnectionLostException)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"RECEIPT\nreceipt-id:77\n\n\0", b"RECEIPT\n\n\0", b"MESSAGE\nsubscription:s99\nack:1\n\nx\0", b"MESSAGE\n\nx\0"],
+    ids=["receipt", "receipt-without-id", "subscription", "no-subscription"],
+)
+def test_a_frame_for_nobody_is_survived(sync: SyncFace, data: bytes) -> None:
+    peer = start(sync, messages=["a"])
+    consumer = sync.session(peer).create_consumer(QUEUE)
+    assert consumer.receive(timeout=10).text == "a"
+    peer.write(data)
+    peer.deliver("s1", "1", "b")
+    assert consumer.receive(timeout=10).text == "b"
+
+
+@pytest.mark.parametrize("start_of_frame", [b"MESSAGE\n", b"MESSAGE\nsubscription:", b"MESSAGE\nsubscription:s1\n\n"])
+def test_a_frame_without_an_end_is_cut_off_with_memory_bounded(sync: SyncFace, start_of_frame: bytes) -> None:
+    """stomp.maxHeaderLength, stomp.maxFrameSize."""
+    tracemalloc.start()
+    try:
+        limits = "stomp.maxHeaderLength=1024", "stomp.maxFrameSize=1000000"
+        peer, heard = upset(sync, start_of_frame, *limits)
+        for _ in range(200):
+            if heard.calls:
+                break
+            peer.write(b"x" * 100_000)
+        assert isinstance(heard.first(), ConnectionLostException)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 20 << 20
+
+
+@pytest.mark.parametrize("head", ["color:a\\tb", "color:a\\"])
+def test_a_message_that_cannot_be_read_is_dead_lettered_and_the_next_one_delivered(sync: SyncFace, head: str) -> None:
+    """S166, S118: it is the message that is bad, not the connection."""
+
+    def rule(peer: StompPeer, frame: Received) -> bool:
+        if frame.command == "SUBSCRIBE":
+            peer.answer(frame)
+            peer.write(f"MESSAGE\nsubscription:s1\nmessage-id:m\nack:m\npersistent:true\n{head}\n\nbad\0".encode())
+            peer.deliver("s1", "1", "good")
+        return frame.command == "SUBSCRIBE"
+
+    peer = start(sync, CLASSIC, rule=rule)
+    message = sync.session(peer).create_consumer(QUEUE).receive(timeout=10)
+    assert isinstance(message, TextMessage)
+    assert message.text == "good"
+    peer.wait("NACK")
