@@ -39,22 +39,28 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # -- in the driver ------------------------------------------------------------------------------------------
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Return where a query without a checkpoint begins; Spark asks twice.
+        """Return where a query without a committed batch begins; Spark asks twice.
 
-        Raises:
-            OptionError: the spool has unprocessed rows of another query.
+        It also asks when the first batch of a checkpoint is to be run again, whose offset then names the spool.
         """
         if self._initial is None:
-            for other in self._options.spool.glob("*-*-*-*-*"):
-                if Spool(self._options.spool, other.name).has_rows():
-                    raise OptionError(
-                        f"option 'spoolLocation': {other} holds messages that are acknowledged and not processed, of a "
-                        "query whose checkpoint is not this one's. Use that checkpoint, or read them with "
-                        "pyjmsack.spark.recover() and delete the directory"
-                    )
             self._initial = self._offset(str(uuid.uuid4()), 0, self._options.maxMessagesPerPartition)
-            Spool(self._options.spool, self._initial["q"]).prepare(0)
         return self._initial
+
+    def _begin(self, query: str) -> None:
+        """Make the spool of a new query.
+
+        Raises:
+            OptionError: there are unprocessed rows of another one.
+        """
+        for other in self._options.spool.glob("*-*-*-*-*"):
+            if Spool(self._options.spool, other.name).has_rows():
+                raise OptionError(
+                    f"option 'spoolLocation': {other} holds messages that are acknowledged and not processed, of a "
+                    "query whose checkpoint is not this one's. Use that checkpoint, or read them with "
+                    "pyjmsack.spark.recover() and delete the directory"
+                )
+        Spool(self._options.spool, query).prepare(0)
 
     def _offset(self, query: str, number: int, cap: int) -> dict[str, Any]:
         return {"q": query, "n": number, "p": self._options.partitions, "c": cap}
@@ -64,8 +70,14 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self._options.partitions * self._options.maxMessagesPerPartition)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """Return the next pull, or ``start`` if no message came within ``pollMs``."""
+        """Return the next pull, or ``start`` if no message came within ``pollMs``.
+
+        Raises:
+            OptionError: the query is new, and the spool has unprocessed rows of another one.
+        """
         if not self._retired:
+            if start == self._initial:
+                self._begin(start["q"])
             # Spark never commits the last batch of a run; what is before start is processed
             self._spool(start).retire(start["n"], self._options.dedupWindow)
             self._retired = True

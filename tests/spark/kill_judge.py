@@ -73,7 +73,7 @@ class Judge:
     def __init__(self, plan: Sequence[tuple[str, str]], execute: Callable[[str, int], bool]) -> None:
         self._open = list(plan)
         self._execute = execute
-        self._pull = 1  # the first pull may pass
+        self._pull = 0
         self._heard: list[socket.socket] = []
         self._listening = socket.create_server(("127.0.0.1", 0))
         self._thread = threading.Thread(target=self._serve)

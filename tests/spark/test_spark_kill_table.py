@@ -117,8 +117,7 @@ def test_what_is_killed_loses_nothing_and_repeats_nothing(
             stack.callback(drivers[0].kill)
             drivers[0].wait(-signal.SIGKILL if "driver" in row.killed else 0)
         assert judge.open == [], "every kill was done"
-    if "driver" in row.killed:
-        assert len(stored_ids(spark, tmp_path)) < row.sent, "it was in the middle"
+        assert left(queue) > 0 or "driver" not in row.killed, "it was in the middle"
     run(spark, "jms", tmp_path, stream)
     while left(queue):
         run(spark, "jms", tmp_path, stream)

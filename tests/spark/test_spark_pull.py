@@ -102,6 +102,20 @@ def test_a_batch_is_read_again_with_the_parts_of_its_offset_not_of_the_options(
     assert restarted.partitions(end, end) == []
 
 
+def test_a_first_batch_that_was_not_committed_is_read_again_by_its_own_checkpoint(
+    options: MakeOptions, queue_name: str, fill: Fill
+) -> None:
+    """Then Spark has no committed offset, and asks for the initial one."""
+    sent = fill(queue_name, 20)
+    reader = JmsStreamReader(options())
+    end = next_offset(reader, reader.initialOffset())
+    rows = read_batch(reader, reader.initialOffset(), end)
+    restarted = JmsStreamReader(options(pollMs="10"))
+    assert read_batch(restarted, restarted.initialOffset(), end) == rows
+    assert ids(rows) == sorted(sent)
+    assert next_offset(restarted, end) == end
+
+
 def test_an_empty_queue_makes_no_batch(options: MakeOptions) -> None:
     reader = JmsStreamReader(options(pollMs="10"))
     start = reader.initialOffset()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from pyspark.errors import AnalysisException
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from .conftest import Fill
+    from .conftest import Fill, Left
 
 
 def orders(spark: SparkSession, count: int) -> DataFrame:
@@ -25,16 +24,14 @@ def save(frame: DataFrame, url: str, queue: str | None, **options: str) -> None:
 
 
 def test_a_repeated_write_with_the_same_keys_adds_nothing(
-    spark: SparkSession, broker_url: str, queue_name: str, left: Callable[[str], int]
+    spark: SparkSession, broker_url: str, queue_name: str, left: Left
 ) -> None:
     for _ in range(2):
         save(orders(spark, 500), broker_url, queue_name, dedupColumn="order_key")
     assert left(queue_name) == 500
 
 
-def test_each_row_may_name_its_destination(
-    spark: SparkSession, broker_url: str, queue_name: str, left: Callable[[str], int]
-) -> None:
+def test_each_row_may_name_its_destination(spark: SparkSession, broker_url: str, queue_name: str, left: Left) -> None:
     frame = spark.range(10).selectExpr(f"concat('{queue_name}-', id % 2) as destination", "cast(id as string) as body")
     save(frame, broker_url, None)
     assert (left(f"{queue_name}-0"), left(f"{queue_name}-1")) == (5, 5)
@@ -45,18 +42,25 @@ def test_overwrite_is_refused(spark: SparkSession, broker_url: str, queue_name: 
         orders(spark, 1).write.format("jms").mode("overwrite").options(url=broker_url, queue=queue_name).save()
 
 
-def test_a_stream_goes_from_queue_to_queue(
-    spark: SparkSession, broker_url: str, queue_name: str, tmp_path: Path, fill: Fill, left: Callable[[str], int]
+def test_a_stream_goes_from_queue_to_queue_and_a_repeated_batch_adds_nothing(
+    spark: SparkSession, broker_url: str, queue_name: str, tmp_path: Path, fill: Fill, left: Left
 ) -> None:
+    """A driver that dies between a batch and its note in the checkpoint runs the batch again, with the same rows."""
     fill(queue_name, 200)
     options = {"url": broker_url, "queue": queue_name, "spoolLocation": str(tmp_path / "spool"), "idleMs": "150"}
-    frame = spark.readStream.format("jms").options(**options).load()
-    query = (
-        frame.writeStream.format("jms")
-        .options(url=broker_url, queue=f"{queue_name}-out", dedupColumn="dedup_key")
-        .option("checkpointLocation", str(tmp_path / "checkpoint"))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
+    checkpoint = tmp_path / "checkpoint"
+
+    def run() -> int:
+        frame = spark.readStream.format("jms").options(**options).load()
+        writer = frame.writeStream.format("jms").option("checkpointLocation", str(checkpoint))
+        writer = writer.options(url=broker_url, queue=f"{queue_name}-out", dedupColumn="dedup_key")
+        query = writer.trigger(availableNow=True).start()
+        query.awaitTermination()
+        return sum(progress["numInputRows"] for progress in query.recentProgress)
+
+    assert run() == 200
     assert (left(queue_name), left(f"{queue_name}-out")) == (0, 200)
+    for note in (checkpoint / "commits").glob("*[0-9]*"):
+        note.unlink()
+    assert run() == 200, "sent again"
+    assert left(f"{queue_name}-out") == 200
