@@ -154,6 +154,26 @@ def restore_command(protocols: tuple[str, ...], rounds: int, as_json: bool) -> N
         click.echo(json.dumps(result.as_json()) if as_json else result.sentences())
 
 
+@main.command(name="spark")
+@_broker_options
+@click.option("--count", default=20_000, show_default=True, type=_COUNT, help="Messages of a measurement.")
+@click.option("--rounds", default=3, show_default=True, type=_COUNT, help="The best one counts.")
+@click.option("--json", "as_json", is_flag=True, help="Every round, as JSON.")
+def spark_command(
+    url: str | None, username: str | None, password: str | None, size: int, count: int, rounds: int, as_json: bool
+) -> None:
+    """Stream from a queue and write to one with Spark, beside a bare python-qpid-proton loop into a DataFrame."""
+    from benchmarks import spark  # needs the extra [spark], which the others do not
+
+    _pass_login(username, password)
+    with _clear_errors(), Console(stderr=True).status("Spark starts") as status:
+        result = spark.measure(url, count, size, rounds, status.update)
+    if as_json:
+        click.echo(json.dumps(result.as_json(), indent=2))
+    else:
+        report.console().print(result.table())
+
+
 @main.command(name="profile")
 @_broker_options
 @click.argument("scenario", type=_SCENARIO_NAMES)
