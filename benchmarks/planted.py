@@ -98,6 +98,7 @@ def _sends(numbers: Any, plan: Plan) -> dict[str, Any]:
     count = len(numbers)
     outcome = np.zeros(count, np.int8)
     outcome[np.isin(numbers, plan.planted["in_doubt"])] = 1
+    outcome[np.isin(numbers, plan.planted["in_doubt"][1::4])] = 3  # an error, and yet it arrives
     torn = np.isin(numbers, plan.planted["torn"])
     outcome[torn] = 2
     sent = START + numbers * GAP
@@ -107,7 +108,7 @@ def _sends(numbers: Any, plan: Plan) -> dict[str, Any]:
         "seq": numbers // PRODUCERS + 1,
         "t_send": sent,
         "t_confirm": sent + LATENCY // 2,
-        "send_outcome": _chosen(["confirmed", "unknown", "rolled_back"], outcome),
+        "send_outcome": _chosen(["confirmed", "unknown", "rolled_back", "failed"], outcome),
         "transaction": _chosen([None, "planted:1"], torn.astype(np.int8)),
         "producer_id": _chosen([f"planted:{p}" for p in range(PRODUCERS)], numbers % PRODUCERS),
         "destination": _constant("queue://planted", count),

@@ -45,7 +45,7 @@ class _Seen(IntFlag):
 
     CONFIRMED = 1
     UNKNOWN = 2
-    NOT_SENT = 4
+    ROLLED_BACK = 4
     TOPIC = 8
     SENT = 16
     RECEIVED = 32
@@ -53,6 +53,7 @@ class _Seen(IntFlag):
     REFUSED = 128
     DOUBTED = 256
     FLAGGED = 512
+    FAILED = 1024
 
 
 PROCESSED = ("accepted", "presettled", "stale")
@@ -74,7 +75,8 @@ def send_rows(sends: DataFrame) -> DataFrame:
     seen = (
         _flag(outcome == "confirmed", _Seen.CONFIRMED)
         + _flag(outcome == "unknown", _Seen.UNKNOWN)
-        + _flag(outcome.isin("failed", "rolled_back"), _Seen.NOT_SENT)
+        + _flag(outcome == "rolled_back", _Seen.ROLLED_BACK)
+        + _flag(outcome == "failed", _Seen.FAILED)
         + _flag(topic, _Seen.TOPIC)
         + int(_Seen.SENT)
     )
@@ -185,8 +187,9 @@ def _verdict(delivered: Column) -> Column:
         Verdict.ACK_IN_DOUBT: unanswered & _has(_Seen.DOUBTED),
         Verdict.DUPLICATED: processed > 1,
         Verdict.REDELIVERED: (delivered > 1) | _has(_Seen.FLAGGED),
-        Verdict.IN_DOUBT: _has(_Seen.UNKNOWN) & ~_has(_Seen.CONFIRMED),
-        Verdict.TORN: _has(_Seen.NOT_SENT) & ~_has(_Seen.CONFIRMED, _Seen.UNKNOWN) & _has(_Seen.RECEIVED),
+        # an error may hide that the broker has the message: its arrival tells
+        Verdict.IN_DOUBT: (_has(_Seen.UNKNOWN) | (_has(_Seen.FAILED) & _has(_Seen.RECEIVED))) & ~_has(_Seen.CONFIRMED),
+        Verdict.TORN: _has(_Seen.ROLLED_BACK) & ~_has(_Seen.CONFIRMED, _Seen.UNKNOWN) & _has(_Seen.RECEIVED),
         Verdict.DEAD_LETTERED: _has(_Seen.REFUSED) & ~_has(_Seen.ACKNOWLEDGED),
         Verdict.UNSENT: ~_has(_Seen.SENT, _Seen.TOPIC),
         Verdict.DELIVERED: delivered > 0,
