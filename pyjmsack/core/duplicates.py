@@ -29,7 +29,7 @@ class Store(Protocol):
     outlives: bool
     """Whether it may know messages of an earlier process."""
 
-    def key(self, identity: bytes) -> Any:
+    def key(self, identity: bytes, /) -> Any:
         """Return what is kept of the bytes by which a message is known."""
         ...
 

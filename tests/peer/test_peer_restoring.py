@@ -38,6 +38,20 @@ def test_all_of_a_kind_are_asked_for_before_the_first_answer(face: Face, kind: s
     face.until(lambda: len(peer.all("attach")) == before + MANY)
 
 
+def test_sessions_and_their_links_are_asked_for_at_once(face: Face) -> None:
+    """S103: nothing waits for the answer to another, nor for that to the coordinator."""
+    peer = face.peer()
+    connection = face.failover(peer)
+    outage = Outage(face, peer, connection)
+    session, transacted = connection.create_session(), connection.create_session(0)
+    _kept = [session.create_consumer(Queue("in")), transacted.create_producer(Queue("out"))]
+    outage.begin()
+    before = len(peer.all("attach"))
+    peer.script.silent.add("attach")
+    outage.end_soon()
+    face.until(lambda: len(peer.all("attach")) == before + 2)
+
+
 class Held:
     """A rule: SUBSCRIBE frames of the second connection get no answer until the test says so."""
 

@@ -116,7 +116,7 @@ class Restoration:
         self._rename = rename
 
     def steps(self, provider: Provider, metadata: ConnectionMetadata) -> Iterator[Completion[Any]]:
-        """Rebuild, in the order of S103; each stage is one burst.
+        """Rebuild, in the order of S103, in one burst; two if there are temporary destinations, whose names are needed.
 
         Raises:
             JMSException: the broker refused something.
@@ -125,13 +125,16 @@ class Restoration:
         temporaries = [info for info, _ in resources.temporaries.values()]
         yield from self._make_temporaries(provider, temporaries)
         sessions = [session.info for session in resources.sessions.values()]
-        yield from _succeeding(_ask_all(provider.create_session, sessions))
         producers = [*resources.producers.values()]
-        for number, refusal in (yield from self._attach(provider.create_producer, producers)):
+        consumers = [record.attach() for record in resources.consumers.values()]
+        begun = _ask_all(provider.create_session, sessions)
+        attached_producers = _ask_all(provider.create_producer, producers)
+        attached_consumers = _ask_all(provider.create_consumer, consumers)
+        yield from _succeeding(begun)
+        for number, refusal in (yield from self._refused(attached_producers)):
             if number in resources.producers:
                 resources.refuse_producer(number, refusal)
-        consumers = [record.attach() for record in resources.consumers.values()]
-        for number, refusal in (yield from self._attach(provider.create_consumer, consumers)):
+        for number, refusal in (yield from self._refused(attached_consumers)):
             if number in resources.consumers:
                 resources.consumers[number].close(refusal)
         for number, record in resources.consumers.items():
@@ -157,10 +160,10 @@ class Restoration:
             resources.renamed = True
             self._rename(info.id, name)
 
-    def _attach(
-        self, create: Callable[[I, Completion[None]], None], infos: Sequence[I]
+    def _refused(
+        self, asked: Sequence[tuple[I, Completion[None]]]
     ) -> Generator[Completion[None], None, list[tuple[int, BaseException]]]:
-        asked = _ask_all(create, infos)
+        """Wait for all of a kind, and return what may be refused and was."""
         if not self._closes_links:
             yield from _succeeding(asked)
             return []
