@@ -52,13 +52,16 @@ class MemoryStore:
     """
 
     outlives = False
-    key = staticmethod(hash)
-    """64 bits, keyed anew in each process, for a tenth of the time of a digest: two of 65,536 messages are taken for
-    one with a probability of 4e-15, and only where one of them came before a failover and the other after it."""
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._keys: dict[Hashable, None] = {}
+
+    @staticmethod
+    def key(identity: bytes) -> int:
+        """Return a hash of 64 bits, keyed anew in each process, for a tenth of the time of a digest: a message is taken
+        for one of 65,536 others with a probability of 4e-15, and only if it came after a failover and that before."""
+        return hash(identity)
 
     def add(self, keys: Sequence[int]) -> None:
         """Remember keys; the oldest ones go."""
