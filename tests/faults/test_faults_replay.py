@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from conftest import failover_url
 from contract.harness import Jms, nothing, take, texts
-from faults_support import Load, url_of
 
+from faults.faults_support import failover_url, finish, url_of
 from pyjmsack import AckMode, Queue, TransactionRolledBackException
 from pyjmsack.broker import EmbeddedArtemis
+from pyjmsack.cli.soak.load import Load
 from pyjmsack.testing import Wire
 
 pytestmark = pytest.mark.timeout(180)
-COUNT = 800
 REPLAY = "failover.transactionReplay=true&jms.consumerFailoverRedeliveryWaitPeriod=20000"
 
 
@@ -87,17 +86,12 @@ async def test_a_transaction_whose_messages_went_to_another_consumer_is_rolled_b
 async def test_many_cuts_tear_no_transaction_that_is_done_again(jms: Jms, mortal: EmbeddedArtemis) -> None:
     """S75, S107: at no chosen moment. A commit in flight is still in doubt (S94), and when the broker sends a full
     prefetch before what the lost connection gives back, the commit that waits for that fails."""
-    await jms.send(*map(str, range(COUNT)))
     with Wire(url_of(jms, mortal)) as wire:
         jms.url = f"{jms.url.replace(url_of(jms, mortal), wire.url)}&{REPLAY.replace('20000', '300')}"
-        load = Load(jms)
-        load.confirmed += range(COUNT)
-        onwards = Queue(f"{jms.queue.name}.out")
-        relaying, consuming = load.relay(jms.queue, onwards), load.consume(onwards)
+        load = Load(jms.session, jms.queue.name, relayed=True)
+        load.start()
         for number in range(1, 9):
-            await load.reaches(COUNT * number // 10)
+            await load.reaches(80 * number)
             wire.cut()
             wire.heal()
-        await load.finish(asyncio.create_task(asyncio.sleep(0)), consuming)
-        await load.stop(relaying)
-    load.check_transactions()
+        await finish(load)
