@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from pyjmsack.uri.model import SCHEMES
 from pyjmsack.uri.table import OPTION_PREFIXES, OPTIONS
 
 __all__ = ["redact", "split_query", "split_user_info"]
@@ -15,7 +16,8 @@ _COMPOSITE: Final = re.compile(r"([A-Za-z]+):(?://)?\((.*)", re.DOTALL)
 _SINGLE_MEMBER: Final = re.compile(r"failover:(?://)?([A-Za-z][A-Za-z0-9+.-]*://.*)", re.DOTALL | re.IGNORECASE)
 _HOST_AND_PORT: Final = re.compile(r"(\[[0-9A-Fa-f:.]*(%25\w+)?\]|[\w.-]*)(:[0-9]{0,5})?")
 _OPTION_NAME: Final = re.compile(rf"({'|'.join(map(re.escape, OPTION_PREFIXES))})[A-Za-z.]+=.*", re.DOTALL)
-_MEMBER: Final = re.compile(rf"[A-Za-z0-9+.-]+://{_HOST_AND_PORT.pattern}")
+# of a scheme that is ours: the rest of a password behind a raw comma may look like one of another
+_MEMBER: Final = re.compile(rf"({'|'.join(map(re.escape, SCHEMES))})://{_HOST_AND_PORT.pattern}")
 
 
 def split_user_info(rest: str) -> tuple[str | None, str]:

@@ -93,6 +93,7 @@ def assert_refused_or_parsed_without_leak(url: str, options: Mapping[str, object
 
 @given(SCHEMES, GARBAGE, GARBAGE, GARBAGE)
 @example("amqp://", "h?", "x", "&jms.sendTimeout=x")
+@example("amqp://", "", ",", "://")
 def test_password_option_in_any_garbage_never_leaks(scheme: str, before: str, inside: str, after: str) -> None:
     assert_refused_or_parsed_without_leak(f"{scheme}h{before}&jms.password={inside}{MARKER}{after}")
     assert_refused_or_parsed_without_leak(f"{scheme}h?jms.password={inside}{MARKER}{after}")
