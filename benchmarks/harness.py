@@ -1,4 +1,4 @@
-"""Interleaves the peers: in every round of a scenario each has its turn, on the same broker, on a fresh queue."""
+"""Interleaves scenarios and peers: in every round each has its turn, on the same broker, on a fresh queue."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class Harness:
 
     def turns(self, rows: Sequence[Row], peers: Sequence[Peer]) -> Iterator[Turn]:
         """Yield what to measure, in order."""
-        for row in rows:
-            able = [peer for peer in peers if peer.ours or _can(row.scenario, peer)]
-            for turn in range(self._settings.rounds if able else 0):
-                first = turn % len(able)  # so that no peer always follows the same other one
+        for turn in range(self._settings.rounds):
+            for row in rows:  # in every round, as some rows are compared with others
+                able = [peer for peer in peers if peer.ours or _can(row.scenario, peer)]
+                first = turn % max(1, len(able))  # so that no peer always follows the same other one
                 for peer in (*able[first:], *able[:first]):
                     yield row, peer, turn
 
@@ -62,7 +62,7 @@ class Harness:
     def _timed(self, scenario: Scenario, peer: Peer, job: Job) -> Round:
         settings, queue, count, warmup = self._settings, job.queue, job.count, job.warmup
         try:
-            if not scenario.sends:
+            if not scenario.sends and scenario.fills:
                 run_tool(f"fill-{settings.fill}", self._url, queue, count + warmup, settings.size)
             timing = run(self._command(peer, job))
             _verify("worker counted", timing.count, count)
@@ -96,7 +96,7 @@ class Harness:
 
 def _can(scenario: Scenario, peer: Peer) -> bool:
     """Whether a client that is not ours does the same: the raw library for want of it, none in a variant of ours."""
-    return scenario.variant_of is None and (peer.name == "java" or scenario.raw_target is not None)
+    return scenario.fills and scenario.variant_of is None and (peer.name == "java" or scenario.raw_target is not None)
 
 
 def _verify_ledger(job: Job, table: str) -> None:

@@ -58,7 +58,7 @@ def profile(
         job = Job(
             scenario.job, scenario.url.format(url=addresses.tools), f"bench-{uuid.uuid4().hex[:8]}-profile", count, size
         )
-        if not scenario.sends:
+        if not scenario.sends and scenario.fills:
             run_tool(f"fill-{fill}", addresses.tools, job.queue, count, size)
         with _Profiles() as profiles:
             timing = scenarios_of(face)[scenario.job](job)

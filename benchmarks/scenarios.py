@@ -20,11 +20,13 @@ class Scenario:
     variant_of: str | None = None  # the row that this one is compared with, both by our blocking face
     variant_target: float = 0.0
     ledger: bool = False  # ours only: whether it writes one
+    fills: bool = True  # whether the queue is filled before; a topic has to be subscribed to first
+    other_job: bool = False  # whether a variant is a job of its own rather than that of its row with another URL
 
     @property
     def job(self) -> str:
         """What the clients are told to do."""
-        return self.variant_of or self.name
+        return self.name if self.other_job or self.variant_of is None else self.variant_of
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,18 @@ def _scenarios(send_async: float, receive: float | None, listener: float, send: 
         _variant("receive-optimized", "receive, AUTO, optimizeAcknowledge", "{url}?jms.optimizeAcknowledge=true", 1.15),
         _variant("receive-failover", "receive, AUTO, failover:", "failover:({url})", 0.95),
         _variant("send-async-failover", "send_async, failover:", "failover:({url})", 0.95),
+        Scenario("topic", "receive, topic, AUTO", False, True, None, fills=False),
+        Scenario(
+            "topic-dups-ok",
+            "receive, topic, DUPS_OK",
+            False,
+            True,
+            None,
+            fills=False,
+            variant_of="topic",
+            variant_target=1.15,
+            other_job=True,
+        ),
         replace(_variant("send-async-ledger", "send_async, with a ledger", "{url}", 0.95), ledger=True),
         replace(_variant("receive-ledger", "receive, AUTO, with a ledger", "{url}", 0.95), ledger=True),
     )

@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from benchmarks.job import PATIENCE, Job, Scenarios, Timing, login
@@ -73,6 +74,26 @@ async def _receive(job: Job) -> Timing:
         return Timing(job.count, time.perf_counter_ns() - start, CLIENT)
 
 
+async def _receive_topic(job: Job, mode: AckMode) -> Timing:
+    """Timed from the first message to the answer to the consumer's close; all are sent before the connection starts."""
+    username, password = login()
+    async with ConnectionFactory(job.url, username=username, password=password).create_connection() as connection:
+        session = await connection.create_session(mode)
+        topic = session.create_topic(f"{job.queue}.topic")
+        consumer = await session.create_consumer(topic)
+        async with (await connection.create_session()).create_producer(topic) as producer:
+            for future in [producer.send_async(job.text) for _ in range(job.count)]:
+                await future
+        await connection.start()
+        message = await consumer.receive(PATIENCE)
+        start = time.perf_counter_ns()
+        read(message, job)
+        for _ in range(job.count - 1):
+            read(await consumer.receive(PATIENCE), job)
+        await consumer.close()
+        return Timing(job.count, time.perf_counter_ns() - start, CLIENT)
+
+
 class _Listener:
     """Acknowledges each message by itself."""
 
@@ -116,4 +137,6 @@ SCENARIOS: Scenarios = {
     "receive": _on_a_loop(_receive),
     "listener": _on_a_loop(_listen),
     "send": _on_a_loop(_send),
+    "topic": _on_a_loop(partial(_receive_topic, mode=AckMode.AUTO_ACKNOWLEDGE)),
+    "topic-dups-ok": _on_a_loop(partial(_receive_topic, mode=AckMode.DUPS_OK_ACKNOWLEDGE)),
 }

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import version
 
 from benchmarks.job import PATIENCE, BenchmarkError, Job, Scenarios, Timing, check_text, login
@@ -73,6 +74,26 @@ def _receive(job: Job) -> Timing:
         return Timing(job.count, time.perf_counter_ns() - start, CLIENT)
 
 
+def _receive_topic(job: Job, mode: AckMode) -> Timing:
+    """Timed from the first message to the answer to the consumer's close; all are sent before the connection starts."""
+    username, password = login()
+    with ConnectionFactory(job.url, username=username, password=password).create_connection() as connection:
+        session = connection.create_session(mode)
+        topic = session.create_topic(f"{job.queue}.topic")
+        consumer = session.create_consumer(topic)
+        with connection.create_session().create_producer(topic) as producer:
+            for future in [producer.send_async(job.text) for _ in range(job.count)]:
+                future.result(PATIENCE)
+        connection.start()
+        message = consumer.receive(PATIENCE)
+        start = time.perf_counter_ns()
+        read(message, job)
+        for _ in range(job.count - 1):
+            read(consumer.receive(PATIENCE), job)
+        consumer.close()
+        return Timing(job.count, time.perf_counter_ns() - start, CLIENT)
+
+
 class _Listener:
     """Acknowledges each message by itself."""
 
@@ -102,4 +123,11 @@ def _listen(job: Job) -> Timing:
         return Timing(listener.seen, time.perf_counter_ns() - listener.start, CLIENT)
 
 
-SCENARIOS: Scenarios = {"send-async": _send_async, "receive": _receive, "listener": _listen, "send": _send}
+SCENARIOS: Scenarios = {
+    "send-async": _send_async,
+    "receive": _receive,
+    "listener": _listen,
+    "send": _send,
+    "topic": partial(_receive_topic, mode=AckMode.AUTO_ACKNOWLEDGE),
+    "topic-dups-ok": partial(_receive_topic, mode=AckMode.DUPS_OK_ACKNOWLEDGE),
+}
