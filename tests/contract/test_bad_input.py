@@ -34,7 +34,7 @@ URLS = [
     ("amqp://localhost?jms.sendTimeout=soon", InvalidURLException, r"jms\.sendTimeout.*soon"),
     ("amqp://localhost?jms.forceSyncSend=perhaps", InvalidURLException, r"jms\.forceSyncSend.*perhaps"),
     ("amqp://localhost?jms.clientID=a&jms.clientID=b", InvalidURLException, r"jms\.clientID"),
-    ("amqp://localhost?jms.useCompression=true", UnsupportedFeatureException, r"jms\.useCompression"),
+    ("amqp://localhost?transport.keyAlias=mine", UnsupportedFeatureException, r"transport\.keyAlias"),
 ]  # fmt: skip
 
 

@@ -135,7 +135,7 @@ def test_a_temporary_failure_of_the_login_says_so_and_can_be_told_apart(face: Fa
 
 
 def test_the_password_is_in_no_repr_log_or_exception(face: Face, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, "pyjmsack")
     peer = face.peer()
     factory = face.factory(peer, "amqp.traceFrames=true", f"jms.password={SECRET}", username="me")
     connection = factory.create_connection()
@@ -252,7 +252,7 @@ def test_traces_show_everything_but_the_login_and_as_much_of_a_payload_as_is_wan
     face: Face, mechanism: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A.1 ``amqp.traceFrames``, ``amqp.traceFramesPayloadLimit``, ``transport.traceBytes``."""
-    caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, "pyjmsack")
     peer = face.peer(mechanisms=(mechanism,), passwords={"me": SECRET})
     options = ("amqp.traceFrames=true", "amqp.traceFramesPayloadLimit=8", "transport.traceBytes=true")
     session = face.session(peer, *options, username="me", password=SECRET)

@@ -47,7 +47,7 @@ def test_the_login_offers_both_versions_and_heart_beats_that_are_never_zero(face
 
 def test_traced_bytes_are_all_there_but_the_password(face: Face, caplog: pytest.LogCaptureFixture) -> None:
     """A.1 ``transport.traceBytes``."""
-    caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, "pyjmsack")
     peer = start(face)
     session = face.session(peer, "transport.traceBytes=true", username="me", password="s3cr3t")
     session.create_producer(QUEUE).send("hello")

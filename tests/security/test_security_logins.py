@@ -24,7 +24,7 @@ REFUSED: dict[str, dict[str, Any]] = {
 
 def refused(exchange: Exchange, url: str, caplog: pytest.LogCaptureFixture, **login: Any) -> str:
     """Fail to log in, with all that can be logged; return everything that a program could print."""
-    caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, "pyjmsack")
     options = {f"{url.partition(':')[0]}.traceFrames": True}
     with pytest.raises(JMSSecurityException) as caught:
         exchange(url, "q", options, **login)

@@ -95,7 +95,7 @@ def test_without_a_client_certificate_that_is_trusted_nobody_gets_in(
 def test_the_password_of_a_store_is_in_no_log_or_error(
     exchange: Exchange, tls: Tls, stream: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, "pyjmsack")
     options = {**tls.certificates.options("rogue"), "transport.keyStorePassword": STORE_PASSWORD}
     with pytest.raises(JMSSecurityException) as caught:
         exchange(tls.url(f"{stream}-mutual"), "q", options)

@@ -56,7 +56,7 @@ def test_a_wrong_login_is_a_security_error(
     no_leaks: None,
 ) -> None:
     """S129."""
-    caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, "pyjmsack")
     with pytest.raises(JMSSecurityException) as caught:
         exchange(url, "q", username=USER, password=password)
     assert "Wr0ngMarker" not in caplog.text + str(caught.value)
