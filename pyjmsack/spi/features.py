@@ -84,18 +84,13 @@ _UNCOUNTED_BY_STOMP = "counted in the client: STOMP carries no number, so the va
 _NO_SHARED_CLASSIC = "ActiveMQ Classic gives every subscriber every message; use a virtual topic"
 _SCHEDULER = "only with schedulerSupport on at the broker, which a client cannot see: say so by broker.scheduler=true"
 
-_ONLY_CLASSIC: Final = {
+_ARTEMIS: Final = dict.fromkeys(FEATURES, _NATIVE) | {
+    "exclusive-consumer": _refused("Artemis decides it by queue setting, not by consumer"),
     "retroactive-consumer": _refused("only ActiveMQ Classic has it, over STOMP"),
     "pending-limit": _refused("only ActiveMQ Classic has it, over STOMP; ignored with a warning"),
 }
-
-_AMQP_ARTEMIS: Final = (
-    dict.fromkeys(FEATURES, _NATIVE)
-    | _ONLY_CLASSIC
-    | {
-        "exclusive-consumer": _refused("Artemis decides it by queue setting, not by consumer"),
-    }
-)
+"""Over either protocol; what others can and cannot do is told by the difference."""
+_AMQP_ARTEMIS: Final = _ARTEMIS
 _AMQP_CLASSIC: Final = _AMQP_ARTEMIS | {
     "reject": _emulated("copied to the dead-letter queue first if not persistent: the broker would discard it"),
     "modified-failed": _emulated("the broker counts only as long as the consumer lives, and has no limit of its own"),
@@ -112,29 +107,20 @@ _AMQP_UNKNOWN: Final = _AMQP_ARTEMIS | {
     "consumer-priority": _refused("not known of this broker"),
     "duplicate-detection": _refused("not known of this broker"),
 }
-_STOMP_ARTEMIS: Final = (
-    dict.fromkeys(FEATURES, _NATIVE)
-    | _ONLY_CLASSIC
-    | {
-        "transacted-receive": _emulated(
-            "this broker applies every ACK at once, so they are sent after the COMMIT receipt"
-        ),
-        "reject": _emulated("copied to the dead-letter queue with a receipt, then acknowledged: NACK would lose it"),
-        "release": _emulated(_LOCAL),
-        "modified-failed": _emulated(_LOCAL),
-        "undeliverable-here": _refused("STOMP has no such verb"),
-        "delivery-count": _emulated(_UNCOUNTED_BY_STOMP),
-        "pull": _emulated("a window of one message, acknowledged when it is handed out"),
-        "browser": _refused("this broker ignores browser:true and would consume the queue; use AMQP"),
-        "shared-subscription": _emulated("durable ones with a client id; Artemis has no others over STOMP"),
-        "temporary-destination": _emulated(
-            "a queue with a random name, deleted by the broker when it is empty and unused"
-        ),
-        "exclusive-consumer": _refused("Artemis decides it by queue setting, not by consumer"),
-        "consumer-priority": _refused("not known over STOMP"),
-        "typed-properties": _emulated("STOMP carries strings; types are told by a header that this library writes"),
-    }
-)
+_STOMP_ARTEMIS: Final = _ARTEMIS | {
+    "transacted-receive": _emulated("this broker applies every ACK at once, so they are sent after the COMMIT receipt"),
+    "reject": _emulated("copied to the dead-letter queue with a receipt, then acknowledged: NACK would lose it"),
+    "release": _emulated(_LOCAL),
+    "modified-failed": _emulated(_LOCAL),
+    "undeliverable-here": _refused("STOMP has no such verb"),
+    "delivery-count": _emulated(_UNCOUNTED_BY_STOMP),
+    "pull": _emulated("a window of one message, acknowledged when it is handed out"),
+    "browser": _refused("this broker ignores browser:true and would consume the queue; use AMQP"),
+    "shared-subscription": _emulated("durable ones with a client id; Artemis has no others over STOMP"),
+    "temporary-destination": _emulated("a queue with a random name, deleted by the broker when it is empty and unused"),
+    "consumer-priority": _refused("not known over STOMP"),
+    "typed-properties": _emulated("STOMP carries strings; types are told by a header that this library writes"),
+}
 _STOMP_CLASSIC: Final = _STOMP_ARTEMIS | {
     "transacted-receive": _NATIVE,
     "reject": _emulated("NACK for persistent messages; others are copied to the dead-letter queue first"),
