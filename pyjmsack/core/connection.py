@@ -60,7 +60,7 @@ class Connection:
         self.url = url
         self.options = url.connection
         self.runtime = runtime
-        self.submit = runtime.submit
+        self.submit, self.submit_lazily = runtime.submit, runtime.submit_lazily
         self.provider = provider
         self.info = info
         self.recorder = None if ledger is None else Recorder(self, ledger)

@@ -81,8 +81,6 @@ class Producer:
         self._connection = session.connection
         self._make_send = make_send
         self._provider_send = self._connection.provider.send
-        runtime = self._connection.runtime
-        self._submit, self._submit_lazily = runtime.submit, runtime.submit_lazily
         self._ttl = self._delay = 0
         self._encoders: dict[Destination, Encoder] = {}
         self._last_target: Destination | None = None
@@ -230,7 +228,8 @@ class Producer:
             transaction.submitted += 1
             if outbound.message_id is not None:
                 transaction.sent.append(outbound.message_id)
-        (self._submit if awaited else self._submit_lazily)(self._provider_send, outbound)
+        submit = self._connection.submit if awaited else self._connection.submit_lazily
+        submit(self._provider_send, outbound)
 
     def submit_with_listener(self, listener: CompletionListener, then: Done | None, message: object, *how: Any) -> None:
         """Prepare and submit a message; the listener, and ``then`` if given, are told of its outcome (S73, S74)."""

@@ -40,8 +40,6 @@ class Settling(ABC):
         self._prefetch = prefetch
         self.inbox: deque[Inbound] | PriorityInbox = deque()
         self._plenty = max(1, min(prefetch // 2, PLENTY))
-        runtime = session.connection.runtime
-        self._submit, self._submit_lazily = runtime.submit, runtime.submit_lazily
         self._acknowledged = 0
         self._acknowledged_late = 0
         self._ended = dict.fromkeys(AckType, 0)
@@ -102,7 +100,8 @@ class Settling(ABC):
             self._ended[ack_type or ACK_TYPES[outcome]] += 1
         if self._traces:
             log_ack(ack_type or self._ack_type(outcome), 1, self.info.destination)
-        submit = self._submit_lazily if len(self.inbox) >= self._plenty else self._submit
+        many = len(self.inbox) >= self._plenty
+        submit = self._connection.submit_lazily if many else self._connection.submit
         submit(self._provider.settle, inbound, outcome)
 
     def settle_batch(self, inbounds: Iterable[Inbound], outcome: Outcome = Outcome.ACCEPTED) -> None:
