@@ -21,12 +21,12 @@ class Scenario:
     variant_target: float = 0.0
     ledger: bool = False  # ours only: whether it writes one
     fills: bool = True  # whether the queue is filled before; a topic has to be subscribed to first
-    other_job: bool = False  # whether a variant is a job of its own rather than that of its row with another URL
+    same_job_as: str | None = None  # the row whose job the clients are told to do, if it is not one of its own
 
     @property
     def job(self) -> str:
         """What the clients are told to do."""
-        return self.name if self.other_job or self.variant_of is None else self.variant_of
+        return self.same_job_as or self.name
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,6 @@ def _scenarios(send_async: float, receive: float | None, listener: float, send: 
             fills=False,
             variant_of="topic",
             variant_target=1.15,
-            other_job=True,
         ),
         replace(_variant("send-async-ledger", "send_async, with a ledger", "{url}", 0.95), ledger=True),
         replace(_variant("receive-ledger", "receive, AUTO, with a ledger", "{url}", 0.95), ledger=True),
@@ -71,7 +70,7 @@ def _scenarios(send_async: float, receive: float | None, listener: float, send: 
 def _variant(name: str, title: str, url: str, target: float) -> Scenario:
     sends = name.startswith("send")
     base = "send-async" if sends else "receive"
-    return Scenario(name, title, sends, True, None, url, variant_of=base, variant_target=target)
+    return Scenario(name, title, sends, True, None, url, variant_of=base, variant_target=target, same_job_as=base)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks.job import PATIENCE, Job, Scenarios, Timing, login
 from benchmarks.peers.sync import CLIENT, read
 from pyjmsack import AckMode, DeliveryMode, Message
-from pyjmsack.aio import ConnectionFactory, MessageProducer, Session
+from pyjmsack.aio import ConnectionFactory, MessageConsumer, MessageProducer, Session
 
 _UNDER_WAY = 1000  # unconfirmed sends; the broker gives no more credit than that
 
@@ -61,21 +61,26 @@ async def _send(job: Job) -> Timing:
         return Timing(job.count, time.perf_counter_ns() - start, CLIENT)
 
 
-async def _receive(job: Job) -> Timing:
+async def _drained(consumer: MessageConsumer, job: Job) -> Timing:
     """Timed from the first message to the answer to the consumer's close."""
+    message = await consumer.receive(PATIENCE)
+    start = time.perf_counter_ns()
+    read(message, job)
+    for _ in range(job.count - 1):
+        read(await consumer.receive(PATIENCE), job)
+    await consumer.close()
+    return Timing(job.count, time.perf_counter_ns() - start, CLIENT)
+
+
+async def _receive(job: Job) -> Timing:
+    """Out of a queue that is full."""
     async with _session(job, AckMode.AUTO_ACKNOWLEDGE) as session:
         consumer = await session.create_consumer(session.create_queue(job.queue))
-        message = await consumer.receive(PATIENCE)
-        start = time.perf_counter_ns()
-        read(message, job)
-        for _ in range(job.count - 1):
-            read(await consumer.receive(PATIENCE), job)
-        await consumer.close()
-        return Timing(job.count, time.perf_counter_ns() - start, CLIENT)
+        return await _drained(consumer, job)
 
 
 async def _receive_topic(job: Job, mode: AckMode) -> Timing:
-    """Timed from the first message to the answer to the consumer's close; all are sent before the connection starts."""
+    """From a topic; all are sent before the connection starts."""
     username, password = login()
     async with ConnectionFactory(job.url, username=username, password=password).create_connection() as connection:
         session = await connection.create_session(mode)
@@ -85,13 +90,7 @@ async def _receive_topic(job: Job, mode: AckMode) -> Timing:
             for future in [producer.send_async(job.text) for _ in range(job.count)]:
                 await future
         await connection.start()
-        message = await consumer.receive(PATIENCE)
-        start = time.perf_counter_ns()
-        read(message, job)
-        for _ in range(job.count - 1):
-            read(await consumer.receive(PATIENCE), job)
-        await consumer.close()
-        return Timing(job.count, time.perf_counter_ns() - start, CLIENT)
+        return await _drained(consumer, job)
 
 
 class _Listener:

@@ -10,7 +10,16 @@ from functools import partial
 from importlib.metadata import version
 
 from benchmarks.job import PATIENCE, BenchmarkError, Job, Scenarios, Timing, check_text, login
-from pyjmsack import AckMode, ConnectionFactory, DeliveryMode, Message, MessageProducer, Session, TextMessage
+from pyjmsack import (
+    AckMode,
+    ConnectionFactory,
+    DeliveryMode,
+    Message,
+    MessageConsumer,
+    MessageProducer,
+    Session,
+    TextMessage,
+)
 
 CLIENT = f"pyjmsack {version('pyjmsack')}"
 
@@ -61,21 +70,26 @@ def read(message: Message | None, job: Job) -> None:
     check_text(message.text, job)
 
 
-def _receive(job: Job) -> Timing:
+def _drained(consumer: MessageConsumer, job: Job) -> Timing:
     """Timed from the first message to the answer to the consumer's close."""
+    message = consumer.receive(PATIENCE)
+    start = time.perf_counter_ns()
+    read(message, job)
+    for _ in range(job.count - 1):
+        read(consumer.receive(PATIENCE), job)
+    consumer.close()
+    return Timing(job.count, time.perf_counter_ns() - start, CLIENT)
+
+
+def _receive(job: Job) -> Timing:
+    """Out of a queue that is full."""
     with _session(job, AckMode.AUTO_ACKNOWLEDGE) as session:
         consumer = session.create_consumer(session.create_queue(job.queue))
-        message = consumer.receive(PATIENCE)
-        start = time.perf_counter_ns()
-        read(message, job)
-        for _ in range(job.count - 1):
-            read(consumer.receive(PATIENCE), job)
-        consumer.close()
-        return Timing(job.count, time.perf_counter_ns() - start, CLIENT)
+        return _drained(consumer, job)
 
 
 def _receive_topic(job: Job, mode: AckMode) -> Timing:
-    """Timed from the first message to the answer to the consumer's close; all are sent before the connection starts."""
+    """From a topic; all are sent before the connection starts."""
     username, password = login()
     with ConnectionFactory(job.url, username=username, password=password).create_connection() as connection:
         session = connection.create_session(mode)
@@ -85,13 +99,7 @@ def _receive_topic(job: Job, mode: AckMode) -> Timing:
             for future in [producer.send_async(job.text) for _ in range(job.count)]:
                 future.result(PATIENCE)
         connection.start()
-        message = consumer.receive(PATIENCE)
-        start = time.perf_counter_ns()
-        read(message, job)
-        for _ in range(job.count - 1):
-            read(consumer.receive(PATIENCE), job)
-        consumer.close()
-        return Timing(job.count, time.perf_counter_ns() - start, CLIENT)
+        return _drained(consumer, job)
 
 
 class _Listener:
