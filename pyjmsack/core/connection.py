@@ -8,8 +8,10 @@ import uuid
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 from pyjmsack.core.recording import Recorder
+from pyjmsack.core.remote_close import RemoteClose
 from pyjmsack.core.runtime import Dispatcher, Runtime, all_called
 from pyjmsack.core.session import Session
 from pyjmsack.core.steps import Deadline, Steps, request
@@ -77,6 +79,7 @@ class Connection:
         self.temporaries = Temporaries(self)
         self.exception_listener: Callable[[JMSException], Any] | None = None
         self.listeners: list[Any] = []
+        self._remote_closes: WeakValueDictionary[int, RemoteClose] = WeakValueDictionary()
         self.message_id_prefix = f"{self.options.connection_id_prefix}{uuid.uuid4()}"
         self._ids = itertools.count(1)
         self._events: Dispatcher | None = None
@@ -171,7 +174,7 @@ class Connection:
         except BaseException:  # the caller gave up
             self.submit(self.provider.abort, ConnectionLostException("connecting was given up"))
             raise
-        self._tell("on_connection_established", self._address())
+        self.tell("on_connection_established", self._address())
 
     def set_client_id(self, client_id: str) -> Steps[None]:
         """Change the client id of a connection nobody used yet (S122).
@@ -331,7 +334,7 @@ class Connection:
         for session in [*self.sessions.values()]:
             for consumer in [*session.consumers.values()]:
                 consumer.detached(error)
-        self._tell("on_connection_failure", error)
+        self.tell("on_connection_failure", error)
         self.report(error)
 
     def on_interrupted(self, error: BaseException, generation: int) -> None:
@@ -340,18 +343,29 @@ class Connection:
         self.lost_generation = generation
         for session in [*self.sessions.values()]:
             session.interrupted()
-        self._tell("on_connection_interrupted", self._address())
+        self.tell("on_connection_interrupted", self._address())
 
     def on_restored(self, metadata: ConnectionMetadata) -> None:
         """The connection is there again, with all that was open (S103, S109)."""
         self.metadata = metadata
         for session in [*self.sessions.values()]:
             session.restored()
-        self._tell("on_connection_restored", self._address())
+        self.tell("on_connection_restored", self._address())
 
     def on_temporary_renamed(self, temporary_id: int, name: str) -> None:
         """A temporary destination works on, under the name that the new broker gave it (S133)."""
         self.temporaries.renamed(temporary_id, name)
+
+    def remote_close(self, number: int, event: str) -> RemoteClose:
+        """Return what tells the listeners if the broker closes a resource, which keeps it as long as it lives."""
+        self._remote_closes[number] = remote_close = RemoteClose(self, event)
+        return remote_close
+
+    def on_resource_closed(self, number: int, error: BaseException) -> None:
+        """The broker closed a session or producer, and not the connection (S109)."""
+        remote_close = self._remote_closes.get(number)
+        if remote_close is not None:
+            remote_close.happened(error)
 
     def _address(self) -> str:
         """Return the address of the broker in use."""
@@ -366,10 +380,11 @@ class Connection:
         jms = error if isinstance(error, JMSException) else JMSException(str(error))
         self._event_dispatcher().submit(partial(listener, jms))
 
-    def _tell(self, event: str, *arguments: object) -> None:
+    def tell(self, event: str, *arguments: object) -> None:
+        """Call this method of each listener that has it, on their own thread; record the event."""
         if self.recorder is not None:
-            failed = type(arguments[0]).__name__ if isinstance(arguments[0], BaseException) else ""
-            self.recorder.event(event.removeprefix("on_connection_"), failed)
+            failed = type(arguments[-1]).__name__ if isinstance(arguments[-1], BaseException) else ""
+            self.recorder.event(event.removeprefix("on_").removeprefix("connection_"), failed)
         for listener in self.listeners:
             method = getattr(listener, event, None)
             if method is not None:

@@ -72,8 +72,11 @@ class ConnectionFacade:
 
     def add_connection_listener(self, listener: object) -> None:
         """Tell ``listener`` of ``on_connection_established(url)`` and ``on_connection_failure(error)``, and with
-        ``failover:`` of ``on_connection_interrupted(url)`` and ``on_connection_restored(url)``; those it lacks are
-        skipped (S109)."""
+        ``failover:`` of ``on_connection_interrupted(url)`` and ``on_connection_restored(url)``; of
+        ``on_session_closed(session, error)``, ``on_producer_closed(producer, error)`` and
+        ``on_consumer_closed(consumer, error)`` when the broker closes one of them, and not the connection. What ends
+        with its session is not told for itself. Methods that it lacks are skipped; in ``pyjmsack.aio`` they may be
+        coroutine functions. One call at a time, in order; what they raise is logged (S109, S127)."""
         self._core.add_listener(listener)
 
     def __repr__(self) -> str:
@@ -86,6 +89,7 @@ class SessionFacade:
 
     def __init__(self, core: Session) -> None:
         self._core = core
+        core.remote_close.given(self)
         self._validate_names = core.connection.options.validate_property_names
 
     @property
@@ -158,6 +162,7 @@ class ProducerFacade:
 
     def __init__(self, core: Producer) -> None:
         self._core = core
+        core.remote_close.given(self)
 
     @property
     def destination(self) -> Destination | None:
@@ -247,6 +252,7 @@ class ConsumerFacade:
 
     def __init__(self, core: Consumer) -> None:
         self._core = core
+        core.remote_close.given(self)
 
     @property
     def destination(self) -> Destination:

@@ -79,6 +79,7 @@ class Producer:
         self.delivery_delay: Seconds = 0
         self.disable_message_id = False
         self._connection = session.connection
+        self.remote_close = self._connection.remote_close(info.id, "on_producer_closed")
         self._make_send = make_send
         self._provider_send = self._connection.provider.send
         self._ttl = self._delay = 0

@@ -71,6 +71,7 @@ class Receiving(Settling):
     def bind(self, info: ConsumerInfo) -> None:
         """Take the descriptor and prepare what every message needs."""
         super().bind(info)
+        self.remote_close = self._connection.remote_close(info.id, "on_consumer_closed")
         options = self._connection.options
         self._checks_expiry = options.local_message_expiry and not info.browser
         self._redelivery_policy = options.redelivery_policy_for(info.destination)
@@ -124,7 +125,11 @@ class Receiving(Settling):
         if self._holding is not None:
             self._holding.release()
         self.arrived()
-        if self.listener is not None and self._connection.failure is None:
+        if self._connection.failure is not None:
+            return
+        if self.session.remote_close.error is None:  # else the end of the session says it all
+            self.remote_close.happened(error)
+        if self.listener is not None:
             self._connection.report(error)
 
     def interrupted(self) -> None:

@@ -63,7 +63,8 @@ class Recorder:
         return f"{self.ledger.connection_id}:{number}"
 
     def event(self, kind: str, detail: str = "") -> None:
-        """``established``, ``interrupted``, ``restored``, ``failure`` or ``closed``."""
+        """``established``, ``interrupted``, ``restored``, ``failure`` or ``closed``; for what the broker closed
+        ``session_closed``, ``producer_closed`` or ``consumer_closed``."""
         self.ledger.event(f"{time_ns()},{quoted(kind)},{quoted(detail)},{self.tail()}")
 
     def close(self) -> None:

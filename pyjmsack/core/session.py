@@ -44,6 +44,7 @@ class Session(Transacting):
     def __init__(self, connection: Connection, info: SessionInfo) -> None:
         super().__init__(connection, info)
         self.closed = False
+        self.remote_close = connection.remote_close(info.id, "on_session_closed")
         self.producers: dict[int, Producer] = {}
         self.has_listener = False
         self.run_listener: Any = None
@@ -134,11 +135,11 @@ class Session(Transacting):
         presettled = self.connection.options.presettle_policy.producer(destination, self.info.transacted)
         info = ProducerInfo(self.connection.next_id(), self.info.id, destination, presettled)
         name = destination.name if destination is not None else "any destination"
+        producer = (Producer if self.connection.recorder is None else RecordedProducer)(self, info)
         done: Completion[None] = Completion()
         self.connection.submit(self.connection.provider.create_producer, info, done)
         provider = self.connection.provider
         yield from self.connection.request(done, f"creating a producer for {name}", provider.close_producer, info.id)
-        producer = (Producer if self.connection.recorder is None else RecordedProducer)(self, info)
         self.producers[info.id] = producer
         return producer
 

@@ -45,6 +45,13 @@ class ProviderListener(Protocol):
         """A temporary destination was made anew, under the name that this broker gave it (S133)."""
         ...
 
+    def on_resource_closed(self, number: int, error: BaseException) -> None:
+        """The broker closed a session or producer that was in use, and not the connection (S109).
+
+        Called before what belongs to it fails. Of a consumer its sink is told.
+        """
+        ...
+
 
 class Provider(Protocol):
     """One connection to a broker. All methods run on the loop, but for ``encoder``.

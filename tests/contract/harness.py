@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -119,6 +120,26 @@ class Jms:
     ) -> aio.MessageConsumer:
         """Return a consumer of the queue, on a connection of its own."""
         return await (await self.session(mode, options=options)).create_consumer(self.queue)
+
+    async def manage(self, operation: str, *arguments: Any) -> Any:
+        """Do something at the broker, as its administrator would. Artemis only: Classic takes no such messages."""
+        async with (
+            self.factory().create_connection() as connection,
+            connection.create_session() as session,
+            session.create_requestor(Queue("activemq.management")) as requestor,
+        ):
+            await connection.start()
+            request = session.create_text_message(json.dumps(arguments))
+            request.properties.update({"_AMQ_ResourceName": "broker", "_AMQ_OperationName": operation})
+            answer = await requestor.request(request, PATIENCE)
+        assert answer is not None, f"the broker did not answer {operation}"
+        assert answer.properties["_AMQ_OperationSucceeded"], answer.body
+        return json.loads(answer.body)[0] if answer.body else None
+
+    async def consumers_of(self, queue: str) -> list[Any]:
+        """Return what Artemis says of the consumers of a queue."""
+        listed = json.loads(await self.manage("listAllConsumersAsJSON"))
+        return [each for each in listed if each.get("queueName") == queue]
 
     def wire(self) -> Wire:
         """Return a wire to the broker."""

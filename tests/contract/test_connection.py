@@ -410,21 +410,6 @@ async def test_an_exception_listener_must_be_callable(jms: Jms) -> None:
     connection.exception_listener = None
 
 
-async def test_a_connection_listener_hears_of_the_failure_and_may_lack_the_other_methods(jms: Jms) -> None:
-    """S109, S128."""
-    wire = jms.wire()
-    connection = await jms.connection(wire.url)
-
-    class Listener:
-        on_connection_failure = Heard[JMSException]()
-
-    listener = Listener()
-    connection.add_connection_listener(listener)
-    connection.add_connection_listener(object())
-    wire.cut()
-    assert isinstance(await listener.on_connection_failure.next(), ConnectionLostException)
-
-
 async def test_a_connection_that_goes_down_leaves_other_connections_alone(jms: Jms) -> None:
     """S128."""
     wire = jms.wire()

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from contract.harness import Jms, eventually, take, texts
-from pyjmsack import AckMode, JMSException, aio
+from contract.brokers import not_on
+from contract.harness import PATIENCE, Jms, eventually, take, texts
+from pyjmsack import AckMode, InvalidDestinationException, JMSException, aio
 from pyjmsack.ledger import read_ledgers
 
 Rows = list[dict[str, Any]]
@@ -196,6 +197,20 @@ async def test_a_lost_connection_is_an_event_and_its_sends_are_unknown(jms: Jms,
     assert row["send_outcome"] == "unknown"
     kinds = [row["kind"] for row in rows(ledger, "events", "time")]
     assert kinds == ["established", "failure", "closed"]
+
+
+@not_on("classic", "13: no management by messages")
+@not_on("stomp", "STOMP: its consumers are closed with their connection")
+async def test_what_the_broker_closes_is_an_event(jms: Jms, ledger: Path) -> None:
+    """S109."""
+    connection = await jms.connection(ledger=ledger)
+    consumer = await (await connection.create_session()).create_consumer(jms.queue)
+    await jms.manage("destroyQueue", jms.queue.name, True)
+    with pytest.raises(InvalidDestinationException):
+        await consumer.receive(PATIENCE)
+    await jms.close()
+    found = [(row["kind"], row["detail"]) for row in rows(ledger, "events", "time")]
+    assert found == [("established", ""), ("consumer_closed", "InvalidDestinationException"), ("closed", "")]
 
 
 async def test_a_ledger_that_cannot_be_is_refused_before_connecting(jms: Jms, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -16,7 +15,6 @@ from pyjmsack import (
     InvalidSelectorException,
     JMSException,
     Message,
-    Queue,
     TextMessage,
     Topic,
     aio,
@@ -382,16 +380,8 @@ async def test_a_durable_subscription_survives_a_broker_that_closes_its_consumer
     """S126, S141: an administrator may do that."""
     session = await session_of(jms, client_id=client_id)
     consumer = await session.create_durable_consumer(topic, NAME)
-    async with session.create_requestor(Queue("activemq.management")) as management:
-
-        async def broker(operation: str, *arguments: str) -> Any:
-            request = TextMessage(json.dumps(arguments))
-            request.properties.update({"_AMQ_ResourceName": "broker", "_AMQ_OperationName": operation})
-            return json.loads((await management.request(request, 15)).body)[0]
-
-        listed = json.loads(await broker("listAllConsumersAsJSON"))
-        (mine,) = [each for each in listed if each.get("queueName") == f"{client_id}.{NAME}"]
-        assert await broker("closeConsumerWithID", mine["sessionID"], str(mine["sequentialId"]))
+    (mine,) = await jms.consumers_of(f"{client_id}.{NAME}")
+    assert await jms.manage("closeConsumerWithID", mine["sessionID"], str(mine["sequentialId"]))
     with pytest.raises(JMSException, match="the broker closed the consumer"):
         await consumer.receive(PATIENCE)
     await consumer.close()

@@ -165,6 +165,8 @@ class Script:
     refuse_open: Condition | None = None
     refuse_begin: Callable[[int], Condition | None] = lambda number: None
     refuse_attach: Callable[[Link], Condition | None] = lambda link: None
+    after_attach: Callable[[PeerLink], Any] = lambda link: None
+    """Done with a link that was attached, in the same burst."""
     credit: int = 1000
     on_transfer: Answer = accepted
     on_declare: Answer = declared
@@ -405,6 +407,7 @@ class PeerConnection(asyncio.Protocol):
         self._kind(link).append(wrapped)
         if link.is_receiver and self.script.credit:
             link.flow(self.script.credit)
+        self.script.after_attach(wrapped)
 
     def _kind(self, link: Link) -> list[PeerLink]:
         if link.is_sender:

@@ -92,6 +92,7 @@ class AmqpLink:
             else:
                 self._ended(error)
                 self._lost(error)
+                self._closed_by_broker(error)
         self._free()
 
     def on_delivery(self, delivery: Any) -> None:
@@ -111,7 +112,10 @@ class AmqpLink:
         """The link is over: fail what waits for the peer."""
 
     def _lost(self, error: JMSException) -> None:
-        """The broker closed a link that was in use."""
+        """A link that was in use is over, alone or with its session or connection."""
+
+    def _closed_by_broker(self, error: JMSException) -> None:
+        """The broker closed a link that was in use, alone."""
 
     def _free(self) -> None:
         self._engine.links.pop(self.native, None)

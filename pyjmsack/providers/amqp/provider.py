@@ -132,6 +132,11 @@ class AmqpProvider:
         return self._info
 
     @property
+    def _the_listener(self) -> ProviderListener:
+        assert self._listener is not None  # connect() came first
+        return self._listener
+
+    @property
     def _the_engine(self) -> AmqpEngine:
         if self._engine is None:
             raise IllegalStateException("the connection is not open")
@@ -276,7 +281,12 @@ class AmqpProvider:
         """Begin a session; a transacted one with its coordinator and first transaction."""
         if not self._usable(done):
             return
-        session = AmqpSession(self._the_engine, self._the_engine.connection.session(), info.transacted)
+        session = AmqpSession(
+            self._the_engine,
+            self._the_engine.connection.session(),
+            info.transacted,
+            partial(self._the_listener.on_resource_closed, info.id),
+        )
         if info.transacted:
             self._transacted[info.id] = session
         self._open_session(info.id, session).add_callback(lambda c: done.settle(c.error))
@@ -314,6 +324,7 @@ class AmqpProvider:
             None if info.destination is None else self.address(info.destination),
             session.next_tag,
             session.send_state,
+            partial(self._the_listener.on_resource_closed, info.id),
         )
         self._senders[info.id] = sender
         session.links[info.id] = sender

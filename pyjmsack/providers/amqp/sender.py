@@ -44,6 +44,7 @@ class AmqpSender(AmqpLink):
     Args:
         address: the node's name, or ``None`` for the anonymous relay.
         transactional_state: returns the state to put on transfers of the open transaction, or raises why there is none.
+        closed_by_broker: told when the broker closes this link alone.
     """
 
     def __init__(
@@ -54,12 +55,14 @@ class AmqpSender(AmqpLink):
         address: str | None,
         next_tag: Callable[[], bytes],
         transactional_state: Callable[[], Any],
+        closed_by_broker: Callable[[JMSException], None] = lambda _: None,
     ) -> None:
         name = info.destination.name if info.destination else "any destination"
         super().__init__(engine, link, f"the producer for {name}")
         self.info = info
         self._next_tag = next_tag
         self._transactional_state = transactional_state
+        self._tell_closed = closed_by_broker
         self._backlog: deque[Outbound] = deque()
         self._unsettled: dict[Any, Outbound] = {}
         set_terminus(link.target, address, info.destination.capability if info.destination else None)
@@ -148,6 +151,9 @@ class AmqpSender(AmqpLink):
         self._backlog.clear()
         for outbound in pending:
             outbound.done(error)
+
+    def _closed_by_broker(self, error: JMSException) -> None:
+        self._tell_closed(error)
 
     def _attached(self) -> bool:
         return bool(self._link.remote_target.type != Terminus.UNSPECIFIED)

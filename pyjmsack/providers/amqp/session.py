@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 from proton import Receiver, Sender, Session
@@ -22,9 +23,20 @@ __all__ = ["AmqpSession"]
 
 
 class AmqpSession:
-    """A session and its links. ``transacted`` ones have a coordinator."""
+    """A session and its links.
 
-    def __init__(self, engine: AmqpEngine, session: Session, transacted: bool) -> None:
+    Args:
+        transacted: it has a coordinator.
+        closed_by_broker: told when the broker ends this session alone, before its links fail.
+    """
+
+    def __init__(
+        self,
+        engine: AmqpEngine,
+        session: Session,
+        transacted: bool,
+        closed_by_broker: Callable[[JMSException], None] = lambda _: None,
+    ) -> None:
         self._engine = engine
         self._session = session
         self._native: Any = session._impl
@@ -35,6 +47,7 @@ class AmqpSession:
         self.orphans: list[tuple[AmqpReceiver, AmqpInbound]] = []
         self.next_tag = new_tags()
         self._transacted = transacted
+        self._tell_closed = closed_by_broker
         self._coordinators = itertools.count(1)
         self.coordinator: AmqpCoordinator | None = None
         engine.sessions[self._native] = self
@@ -139,6 +152,8 @@ class AmqpSession:
         else:
             error = link_error(self._session.remote_condition, "the broker ended the session")
             self._session.close()
+            if self._opening is None or self._opening.done:  # else who opens it is told
+                self._tell_closed(error)
             self.fail(error)
         self._engine.sessions.pop(self._native, None)
 

@@ -27,6 +27,7 @@ class Member:
     Args:
         lost: called with the error when the connection is lost after it was ready.
         discard: called when it is given up before it was ready: nothing that its provider says counts any more.
+        closed: called with id and error when the broker closes a session or producer.
         timeout: seconds for opening, and again for rebuilding; ``None`` = no limit.
     """
 
@@ -38,6 +39,7 @@ class Member:
         timeout: float | None,
         lost: Callable[[BaseException], None],
         discard: Callable[[], None] = lambda: None,
+        closed: Callable[[int, BaseException], None] = lambda number, error: None,
     ) -> None:
         self.url = url
         self.provider = provider
@@ -46,6 +48,7 @@ class Member:
         self._timeout = timeout
         self._lost = lost
         self._discard = discard
+        self._closed = closed
         self._ready: Callable[[BaseException | None], None] | None = None
         """Set while it is being opened and rebuilt."""
         self._dead = False
@@ -144,6 +147,11 @@ class Member:
         elif not self._dead:
             self._dead = True
             self._lost(error)
+
+    def on_resource_closed(self, number: int, error: BaseException) -> None:
+        """The broker closed a session or producer."""
+        if not self._dead:
+            self._closed(number, error)
 
     def on_interrupted(self, error: BaseException, generation: int) -> None:
         """Not told by the provider of a single broker."""

@@ -124,9 +124,10 @@ class FailoverProvider:
         timeout = self._url.connection.connect_timeout
         provider = self._create(url, connector)
         discard = self._resources.interrupted
-        member = self._trying = Member(url, provider, connector, timeout, self._on_lost, discard)
+        closed = self._on_resource_closed
+        member = self._trying = Member(url, provider, connector, timeout, self._on_lost, discard, closed)
         closes_links = self._url.connection.close_links_that_fail_on_reconnect
-        restoration = Restoration(self._resources, closes_links, self._the_listener.on_temporary_renamed)
+        restoration = Restoration(self._resources, closes_links, self._the_listener.on_temporary_renamed, closed)
 
         def ready(error: BaseException | None) -> None:
             self._trying = None
@@ -262,6 +263,12 @@ class FailoverProvider:
         member = self._member or self._closing
         if member is not None:
             member.provider.flush()
+
+    def _on_resource_closed(self, number: int, error: BaseException) -> None:
+        """The broker closed a session or producer: no other one is asked for it (S109)."""
+        self._the_listener.on_resource_closed(number, error)
+        self._replays.give_up(self._resources.sessions.get(number))
+        self._resources.closed_by_broker(number, error)
 
     # -- interruption -------------------------------------------------------------------------------------------
 

@@ -30,8 +30,8 @@ class Resources:
         self.renamed = False
         """Whether temporary destinations got new names since there was a broker."""
         self.transacted_consumers: dict[int, SessionRecord] = {}
-        self._refused: dict[int, BaseException] = {}
-        """Producers that a broker refused, and why."""
+        self._refused: dict[int, tuple[int, BaseException]] = {}
+        """Producers that a broker refused or closed: their session, and why."""
 
     def clear(self) -> None:
         """The connection is closed."""
@@ -75,17 +75,25 @@ class Resources:
             self.forget_producer(producer.id)
         for record in [r for r in self.consumers.values() if r.info.session_id == number]:
             self.forget_consumer(record.info.id)
+        for producer_id in [p for p, (session_id, _) in self._refused.items() if session_id == number]:
+            del self._refused[producer_id]
 
-    def refuse_producer(self, number: int, error: BaseException) -> None:
-        """The broker does not take it any more (S104)."""
+    def closed_by_broker(self, number: int, error: BaseException) -> None:
+        """The broker closed a session or producer, or does not take a producer any more (S104, S109)."""
+        closed = [p for p in self.producers.values() if number in (p.id, p.session_id)]
+        for record in [r for r in self.consumers.values() if r.info.session_id == number]:
+            record.close(error)
         self.forget_producer(number)
-        self._refused[number] = error
+        self.forget_session(number)
+        for producer in closed:
+            self.forget_producer(producer.id)
+            self._refused[producer.id] = (producer.session_id, error)
 
     def why_closed(self, producer_id: int) -> BaseException:
         """Return why a producer cannot send."""
-        error = self._refused.get(producer_id)
-        if error is None:
+        if producer_id not in self._refused:
             return IllegalStateException("the producer is closed")
+        _, error = self._refused[producer_id]
         return error.fresh() if isinstance(error, JMSException) else error
 
     def in_use(self) -> None:
@@ -108,10 +116,18 @@ class Restoration:
     Args:
         closes_links: close a consumer or producer that the broker refuses, instead of giving the broker up (S104).
         rename: told the new name of a temporary destination, by its id, before anything is attached to it.
+        closed: told the id of a producer that the broker refused, and why.
     """
 
-    def __init__(self, resources: Resources, closes_links: bool, rename: Callable[[int, str], None]) -> None:
+    def __init__(
+        self,
+        resources: Resources,
+        closes_links: bool,
+        rename: Callable[[int, str], None],
+        closed: Callable[[int, BaseException], None],
+    ) -> None:
         self._resources = resources
+        self._closed = closed
         self._closes_links = closes_links
         self._rename = rename
 
@@ -133,7 +149,7 @@ class Restoration:
         yield from _succeeding(begun)
         for number, refusal in (yield from self._refused(attached_producers)):
             if number in resources.producers:
-                resources.refuse_producer(number, refusal)
+                self._closed(number, refusal)
         for number, refusal in (yield from self._refused(attached_consumers)):
             if number in resources.consumers:
                 resources.consumers[number].close(refusal)

@@ -262,6 +262,9 @@ class Bench:
     def on_temporary_renamed(self, temporary_id: int, name: str) -> None:
         self.events.append(("renamed", temporary_id, name))
 
+    def on_resource_closed(self, number: int, error: BaseException) -> None:
+        self.events.append(("closed", number, str(error)))
+
     def ask(self, verb: str, *arguments: Any) -> Completion[Any]:
         """Make a request."""
         done: Completion[Any] = Completion()

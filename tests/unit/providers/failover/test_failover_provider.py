@@ -328,7 +328,7 @@ def test_only_refused_links_end_if_the_user_wants_that() -> None:
     held = bench.send("held")
     bench.refused = {("create_producer", 2): REFUSAL, ("create_consumer", 3): REFUSAL}
     bench.end_outage()
-    assert bench.events[-1] == ("restored", "b")
+    assert bench.events[-2:] == [("closed", 2, "not here"), ("restored", "b")]
     assert [str(e) for e in (held.outcome, bench.send("x").outcome, *bench.sink.errors)] == ["not here"] * 3  # type: ignore[attr-defined]
     bench.member.fail()
     before = len(bench.calls)
