@@ -1,0 +1,146 @@
+"""What is asked of the broker in use, and waits for the next one without (S90-S92)."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from pyjmsack.errors import (
+    ConnectionLostException,
+    IllegalStateException,
+    JMSException,
+    SendTimedOutException,
+    TransactionRolledBackException,
+)
+from pyjmsack.providers.failover.dialect import Dialect, translate
+from pyjmsack.providers.failover.member import Member
+from pyjmsack.providers.failover.pending import WITHOUT_BROKER, Kept, Request, Without
+from pyjmsack.providers.failover.replays import Replays
+from pyjmsack.providers.failover.restore import Resources
+from pyjmsack.spi.completion import Completion
+from pyjmsack.spi.engine import Connector
+from pyjmsack.uri import BrokerUrl
+
+__all__ = ["Asking"]
+
+
+class Asking:
+    """The requests and sends of a failover connection, and what it has open.
+
+    ``_member`` is the broker in use, ``None`` without one. What is asked meanwhile waits in ``_held``; what a broker
+    was asked and has not answered is in ``_open``. Both are in the order in which it was asked.
+    """
+
+    def __init__(self, url: BrokerUrl, connector: Connector) -> None:
+        self._url = url
+        self._connector = connector
+        limits = (url.failover.timeout, url.connection.send_timeout)
+        self._patience = min((limit for limit in limits if limit is not None), default=None)
+        """Seconds that a send may be held."""
+        self._member: Member | None = None
+        self._failure: BaseException | None = None
+        self._dialect: Dialect | None = None
+        self._open: dict[Kept | Request, bool] = {}
+        self._held: dict[Kept | Request, None] = {}
+        self._resources = Resources()
+        self._producers = self._resources.producers
+        period = url.connection.consumer_failover_redelivery_wait_period
+        self._replays = Replays(self._resources, connector, period, lambda: self._member)
+
+    # -- requests -----------------------------------------------------------------------------------------------
+
+    def _ask(self, request: Request) -> None:
+        if self._member is None:
+            self._wait_for_broker(request)
+        else:
+            self._issue(request)
+
+    def _issue(self, request: Request) -> None:
+        member = self._member
+        assert member is not None  # the caller has looked
+        self._open[request] = request.asked = True
+        answered: Completion[Any] = Completion()
+        answered.add_callback(partial(self._on_answer, request))
+        request.ask(member.provider, answered)
+
+    def _on_answer(self, request: Request, answered: Completion[Any]) -> None:
+        if not self._open.pop(request, False):  # it was taken over, as its connection was lost
+            return
+        if answered.error is not None:
+            request.give_up(answered.error)
+            return
+        if request.then is not None:
+            request.then()
+        request.done.succeed(answered.result())
+
+    def _wait_for_broker(self, request: Request) -> None:
+        """The table of S90."""
+        without = WITHOUT_BROKER[request.verb]
+        if self._failure is not None:
+            request.give_up(self._failure)
+        elif without is Without.HELD:
+            self._held[request] = None
+        elif without is Without.SUCCEEDS:
+            request.done.succeed()
+        else:
+            text = "the connection was lost before the answer: it may have taken effect (S94)"
+            text = text if request.asked else "there is no broker now (S90)"
+            request.give_up(TransactionRolledBackException(text, in_doubt=request.asked))
+
+    def _drop_held(self, number: int, what: str) -> None:
+        """A resource is closed: what waits for a broker in its name is given up."""
+        for pending in [pending for pending in self._held if number in pending.owner]:
+            del self._held[pending]
+            pending.give_up(IllegalStateException(f"{what} was closed before there was a broker"))
+
+    # -- sends --------------------------------------------------------------------------------------------------
+
+    def _transmit(self, kept: Kept) -> None:
+        """Give a send to the broker, or hold it."""
+        if kept.transacted and self._is_in_doubt(kept):
+            kept.origin.done(None)  # appears to succeed: the commit will say what became of it (S92)
+        elif self._member is None:
+            self._hold(kept)
+        elif kept.dialect is self._dialect or self._translated(kept):
+            self._open[kept] = True
+            session = self._resources.sessions.get(kept.session_id) if kept.transacted else None
+            if session is not None and session.replay is not None:
+                session.replay.sends.append(kept)
+            self._member.provider.send(kept)
+
+    def _is_in_doubt(self, kept: Kept) -> bool:
+        session = self._resources.sessions.get(kept.session_id)
+        if session is None:
+            return False
+        session.work += self._member is not None
+        return session.in_doubt
+
+    def _translated(self, kept: Kept) -> bool:
+        assert self._dialect is not None  # there is a broker
+        try:
+            translate(kept, self._dialect, self._resources.present_name)
+        except JMSException as error:
+            kept.give_up(error)
+            return False
+        return True
+
+    def _keep(self, kept: Kept, error: BaseException) -> None:
+        """A send without outcome: hold it, unless it may not be repeated (S91, S92, S102)."""
+        session = self._resources.sessions.get(kept.session_id)
+        if kept.transacted and session is not None and session.in_doubt:
+            kept.origin.done(None)  # appears to succeed: the commit will say what became of it
+        elif kept.withdrawn or (kept.notifies and kept.left):
+            kept.origin.done(ConnectionLostException(f"the connection was lost before the outcome was known: {error}"))
+        else:
+            self._hold(kept)
+
+    def _hold(self, kept: Kept) -> None:
+        self._held[kept] = None
+        if self._patience is not None:
+            kept.timer = self._connector.call_later(self._patience, partial(self._expire, kept))
+
+    def _expire(self, kept: Kept) -> None:
+        if kept in self._held:
+            del self._held[kept]
+            text = "the message may have been stored" if kept.left else "the message was not sent"
+            kept.give_up(SendTimedOutException(f"no broker within {self._patience:g} s; {text}"))
