@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple, NoReturn
 
 from pyjmsack.errors import InvalidURLException, UnsupportedFeatureException
-from pyjmsack.uri.model import SCHEMES
 from pyjmsack.uri.redaction import split_query, split_user_info
+from pyjmsack.uri.scheme import SCHEMES
 from pyjmsack.uri.table import nearest
 
 __all__ = ["FAILOVER", "PLAIN", "Address", "Composite", "parse_address", "refuse", "scheme_of", "split_composite"]

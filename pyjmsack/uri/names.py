@@ -9,7 +9,7 @@ from typing import Final
 from pyjmsack.errors import InvalidURLException, UnsupportedFeatureException
 from pyjmsack.uri.headers import is_websocket_header
 from pyjmsack.uri.ignored import IGNORED, is_meaningless, warn_meaningless
-from pyjmsack.uri.model import SCHEMES
+from pyjmsack.uri.scheme import SCHEMES
 from pyjmsack.uri.table import (
     FAILOVER_PREFIX,
     NESTED_PREFIX,

@@ -15,12 +15,13 @@ from urllib.parse import unquote
 from pyjmsack.errors import InvalidURLException
 from pyjmsack.uri.address import FAILOVER, PLAIN, Address, parse_address, refuse, scheme_of, split_composite
 from pyjmsack.uri.headers import websocket_headers
-from pyjmsack.uri.model import SCHEMES, BrokerUrl, Endpoint
+from pyjmsack.uri.model import BrokerUrl
 from pyjmsack.uri.names import Place, belongs, check_names, is_of_member, of_protocol
 from pyjmsack.uri.policies import plain_name, redelivery_policies
 from pyjmsack.uri.profiles import PROFILES
 from pyjmsack.uri.query import decode, has_secret, option_texts, query_texts
 from pyjmsack.uri.redaction import redact
+from pyjmsack.uri.scheme import SCHEMES, Endpoint
 from pyjmsack.uri.table import NESTED_PREFIX, OPTIONS, build
 from pyjmsack.uri.values import parse_values
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from pyjmsack.uri.model import SCHEMES
+from pyjmsack.uri.scheme import SCHEMES
 from pyjmsack.uri.table import OPTION_PREFIXES, OPTIONS
 
 __all__ = ["redact", "split_query", "split_user_info"]

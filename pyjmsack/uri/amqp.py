@@ -1,0 +1,65 @@
+"""The ``amqp.*`` options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyjmsack.uri.kinds import (
+    BOOLEAN,
+    MILLIS_OR_FOREVER,
+    NAME,
+    TEXT,
+    integer,
+    names,
+    option,
+)
+
+__all__ = ["AmqpOptions"]
+
+_SASL = ("EXTERNAL", "SCRAM-SHA-512", "SCRAM-SHA-256", "SCRAM-SHA-1", "CRAM-MD5", "PLAIN", "XOAUTH2", "ANONYMOUS")
+
+
+@dataclass(frozen=True, slots=True)
+class AmqpOptions:
+    """The ``amqp.*`` options."""
+
+    idle_timeout: float | None = option(
+        "amqp.idleTimeout", MILLIS_OR_FOREVER, "60000", "fail when no frame arrives for so long; 0 or -1 is off"
+    )
+    vhost: str | None = option(
+        "amqp.vhost", TEXT, None, "hostname of SASL and Open; the URL's host when unset, omitted when empty"
+    )
+    sasl_mechanisms: tuple[str, ...] = option(
+        "amqp.saslMechanisms", names(*_SASL), "", "mechanisms allowed, comma-separated; empty allows all"
+    )
+    max_frame_size: int = option(
+        "amqp.maxFrameSize", integer(512, 2**32 - 1, "bytes"), "1048576", "largest frame accepted"
+    )
+    drain_timeout: float | None = option(
+        "amqp.drainTimeout", MILLIS_OR_FOREVER, "60000", "limit of a drain; 0 or -1 has none"
+    )
+    trace_frames: bool = option("amqp.traceFrames", BOOLEAN, "false", "log every frame, passwords masked")
+    trace_frames_payload_limit: int = option(
+        "amqp.traceFramesPayloadLimit",
+        integer(0, 2**31 - 1, "bytes"),
+        "1024",
+        "how much of a frame's payload amqp.traceFrames logs",
+    )
+    sasl_layer: bool = option(
+        "amqp.saslLayer", BOOLEAN, "true", "false leaves out SASL: Artemis allows that to clients without a login"
+    )
+    allow_non_secure_redirects: bool = option(
+        "amqp.allowNonSecureRedirects",
+        BOOLEAN,
+        "false",
+        "in failover URLs: take a broker without TLS from the list of one with TLS",
+    )
+    dead_letter_queue: str | None = option(
+        "amqp.deadLetterQueue",
+        NAME,
+        None,
+        "where reject() copies a non-persistent message on ActiveMQ Classic, which would discard it; when unset"
+        " ActiveMQ.DLQ",
+        "S118",
+    )
+    channel_max: int = option("amqp.channelMax", integer(0, 65535), "32767", "highest channel number (sessions - 1)")

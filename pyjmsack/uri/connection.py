@@ -1,0 +1,272 @@
+"""The ``jms.*`` options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from pyjmsack.destination import Destination
+from pyjmsack.errors import UnsupportedFeatureException
+from pyjmsack.types import Outcome
+from pyjmsack.uri.kinds import (
+    BOOLEAN,
+    BYTES_OR_UNLIMITED,
+    MILLIS,
+    MILLIS_FROM_0,
+    MILLIS_OR_FOREVER,
+    NAME,
+    PASSWORD,
+    SHARE_OR_UNLIMITED,
+    TEXT,
+    USER,
+    Kind,
+    Secret,
+    choice,
+    integer,
+    option,
+    outcomes,
+)
+from pyjmsack.uri.policy import PrefetchPolicy, PresettlePolicy, RedeliveryPolicy, matches
+
+__all__ = ["ConnectionOptions"]
+
+_ACTIVEMQ: Final = "ActiveMQ Classic"
+
+
+def _tracing(text: str) -> str:
+    if text.lower() in ("opentracing", "opentelemetry"):
+        raise UnsupportedFeatureException(f"jms.tracing={text}: not here; make spans in message transformers (S192)")
+    return {"noop": "noop"}[text.lower()]
+
+
+_LISTENER_ERROR = outcomes(Outcome.MODIFIED_FAILED, Outcome.RELEASED)
+_TRACING = Kind("choice", "one of noop", _tracing)
+_MESSAGE_IDS = choice(
+    {"DEFAULT": "", "UUID": "ID:AMQP_UUID:", "UUID_STRING": "ID:AMQP_NO_PREFIX:", "PREFIXED_UUID_STRING": "ID:"}
+)
+"""What stands before a UUID in ``JMSMessageID``, by which AMQP encodes it (S159); empty: no UUIDs."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionOptions:
+    """The ``jms.*`` options: what holds for the life of a connection, whatever the protocol."""
+
+    username: str | None = option("jms.username", USER, None, "user name of the login")
+    password: Secret | None = option(  # noqa: RUF009 - it returns dataclasses.field()
+        "jms.password", PASSWORD, None, "password of the login; never printed"
+    )
+    allow_user_info: bool = option(
+        "jms.allowUserInfo", BOOLEAN, "false", "take user:password@ from the URL instead of refusing it", "pyjmsack"
+    )
+    client_id: str | None = option(
+        "jms.clientID", NAME, None, "AMQP container id; an explicit one allows durable subscriptions; else generated"
+    )
+    client_id_prefix: str = option("jms.clientIDPrefix", TEXT, "ID:", "start of generated client ids")
+    connection_id_prefix: str = option("jms.connectionIDPrefix", TEXT, "ID:", "start of generated connection ids")
+    message_id_type: str = option(
+        "jms.messageIDPolicy.messageIDType",
+        _MESSAGE_IDS,
+        "DEFAULT",
+        "message ids are connection id and number, or an AMQP uuid, or its text without or with `ID:` before it",
+    )
+    await_client_id: bool = option(
+        "jms.awaitClientID", BOOLEAN, "true", "allow a client id to be set after connecting, once, before first use"
+    )
+    force_async_send: bool = option(
+        "jms.forceAsyncSend", BOOLEAN, "false", "no send waits for the broker", also="jms.useAsyncSend"
+    )
+    force_sync_send: bool = option(
+        "jms.forceSyncSend",
+        BOOLEAN,
+        "false",
+        "every send waits for the broker, in transactions too, unless it has a completion listener",
+        also="jms.alwaysSyncSend",
+    )
+    force_async_acks: bool = option(
+        "jms.forceAsyncAcks", BOOLEAN, "false", "acknowledgements do not wait", also="jms.sendAcksAsync"
+    )
+    local_message_expiry: bool = option(
+        "jms.localMessageExpiry",
+        BOOLEAN,
+        "true",
+        "drop expired messages on arrival in the client",
+        also="jms.consumerExpiryCheckEnabled",
+    )
+    local_message_priority: bool = option(
+        "jms.localMessagePriority",
+        BOOLEAN,
+        "false",
+        "hand out what was prefetched by priority, and in order among equals",
+        also="jms.messagePrioritySupported",
+    )
+    disable_time_stamps_by_default: bool = option(
+        "jms.disableTimeStampsByDefault", BOOLEAN, "false", "producers start with no time stamps", _ACTIVEMQ
+    )
+    validate_property_names: bool = option(
+        "jms.validatePropertyNames", BOOLEAN, "true", "property names must be Java identifiers", "S160"
+    )
+    validate_selector: bool = option(
+        "jms.validateSelector", BOOLEAN, "true", "check selectors in the client before the broker sees them", "S187"
+    )
+    receive_local_only: bool = option(
+        "jms.receiveLocalOnly", BOOLEAN, "false", "a timed receive looks only in the buffer; no drain at its end"
+    )
+    receive_no_wait_local_only: bool = option(
+        "jms.receiveNoWaitLocalOnly", BOOLEAN, "false", "the same for receive_nowait()"
+    )
+    queue_prefix: str = option("jms.queuePrefix", TEXT, "", "put before the name of every queue")
+    topic_prefix: str = option("jms.topicPrefix", TEXT, "", "put before the name of every topic")
+    # 0 keeps Qpid's meaning here: do not wait. Below it is ActiveMQ's word for no limit, as a limit of 0 is of no use.
+    close_timeout: float | None = option(
+        "jms.closeTimeout", MILLIS, "60000", "limit of close(); 0 does not wait", "S123"
+    )
+    connect_timeout: float | None = option(
+        "jms.connectTimeout",
+        MILLIS_OR_FOREVER,
+        "15000",
+        "limit of the protocol's open, after TCP and TLS",
+        also="jms.connectResponseTimeout",
+    )
+    send_timeout: float | None = option("jms.sendTimeout", MILLIS_OR_FOREVER, "-1", "limit of a send", "S66")
+    send_timeout_forces_sync: bool = option(
+        "jms.sendTimeoutForcesSync",
+        BOOLEAN,
+        "true",
+        "with jms.sendTimeout every send waits; false is as Qpid JMS: only those that would anyway",
+        "S62",
+    )
+    request_timeout: float | None = option(
+        "jms.requestTimeout", MILLIS_OR_FOREVER, "-1", "limit of attach, begin, commit and the like"
+    )
+    warn_about_unstarted_connection_timeout: float | None = option(
+        "jms.warnAboutUnstartedConnectionTimeout",
+        MILLIS_OR_FOREVER,
+        "500",
+        "warn when a consumer exists this long on a connection never started; 0 or -1 never warns",
+        _ACTIVEMQ,
+    )
+    populate_jmsx_user_id: bool = option(
+        "jms.populateJMSXUserID", BOOLEAN, "false", "write the user into sent messages; when off the field is cleared"
+    )
+    listener_error_outcome: Outcome = option(  # noqa: RUF009 - it returns dataclasses.field()
+        "jms.listenerErrorOutcome",
+        _LISTENER_ERROR,
+        "modified-failed",
+        "outcome of a message whose listener raised; released is not counted by the broker",
+        "S18",
+    )
+    optimize_acknowledge: bool = option(
+        "jms.optimizeAcknowledge",
+        BOOLEAN,
+        "false",
+        "AUTO (and DUPS_OK on queues): acknowledge together when 0.65 of the prefetch is consumed",
+        "S39",
+    )
+    optimize_acknowledge_time_out: float | None = option(
+        "jms.optimizeAcknowledgeTimeOut",
+        MILLIS_OR_FOREVER,
+        "300",
+        "so long may an acknowledgement wait for others; 0 or -1 = until they are enough",
+        "S41, S44",
+    )
+    optimized_ack_scheduled_ack_interval: float | None = option(
+        "jms.optimizedAckScheduledAckInterval",
+        MILLIS_OR_FOREVER,
+        "0",
+        "ActiveMQ's timer for the same: where both are given the shorter counts",
+        "S44",
+    )
+    ack_window: float | None = option(
+        "jms.ackWindow",
+        SHARE_OR_UNLIMITED,
+        "-1",
+        "hand out nothing more when so many times the prefetch are unacknowledged; 1.5 is what ActiveMQ once did",
+        "S56",
+    )
+    rollback_on_listener_error: bool = option(
+        "jms.rollbackOnListenerError",
+        BOOLEAN,
+        "false",
+        "a raising listener rolls back a transacted session, and recovers a CLIENT one",
+        "S20",
+    )
+    producer_window_size: int | None = option(
+        "jms.producerWindowSize",
+        BYTES_OR_UNLIMITED,
+        "0",
+        "bytes that a producer may have sent and not confirmed before the next send waits; 0 = no limit in bytes",
+        "S65",
+    )
+    close_links_that_fail_on_reconnect: bool = option(
+        "jms.closeLinksThatFailOnReconnect",
+        BOOLEAN,
+        "false",
+        "in failover URLs: close only the consumer or producer that the next broker refuses, instead of leaving that"
+        " broker",
+        "S104",
+    )
+    non_blocking_redelivery: bool = option(
+        "jms.nonBlockingRedelivery",
+        BOOLEAN,
+        "false",
+        "messages overtake one that waits for its redelivery; else they wait behind it",
+        "S116",
+    )
+    exclusive_consumer: bool = option(
+        "jms.exclusiveConsumer",
+        BOOLEAN,
+        "false",
+        "consumer.exclusive for every queue; refused where the broker does not honour it",
+        _ACTIVEMQ,
+    )
+    use_retroactive_consumer: bool = option(
+        "jms.useRetroactiveConsumer",
+        BOOLEAN,
+        "false",
+        "consumer.retroactive for every topic; refused where the broker does not honour it",
+        _ACTIVEMQ,
+    )
+    check_for_duplicates: bool = option(
+        "jms.checkForDuplicates",
+        BOOLEAN,
+        "true",
+        "false is failover.duplicateGuard=none; without failover nothing comes twice that was acknowledged",
+        "S105",
+    )
+    audit_depth: int | None = option(
+        "jms.auditDepth",
+        integer(1, 2**31 - 1, "messages"),
+        None,
+        "instead of failover.duplicateGuardSize: so many ids for each of jms.auditMaximumProducerNumber producers; the"
+        " other is 2048 or 64 when only one is given",
+        "S105",
+    )
+    audit_maximum_producer_number: int | None = option(
+        "jms.auditMaximumProducerNumber", integer(1, 2**31 - 1), None, "see jms.auditDepth", "S105"
+    )
+    consumer_failover_redelivery_wait_period: float = option(
+        "jms.consumerFailoverRedeliveryWaitPeriod",
+        MILLIS_FROM_0,
+        "0",
+        "with failover.transactionReplay: so long does commit() wait for what the transaction received to come again",
+        "S107",
+    )
+    use_daemon_thread: bool = option(
+        "jms.useDaemonThread",
+        BOOLEAN,
+        "true",
+        "false: an open connection of the blocking interface keeps the process alive",
+    )
+    tracing: str = option(
+        "jms.tracing", _TRACING, "noop", "noop alone; spans can be made in message transformers (S192)"
+    )
+    prefetch_policy: PrefetchPolicy = field(default_factory=PrefetchPolicy)
+    redelivery_policy: RedeliveryPolicy = field(default_factory=RedeliveryPolicy)
+    presettle_policy: PresettlePolicy = field(default_factory=PresettlePolicy)
+    redelivery_policies: tuple[tuple[str, RedeliveryPolicy], ...] = ()
+    """Of single destinations, by pattern of their names, the most specific first."""
+
+    def redelivery_policy_for(self, destination: Destination) -> RedeliveryPolicy:
+        """Return the policy of the most specific pattern that fits, else the one for all."""
+        fitting = (policy for pattern, policy in self.redelivery_policies if matches(pattern, destination))
+        return next(fitting, self.redelivery_policy)
