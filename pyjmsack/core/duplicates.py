@@ -19,6 +19,7 @@ __all__ = ["DuplicateGuard", "MemoryStore", "SqliteStore", "Store", "make_store"
 _ROWS = 500
 """Keys written with one statement."""
 _TRIM_EVERY = 1000
+_PRUNE_EVERY = 1000
 _AUDIT_DEPTH, _AUDITED_PRODUCERS = 2048, 64
 """Defaults of ActiveMQ for ``jms.auditDepth`` and ``jms.auditMaximumProducerNumber``."""
 
@@ -146,13 +147,21 @@ def make_store(connection: Connection) -> Store | None:
 
 
 class DuplicateGuard:
-    """What one consumer processed, among all that its store remembers.
+    """What one consumer processed, among all that its store remembers, and what is in the caller's hands.
 
     A queue gives a message to one consumer, whichever that is; each subscription gets its own copy.
+
+    Args:
+        in_hand: what the callers of the session's consumers have, by key. The session forgets it with the transaction.
+        transacted: whether what they have is acknowledged already, in the open transaction.
     """
 
-    def __init__(self, store: Store, info: ConsumerInfo, client_id: str) -> None:
+    def __init__(
+        self, store: Store, info: ConsumerInfo, client_id: str, in_hand: dict[Any, Inbound], *, transacted: bool
+    ) -> None:
         self._store = store
+        self._in_hand = in_hand
+        self._transacted = transacted
         destination, subscription = info.destination, info.subscription
         scope = [type(destination).__name__, destination.name]
         if destination.is_topic:
@@ -162,12 +171,33 @@ class DuplicateGuard:
 
     def add(self, inbounds: Iterable[Inbound]) -> None:
         """These were processed."""
-        key, scope = self._store.key, self._scope
-        keys = [key(scope + identity) for inbound in inbounds if (identity := inbound.identity()) is not None]
+        keys = [key for inbound in inbounds if (key := self._key(inbound)) is not None]
         if keys:
             self._store.add(keys)
 
     def knows(self, inbound: Inbound) -> bool:
         """Whether the same message was processed before."""
+        key = self._key(inbound)
+        return key is not None and key in self._store
+
+    def hold(self, inbound: Inbound) -> None:
+        """The caller has it, not processed yet."""
+        key = self._key(inbound)
+        if key is not None:
+            if not self._transacted and len(self._in_hand) % _PRUNE_EVERY == 0:
+                for old in [old for old, held in [*self._in_hand.items()] if held.settled]:
+                    self._in_hand.pop(old, None)
+            self._in_hand[key] = inbound
+
+    def holds(self, inbound: Inbound) -> bool:
+        """Whether the caller has another delivery of the same message, by the same connection: a sender repeated it,
+        and the broker stored both (S91). What another connection brought is this message itself, come again (S95)."""
+        key = self._key(inbound)
+        held = None if key is None else self._in_hand.get(key)
+        if held is None or held.generation != inbound.generation:
+            return False
+        return self._transacted or not held.settled
+
+    def _key(self, inbound: Inbound) -> Any | None:
         identity = inbound.identity()
-        return identity is not None and self._store.key(self._scope + identity) in self._store
+        return None if identity is None else self._store.key(self._scope + identity)

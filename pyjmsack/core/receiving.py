@@ -87,7 +87,8 @@ class Receiving(Settling):
             self._holding = Holding(self._redelivery_policy, blocking, self.inbox, call_later, self.arrived)
         self._may_repeat = self.guard is not None and (self.guard.outlives or self._connection.lost_generation > 0)
         if info.browser and self.session.processed is not None:
-            self._shown = DuplicateGuard(MemoryStore(SHOWN), info, self._connection.info.client_id)
+            client_id = self._connection.info.client_id
+            self._shown = DuplicateGuard(MemoryStore(SHOWN), info, client_id, {}, transacted=False)
 
     # -- from the provider, on the loop -------------------------------------------------------------------------
 
@@ -180,11 +181,12 @@ class Receiving(Settling):
         ack_type: AckType | None = None
         message: Message | None = None
         count = inbound.redelivery_count + inbound.redeliveries
-        if self._may_repeat and not inbound.redeliveries and self.guard is not None and self.guard.knows(inbound):
+        if self._may_repeat and not inbound.redeliveries and self._repeats(inbound):
             self._duplicates_skipped += 1
             self.in_transaction = self._transacted
-            refusal = Outcome.ACCEPTED
-        elif self._checks_expiry and inbound.expired(time.time_ns() // 1_000_000):
+            self.settle(inbound, Outcome.ACCEPTED, repeats=True)
+            return None
+        if self._checks_expiry and inbound.expired(time.time_ns() // 1_000_000):
             refusal, ack_type = Outcome.MODIFIED_FAILED_UNDELIVERABLE, AckType.EXPIRED
         elif self.limit is not None and self.limit.exceeded(inbound):
             refusal, ack_type = self._redelivery_policy.outcome, AckType.POISON
@@ -206,6 +208,10 @@ class Receiving(Settling):
         if count:
             self._redelivered += 1
         return message
+
+    def _repeats(self, inbound: Inbound) -> bool:
+        guard = self.guard
+        return guard is not None and (guard.knows(inbound) or guard.holds(inbound))
 
     def _transformed(self, message: Message) -> tuple[Message | None, Outcome | None]:
         """Return what the hook makes of a message, or what becomes of one on which it raises: counted, it comes again,
@@ -243,6 +249,8 @@ class Receiving(Settling):
             self.record.handed_over(inbound, message)
         if inbound.settled:
             return
+        if self._may_repeat and self.guard is not None and not (self._auto and acknowledge):
+            self.guard.hold(inbound)
         if self._auto:
             if acknowledge:
                 self._consumed(inbound)

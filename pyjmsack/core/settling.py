@@ -71,7 +71,9 @@ class Settling(ABC):
         if self._connection.recorder is not None and not info.browser:
             self.record = Deliveries(self._connection.recorder, self.session, info)
         if self.session.processed is not None and not info.browser and not info.presettled:
-            self.guard = DuplicateGuard(self.session.processed, info, self._connection.info.client_id)
+            client_id, in_hand = self._connection.info.client_id, self.session.in_hand
+            transacted = self._transacted
+            self.guard = DuplicateGuard(self.session.processed, info, client_id, in_hand, transacted=transacted)
 
     def _consumed(self, inbound: Inbound) -> None:
         """Acknowledge automatically: now, or with others (S40, S45, S46)."""
@@ -80,17 +82,20 @@ class Settling(ABC):
         else:
             self._batch.add(inbound)
 
-    def settle(self, inbound: Inbound, outcome: Outcome, ack_type: AckType | None = None) -> None:
+    def settle(
+        self, inbound: Inbound, outcome: Outcome, ack_type: AckType | None = None, *, repeats: bool = False
+    ) -> None:
         """Choose an outcome, once; an explicit outcome other than accepted works outside transactions only.
 
-        ``ack_type`` is what ActiveMQ calls it, where the outcome alone does not say it.
+        ``ack_type`` is what ActiveMQ calls it, where the outcome alone does not say it. What ``repeats`` another
+        message was not processed for that: the caller may still have the other one, and give it back.
         """
         if inbound.settled:
             return
         inbound.settled = True
         if outcome is Outcome.ACCEPTED:
             self._acknowledged += 1
-            if self.guard is not None and not self._transacted:
+            if self.guard is not None and not self._transacted and not repeats:
                 self.guard.add((inbound,))
         stale = inbound.generation <= self._connection.lost_generation
         self._acknowledged_late += stale

@@ -19,6 +19,7 @@ from pyjmsack.errors import (
     TransactionRolledBackException,
 )
 from pyjmsack.spi.completion import Completion
+from pyjmsack.spi.envelope import Inbound
 from pyjmsack.spi.resources import SessionInfo
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class Transacting(ABC):
         self.consumers: dict[int, Consumer] = {}
         self.processed = make_store(connection)
         """Which messages were processed in this session, so that none is twice after a failover (S105)."""
+        self.in_hand: dict[Any, Inbound] = {}
+        """What the callers of its consumers have, for the same purpose; the guards of the consumers fill it."""
 
     @abstractmethod
     def check_open(self) -> None:
@@ -155,6 +158,7 @@ class Transacting(ABC):
         Only here does the next transaction begin for the client too: until its end is asked for, it is the open one.
         """
         self.transaction = Transaction()
+        self.in_hand.clear()
         ended: Completion[None] = Completion()
         begun: Completion[None] = Completion()
         unseen = [(consumer, consumer.take_unseen()) for consumer in undone]

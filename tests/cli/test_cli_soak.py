@@ -167,8 +167,10 @@ def test_the_ledger_finds_loss_repetition_and_torn_transactions() -> None:
     assert booked("0", confirmed=3).problems() == ["2 lost"]
     assert booked("0", "0", "1", confirmed=2).problems() == ["1 doubled"]
     assert booked("0", "0", "1", confirmed=2).problems(atomic=False) == []
-    assert booked("0 1 2", "1 1 2", confirmed=2).problems() == []
-    assert booked("0 1 2", "1 2 1", confirmed=2).problems() == ["1 transactions torn"]
+    assert booked("0 1 0 2", "1 1 1 2", confirmed=2).problems() == []
+    assert booked("0 1 0 2", "1 2 0 1", confirmed=2).problems() == ["1 transactions torn"]
+    assert booked("0 1 0 3", "1 1 1 3", "1 1 2 3", confirmed=2).problems() == ["1 doubled"]
+    assert booked("0 1 0 2", "1 1 1 2", "0 1 0 2", confirmed=2).problems() == ["1 doubled"]
 
 
 def test_a_send_that_timed_out_may_arrive_once_or_not() -> None:

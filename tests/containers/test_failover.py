@@ -77,7 +77,6 @@ def test_a_broker_that_is_off_the_network_for_a_while_loses_nothing(
     asyncio.run(under_load(jms, harm))
 
 
-@pytest.mark.parametrize("pair", ["artemis"], indirect=True)  # with Classic it stands still at times: docs/failover.md
 def test_a_backup_takes_over_under_load_and_nothing_is_lost(pair: Pair, docker: str, queue_name: str) -> None:
     """S75, S90, S91, S92, S94, S97, S106: the primary is killed; its store has all that was confirmed."""
 

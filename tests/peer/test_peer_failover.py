@@ -431,6 +431,36 @@ def test_an_acknowledgement_that_was_lost_makes_no_duplicate(face: Face) -> None
     assert len(peer.all("disposition")) >= before
 
 
+@pytest.mark.parametrize("mode", [0, 2, 101], ids=["transacted", "client", "individual"])
+@pytest.mark.parametrize("given_back", [False, True], ids=["processed", "given back"])
+def test_what_is_in_the_caller_s_hands_is_not_handed_out_beside(face: Face, mode: int, given_back: bool) -> None:
+    """S91, S105: a broker without duplicate detection stored a repeated send twice. The second one is acknowledged, and
+    does not count as processed: what the caller gives back comes again."""
+    peer = face.peer()
+    connection = face.failover(peer)
+    outage = Outage(face, peer, connection)
+    session = connection.create_session(mode)
+    consumer = session.create_consumer(Q)
+    outage.begin()
+    message = text("m", id="ID:1")
+    peer.messages.extend([message, message, text("next", id="ID:2")])
+    outage.end()
+    held = [consumer.receive(5), consumer.receive(5)]
+    assert [message.text for message in held] == ["m", "next"]
+    assert consumer.stats.duplicates_skipped == 1
+    if given_back:
+        (session.rollback if mode == 0 else session.recover)()
+    elif mode == 0:
+        session.commit()
+    else:
+        for received in held:
+            received.acknowledge()
+    outage.begin()
+    peer.messages.extend([message, text("last", id="ID:3")])
+    outage.end()
+    assert consumer.receive(5).text == ("m" if given_back else "last")
+
+
 @pytest.mark.parametrize("mode", [2, 101], ids=["client", "individual"])
 def test_what_was_acknowledged_too_late_counts_as_processed(face: Face, mode: int) -> None:
     """S95, S105: the acknowledgement has no effect at the broker, but the message is not handed out again."""

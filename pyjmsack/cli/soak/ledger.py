@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 __all__ = ["Ledger", "Numbers"]
+
+_REMEMBERED = 1000
 
 
 class Numbers:
@@ -34,7 +38,9 @@ class Numbers:
 
 
 class Ledger:
-    """The books of one flow. A text is a number; behind a relay also its transaction, and how many that one sent."""
+    """The books of one flow.
+
+    A text is a number; behind a relay also its transaction, its place in that one, and how many that one sent."""
 
     def __init__(self) -> None:
         self.confirmed = Numbers()
@@ -47,7 +53,9 @@ class Ledger:
         """Transactions of the relay that failed, and those of them that may have taken effect (S94)."""
         self._excused: set[int] = set()
         self._parts: dict[int, set[int]] = {}
-        """Numbers that arrived of transactions of which others are missing."""
+        """Places that arrived of transactions of which others are missing."""
+        self._whole: deque[int] = deque(maxlen=_REMEMBERED)
+        """Transactions that arrived last: what comes again of one is repeated, and tears nothing."""
 
     def confirm(self, number: int) -> None:
         """The broker has confirmed it."""
@@ -69,13 +77,16 @@ class Ledger:
         elif not self.received.add(number):
             self.repeated += 1
         if transaction:
-            self._collect(number, *transaction)
+            self._collect(*transaction)
 
-    def _collect(self, number: int, transaction: int, size: int) -> None:
+    def _collect(self, transaction: int, place: int, size: int) -> None:
+        if transaction in self._whole:
+            return
         parts = self._parts.setdefault(transaction, set())
-        parts.add(number)
+        parts.add(place)
         if len(parts) == size:
             del self._parts[transaction]
+            self._whole.append(transaction)
 
     @property
     def in_flight(self) -> int:

@@ -108,7 +108,9 @@ class Load:
             if len(self.ledger.received) != seen:
                 seen, deadline = len(self.ledger.received), monotonic() + self._patience
             if monotonic() > deadline:
-                found = f"{len(self.ledger.confirmed):,} confirmed, {seen:,} received"
+                found = ", ".join(
+                    [f"{len(self.ledger.confirmed):,} confirmed, {seen:,} received", *self.ledger.problems()]
+                )
                 raise StuckError(f"nothing arrived for {self._patience:g} s: {found}")
             await asyncio.sleep(LOOK_SECONDS)
 
@@ -197,7 +199,7 @@ class Load:
             if message is None:
                 break
             numbers.append(message.text)
-        for number in numbers:
-            await self._call(producer.send, f"{number} {transaction} {len(numbers)}")
+        for place, number in enumerate(numbers):
+            await self._call(producer.send, f"{number} {transaction} {place} {len(numbers)}")
         if numbers:
             await self._call(session.commit)

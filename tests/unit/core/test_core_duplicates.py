@@ -33,7 +33,7 @@ def guard(
 ) -> DuplicateGuard:
     subscription = None if name is None else Subscription(name, durable=True, shared=False)
     info = ConsumerInfo(number, 1, destination, None, 1, subscription=subscription)  # type: ignore[arg-type]
-    return DuplicateGuard(store, info, client_id)
+    return DuplicateGuard(store, info, client_id, {}, transacted=False)
 
 
 @pytest.fixture(params=["memory", "sqlite"])
