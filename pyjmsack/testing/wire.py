@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -61,8 +62,8 @@ class Wire:
             raise ValueError("broker_url: expected SCHEME://HOST:PORT of one broker")
         self._target = (host, port)
         self._broken = False
-        self._pumps: set[asyncio.Task[None]] = set()
-        self._writers: set[asyncio.StreamWriter] = set()
+        self._connections: dict[asyncio.Task[None], list[asyncio.StreamWriter]] = {}
+        """What carries each, and its ends so far."""
         started: Future[int] = Future()
         self._thread = threading.Thread(
             target=lambda: asyncio.run(self._serve(started)), name="pyjmsack-wire", daemon=True
@@ -169,51 +170,68 @@ class Wire:
     async def _serve(self, started: Future[int]) -> None:
         self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
         self._to_broker, self._from_broker = _Direction(), _Direction()
-        try:
-            server = await asyncio.start_server(self._connected, _HOST, 0)
+        try:  # not asyncio's server, which loses what it has just accepted when it is closed
+            listener = socket.create_server((_HOST, 0))
         except OSError as error:
             started.set_exception(error)
             return
-        started.set_result(server.sockets[0].getsockname()[1])
-        await self._ended.wait()
-        server.close()
-        writers = list(self._writers)
+        with listener:
+            listener.setblocking(False)
+            self._loop.add_reader(listener, self._accept, listener)
+            started.set_result(listener.getsockname()[1])
+            await self._ended.wait()
+            self._loop.remove_reader(listener)
         self._cut()
-        await asyncio.gather(*self._pumps, return_exceptions=True)
-        await asyncio.gather(*(writer.wait_closed() for writer in writers), return_exceptions=True)
+        if self._connections:
+            await asyncio.wait(self._connections)
 
     def _cut(self) -> None:
         self._broken = True
         self._to_broker.left = self._from_broker.left = None
-        for writer in self._writers:
-            writer.transport.abort()
-        for pump in self._pumps:
-            pump.cancel()
+        for connection, writers in self._connections.items():
+            connection.cancel()
+            for writer in writers:
+                writer.transport.abort()
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _accept(self, listener: socket.socket) -> None:
         try:
-            broker_reader, broker_writer = await asyncio.open_connection(*self._target)
-        except OSError:
-            writer.transport.abort()
+            client, _ = listener.accept()
+        except OSError:  # it is gone again
             return
-        writers = {writer, broker_writer}
         if self._broken:
+            client.close()
+            return
+        writers: list[asyncio.StreamWriter] = []
+        connection = asyncio.create_task(self._relay(client, writers))
+        self._connections[connection] = writers
+
+        def ended(_: object) -> None:
+            del self._connections[connection]
+            client.close()  # if it was cancelled before it began
+
+        connection.add_done_callback(ended)
+
+    async def _relay(self, client: socket.socket, writers: list[asyncio.StreamWriter]) -> None:
+        """Connect to the broker too, and carry both directions to their ends."""
+        pumps: list[asyncio.Task[None]] = []
+        try:
+            reader, writer = await asyncio.open_connection(sock=client)
+            writers.append(writer)
+            broker_reader, broker_writer = await asyncio.open_connection(*self._target)
+            writers.append(broker_writer)
+            pumps = [
+                asyncio.create_task(self._pump(reader, broker_writer, self._to_broker)),
+                asyncio.create_task(self._pump(broker_reader, writer, self._from_broker)),
+            ]
+            await asyncio.wait(pumps)
+        except OSError:  # the broker is not there
+            pass
+        finally:
+            for pump in pumps:
+                pump.cancel()
             for each in writers:
                 each.transport.abort()
-            return
-        self._writers |= writers
-        pumps = [
-            asyncio.create_task(self._pump(reader, broker_writer, self._to_broker)),
-            asyncio.create_task(self._pump(broker_reader, writer, self._from_broker)),
-        ]
-        self._pumps.update(pumps)
-        try:
-            await asyncio.wait(pumps)
-        finally:
-            self._pumps.difference_update(pumps)
-            self._writers -= writers
-            for each in writers:
-                each.close()
+            await asyncio.gather(*pumps, *(each.wait_closed() for each in writers), return_exceptions=True)
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: _Direction) -> None:
         """Carry one direction of one connection, its end included."""

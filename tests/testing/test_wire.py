@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
 import socket
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 
 import pytest
@@ -256,3 +259,32 @@ def test_what_it_cannot_do_is_refused(line: Wire) -> None:
     line.close()
     with pytest.raises(RuntimeError, match="closed"):
         line.cut()
+
+
+def test_closing_leaves_no_socket_of_clients_that_connect_again_and_again(echo: Echo) -> None:
+    """Whatever becomes of a connection at that moment: asked for, accepted, on its way to the broker."""
+    wires: list[Wire] = []
+    stopped = threading.Event()
+
+    def connect() -> None:
+        while not stopped.is_set():
+            with contextlib.suppress(OSError, IndexError):  # closed, or there is none yet
+                dial(wires[-1]).close()
+
+    clients = [threading.Thread(target=connect) for _ in range(3)]
+    for client in clients:
+        client.start()
+    try:
+        with warnings.catch_warnings(record=True) as left:
+            warnings.simplefilter("always", ResourceWarning)
+            for _ in range(40):
+                with Wire(echo.url) as wire, dial(wire) as connection:
+                    wires.append(wire)
+                    connection.sendall(b"hello")
+                    assert hear(connection, 5) == b"hello"
+            gc.collect()
+    finally:
+        stopped.set()
+        for client in clients:
+            client.join(PATIENCE)
+    assert [str(each.message) for each in left] == []
