@@ -48,6 +48,7 @@ def _scenarios(send_async: float, receive: float | None, listener: float, send: 
         Scenario("receive", "receive, AUTO", sends=False, pipelined=True, raw_target=receive),
         Scenario("listener", "listener, INDIVIDUAL", sends=False, pipelined=True, raw_target=listener),
         Scenario("send", "send, one by one", sends=True, pipelined=False, raw_target=send),
+        Scenario("transacted", "send, 5 to a transaction", sends=True, pipelined=False, raw_target=None),
         _variant("receive-optimized", "receive, AUTO, optimizeAcknowledge", "{url}?jms.optimizeAcknowledge=true", 1.15),
         _variant("receive-failover", "receive, AUTO, failover:", "failover:({url})", 0.95),
         _variant("send-async-failover", "send_async, failover:", "failover:({url})", 0.95),

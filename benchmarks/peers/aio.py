@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from benchmarks.job import PATIENCE, Job, Scenarios, Timing, login
-from benchmarks.peers.sync import CLIENT, read
+from benchmarks.peers.sync import CLIENT, TRANSACTION, read
 from pyjmsack import AckMode, DeliveryMode, Message
 from pyjmsack.aio import ConnectionFactory, MessageConsumer, MessageProducer, Session
 
@@ -29,8 +29,10 @@ async def _session(job: Job, mode: AckMode) -> AsyncIterator[Session]:
 
 
 @asynccontextmanager
-async def _producer(job: Job) -> AsyncIterator[tuple[Session, MessageProducer]]:
-    async with _session(job, AckMode.AUTO_ACKNOWLEDGE) as session:
+async def _producer(
+    job: Job, mode: AckMode = AckMode.AUTO_ACKNOWLEDGE
+) -> AsyncIterator[tuple[Session, MessageProducer]]:
+    async with _session(job, mode) as session:
         producer = await session.create_producer(session.create_queue(job.queue))
         producer.delivery_mode = DeliveryMode.PERSISTENT
         yield session, producer
@@ -58,6 +60,18 @@ async def _send(job: Job) -> Timing:
         start = time.perf_counter_ns()
         for _ in range(job.count):
             await producer.send(session.create_text_message(text))
+        return Timing(job.count, time.perf_counter_ns() - start, CLIENT)
+
+
+async def _send_transacted(job: Job) -> Timing:
+    """Timed from the first send to the answer to the last commit."""
+    text = job.text
+    async with _producer(job, AckMode.SESSION_TRANSACTED) as (session, producer):
+        start = time.perf_counter_ns()
+        for number in range(1, job.count + 1):
+            await producer.send(session.create_text_message(text))
+            if number % TRANSACTION == 0 or number == job.count:
+                await session.commit()
         return Timing(job.count, time.perf_counter_ns() - start, CLIENT)
 
 
@@ -136,6 +150,7 @@ SCENARIOS: Scenarios = {
     "receive": _on_a_loop(_receive),
     "listener": _on_a_loop(_listen),
     "send": _on_a_loop(_send),
+    "transacted": _on_a_loop(_send_transacted),
     "topic": _on_a_loop(partial(_receive_topic, mode=AckMode.AUTO_ACKNOWLEDGE)),
     "topic-dups-ok": _on_a_loop(partial(_receive_topic, mode=AckMode.DUPS_OK_ACKNOWLEDGE)),
 }

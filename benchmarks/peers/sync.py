@@ -22,6 +22,8 @@ from pyjmsack import (
 )
 
 CLIENT = f"pyjmsack {version('pyjmsack')}"
+TRANSACTION = 5
+"""Messages of a transaction; Sending.java has the same number."""
 
 
 @contextmanager
@@ -35,8 +37,8 @@ def _session(job: Job, mode: AckMode) -> Iterator[Session]:
 
 
 @contextmanager
-def _producer(job: Job) -> Iterator[tuple[Session, MessageProducer]]:
-    with _session(job, AckMode.AUTO_ACKNOWLEDGE) as session:
+def _producer(job: Job, mode: AckMode = AckMode.AUTO_ACKNOWLEDGE) -> Iterator[tuple[Session, MessageProducer]]:
+    with _session(job, mode) as session:
         producer = session.create_producer(session.create_queue(job.queue))
         producer.delivery_mode = DeliveryMode.PERSISTENT
         yield session, producer
@@ -60,6 +62,18 @@ def _send(job: Job) -> Timing:
         start = time.perf_counter_ns()
         for _ in range(job.count):
             producer.send(session.create_text_message(text))
+        return Timing(job.count, time.perf_counter_ns() - start, CLIENT)
+
+
+def _send_transacted(job: Job) -> Timing:
+    """Timed from the first send to the answer to the last commit."""
+    text = job.text
+    with _producer(job, AckMode.SESSION_TRANSACTED) as (session, producer):
+        start = time.perf_counter_ns()
+        for number in range(1, job.count + 1):
+            producer.send(session.create_text_message(text))
+            if number % TRANSACTION == 0 or number == job.count:
+                session.commit()
         return Timing(job.count, time.perf_counter_ns() - start, CLIENT)
 
 
@@ -136,6 +150,7 @@ SCENARIOS: Scenarios = {
     "receive": _receive,
     "listener": _listen,
     "send": _send,
+    "transacted": _send_transacted,
     "topic": partial(_receive_topic, mode=AckMode.AUTO_ACKNOWLEDGE),
     "topic-dups-ok": partial(_receive_topic, mode=AckMode.DUPS_OK_ACKNOWLEDGE),
 }

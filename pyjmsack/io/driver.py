@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+from asyncio.trsock import TransportSocket
 from collections.abc import Callable
 from functools import partial
 from ipaddress import ip_address
@@ -18,6 +19,8 @@ from pyjmsack.uri import SCHEMES, BrokerUrl, Endpoint, TransportOptions
 
 __all__ = ["AsyncioConnector"]
 
+_QUICK_ACK: int | None = getattr(socket, "TCP_QUICKACK", None)
+"""Linux only."""
 WRITE_SIZE = 1 << 20
 """Bytes gathered for one write: a system call costs more than copying what the engine gives in pieces."""
 
@@ -33,6 +36,16 @@ class Driver(asyncio.Protocol):
         self._paused = False
         self._closing = False
         self._timer: asyncio.TimerHandle | None = None
+        self._socket: TransportSocket | None = None
+
+    def acknowledge_at_once(self, sock: TransportSocket) -> None:
+        """Let TCP acknowledge what was read without waiting for bytes to go with it, where the system can.
+
+        ActiveMQ Classic sets no TCP_NODELAY: it holds its second answer back until the first one is acknowledged, which
+        else takes 40 ms, in each commit for instance.
+        """
+        if _QUICK_ACK is not None:
+            self._socket = sock
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The socket is connected (and TLS is set up)."""
@@ -43,6 +56,8 @@ class Driver(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Bytes from the peer."""
         self._engine.receive_data(data)
+        if self._socket is not None and not self._closing:
+            self._socket.setsockopt(socket.IPPROTO_TCP, cast(int, _QUICK_ACK), 1)  # holds for a while only
         if self._timer is None and not self._closing:
             self._tick()
 
@@ -173,7 +188,7 @@ class AsyncioConnector:
         local = None
         if options.local_address or options.local_port:
             local = (options.local_address or "", options.local_port)
-        transport, _ = await self._loop.create_connection(
+        transport, driver = await self._loop.create_connection(
             partial(Driver, engine, self._loop, endpoint.tls),
             endpoint.host,
             endpoint.port,
@@ -182,7 +197,10 @@ class AsyncioConnector:
             local_addr=local,
             happy_eyeballs_delay=None if _is_address(endpoint.host) else 0.25,
         )
-        _configure(transport.get_extra_info("socket"), options)
+        sock = transport.get_extra_info("socket")
+        _configure(sock, options)
+        if options.tcp_no_delay:
+            driver.acknowledge_at_once(sock)
 
 
 def _is_address(host: str) -> bool:

@@ -59,7 +59,9 @@ class TransportOptions:
         "limit of TCP connect and TLS handshake",
         also="connectionTimeout",
     )
-    tcp_no_delay: bool = option("transport.tcpNoDelay", BOOLEAN, "true", "TCP_NODELAY", also="tcpNoDelay")
+    tcp_no_delay: bool = option(
+        "transport.tcpNoDelay", BOOLEAN, "true", "TCP_NODELAY, and on Linux TCP_QUICKACK", also="tcpNoDelay"
+    )
     tcp_keep_alive: bool = option("transport.tcpKeepAlive", BOOLEAN, "false", "SO_KEEPALIVE", also="keepAlive")
     so_linger: int | None = option(
         "transport.soLinger",

@@ -134,6 +134,16 @@ def test_a_command_that_fails_ends_the_soak(brokers: Callable[[str], Any]) -> No
     assert "Error: 'false': Command '['false']' returned non-zero exit status 1." in result.stderr
 
 
+def test_a_command_that_kills_nothing_is_noticed_and_what_it_prints_does_not_mix_with_the_result(
+    brokers: Callable[[str], Any], capfd: pytest.CaptureFixture[str]
+) -> None:
+    url = f"failover:({brokers('artemis').amqp_url})"
+    arguments = ("--minutes", 0.02, "--kill-every", 0.5, "--face", "asyncio", "--url", url)
+    document = soaked(*arguments, "--kill-command", "echo killed", exit_code=1)
+    assert document["problems"] == ["no kill interrupted a connection"]
+    assert "killed" not in capfd.readouterr().out
+
+
 def test_the_tables_say_it_in_words(brokers: Callable[[str], Any]) -> None:
     url = f"failover:({brokers('artemis').amqp_url})?failover.maxReconnectDelay=200"
     out = Cli("").ok("soak", "--minutes", 0.05, "--kill-every", 1, "--face", "asyncio", "--url", url)

@@ -63,7 +63,11 @@ class Commands:
         for command in filter(None, (self._kill, self._restart)):
             try:
                 subprocess.run(  # noqa: S603 - it is the user's own command
-                    shlex.split(command), check=True, stdin=subprocess.DEVNULL, timeout=_COMMAND_SECONDS
+                    shlex.split(command),
+                    check=True,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,  # ours is for the result
+                    timeout=_COMMAND_SECONDS,
                 )
             except (OSError, subprocess.SubprocessError) as error:
                 raise Failure(f"{command!r}: {error}") from error

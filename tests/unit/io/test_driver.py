@@ -209,12 +209,14 @@ def test_a_stream_that_is_not_connected_yet_can_be_flushed_and_closed() -> None:
 # -- opening ----------------------------------------------------------------------------------------------------
 
 
-async def open_stream(url: str, context: ssl.SSLContext | None = None) -> Exception | FakeEngine:
+async def open_stream(
+    url: str, context: ssl.SSLContext | None = None, engine: FakeEngine | None = None
+) -> Exception | FakeEngine:
     """Return the engine once connected, or the error."""
     parsed = parse_url(url)
     loop = asyncio.get_running_loop()
     failed: asyncio.Future[Exception] = loop.create_future()
-    engine = FakeEngine()
+    engine = engine or FakeEngine()
     connector = AsyncioConnector(parsed, loop, context)
     connector.connect(parsed.endpoints[0], engine, failed.set_result)  # type: ignore[arg-type]
     made = asyncio.ensure_future(engine.made.wait())
@@ -308,6 +310,53 @@ def test_the_socket_options_of_the_url_are_set_and_bytes_flow() -> None:
                 await peer[0].wait_closed()
 
     asyncio.run(main())
+
+
+class Player(FakeEngine):
+    """Returns what it gets, and notes whether TCP acknowledges at once when that is read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.prompt: list[int] = []
+        self.done = asyncio.Event()
+
+    def receive_data(self, data: bytes) -> None:
+        asyncio.get_running_loop().call_soon(self.answer, data)
+
+    def answer(self, data: bytes) -> None:
+        sock = self.stream._transport.get_extra_info("socket")
+        self.prompt.append(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK))
+        if len(self.prompt) == 20:
+            self.done.set()
+        else:
+            self.output.append(data)
+            self.stream.flush()
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_QUICKACK"), reason="an option of Linux")
+@pytest.mark.parametrize(("no_delay", "prompt"), [("true", 1), ("false", 0)])
+def test_what_is_read_is_acknowledged_at_once_also_in_a_conversation(no_delay: str, prompt: int) -> None:
+    """ActiveMQ Classic would hold back its second answer for 40 ms: after some questions and answers TCP acknowledges
+    with the next question only, unless it is told otherwise after each."""
+
+    async def main() -> list[int]:
+        async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(b"x")
+            while data := await reader.read(1):
+                writer.write(data)
+            writer.close()
+
+        server = await asyncio.start_server(echo, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        async with server:
+            player = Player()
+            await open_stream(f"amqp://127.0.0.1:{port}?transport.tcpNoDelay={no_delay}", engine=player)
+            await asyncio.wait_for(player.done.wait(), 10)
+            player.stream.close()
+            await asyncio.wait_for(player.gone.wait(), 10)
+        return player.prompt
+
+    assert asyncio.run(main())[-5:] == [prompt] * 5
 
 
 def test_streams_that_are_being_opened_can_be_given_up() -> None:

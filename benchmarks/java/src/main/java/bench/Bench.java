@@ -29,6 +29,7 @@ public final class Bench {
         return switch (job.scenario()) {
             case "send-async" -> Sending.pipelined(connection.createSession(Session.AUTO_ACKNOWLEDGE), job);
             case "send" -> Sending.oneByOne(connection.createSession(Session.AUTO_ACKNOWLEDGE), job);
+            case "transacted" -> Sending.transacted(connection.createSession(Session.SESSION_TRANSACTED), job);
             case "receive" -> Receiving.receive(connection.createSession(Session.AUTO_ACKNOWLEDGE), job);
             case "listener" -> Receiving.listener(connection.createSession(Receiving.INDIVIDUAL_ACKNOWLEDGE), job);
             default -> throw new IllegalArgumentException("unknown scenario " + job.scenario());

@@ -10,6 +10,8 @@ import java.util.concurrent.CountDownLatch;
 
 /** Timed from the first send to the last confirmation. */
 final class Sending {
+    private static final int TRANSACTION = 5;
+
     private Sending() {}
 
     static long pipelined(Session session, Job job) throws JMSException, InterruptedException {
@@ -26,6 +28,24 @@ final class Sending {
         long start = System.nanoTime();
         sendEach(session, producer, job.text(), job.count());
         return System.nanoTime() - start;
+    }
+
+    static long transacted(Session session, Job job) throws JMSException {
+        MessageProducer producer = producer(session, job);
+        sendTransacted(session, producer, job.text(), job.warmup());
+        long start = System.nanoTime();
+        sendTransacted(session, producer, job.text(), job.count());
+        return System.nanoTime() - start;
+    }
+
+    private static void sendTransacted(Session session, MessageProducer producer, String text, int count)
+            throws JMSException {
+        for (int i = 1; i <= count; i++) {
+            producer.send(session.createTextMessage(text));
+            if (i % TRANSACTION == 0 || i == count) {
+                session.commit();
+            }
+        }
     }
 
     private static MessageProducer producer(Session session, Job job) throws JMSException {
