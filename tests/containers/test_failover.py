@@ -87,6 +87,5 @@ def test_a_backup_takes_over_under_load_and_nothing_is_lost(pair: Pair, docker: 
         await watch.interrupted.next()
 
     # Artemis tells clients of the backup by its name in the pair's own network, which does not lead there from here
-    url = f"{failover_url(*pair.urls)}&failover.amqpOpenServerListAction=ADD"
-    jms = Jms(AIO, url, queue_name, Target("amqp", KEYS[pair.kind]))
+    jms = Jms(AIO, failover_url(*pair.urls), queue_name, Target("amqp", KEYS[pair.kind]))
     asyncio.run(under_load(jms, harm))

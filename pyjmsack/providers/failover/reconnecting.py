@@ -78,9 +78,12 @@ class Reconnecting(Asking):
         )
         self._search.start()
 
-    def _candidates(self) -> list[BrokerUrl]:
+    def _candidates(self, rounds: int) -> list[BrokerUrl]:
         options = self._url.failover
         members = with_file(self._members, options.update_uris_url)
+        if rounds:  # none of these: a broker may have named others as they are called in a network of its own
+            known = {str(member) for member in members}
+            members = [*members, *(member for member in self._url.members if str(member) not in known)]
         ordered = in_order(members, self._lost, shuffled=options.randomize)
         return preferred_first(ordered, self._preferred) if options.priority_backup else ordered
 

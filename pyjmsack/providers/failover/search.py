@@ -25,7 +25,7 @@ class Search:
     """One search, from the first try to a broker that is ready, or to the end of the attempts.
 
     Args:
-        candidates: returns the brokers of a round, in order.
+        candidates: returns the brokers of a round, in order; it is told how many rounds there were before.
         attempt: tries one and calls back with the error and whether it is final, or with ``None`` when the broker is
             ready: then the search is over.
         gave_up: called with the last error.
@@ -35,7 +35,7 @@ class Search:
         self,
         schedule: Schedule,
         connector: Connector,
-        candidates: Callable[[], Sequence[BrokerUrl]],
+        candidates: Callable[[int], Sequence[BrokerUrl]],
         attempt: Callable[[BrokerUrl, Tried], None],
         gave_up: Callable[[BaseException], None],
         error: BaseException | None = None,
@@ -68,7 +68,7 @@ class Search:
 
     def _begin_round(self) -> None:
         self._timer = None
-        self._left = [*self._candidates()]
+        self._left = [*self._candidates(self._rounds)]
         self._next()
 
     def _next(self) -> None:

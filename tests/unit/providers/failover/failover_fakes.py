@@ -96,7 +96,8 @@ class FakeMember:
 
     @property
     def metadata(self) -> ConnectionMetadata:
-        return ConnectionMetadata("fake", self.name, "1", "1", broker=self._bench.brokers.get(self.name, "unknown"))
+        broker = self._bench.brokers.get(self.name, "unknown")
+        return ConnectionMetadata("fake", self.name, "1", "1", properties=self._bench.properties, broker=broker)
 
     def __getattr__(self, verb: str) -> Callable[..., None]:
         def call(*arguments: Any) -> None:
@@ -220,6 +221,7 @@ class Bench:
         self.refused: dict[tuple[str, Any], JMSException] = {}
         self.down: dict[str, JMSException] = {}
         self.brokers: dict[str, str] = {}
+        self.properties: dict[str, Any] = {}
         self.members: list[FakeMember] = []
         self.events: list[Any] = []
         self.clock = Clock()

@@ -130,6 +130,20 @@ def test_brokers_are_tried_as_written_beginning_behind_the_lost_one() -> None:
     assert bench.tried == ["a", "b", "c", "a"]
 
 
+def test_when_no_broker_of_the_broker_s_own_list_answers_those_of_the_url_are_tried_too() -> None:
+    """A.1 ``failover.amqpOpenServerListAction=REPLACE``: the names may lead nowhere from here, as of containers."""
+    bench = Bench("amqp://a,amqp://b", connect=False)
+    bench.properties = {"failover-server-list": [{"network-host": "inside", "port": 5}]}
+    bench.down = {"inside": ConnectionLostException("unknown host")}
+    bench.connect()
+    bench.down["a"] = ConnectionLostException("down")
+    bench.member.fail()
+    bench.clock.pass_by(0)
+    assert bench.tried == ["a", "inside", "a"]
+    bench.clock.pass_by(10)
+    assert bench.tried == ["a", "inside", "a", "inside", "b"]
+
+
 def test_randomize_tries_every_broker_once_a_round() -> None:
     """A.1 ``failover.randomize``."""
     names = [f"h{n}" for n in range(20)]
