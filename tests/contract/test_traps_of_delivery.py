@@ -89,6 +89,22 @@ async def test_a_commit_without_an_answer_is_in_doubt_and_says_what_it_was_about
     await jms.left("a", *("b" * failover))
 
 
+@only_on("stomp", "over AMQP a message without an id is not compared: it may be repeated on purpose")
+async def test_a_message_of_another_stomp_client_is_not_handed_out_again_after_it_was_processed(jms: Jms) -> None:
+    """S95, S105: it has no id of its sender's, but one of the broker's. Two that are alike are two."""
+    where = jms.queue.name if jms.target.broker == "artemis" else f"/queue/{jms.queue.name}"
+    send = stomp_frame("SEND", "a", destination=where, persistent="true", **{"destination-type": "ANYCAST"})
+    await raw_stomp(jms.url, send, send, stomp_frame("DISCONNECT", receipt="1"))
+    async with line(jms, failover=True) as wire, wire.connection.create_session(INDIVIDUAL) as session:
+        consumer = await session.create_consumer(jms.queue)
+        first, _ = await take(consumer, 2)
+        wire.breaks()
+        await wire.mends(first.acknowledge)
+        assert texts(await take(consumer, 1)) == ["a"]
+        await nothing(consumer)
+        assert consumer.stats.duplicates_skipped == 1
+
+
 @pytest.mark.parametrize("mode", [CLIENT, INDIVIDUAL, TRANSACTED])
 async def test_what_is_acknowledged_after_its_consumer_is_closed_does_not_come_again(jms: Jms, mode: AckMode) -> None:
     """Trap 17, trap 19, S29, S84: Classic confirms an ACK of an ended STOMP subscription, and forgets it; in AMQP

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -42,9 +42,10 @@ class Line:
         """Cut it now."""
         self._wire.cut()
 
-    async def mends(self) -> None:
-        """Let a client with failover come back, once it knows that it is gone."""
+    async def mends(self, first: Callable[[], object] = lambda: None) -> None:
+        """Let a client with failover come back, once it knows that it is gone and has done something ``first``."""
         await self._interrupted.next()
+        first()
         self._wire.heal()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from pyjmsack.destination import Destination, Queue
-from pyjmsack.providers.stomp.frames import escape, raw_header
+from pyjmsack.providers.stomp.frames import escape
 from pyjmsack.providers.stomp.inbound import StompInbound
 
 __all__ = ["dead_letter"]
@@ -33,7 +33,7 @@ def dead_letter(inbound: StompInbound, queue: str, source: Destination, subscrib
     origin = escape(source.name).encode()
     lines.append(b"_AMQ_ORIG_ADDRESS:" + origin)
     lines.append(b"_AMQ_ORIG_QUEUE:" + origin)
-    number = (raw_header(inbound.head, b"\nmessage-id:") or b"").rpartition(b",")[2]
+    number = inbound.broker_id
     if dialect.routed and number:
         owner = b"-" + escape(subscriber).encode() if subscriber else b""
         lines.append(b"_AMQ_DUPL_ID:" + origin + owner + b"-" + number)

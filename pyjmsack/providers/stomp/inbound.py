@@ -150,11 +150,26 @@ class StompInbound:
         return not told and head.isascii() and b"\\" not in head and not self.is_bytes
 
     def identity(self) -> bytes | None:
-        """Return what no broker may change: the sender's id and the beginning of the body (S105)."""
+        """Return what no broker may change: the sender's id and the beginning of the body (S105).
+
+        Senders that give none, as STOMP clients, get the broker's number of the message; with its time, as another
+        broker counts anew.
+        """
         message_id = raw_header(self.head, b"\nNATIVE_MESSAGE_ID:")
         if message_id is None:
-            return None
+            message_id, time = self.broker_id, raw_header(self.head, b"\ntimestamp:")
+            if not message_id or time in (None, b"0"):
+                return None
+            message_id += b" %b" % time
         return b"%b\n%b" % (message_id, self.body[:_TELLING])
+
+    @property
+    def broker_id(self) -> bytes:
+        """What the broker calls the message, whoever gets it; empty if it has no name.
+
+        Artemis writes the consumer before the comma, and the message, which stays, behind it.
+        """
+        return (raw_header(self.head, b"\nmessage-id:") or b"").rpartition(b",")[2]
 
     def to_sent(self, destination: Destination) -> tuple[Message, int]:
         """Return the message as it was given to the encoder, and its time to live in ms."""

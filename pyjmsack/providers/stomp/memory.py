@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pyjmsack.providers.stomp.frames import raw_header
 from pyjmsack.providers.stomp.inbound import StompInbound
 
 __all__ = ["DeliveryCounts"]
@@ -22,17 +21,12 @@ class DeliveryCounts:
 
     def of(self, inbound: StompInbound) -> int:
         """Return the count and forget it: the message carries it from now on."""
-        return self._counts.pop(_key(inbound), 0)
+        return self._counts.pop(inbound.broker_id, 0)
 
     def remember(self, inbound: StompInbound) -> None:
         """Keep the count of a message that goes back to the broker."""
         count = inbound.redelivery_count + inbound.redeliveries
         if count:
-            self._counts[_key(inbound)] = count
+            self._counts[inbound.broker_id] = count
             if len(self._counts) > _LIMIT:
                 del self._counts[next(iter(self._counts))]
-
-
-def _key(inbound: StompInbound) -> bytes:
-    """Artemis writes the consumer before the comma, and the message, which stays, behind it."""
-    return (raw_header(inbound.head, b"\nmessage-id:") or b"").rpartition(b",")[2]
