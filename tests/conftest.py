@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from contract.brokers import FACTORIES, Embedded
+from contract.brokers import FACTORIES, TARGETS, Embedded, Target
 from hypothesis import settings
 
 from pyjmsack.broker import EmbeddedArtemis
@@ -50,6 +50,19 @@ def brokers() -> Iterator[Callable[[str], Embedded]]:
     yield get
     for embedded in running.values():
         embedded.stop()
+
+
+@pytest.fixture(params=TARGETS, ids=str)
+def target(request: pytest.FixtureRequest) -> Target:
+    """The protocol and the broker that the test runs on, of all that its marks do not exclude."""
+    assert isinstance(request.param, Target)
+    return request.param
+
+
+@pytest.fixture
+def broker(target: Target, brokers: Callable[[str], Embedded]) -> Embedded:
+    """The broker that the test runs on."""
+    return brokers(target.broker)
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,6 @@ import hashlib
 import io
 import os
 import tarfile
-import time
 import types
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -76,16 +75,6 @@ class FakeMaven:
         module = types.ModuleType("jgo.maven")
         module.__dict__.update(MavenContext=MavenContext, PythonResolver=PythonResolver)
         return module
-
-
-def eventually(condition: Callable[[], bool], timeout: float = 20.0) -> bool:
-    """Wait until ``condition`` holds, for what no event tells of; ``timeout`` in seconds."""
-    deadline = time.monotonic() + timeout
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 def process_ended(pid: int) -> bool:

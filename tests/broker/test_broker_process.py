@@ -17,7 +17,8 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 import pytest
-from broker_support import eventually, process_ended
+from broker_support import process_ended
+from polling import wait_until
 from proton import Link, Message, symbol
 from proton.reactor import LinkOption
 from proton.utils import BlockingConnection
@@ -346,8 +347,8 @@ print(broker.pid, broker.data_dir, flush=True)
 def test_the_broker_and_its_directory_do_not_outlive_python(ending: str) -> None:
     done = subprocess.run([sys.executable, "-c", CHILD + ending], stdout=subprocess.PIPE, text=True, check=False)
     pid, directory = done.stdout.strip().split(" ", 1)
-    assert eventually(lambda: process_ended(int(pid)))
-    assert eventually(lambda: not Path(directory).exists())
+    wait_until(lambda: process_ended(int(pid)))
+    wait_until(lambda: not Path(directory).exists())
 
 
 def test_the_end_of_a_forked_child_does_not_stop_the_broker() -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from polling import wait_until
 
 from _pyjmsack_pytestplugin import brokers_of
 from pyjmsack.broker.readiness import answers_amqp, pick_port
@@ -66,7 +66,4 @@ def pair(request: pytest.FixtureRequest, docker: str) -> Iterator[Pair]:
 def await_serving(url: str) -> None:
     """Return when the broker answers."""
     port = int(url.rpartition(":")[2])
-    end = time.monotonic() + 60
-    while not answers_amqp(port):
-        assert time.monotonic() < end, f"{url} does not serve"
-        time.sleep(0.05)
+    wait_until(lambda: answers_amqp(port), 60)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from contract.brokers import TARGETS, Embedded, Target, wanted
+from contract.brokers import Embedded, Target, wanted
 from contract.faces import AIO, SYNC, Face
 from contract.harness import Jms
 
@@ -38,19 +38,6 @@ def face(request: pytest.FixtureRequest) -> Face:
     """The face that the scenario runs on."""
     assert isinstance(request.param, Face)
     return request.param
-
-
-@pytest.fixture(params=TARGETS, ids=str)
-def target(request: pytest.FixtureRequest) -> Target:
-    """The protocol and the broker that the scenario runs on, of all that its marks do not exclude."""
-    assert isinstance(request.param, Target)
-    return request.param
-
-
-@pytest.fixture
-def broker(target: Target, brokers: Callable[[str], Embedded]) -> Embedded:
-    """The broker that the scenario runs on."""
-    return brokers(target.broker)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import asyncio
 import json
 import queue
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Generic, TypeVar
 
@@ -15,7 +15,7 @@ from contract.faces import Face
 from pyjmsack import AckMode, JMSException, Message, Queue, aio
 from pyjmsack.testing import Wire
 
-__all__ = ["PATIENCE", "Completed", "Gate", "Heard", "Jms", "counts", "eventually", "nothing", "take", "texts"]
+__all__ = ["PATIENCE", "Completed", "Gate", "Heard", "Jms", "counts", "nothing", "take", "texts"]
 
 T = TypeVar("T")
 Options = Mapping[str, object]
@@ -205,12 +205,3 @@ def texts(messages: Sequence[Message]) -> list[Any]:
 def counts(messages: Sequence[Message]) -> list[int]:
     """Return the delivery counts (S110)."""
     return [message.delivery_count for message in messages]
-
-
-async def eventually(condition: Callable[[], bool]) -> None:
-    """Wait until the library has seen something that it reports to nobody."""
-    for _ in range(int(PATIENCE / 0.005)):
-        if condition():
-            return
-        await asyncio.sleep(0.005)
-    raise AssertionError("it did not happen")

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from polling import eventually
 
 from contract.brokers import not_on, only_on
-from contract.harness import Gate, Heard, Jms, counts, eventually, nothing, take, texts
+from contract.harness import Gate, Heard, Jms, counts, nothing, take, texts
 from pyjmsack import (
     AckMode,
     IllegalStateException,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from polling import eventually
 
 from contract.brokers import only_on
 from contract.faces import AIO, Face
-from contract.harness import PATIENCE, Jms, counts, eventually, take, texts
+from contract.harness import PATIENCE, Jms, counts, take, texts
 from pyjmsack import AckMode
 
 

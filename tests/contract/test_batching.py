@@ -6,8 +6,9 @@ import asyncio
 from collections import defaultdict
 
 import pytest
+from polling import eventually
 
-from contract.harness import Gate, Heard, Jms, counts, eventually, nothing, take, texts
+from contract.harness import Gate, Heard, Jms, counts, nothing, take, texts
 from pyjmsack import AckMode, IllegalStateException, Message
 
 OPTIMIZE = {"jms.optimizeAcknowledge": True}

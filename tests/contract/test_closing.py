@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from polling import eventually
 
-from contract.harness import Gate, Heard, Jms, counts, eventually, take, texts
+from contract.harness import Gate, Heard, Jms, counts, take, texts
 from pyjmsack import AckMode, IllegalStateException, Message, Queue, aio
 
 LEVELS = pytest.mark.parametrize("level", ["consumer", "session", "connection"])

@@ -6,8 +6,9 @@ import asyncio
 from datetime import datetime, timezone
 
 import pytest
+from polling import eventually
 
-from contract.harness import Heard, Jms, eventually, nothing, take, texts
+from contract.harness import Heard, Jms, nothing, take, texts
 from pyjmsack import AckMode, Message, aio
 
 TTL = 0.3

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from polling import eventually
 
 from contract.brokers import not_on
-from contract.harness import PATIENCE, Jms, eventually, take, texts
+from contract.harness import PATIENCE, Jms, take, texts
 from pyjmsack import AckMode, InvalidDestinationException, JMSException, aio
 from pyjmsack.ledger import read_ledgers
 

@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
+from polling import eventually
 
 from contract.brokers import not_on
-from contract.harness import PATIENCE, Gate, Heard, Jms, counts, eventually, nothing, take, texts
+from contract.harness import PATIENCE, Gate, Heard, Jms, counts, nothing, take, texts
 from pyjmsack import AckMode, IllegalStateException, InvalidDestinationException, Message, Queue, Topic, aio
 
 BY_BYTES = not_on("stomp-artemis", "STOMP: the window is in bytes, and its smallest is one message")

@@ -9,9 +9,10 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
+from polling import eventually
 
 from contract.brokers import not_on, only_on
-from contract.harness import PATIENCE, Completed, Gate, Heard, Jms, eventually, nothing, take, texts
+from contract.harness import PATIENCE, Completed, Gate, Heard, Jms, nothing, take, texts
 from pyjmsack import (
     AckMode,
     DeliveryMode,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from polling import eventually
 
 from contract.brokers import not_on
-from contract.harness import PATIENCE, Completed, Gate, Heard, Jms, counts, eventually, nothing, take, texts
+from contract.harness import PATIENCE, Completed, Gate, Heard, Jms, counts, nothing, take, texts
 from pyjmsack import (
     AckMode,
     Message,

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from datetime import datetime, timezone
 
 import pytest
+from polling import eventually
 
 from contract.brokers import Embedded, not_on, only_on
-from contract.harness import Jms, counts, eventually, nothing, take, texts
+from contract.harness import Jms, counts, nothing, take, texts
 from contract.traps_support import line
 from pyjmsack import (
     AckMode,

@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable
 from enum import Enum
 from typing import TypeVar
 
-from contract.harness import PATIENCE, Jms, eventually, take
+from contract.harness import PATIENCE, Jms, take
+from polling import eventually
 
 from faults.faults_support import failover_url
 from pyjmsack import AckMode, Message, Queue, aio

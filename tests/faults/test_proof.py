@@ -24,17 +24,10 @@ pytestmark = pytest.mark.timeout(60)
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-@pytest.fixture(params=TARGETS, ids=str)
-def target(request: pytest.FixtureRequest) -> Target:
-    """The protocol and the broker."""
-    assert isinstance(request.param, Target)
-    return request.param
-
-
 @pytest.fixture
-def jms(face: Face, target: Target, brokers: Callable[[str], Embedded], queue_name: str, no_leaks: None) -> Jms:
+def jms(face: Face, target: Target, broker: Embedded, queue_name: str, no_leaks: None) -> Jms:
     """What a cell works with: the broker itself, not by way of the wire."""
-    return Jms(face, getattr(brokers(target.broker), f"{target.protocol}_url"), queue_name, target)
+    return Jms(face, getattr(broker, f"{target.protocol}_url"), queue_name, target)
 
 
 @pytest.mark.parametrize("moment", Moment, ids=lambda moment: moment.name.lower())

@@ -22,6 +22,7 @@ from typing import Any
 
 import proton
 from peer_frames import SASL_HEADER, Frame, FrameReader, plain, sasl_frame
+from polling import eventually
 from proton import Array, Collector, Condition, Connection, Delivery, Event, Link, Terminus, Transport, symbol
 from scramp import ScramException, ScramMechanism
 
@@ -679,7 +680,5 @@ class Peer:
         for connection in self.connections:
             if connection.alive:
                 connection.drop()
-        while True:  # until sockets accepted, or cut, at this moment are closed
-            await asyncio.sleep(0.01)
-            if not self._accepting and all(connection.lost for connection in self.connections):
-                return
+        # sockets that are being accepted, or cut, at this moment
+        await eventually(lambda: not self._accepting and all(connection.lost for connection in self.connections))

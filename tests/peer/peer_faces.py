@@ -8,10 +8,10 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from time import monotonic
 from typing import Any
 
 from peer import PATIENCE, Peer, Script
+from polling import wait_until
 
 import pyjmsack
 import pyjmsack.aio
@@ -119,11 +119,7 @@ class Face:
 
     def until(self, condition: Callable[[], Any]) -> None:
         """Wait for something inside the client that shows nowhere else."""
-        tick, deadline = threading.Event(), monotonic() + PATIENCE
-        while not condition():
-            if monotonic() > deadline:
-                raise AssertionError("the client did not get there")
-            tick.wait(0.002)
+        wait_until(condition, PATIENCE)
 
     def wrap(self, target: Any) -> Any:
         """Return a blocking view of an object of this face."""

@@ -9,7 +9,6 @@ import logging
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -33,17 +32,6 @@ if TYPE_CHECKING:
 ARTEMIS_STOMP = Target("stomp", "artemis")
 NEW = {target: POINTS if target.broker == "artemis" else (HALF,) for target in TARGETS}
 """Points where a task is killed; every Spark test of all others is on Artemis."""
-
-
-@pytest.fixture(params=TARGETS, ids=str)
-def target(request: pytest.FixtureRequest) -> Target:
-    assert isinstance(request.param, Target)
-    return request.param
-
-
-@pytest.fixture
-def broker(target: Target, brokers: Callable[[str], Embedded]) -> Embedded:
-    return brokers(target.broker)
 
 
 @pytest.fixture

@@ -1,0 +1,37 @@
+"""Waiting for what no event tells of: the one place where tests look again and again."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections.abc import Callable, Iterator
+
+__all__ = ["eventually", "wait_until"]
+
+PATIENCE = 20.0
+"""Seconds after which it counts as never. Nothing takes that long when it works."""
+PAUSE = 0.005
+
+
+def wait_until(condition: Callable[[], object], patience: float = PATIENCE) -> None:
+    """Block until a condition holds.
+
+    Raises:
+        AssertionError: it did not within ``patience`` seconds; the text has the condition's source.
+    """
+    for pause in _pauses(condition, patience):
+        time.sleep(pause)
+
+
+async def eventually(condition: Callable[[], object], patience: float = PATIENCE) -> None:
+    """As :func:`wait_until`, in asyncio."""
+    for pause in _pauses(condition, patience):
+        await asyncio.sleep(pause)
+
+
+def _pauses(condition: Callable[[], object], patience: float) -> Iterator[float]:
+    deadline = time.monotonic() + patience
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {patience:g} s: {inspect.getsource(condition).strip()}"
+        yield PAUSE
