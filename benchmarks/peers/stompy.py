@@ -33,7 +33,7 @@ def _connection(job: Job, listener: stomp.ConnectionListener) -> Iterator[Any]:
         connection.disconnect()
 
 
-class _Receipts(stomp.ConnectionListener):  # type: ignore[misc]  # stomp.py has no types
+class _Receipts(stomp.ConnectionListener):
     """Counts receipts."""
 
     def __init__(self, wanted: int) -> None:
@@ -85,7 +85,7 @@ def _send(job: Job) -> Timing:
     return Timing(receipts.seen, receipts.end - start, CLIENT)
 
 
-class _Messages(stomp.ConnectionListener):  # type: ignore[misc]  # stomp.py has no types
+class _Messages(stomp.ConnectionListener):
     """Acknowledges each message by itself, then unsubscribes."""
 
     def __init__(self, job: Job) -> None:

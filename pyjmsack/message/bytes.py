@@ -60,7 +60,7 @@ class BytesMessage(Message):
     def data(self) -> bytes:
         """The whole body, wherever the cursor is. Setting it replaces the body."""
         self._flush()
-        return self._body  # type: ignore[no-any-return]
+        return self._body
 
     @data.setter
     def data(self, value: bytes | bytearray | memoryview) -> None:
@@ -130,23 +130,23 @@ class BytesMessage(Message):
 
     def read_boolean(self) -> bool:
         """Read one byte; anything but 0 is true."""
-        return self._unpack(_BOOLEAN)  # type: ignore[no-any-return]
+        return self._unpack(_BOOLEAN)
 
     def read_byte(self) -> int:
         """Read 8 bits, signed."""
-        return self._unpack(_BYTE)  # type: ignore[no-any-return]
+        return self._unpack(_BYTE)
 
     def read_unsigned_byte(self) -> int:
         """Read 8 bits, unsigned."""
-        return self._unpack(_UNSIGNED_BYTE)  # type: ignore[no-any-return]
+        return self._unpack(_UNSIGNED_BYTE)
 
     def read_short(self) -> int:
         """Read 16 bits, signed."""
-        return self._unpack(_SHORT)  # type: ignore[no-any-return]
+        return self._unpack(_SHORT)
 
     def read_unsigned_short(self) -> int:
         """Read 16 bits, unsigned."""
-        return self._unpack(_UNSIGNED_SHORT)  # type: ignore[no-any-return]
+        return self._unpack(_UNSIGNED_SHORT)
 
     def read_char(self) -> Char:
         """Read one UTF-16 code unit."""
@@ -154,19 +154,19 @@ class BytesMessage(Message):
 
     def read_int(self) -> int:
         """Read 32 bits, signed."""
-        return self._unpack(_INT)  # type: ignore[no-any-return]
+        return self._unpack(_INT)
 
     def read_long(self) -> int:
         """Read 64 bits, signed."""
-        return self._unpack(_LONG)  # type: ignore[no-any-return]
+        return self._unpack(_LONG)
 
     def read_float(self) -> float:
         """Read an IEEE 754 number of 32 bits."""
-        return self._unpack(_FLOAT)  # type: ignore[no-any-return]
+        return self._unpack(_FLOAT)
 
     def read_double(self) -> float:
         """Read an IEEE 754 number of 64 bits."""
-        return self._unpack(_DOUBLE)  # type: ignore[no-any-return]
+        return self._unpack(_DOUBLE)
 
     def read_utf(self) -> str:
         """Read two bytes of length and so much modified UTF-8, as Java's ``writeUTF`` wrote it.
@@ -195,7 +195,7 @@ class BytesMessage(Message):
         left = len(self._body) - self._position
         size = left if length is None else min(length, left)
         start = self._advance(size)
-        return self._body[start : start + size]  # type: ignore[no-any-return]
+        return self._body[start : start + size]
 
     def write_boolean(self, value: bool) -> None:
         """Append one byte, 1 or 0."""

@@ -51,7 +51,7 @@ class MapMessage(Message, MutableMapping[str, Value]):
         self.update(pairs)
 
     def __getitem__(self, name: str) -> Value:
-        return self._body[name]  # type: ignore[no-any-return]
+        return self._body[name]
 
     def __setitem__(self, name: str, value: Value) -> None:
         self._check_body_writeable()
@@ -101,47 +101,47 @@ class MapMessage(Message, MutableMapping[str, Value]):
 
     def get_boolean(self, name: str) -> bool:
         """Read a boolean, or a string (``true`` in any case is true)."""
-        return self._read(name, "boolean")  # type: ignore[no-any-return]
+        return self._read(name, "boolean")
 
     def get_byte(self, name: str) -> int:
         """Read a byte, or a string."""
-        return self._read(name, "byte")  # type: ignore[no-any-return]
+        return self._read(name, "byte")
 
     def get_short(self, name: str) -> int:
         """Read a byte, short, or string."""
-        return self._read(name, "short")  # type: ignore[no-any-return]
+        return self._read(name, "short")
 
     def get_char(self, name: str) -> Char:
         """Read a char."""
-        return self._read(name, "char")  # type: ignore[no-any-return]
+        return self._read(name, "char")
 
     def get_int(self, name: str) -> int:
         """Read a byte, short, int, or string."""
-        return self._read(name, "int")  # type: ignore[no-any-return]
+        return self._read(name, "int")
 
     def get_long(self, name: str) -> int:
         """Read any whole number, or a string."""
-        return self._read(name, "long")  # type: ignore[no-any-return]
+        return self._read(name, "long")
 
     def get_float(self, name: str) -> float:
         """Read a float (32 bits), or a string."""
-        return self._read(name, "float")  # type: ignore[no-any-return]
+        return self._read(name, "float")
 
     def get_double(self, name: str) -> float:
         """Read a float, double, or string."""
-        return self._read(name, "double")  # type: ignore[no-any-return]
+        return self._read(name, "double")
 
     def get_string(self, name: str) -> str | None:
         """Read anything but bytes as text."""
-        return self._read(name, "string")  # type: ignore[no-any-return]
+        return self._read(name, "string")
 
     def get_bytes(self, name: str) -> bytes | None:
         """Read bytes."""
-        return self._read(name, "bytes")  # type: ignore[no-any-return]
+        return self._read(name, "bytes")
 
     def get_object(self, name: str) -> Value:
         """Read the value as it was set, with its type; ``None`` if it is missing."""
-        return self._body.get(name)  # type: ignore[no-any-return]
+        return self._body.get(name)
 
     def _write(self, name: str, kind: str, value: Any) -> None:
         self[name] = sized_field(name, kind, value)

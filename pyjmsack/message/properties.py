@@ -189,35 +189,35 @@ class TypedProperties:
 
     def get_boolean_property(self, name: str) -> bool:
         """Read a boolean, or a string (``true`` in any case is true)."""
-        return self._convert(name, "boolean")  # type: ignore[no-any-return]
+        return self._convert(name, "boolean")
 
     def get_byte_property(self, name: str) -> int:
         """Read a byte, or a string."""
-        return self._convert(name, "byte")  # type: ignore[no-any-return]
+        return self._convert(name, "byte")
 
     def get_short_property(self, name: str) -> int:
         """Read a byte, short, or string."""
-        return self._convert(name, "short")  # type: ignore[no-any-return]
+        return self._convert(name, "short")
 
     def get_int_property(self, name: str) -> int:
         """Read a byte, short, int, or string."""
-        return self._convert(name, "int")  # type: ignore[no-any-return]
+        return self._convert(name, "int")
 
     def get_long_property(self, name: str) -> int:
         """Read any whole number, or a string."""
-        return self._convert(name, "long")  # type: ignore[no-any-return]
+        return self._convert(name, "long")
 
     def get_float_property(self, name: str) -> float:
         """Read a float (32 bits), or a string."""
-        return self._convert(name, "float")  # type: ignore[no-any-return]
+        return self._convert(name, "float")
 
     def get_double_property(self, name: str) -> float:
         """Read a float, double, or string."""
-        return self._convert(name, "double")  # type: ignore[no-any-return]
+        return self._convert(name, "double")
 
     def get_string_property(self, name: str) -> str | None:
         """Read anything as text."""
-        return self._convert(name, "string")  # type: ignore[no-any-return]
+        return self._convert(name, "string")
 
     def get_object_property(self, name: str) -> Value:
         """Read the value as it was set; ``None`` if it is missing."""

@@ -104,39 +104,39 @@ class StreamMessage(Message):
 
     def read_boolean(self) -> bool:
         """Read a boolean, or a string (``true`` in any case is true)."""
-        return self._read("boolean")  # type: ignore[no-any-return]
+        return self._read("boolean")
 
     def read_byte(self) -> int:
         """Read a byte, or a string."""
-        return self._read("byte")  # type: ignore[no-any-return]
+        return self._read("byte")
 
     def read_short(self) -> int:
         """Read a byte, short, or string."""
-        return self._read("short")  # type: ignore[no-any-return]
+        return self._read("short")
 
     def read_char(self) -> Char:
         """Read a char."""
-        return self._read("char")  # type: ignore[no-any-return]
+        return self._read("char")
 
     def read_int(self) -> int:
         """Read a byte, short, int, or string."""
-        return self._read("int")  # type: ignore[no-any-return]
+        return self._read("int")
 
     def read_long(self) -> int:
         """Read any whole number, or a string."""
-        return self._read("long")  # type: ignore[no-any-return]
+        return self._read("long")
 
     def read_float(self) -> float:
         """Read a float (32 bits), or a string."""
-        return self._read("float")  # type: ignore[no-any-return]
+        return self._read("float")
 
     def read_double(self) -> float:
         """Read a float, double, or string."""
-        return self._read("double")  # type: ignore[no-any-return]
+        return self._read("double")
 
     def read_string(self) -> str | None:
         """Read anything but bytes as text."""
-        return self._read("string")  # type: ignore[no-any-return]
+        return self._read("string")
 
     def read_object(self) -> Value:
         """Read the value as it was written, with its type."""

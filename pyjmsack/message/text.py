@@ -36,7 +36,7 @@ class TextMessage(Message):
             MessageFormatException: neither ``str`` nor ``None``.
             MessageNotWriteableException: the message was received (S163) or is with a completion listener (S73).
         """
-        return self._body  # type: ignore[no-any-return]
+        return self._body
 
     @text.setter
     def text(self, value: str | None) -> None:

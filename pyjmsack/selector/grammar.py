@@ -55,7 +55,7 @@ NAME: /[^\W\d][\w$]*|\$[\w$]*/
 %ignore /\s+/
 %ignore /--[^\r\n]*[\r\n]/
 %ignore /\/\*(?:[^*]|\*(?!\/))*\*\//
-""" + "\n".join(rf"{word}.2: /{word}(?![\w$])/i" for word in KEYWORDS)  # noqa: E501
+""" + "\n".join(rf"{word}.2: /{word}(?![\w$])/i" for word in KEYWORDS)  # noqa: E501 - a terminal stands in one line
 
 _SHOWN: Final = {
     "EQUALITY": "'=' or '<>'",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 try:
     import pyarrow  # noqa: F401 - only to say in one sentence what is missing
-    import pyspark  # noqa: F401
+    import pyspark  # noqa: F401 - as above
 except ImportError as missing:
     raise ImportError(f"{missing}; pyjmsack.spark needs: pip install 'pyjmsack[spark]'") from missing
 

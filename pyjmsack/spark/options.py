@@ -84,27 +84,27 @@ class Options:
 
     url: str
     user: str | None = None
-    credentialRef: str | None = None  # noqa: N815 - the names are those of the options
+    credentialRef: str | None = None
     queue: str | None = None
     mode: str | None = None
-    spoolLocation: Path | None = None  # noqa: N815
-    drainId: str | None = None  # noqa: N815
+    spoolLocation: Path | None = None
+    drainId: str | None = None
     limit: int | None = None
     partitions: int = 2
-    maxMessagesPerPartition: int = 5000  # noqa: N815
-    maxBytesPerPartition: int = 64 << 20  # noqa: N815
-    idleMs: float = 0.3  # noqa: N815
-    maxWaitMs: float = 5.0  # noqa: N815
-    pollMs: float = 1.0  # noqa: N815
+    maxMessagesPerPartition: int = 5000
+    maxBytesPerPartition: int = 64 << 20
+    idleMs: float = 0.3
+    maxWaitMs: float = 5.0
+    pollMs: float = 1.0
     credit: int = 1000
     selector: str | None = None
     dedup: bool = True
-    dedupWindow: float = 3600.0  # noqa: N815
-    dedupKey: str | None = None  # noqa: N815
-    includeBody: bool = True  # noqa: N815
-    dedupColumn: str | None = None  # noqa: N815
-    brokerIdCacheSize: int = 20_000  # noqa: N815
-    confirmMs: float = 60.0  # noqa: N815
+    dedupWindow: float = 3600.0
+    dedupKey: str | None = None
+    includeBody: bool = True
+    dedupColumn: str | None = None
+    brokerIdCacheSize: int = 20_000
+    confirmMs: float = 60.0
 
     def connect(self, credit: int | None = None) -> Connection:
         """Return an open connection; secrets are read here, where they are needed.

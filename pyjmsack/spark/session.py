@@ -34,7 +34,7 @@ def check_java() -> None:
         raise JavaError(f"{wanted}; there is no java")
     try:
         said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60)  # noqa: S603 - the user's own Java
-        modules = subprocess.run([java, "--list-modules"], capture_output=True, text=True, timeout=60)  # noqa: S603
+        modules = subprocess.run([java, "--list-modules"], capture_output=True, text=True, timeout=60)  # noqa: S603 - as above
     except (OSError, subprocess.TimeoutExpired) as error:
         raise JavaError(f"{wanted}; {java} does not run: {error}") from error
     version = re.search(r'version "(?:1\.)?(\d+)', said.stderr)

@@ -49,7 +49,7 @@ class JmsDataSource(DataSource):
         self._check_schema(schema)
         return batch_reader(self._options)
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """For ``spark.readStream``."""
         self._check_schema(schema)
         return JmsStreamReader(self._options)
@@ -60,7 +60,7 @@ class JmsDataSource(DataSource):
             raise OptionError('mode("overwrite"): a queue cannot be overwritten; use mode("append")')
         return JmsWriter(self._options, schema)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """For ``df.writeStream``."""
         return JmsStreamWriter(self._options, schema)
 

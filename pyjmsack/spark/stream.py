@@ -38,7 +38,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # -- in the driver ------------------------------------------------------------------------------------------
 
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+    def initialOffset(self) -> dict[str, Any]:
         """Return where a query without a committed batch begins; Spark asks twice.
 
         It also asks when the first batch of a checkpoint is to be run again, whose offset then names the spool.
@@ -65,11 +65,11 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _offset(self, query: str, number: int, cap: int) -> dict[str, Any]:
         return {"q": query, "n": number, "p": self._options.partitions, "c": cap}
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+    def getDefaultReadLimit(self) -> ReadLimit:
         """Rows of a micro-batch: all partitions together."""
         return ReadMaxRows(self._options.partitions * self._options.maxMessagesPerPartition)
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Return the next pull, or ``start`` if no message came within ``pollMs``.
 
         Raises:
@@ -94,7 +94,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         most = self._options.maxMessagesPerPartition
         return most if rows is None else min(most, -(-rows // self._options.partitions))
 
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+    def prepareForTriggerAvailableNow(self) -> None:
         """Count what is there now: "until it is empty" would never come with a producer at work."""
         self._target = count_waiting(self._options)
 

@@ -190,9 +190,9 @@ class JmsWriter(_Writer, DataSourceArrowWriter):
 class JmsStreamWriter(_Writer, DataSourceStreamArrowWriter):
     """Writes the micro-batches of a stream; a batch that is repeated after a crash repeats its rows, as above."""
 
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """All tasks have sent and the broker has confirmed; in the driver."""
         self._committed(messages)
 
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Nothing: what was sent is with the broker."""

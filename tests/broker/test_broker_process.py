@@ -422,4 +422,4 @@ def test_an_unknown_classic_version_or_transformer_is_refused_with_the_known_one
     with pytest.raises(BrokerError, match=r"5\.15\.0 are not known here \(known: 6\.3\.1, 5\.18\.3\)"):
         EmbeddedActiveMQ(version="5.15.0").start()
     with pytest.raises(ValueError, match="'jsm' is none of native, jms, raw"):
-        EmbeddedActiveMQ(transformer="jsm")  # type: ignore[arg-type]
+        EmbeddedActiveMQ(transformer="jsm")

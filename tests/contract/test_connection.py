@@ -406,7 +406,7 @@ async def test_an_exception_listener_must_be_callable(jms: Jms) -> None:
     """S127."""
     connection = await jms.connection()
     with pytest.raises(TypeError):
-        connection.exception_listener = 1  # type: ignore[assignment]
+        connection.exception_listener = 1
     connection.exception_listener = None
 
 

@@ -85,11 +85,11 @@ async def test_over_stomp_a_queue_that_is_deleted_under_its_consumer_is_a_lost_c
     """S109, S128: an ERROR frame ends the connection, and says why."""
     connection = await jms.connection()
     listener = Events()
-    listener.on_connection_failure = Heard[JMSException]()  # type: ignore[attr-defined]  # by its name alone
+    listener.on_connection_failure = Heard[JMSException]()
     connection.add_connection_listener(listener)
     await (await connection.create_session()).create_consumer(jms.queue)
     await jms.manage("destroyQueue", jms.queue.name, True)
-    error = await listener.on_connection_failure.next()  # type: ignore[attr-defined]  # as above
+    error = await listener.on_connection_failure.next()
     assert isinstance(error, ConnectionLostException)
     assert "consumer with ID" in str(error)
     assert listener.heard.silent

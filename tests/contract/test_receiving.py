@@ -287,7 +287,7 @@ async def test_a_listener_must_be_callable(jms: Jms) -> None:
     """S9."""
     consumer = await jms.consumer()
     with pytest.raises(TypeError, match="callable"):
-        consumer.message_listener = "not callable"  # type: ignore[assignment]
+        consumer.message_listener = "not callable"
 
 
 # -- sharing, leaving ------------------------------------------------------------------------------------------------

@@ -226,7 +226,7 @@ async def test_a_destination_is_given_once(jms: Jms) -> None:
     with pytest.raises(InvalidDestinationException):
         await anonymous.send("x")
     with pytest.raises(InvalidDestinationException):
-        await anonymous.send("x", jms.queue.name)  # type: ignore[arg-type]
+        await anonymous.send("x", jms.queue.name)
     await anonymous.send("a", jms.queue)
     await jms.left("a")
 

@@ -179,7 +179,7 @@ async def test_no_property_is_written_that_kills_stomp_subscribers(jms: Jms, bro
     session = await jms.session()
     for value in (uuid.uuid4(), datetime.now(timezone.utc)):
         with pytest.raises(MessageFormatException, match="expected"):
-            session.create_text_message("a").properties["p"] = value  # type: ignore[assignment]  # the point of it
+            session.create_text_message("a").properties["p"] = value
     receiving = await jms.session(url=amqp)
     consumer = await receiving.create_consumer(Queue(foreign))
     await proton_send(amqp, foreign, ProtonMessage("a", properties=FOREIGN))

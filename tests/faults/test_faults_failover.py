@@ -87,7 +87,7 @@ async def test_after_many_cuts_the_ledger_accounts_for_every_message(
     jms: Jms, mortal: EmbeddedArtemis, tmp_path: Path
 ) -> None:
     """S95, S105, S109: each confirmed send was processed once, and each loss of a connection is an event."""
-    jms.factory = partial(jms.factory, ledger=tmp_path)  # type: ignore[method-assign]
+    jms.factory = partial(jms.factory, ledger=tmp_path)
     with Wire(url_of(jms, mortal)) as wire:
         jms.url = jms.url.replace(url_of(jms, mortal), wire.url)
         load = Load(jms.session, jms.queue.name)

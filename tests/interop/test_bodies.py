@@ -184,7 +184,7 @@ def test_we_read_java_s_properties_and_headers(java: Java, session: Session, que
         "priority": 8,
         "timeToLive": 600_000,
     }
-    (message_id,) = java.do("send", destination=queue_name, messages=[document])  # type: ignore[misc]
+    (message_id,) = java.do("send", destination=queue_name, messages=[document])
     message = receive(session, session.create_queue(queue_name))
     assert {name: typed(message.properties[name]) for name in PROPERTIES} == typed_all(properties(java))
     assert message.properties["JMSXGroupID"] == "g"

@@ -243,7 +243,7 @@ def _next(buffer: bytes) -> tuple[Received, bytes] | None:
 def start(face: Face, *arguments: Any, **script: Any) -> StompPeer:
     """Start a scripted broker, which ends with the test."""
     peer = StompPeer(*arguments, **script)
-    face._peers.append(peer)  # type: ignore[arg-type]  # it has the methods that are used there
+    face._peers.append(peer)
     return peer
 
 

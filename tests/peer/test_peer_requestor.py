@@ -157,7 +157,7 @@ def test_closing_it_deletes_the_queue_once_and_leaves_the_session_that_made_it(f
     asking.close()
     asking.close()
     dynamic = [frame for frame in peer.wait_frames("detach") if frame.link and frame.link["target"]]
-    assert [f for f in dynamic if f.link.terminus("target").get("dynamic") and f["closed"]]  # type: ignore[union-attr]
+    assert [f for f in dynamic if f.link.terminus("target").get("dynamic") and f["closed"]]
     session.create_producer(Queue("q")).send("still works")
     with pytest.raises(InvalidDestinationException, match="deleted"):
         session.create_producer().send("x", asking.reply_to)

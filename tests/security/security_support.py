@@ -49,7 +49,7 @@ class Certificates:
         leaf.private_key_and_cert_chain_pem.write_to_path(self.folder / f"{name}.pem")
         key = serialization.load_pem_private_key(leaf.private_key_pem.bytes(), None)
         chain = [load_pem_x509_certificate(pem.bytes()) for pem in leaf.cert_chain_pems]
-        store = pkcs12.serialize_key_and_certificates(name.encode(), key, chain[0], chain[1:], self._encryption)  # type: ignore[arg-type]
+        store = pkcs12.serialize_key_and_certificates(name.encode(), key, chain[0], chain[1:], self._encryption)
         (self.folder / f"{name}.p12").write_bytes(store)
 
     def options(self, client: str | None = None, trust: Path | None = None) -> dict[str, object]:

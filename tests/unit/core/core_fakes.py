@@ -101,7 +101,7 @@ class FakeRuntime:
                     self.turn()
                 completion, timeout = steps.send(completion.done)
         except StopIteration as stop:
-            return stop.value  # type: ignore[no-any-return]
+            return stop.value
 
     def dispatcher(self, name: str) -> FakeDispatcher:
         return self.dispatchers.setdefault(name, FakeDispatcher())
@@ -206,7 +206,7 @@ class Bench:
         for inbound in inbounds:
             item = FakeInbound(inbound) if isinstance(inbound, str) else inbound
             item.consumer_id = consumer.info.id
-            consumer.deliver(item)  # type: ignore[arg-type]
+            consumer.deliver(item)
         consumer.arrived()
 
     def outcomes(self) -> list[tuple[str, Outcome]]:

@@ -178,7 +178,7 @@ def test_a_stalled_listener_goes_on_after_an_acknowledgement_s56() -> None:
     assert consumer.begin_dispatch() is None
     consumer.unscheduled()
     dispatched = len(bench.runtime.dispatchers[f"pyjmsack-session-{session.info.id}-0"].calls)
-    session.acknowledge_message(messages[0])  # type: ignore[arg-type]
+    session.acknowledge_message(messages[0])
     assert len(bench.runtime.dispatchers[f"pyjmsack-session-{session.info.id}-0"].calls) == dispatched + 1
     assert consumer.begin_dispatch() is not None
 

@@ -20,7 +20,7 @@ def texts(consumer: Consumer) -> list[str]:
     """Take everything there is."""
     found = []
     while (message := consumer.receive_now()) is not None:
-        found.append(message.text)  # type: ignore[attr-defined]
+        found.append(message.text)
     return found
 
 

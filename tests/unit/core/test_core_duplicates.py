@@ -32,7 +32,7 @@ def guard(
     store: Store, destination: Destination, number: int = 1, *, name: str | None = None, client_id: str = "me"
 ) -> DuplicateGuard:
     subscription = None if name is None else Subscription(name, durable=True, shared=False)
-    info = ConsumerInfo(number, 1, destination, None, 1, subscription=subscription)  # type: ignore[arg-type]
+    info = ConsumerInfo(number, 1, destination, None, 1, subscription=subscription)
     return DuplicateGuard(store, info, client_id, {}, transacted=False)
 
 
@@ -46,8 +46,8 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 def test_only_what_was_processed_is_known(store: Store) -> None:
     """A message without an id never is: it may be repeated on purpose."""
     watch = guard(store, Queue("q"))
-    watch.add([A, A, NAMELESS])  # type: ignore[list-item]
-    assert [watch.knows(delivery) for delivery in (A, B, NAMELESS)] == [True, False, False]  # type: ignore[arg-type]
+    watch.add([A, A, NAMELESS])
+    assert [watch.knows(delivery) for delivery in (A, B, NAMELESS)] == [True, False, False]
 
 
 @pytest.mark.parametrize(
@@ -60,8 +60,8 @@ def test_only_what_was_processed_is_known(store: Store) -> None:
 )
 def test_consumers_of_a_queue_share_their_memory_and_others_do_not(store: Store, other: dict, known: bool) -> None:
     """A queue gives a message to one consumer, whichever that is."""
-    guard(store, Queue("q")).add([A])  # type: ignore[list-item]
-    assert guard(store, **other).knows(A) == known  # type: ignore[arg-type]
+    guard(store, Queue("q")).add([A])
+    assert guard(store, **other).knows(A) == known
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def test_consumers_of_a_queue_share_their_memory_and_others_do_not(store: Store,
 )
 def test_each_subscriber_of_a_topic_has_its_own_copy(store: Store, first: dict, second: dict, known: bool) -> None:
     """Two consumers of one session on one topic both get every message."""
-    guard(store, Topic("t"), **first).add([A])  # type: ignore[list-item]
-    assert guard(store, Topic("t"), **second).knows(A) == known  # type: ignore[arg-type]
+    guard(store, Topic("t"), **first).add([A])
+    assert guard(store, Topic("t"), **second).knows(A) == known
 
 
 def test_memory_is_bounded_and_forgets_the_oldest() -> None:
@@ -123,5 +123,5 @@ def test_a_file_that_cannot_be_used_says_so(tmp_path: Path) -> None:
 def test_the_options_of_activemq_size_the_guard_or_switch_it_off_s105(options: str, size: int | None) -> None:
     """A.2 ``checkForDuplicates``, ``auditDepth``, ``auditMaximumProducerNumber``."""
     url = parse_url(f"failover:(amqp://h)?{options}")
-    store = make_store(SimpleNamespace(url=url, options=url.connection))  # type: ignore[arg-type]
-    assert (None if store is None else store._size) == size  # type: ignore[attr-defined]
+    store = make_store(SimpleNamespace(url=url, options=url.connection))
+    assert (None if store is None else store._size) == size

@@ -28,7 +28,7 @@ def names(consumer: Consumer, number: int = 99) -> list[str]:
     """Take messages until there is none."""
     found: list[str] = []
     while len(found) < number and (message := consumer.receive_now()) is not None:
-        found.append(message.text)  # type: ignore[attr-defined]
+        found.append(message.text)
     return found
 
 

@@ -99,7 +99,7 @@ class FakeLoop:
 def parts() -> tuple[Any, FakeEngine, Any, FakeLoop]:
     """A connected driver with everything around it."""
     engine, transport, loop = FakeEngine(), FakeTransport(), FakeLoop()
-    driver: Any = Driver(engine, loop, False)  # type: ignore[arg-type]
+    driver: Any = Driver(engine, loop, False)
     driver.connection_made(transport)
     return driver, engine, transport, loop
 
@@ -200,7 +200,7 @@ def test_no_timer_is_set_by_bytes_that_arrive_while_closing(parts: Parts) -> Non
 
 
 def test_a_stream_that_is_not_connected_yet_can_be_flushed_and_closed() -> None:
-    driver: Any = Driver(FakeEngine(), FakeLoop(), False)  # type: ignore[arg-type]
+    driver: Any = Driver(FakeEngine(), FakeLoop(), False)
     driver.flush()
     driver.close()
     driver.abort()
@@ -218,7 +218,7 @@ async def open_stream(
     failed: asyncio.Future[Exception] = loop.create_future()
     engine = engine or FakeEngine()
     connector = AsyncioConnector(parsed, loop, context)
-    connector.connect(parsed.endpoints[0], engine, failed.set_result)  # type: ignore[arg-type]
+    connector.connect(parsed.endpoints[0], engine, failed.set_result)
     made = asyncio.ensure_future(engine.made.wait())
     await asyncio.wait({failed, made}, timeout=10, return_when=asyncio.FIRST_COMPLETED)
     if failed.done():
@@ -365,7 +365,7 @@ def test_streams_that_are_being_opened_can_be_given_up() -> None:
             url = parse_url(f"amqps://127.0.0.1:{server.getsockname()[1]}?transport.trustAll=true")
             connector = AsyncioConnector(url, asyncio.get_running_loop(), None)
             failed: list[Exception] = []
-            connector.connect(url.endpoints[0], FakeEngine(), failed.append)  # type: ignore[arg-type]
+            connector.connect(url.endpoints[0], FakeEngine(), failed.append)
             await asyncio.sleep(0)
             connector.cancel()
             others = asyncio.all_tasks() - {asyncio.current_task()}

@@ -39,11 +39,11 @@ def files(ca: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "locked.pem").write_bytes(locked + b"".join(pem.bytes() for pem in client.cert_chain_pems))
     chain = [load_pem_x509_certificate(pem.bytes()) for pem in (*client.cert_chain_pems, ca.cert_pem)]
     encryption = serialization.BestAvailableEncryption(PASSWORD.encode())
-    store = pkcs12.serialize_key_and_certificates(b"client", key, chain[0], chain[1:], encryption)  # type: ignore[arg-type]
+    store = pkcs12.serialize_key_and_certificates(b"client", key, chain[0], chain[1:], encryption)
     (folder / "client.p12").write_bytes(store)
     authorities = [pkcs12.PKCS12Certificate(chain[-1], b"ca")]
     (folder / "ca.p12").write_bytes(pkcs12.serialize_java_truststore(authorities, encryption))
-    empty = pkcs12.serialize_key_and_certificates(None, key, None, None, encryption)  # type: ignore[arg-type]
+    empty = pkcs12.serialize_key_and_certificates(None, key, None, None, encryption)
     (folder / "empty.p12").write_bytes(empty)
     return folder
 
@@ -225,7 +225,7 @@ def pkcs12_stores(files: Path, **changed: object) -> TransportOptions:
         "key_store_location": str(files / "client.p12"),
         "key_store_password": Secret(PASSWORD),
     }
-    return TransportOptions(**{**options, **changed})  # type: ignore[arg-type]
+    return TransportOptions(**{**options, **changed})
 
 
 @pytest.mark.parametrize("types", [{}, {"store_type": "PKCS12"}, {"store_type": "PEM", "trust_store_type": "PKCS12"}])
@@ -331,7 +331,7 @@ ALL_OF_1_3 = ("TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES
 def test_protocol_options_decide_the_version(
     options: dict[str, object], version: str, ca: trustme.CA, files: Path
 ) -> None:
-    transport = TransportOptions(trust_store_location=str(files / "ca.pem"), **options)  # type: ignore[arg-type]
+    transport = TransportOptions(trust_store_location=str(files / "ca.pem"), **options)
     assert spoken(transport, ca)[0] == version
 
 
@@ -374,7 +374,7 @@ def test_java_s_names_of_the_suites_of_tls_1_2_are_understood() -> None:
 )
 def test_options_that_leave_nothing_are_refused(options: dict[str, object], text: str) -> None:
     with pytest.raises(InvalidURLException, match=text):
-        client_context(TransportOptions(**options), None)  # type: ignore[arg-type]
+        client_context(TransportOptions(**options), None)
 
 
 def test_a_choice_among_the_suites_of_tls_1_3_is_refused_as_python_has_none() -> None:

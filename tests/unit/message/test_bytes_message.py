@@ -194,7 +194,7 @@ def test_what_does_not_fit_is_a_format_error_and_writes_nothing(name: str, value
 def test_only_bytes_make_a_bytes_message() -> None:
     for wrong in ("text", 5, [1]):
         with pytest.raises(MessageFormatException, match="data: expected"):
-            BytesMessage(wrong)  # type: ignore[arg-type]
+            BytesMessage(wrong)
 
 
 def test_a_locked_message_refuses_writes_s73() -> None:

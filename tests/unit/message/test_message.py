@@ -177,7 +177,7 @@ def test_cleared_properties_are_not_loaded_again_s163() -> None:
 def test_a_misspelt_attribute_is_an_attribute_error() -> None:
     for message in (Message(), received()[0]):
         with pytest.raises(AttributeError, match="no attribute 'prority'"):
-            message.prority  # noqa: B018
+            message.prority  # noqa: B018 - reading it is the test
         with pytest.raises(AttributeError):
             message.prority = 1
 

@@ -87,7 +87,7 @@ def test_malformed_url_is_refused_with_what_was_expected(url: str, message: str)
 
 def test_url_that_is_no_text_is_refused() -> None:
     with pytest.raises(InvalidURLException, match="got bytes"):
-        parse_url(b"amqp://host")  # type: ignore[arg-type]
+        parse_url(b"amqp://host")
 
 
 @pytest.mark.parametrize(

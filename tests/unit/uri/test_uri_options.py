@@ -279,7 +279,7 @@ def test_options_value_of_a_foreign_type_is_refused_by_type_alone(value: object)
 
 def test_options_name_that_is_no_text_is_refused() -> None:
     with pytest.raises(InvalidURLException, match="option names are texts, got int"):
-        parse_url("amqp://h", {1: "x"})  # type: ignore[dict-item]
+        parse_url("amqp://h", {1: "x"})
 
 
 @pytest.mark.parametrize("text", ["%", "%4", "%zz", "a%", "%ff"])

@@ -84,7 +84,7 @@ def test_the_strongest_mechanism_that_fits_is_chosen(
     sasl: SaslClient, offered: tuple[str, ...], expected: tuple[str, bytes]
 ) -> None:
     """Catalogue 89."""
-    sasl.__init__(sasl._username, sasl._password, external=sasl._external, allowed=tuple(sasl._allowed))  # type: ignore[misc]
+    sasl.__init__(sasl._username, sasl._password, external=sasl._external, allowed=tuple(sasl._allowed))
     assert answer(sasl, *offered) == expected
 
 

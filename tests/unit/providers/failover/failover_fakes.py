@@ -107,7 +107,7 @@ class FakeMember:
             if verb not in ("flush", "abort"):
                 self._bench.calls.append((verb, number if not isinstance(number, Completion) else None))
             if verb == "create_consumer":
-                self.sinks[number] = arguments[0].sink  # type: ignore[index]
+                self.sinks[number] = arguments[0].sink
             if done is None:
                 return
             if verb in self._bench.silent:
@@ -226,7 +226,7 @@ class Bench:
         self.events: list[Any] = []
         self.clock = Clock()
         self.url = parse_url(f"failover:({members})?jms.connectTimeout=15000&{options}".rstrip("&"))
-        self.provider = FailoverProvider(self.url, self.clock, self._create)  # type: ignore[arg-type]
+        self.provider = FailoverProvider(self.url, self.clock, self._create)
         self.opened: Completion[ConnectionMetadata] = Completion()
         if connect:
             self.connect()

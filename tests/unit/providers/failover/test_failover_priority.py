@@ -69,7 +69,7 @@ def test_it_moves_when_nothing_is_under_way() -> None:
     bench.clock.pass_by(3)
     assert bench.events == []
     backup.sent.pop().done(None)
-    bench.provider.settle(FakeInbound(3, backup.generation), Outcome.ACCEPTED)  # type: ignore[arg-type]
+    bench.provider.settle(FakeInbound(3, backup.generation), Outcome.ACCEPTED)
     bench.clock.pass_by(3)
     assert bench.events == [], "there is a transaction with work"
     assert bench.ask("commit", 1).error is None
@@ -110,7 +110,7 @@ def test_a_closed_connection_looks_for_nobody(end: str) -> None:
 def test_a_broker_that_is_left_and_does_not_answer_is_dropped() -> None:
     bench = at_the_backup()
     backup = bench.member
-    backup.close = lambda done: None  # type: ignore[method-assign]
+    backup.close = lambda done: None
     bench.down = {}
     bench.clock.pass_by(3)
     assert bench.events == ["interrupted", ("restored", "a")]

@@ -48,7 +48,7 @@ def furnished(options: str = "", mode: AckMode = TRANSACTED) -> Bench:
     bench = Bench(options=options)
     bench.session(1, mode)
     bench.producer()
-    bench.sink = bench.consumer()  # type: ignore[attr-defined]
+    bench.sink = bench.consumer()
     bench.consumer(4, browser=True)
     bench.ask("create_temporary", TemporaryInfo(5, TemporaryQueue))
     return bench
@@ -246,7 +246,7 @@ def test_what_a_dead_connection_still_says_is_not_heard() -> None:
     old.fail()
     old.sinks[3].detached(ConnectionLostException("late"))
     assert bench.events == ["interrupted", ("renamed", 5, "temporary-5-of-b"), ("restored", "b")]
-    assert bench.sink.errors == []  # type: ignore[attr-defined]
+    assert bench.sink.errors == []
 
 
 # -- rebuilding -------------------------------------------------------------------------------------------------
@@ -343,7 +343,7 @@ def test_only_refused_links_end_if_the_user_wants_that() -> None:
     bench.refused = {("create_producer", 2): REFUSAL, ("create_consumer", 3): REFUSAL}
     bench.end_outage()
     assert bench.events[-2:] == [("closed", 2, "not here"), ("restored", "b")]
-    assert [str(e) for e in (held.outcome, bench.send("x").outcome, *bench.sink.errors)] == ["not here"] * 3  # type: ignore[attr-defined]
+    assert [str(e) for e in (held.outcome, bench.send("x").outcome, *bench.sink.errors)] == ["not here"] * 3
     bench.member.fail()
     before = len(bench.calls)
     bench.clock.pass_by(1)
@@ -354,7 +354,7 @@ def test_a_consumer_that_the_broker_closed_is_not_rebuilt() -> None:
     """S103, S126."""
     bench = furnished()
     bench.member.sinks[3].detached(REFUSAL)
-    assert bench.sink.errors == [REFUSAL]  # type: ignore[attr-defined]
+    assert bench.sink.errors == [REFUSAL]
     before = len(bench.calls)
     bench.member.fail()
     bench.clock.pass_by(0)
@@ -497,7 +497,7 @@ def test_which_transactions_survive_a_drop(work: list[Any], answered: int, survi
     sends = []
     for item in work:
         if item is ACK:
-            bench.provider.settle(FakeInbound(3, bench.provider.generation), Outcome.ACCEPTED)  # type: ignore[arg-type]
+            bench.provider.settle(FakeInbound(3, bench.provider.generation), Outcome.ACCEPTED)
         else:
             sends.append(bench.send(item, transacted=True))
     for kept in bench.member.sent[:answered]:
@@ -545,7 +545,7 @@ def test_a_receipt_of_the_lost_connection_spoils_the_transaction_that_it_joins_l
     old = bench.provider.generation
     bench.member.fail()
     bench.clock.pass_by(0)
-    bench.provider.settle(FakeInbound(3, old), Outcome.ACCEPTED)  # type: ignore[arg-type]
+    bench.provider.settle(FakeInbound(3, old), Outcome.ACCEPTED)
     assert isinstance(bench.ask("commit", 1).error, TransactionRolledBackException)
     assert bench.member.outcomes == []
 
@@ -577,11 +577,11 @@ def test_outcomes_of_earlier_connections_are_never_sent() -> None:
     bench = furnished(mode=AckMode.CLIENT_ACKNOWLEDGE)
     old = FakeInbound(3, bench.provider.generation)
     bench.outage()
-    bench.provider.settle(old, Outcome.ACCEPTED)  # type: ignore[arg-type]
+    bench.provider.settle(old, Outcome.ACCEPTED)
     bench.end_outage()
-    bench.provider.settle(old, Outcome.ACCEPTED)  # type: ignore[arg-type]
+    bench.provider.settle(old, Outcome.ACCEPTED)
     new = FakeInbound(3, bench.provider.generation)
-    bench.provider.settle(new, Outcome.REJECTED)  # type: ignore[arg-type]
+    bench.provider.settle(new, Outcome.REJECTED)
     assert bench.member.outcomes == [(new, Outcome.REJECTED)]
     assert isinstance(bench.member, FakeMember)
 

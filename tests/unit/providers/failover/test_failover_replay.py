@@ -35,7 +35,7 @@ def deliver(bench: Bench, *names: str | None) -> list[FakeInbound]:
 def receive(bench: Bench, *names: str | None) -> None:
     """Let the caller receive, in the transaction."""
     for inbound in deliver(bench, *names):
-        bench.provider.settle(inbound, Outcome.ACCEPTED)  # type: ignore[arg-type]
+        bench.provider.settle(inbound, Outcome.ACCEPTED)
 
 
 def drop(bench: Bench) -> None:

@@ -143,7 +143,7 @@ def test_a_long_body_in_small_pieces_is_looked_at_once() -> None:
     searched = 0
 
     class Counting(bytearray):
-        def find(self, what: bytes, start: int = 0, end: int | None = None) -> int:  # type: ignore[override]
+        def find(self, what: bytes, start: int = 0, end: int | None = None) -> int:
             nonlocal searched
             searched += len(self) - start
             return super().find(what, start)
