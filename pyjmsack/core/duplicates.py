@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Hashable, Iterable, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Protocol
+from weakref import WeakValueDictionary
 
 from pyjmsack.errors import JMSException
 from pyjmsack.spi.envelope import Inbound
@@ -14,12 +15,13 @@ from pyjmsack.spi.resources import ConsumerInfo
 if TYPE_CHECKING:
     from pyjmsack.core.connection import Connection
 
-__all__ = ["DuplicateGuard", "MemoryStore", "SqliteStore", "Store", "make_store"]
+__all__ = ["DuplicateGuard", "InHand", "MemoryStore", "SqliteStore", "Store", "make_store"]
+
+InHand = WeakValueDictionary[Any, Inbound]
 
 _ROWS = 500
 """Keys written with one statement."""
 _TRIM_EVERY = 1000
-_PRUNE_EVERY = 1000
 _AUDIT_DEPTH, _AUDITED_PRODUCERS = 2048, 64
 """Defaults of ActiveMQ for ``jms.auditDepth`` and ``jms.auditMaximumProducerNumber``."""
 
@@ -152,13 +154,12 @@ class DuplicateGuard:
     A queue gives a message to one consumer, whichever that is; each subscription gets its own copy.
 
     Args:
-        in_hand: what the callers of the session's consumers have, by key. The session forgets it with the transaction.
+        in_hand: what the callers of the session's consumers have, by key; it keeps none of it alive. The session
+            forgets it with the transaction.
         transacted: whether what they have is acknowledged already, in the open transaction.
     """
 
-    def __init__(
-        self, store: Store, info: ConsumerInfo, client_id: str, in_hand: dict[Any, Inbound], *, transacted: bool
-    ) -> None:
+    def __init__(self, store: Store, info: ConsumerInfo, client_id: str, in_hand: InHand, *, transacted: bool) -> None:
         self._store = store
         self._in_hand = in_hand
         self._transacted = transacted
@@ -184,17 +185,15 @@ class DuplicateGuard:
         """The caller has it, not processed yet."""
         key = self._key(inbound)
         if key is not None:
-            if not self._transacted and len(self._in_hand) % _PRUNE_EVERY == 0:
-                for old in [old for old, held in [*self._in_hand.items()] if held.settled]:
-                    self._in_hand.pop(old, None)
             self._in_hand[key] = inbound
 
     def holds(self, inbound: Inbound) -> bool:
         """Whether the caller has another delivery of the same message, by the same connection: a sender repeated it,
-        and the broker stored both (S91). What another connection brought is this message itself, come again (S95)."""
+        and the broker stored both (S91). What another connection brought is this message itself, come again (S95), and
+        so is the very delivery: it was given back, and nobody has it but us (S82)."""
         key = self._key(inbound)
         held = None if key is None else self._in_hand.get(key)
-        if held is None or held.generation != inbound.generation:
+        if held is None or held is inbound or held.generation != inbound.generation:
             return False
         return self._transacted or not held.settled
 

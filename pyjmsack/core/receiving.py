@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pyjmsack.core.duplicates import DuplicateGuard, MemoryStore
+from pyjmsack.core.duplicates import DuplicateGuard, InHand, MemoryStore
 from pyjmsack.core.holding import Holding
 from pyjmsack.core.inbox import PriorityInbox
 from pyjmsack.core.lanes import Lanes
@@ -88,7 +88,7 @@ class Receiving(Settling):
         self._may_repeat = self.guard is not None and (self.guard.outlives or self._connection.lost_generation > 0)
         if info.browser and self.session.processed is not None:
             client_id = self._connection.info.client_id
-            self._shown = DuplicateGuard(MemoryStore(SHOWN), info, client_id, {}, transacted=False)
+            self._shown = DuplicateGuard(MemoryStore(SHOWN), info, client_id, InHand(), transacted=False)
 
     # -- from the provider, on the loop -------------------------------------------------------------------------
 
@@ -140,7 +140,7 @@ class Receiving(Settling):
         if self._holding is not None:
             self._holding.release()
         self.flush_acks()
-        self._stale = dict.fromkeys(self._take_delivered())
+        self._stale.update(dict.fromkeys(self._take_delivered()))
         self.guard = self._shown or self.guard
         self._may_repeat = self.guard is not None
         self.finish_if_closed()
@@ -249,7 +249,8 @@ class Receiving(Settling):
             self.record.handed_over(inbound, message)
         if inbound.settled:
             return
-        if self._may_repeat and self.guard is not None and not (self._auto and acknowledge):
+        at_once = self._auto and acknowledge and self._batch is None
+        if self._may_repeat and self.guard is not None and not at_once:
             self.guard.hold(inbound)
         if self._auto:
             if acknowledge:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pyjmsack.core.consumer import Consumer
-from pyjmsack.core.duplicates import make_store
+from pyjmsack.core.duplicates import InHand, make_store
 from pyjmsack.core.settling import Runs
 from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.core.transaction import Transaction
@@ -19,7 +19,6 @@ from pyjmsack.errors import (
     TransactionRolledBackException,
 )
 from pyjmsack.spi.completion import Completion
-from pyjmsack.spi.envelope import Inbound
 from pyjmsack.spi.resources import SessionInfo
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ class Transacting(ABC):
         self.consumers: dict[int, Consumer] = {}
         self.processed = make_store(connection)
         """Which messages were processed in this session, so that none is twice after a failover (S105)."""
-        self.in_hand: dict[Any, Inbound] = {}
+        self.in_hand = InHand()
         """What the callers of its consumers have, for the same purpose; the guards of the consumers fill it."""
 
     @abstractmethod

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from ipaddress import ip_address
 from ssl import SSLContext, SSLError
-from typing import cast
+from typing import Any, cast
 
 from pyjmsack.errors import ConnectionLostException, JMSException, RequestTimedOutException
 from pyjmsack.io.tls import client_context, handshake_error, refusal
@@ -195,16 +195,22 @@ class AsyncioConnector:
             ssl=context,
             server_hostname=endpoint.host if context is not None else None,
             local_addr=local,
-            happy_eyeballs_delay=None if _is_address(endpoint.host) else 0.25,
+            **self._race(endpoint.host),
         )
         sock = transport.get_extra_info("socket")
         _configure(sock, options)
         if options.tcp_no_delay:
             driver.acknowledge_at_once(sock)
 
+    def _race(self, host: str) -> dict[str, Any]:
+        """Return how addresses of one name race. There is nothing to choose from for an address itself, and asyncio's
+        race may forget a socket when cancelled. Other loops, as uvloop, know no race: they try one after the other."""
+        if _is_address(host) or not isinstance(self._loop, asyncio.BaseEventLoop):
+            return {}
+        return {"happy_eyeballs_delay": 0.25}
+
 
 def _is_address(host: str) -> bool:
-    """Whether there is nothing to choose from; asyncio's race between addresses may forget a socket when cancelled."""
     try:
         ip_address(host.partition("%")[0])
     except ValueError:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
-from contract.harness import Jms
+from contract.harness import Heard, Jms, take, texts
 
 from faults.faults_support import finish, url_of
-from pyjmsack import AckMode
+from pyjmsack import AckMode, Message, aio
 from pyjmsack.broker import EmbeddedArtemis
 from pyjmsack.cli.soak.load import Load
 from pyjmsack.ledger import read_ledgers
@@ -110,3 +111,59 @@ async def test_after_many_cuts_the_ledger_accounts_for_every_message(
     assert kinds["interrupted"] >= 5
     # a connection that nobody needs any more may be closed before it is back
     assert 0 <= kinds["interrupted"] - kinds["restored"] <= connections
+
+
+async def release(session: aio.Session, message: Message) -> None:
+    """Give one message back, uncounted; the face of the message says whether that is awaitable."""
+    message.release()
+
+
+GIVING_BACK: dict[str, tuple[AckMode, Callable[[aio.Session, Message], Awaitable[object]]]] = {
+    "release": (AckMode.INDIVIDUAL_ACKNOWLEDGE, release),
+    "client recover": (AckMode.CLIENT_ACKNOWLEDGE, lambda session, message: session.recover()),
+    "individual recover": (AckMode.INDIVIDUAL_ACKNOWLEDGE, lambda session, message: session.recover()),
+    "rollback": (AckMode.SESSION_TRANSACTED, lambda session, message: session.rollback()),
+}
+
+
+@pytest.mark.parametrize("way", GIVING_BACK)
+async def test_what_is_given_back_after_a_failover_comes_again(jms: Jms, mortal: EmbeddedArtemis, way: str) -> None:
+    """S32, S80, S105: the guard does not take a message that comes again for a copy of itself. Over STOMP it is the
+    client that redelivers."""
+    mode, give_back = GIVING_BACK[way]
+    with Wire(url_of(jms, mortal)) as wire:
+        session = await jms.session(mode, jms.url.replace(url_of(jms, mortal), wire.url))
+        consumer = await session.create_consumer(jms.queue)
+        producer = await session.create_producer(jms.queue)
+        wire.cut()
+        wire.heal()
+        await producer.send("m")
+        if mode is AckMode.SESSION_TRANSACTED:
+            await session.commit()
+        for _ in range(3):
+            (message,) = await take(consumer, 1)
+            assert message.text == "m"
+            await give_back(session, message)
+        assert texts(await take(consumer, 1)) == ["m"]
+        assert consumer.stats.duplicates_skipped == 0
+
+
+async def test_a_message_on_which_a_listener_raised_after_a_failover_comes_again(
+    jms: Jms, mortal: EmbeddedArtemis
+) -> None:
+    """S18, S105: as above."""
+    heard: Heard[Message] = Heard()
+
+    def listener(message: Message) -> None:
+        heard(message)
+        if not message.redelivered:
+            raise ValueError("not this time")
+
+    with Wire(url_of(jms, mortal)) as wire:
+        session = await jms.session(url=jms.url.replace(url_of(jms, mortal), wire.url))
+        consumer = await session.create_consumer(jms.queue)
+        consumer.message_listener = listener
+        wire.cut()
+        wire.heal()
+        await (await session.create_producer(jms.queue)).send("m")
+        assert [message.text for message in await heard.take(2)] == ["m", "m"]

@@ -478,6 +478,39 @@ def test_what_was_acknowledged_too_late_counts_as_processed(face: Face, mode: in
     assert (consumer.stats.duplicates_skipped, consumer.stats.stale) == (1, 1)
 
 
+@pytest.mark.parametrize("mode", [2, 101], ids=["client", "individual"])
+def test_what_is_acknowledged_after_two_losses_counts_as_processed(face: Face, mode: int) -> None:
+    """S95, S105: work on a message may take longer than a broker stays."""
+    message = text("m", id="ID:1")
+    peer = face.peer(messages=[message])
+    connection = face.failover(peer)
+    outage = Outage(face, peer, connection)
+    consumer = connection.create_session(mode).create_consumer(Q)
+    in_hand = consumer.receive(5)
+    for _ in range(2):
+        outage.begin()
+        peer.messages.extend([message, text("next", id="ID:2")])
+        outage.end()
+        face.until(lambda: consumer.stats.buffered == 2)
+    in_hand.acknowledge()
+    assert consumer.receive(5).text == "next"
+    assert (consumer.stats.duplicates_skipped, consumer.stats.stale) == (1, 1)
+
+
+def test_what_waits_for_its_acknowledgement_is_not_handed_out_again(face: Face) -> None:
+    """S41, S91, S105: with ``jms.optimizeAcknowledge`` acknowledgements leave together, later."""
+    peer = face.peer()
+    connection = face.failover(peer, options="jms.optimizeAcknowledge=true&jms.optimizeAcknowledgeTimeOut=0")
+    outage = Outage(face, peer, connection)
+    consumer = connection.create_session().create_consumer(Q)
+    outage.begin()
+    message = text("m", id="ID:1")
+    peer.messages.extend([message, message, text("next", id="ID:2")])
+    outage.end()
+    assert [consumer.receive(5).text for _ in range(2)] == ["m", "next"]
+    assert consumer.stats.duplicates_skipped == 1
+
+
 def test_what_was_not_acknowledged_comes_again(face: Face) -> None:
     """S95: the guard skips what was processed, nothing else."""
     message = text("m", id="ID:1")

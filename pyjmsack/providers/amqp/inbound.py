@@ -51,6 +51,7 @@ class AmqpInbound(sections.Sections):
     """
 
     __slots__ = (
+        "__weakref__",
         "_fields",
         "arrival_ms",
         "consumer_destination",

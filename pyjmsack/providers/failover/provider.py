@@ -203,7 +203,7 @@ class FailoverProvider(Reconnecting):
                 self._clear(session)
                 self._ask(Request("commit", (), lambda provider, a: provider.commit(session_id, a), done))
                 return
-        missing = 0 if session.replay is None else len(session.replay.missing)
+        missing = 0 if session.replay is None else session.replay.missing.total()
         lost = "the connection was lost while the transaction was open; its work is undone (S92, S97)"
         if missing:
             lost = f"not replayed: {missing} message(s) that the transaction received did not come again (S107)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from hashlib import blake2b
 from typing import Any
@@ -26,13 +27,13 @@ class Replay:
     def __init__(self) -> None:
         self.sends: list[Kept] = []
         """Those that the present broker was given, in order."""
-        self.missing: set[Receipt] = set()
-        """Acknowledged at an earlier broker, and not come again."""
+        self.missing: Counter[Receipt] = Counter()
+        """Acknowledged at an earlier broker, and not come again; how often, as a message may be stored twice (S91)."""
         self.impossible = False
         self.waiting: list[Callable[[], None]] | None = None
         """A commit that waits until all is repeated, and what was asked for behind it."""
         self.timer: Timer | None = None
-        self._receipts: set[Receipt] = set()
+        self._receipts: Counter[Receipt] = Counter()
         self._unanswered = 0
 
     # -- while a broker is there --------------------------------------------------------------------------------
@@ -43,14 +44,16 @@ class Replay:
         if key is None:
             self.impossible = True
         else:
-            self._receipts.add((inbound.consumer_id, key))
+            self._receipts[inbound.consumer_id, key] += 1
 
     def takes(self, inbound: Inbound) -> bool:
         """Whether a delivery is one that the transaction acknowledged before; then it is not missing any more."""
         key = _key(inbound)
         if key is None or (inbound.consumer_id, key) not in self.missing:
             return False
-        self.missing.discard((inbound.consumer_id, key))
+        self.missing[inbound.consumer_id, key] -= 1
+        if not self.missing[inbound.consumer_id, key]:
+            del self.missing[inbound.consumer_id, key]
         return True
 
     def expects(self, consumer_id: int) -> bool:
@@ -81,7 +84,7 @@ class Replay:
         """The broker is gone. Sends without an answer are repeated anyway (S91)."""
         again = {*unanswered}
         self.sends = [kept for kept in self.sends if kept not in again]
-        self.missing |= self._receipts
+        self.missing += self._receipts
         self._receipts.clear()
 
     def again(self, table: dict[Any, bool], answered: Callable[[BaseException | None], None]) -> list[Kept]:

@@ -50,6 +50,7 @@ class StompInbound:
     """
 
     __slots__ = (
+        "__weakref__",
         "_headers",
         "ack",
         "body",

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pyjmsack.core.duplicates import DuplicateGuard, MemoryStore, SqliteStore, Store, make_store
+from pyjmsack.core.duplicates import DuplicateGuard, InHand, MemoryStore, SqliteStore, Store, make_store
 from pyjmsack.destination import Destination, Queue, Topic
 from pyjmsack.errors import JMSException
 from pyjmsack.spi.resources import ConsumerInfo, Subscription
@@ -33,7 +33,7 @@ def guard(
 ) -> DuplicateGuard:
     subscription = None if name is None else Subscription(name, durable=True, shared=False)
     info = ConsumerInfo(number, 1, destination, None, 1, subscription=subscription)
-    return DuplicateGuard(store, info, client_id, {}, transacted=False)
+    return DuplicateGuard(store, info, client_id, InHand(), transacted=False)
 
 
 @pytest.fixture(params=["memory", "sqlite"])

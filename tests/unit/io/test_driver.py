@@ -6,6 +6,8 @@ import asyncio
 import socket
 import ssl
 import struct
+import sys
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
@@ -277,7 +279,25 @@ def test_a_peer_that_answers_tls_with_something_else_is_a_security_error() -> No
     assert isinstance(error, JMSSecurityException | ConnectionLostException)
 
 
-def test_the_socket_options_of_the_url_are_set_and_bytes_flow() -> None:
+def on_uvloop(main: Coroutine[Any, Any, Any]) -> Any:
+    """Run on the loop that web servers bring along."""
+    import uvloop  # not made for Windows
+
+    return uvloop.run(main)
+
+
+LOOPS = pytest.mark.parametrize(
+    "run",
+    [
+        pytest.param(asyncio.run, id="asyncio"),
+        pytest.param(on_uvloop, id="uvloop", marks=pytest.mark.skipif(sys.platform == "win32", reason="no uvloop")),
+    ],
+)
+
+
+@LOOPS
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_the_socket_options_of_the_url_are_set_and_bytes_flow(run: Callable[[Any], Any], host: str) -> None:
     async def main() -> None:
         peer: list[asyncio.StreamWriter] = []
         arrived = asyncio.Event()
@@ -292,7 +312,7 @@ def test_the_socket_options_of_the_url_are_set_and_bytes_flow() -> None:
         options = "transport.tcpKeepAlive=true&transport.tcpNoDelay=false&transport.localAddress=127.0.0.1"
         options += "&transport.soLinger=7&transport.trafficClass=8"
         async with server:
-            engine = await open_stream(f"amqp://127.0.0.1:{port}?{options}")
+            engine = await open_stream(f"amqp://{host}:{port}?{options}")
             assert isinstance(engine, FakeEngine)
             await asyncio.sleep(0)
             sock = engine.stream._transport.get_extra_info("socket")
@@ -309,7 +329,7 @@ def test_the_socket_options_of_the_url_are_set_and_bytes_flow() -> None:
             with suppress(OSError):
                 await peer[0].wait_closed()
 
-    asyncio.run(main())
+    run(main())
 
 
 class Player(FakeEngine):
@@ -334,8 +354,11 @@ class Player(FakeEngine):
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_QUICKACK"), reason="an option of Linux")
+@LOOPS
 @pytest.mark.parametrize(("no_delay", "prompt"), [("true", 1), ("false", 0)])
-def test_what_is_read_is_acknowledged_at_once_also_in_a_conversation(no_delay: str, prompt: int) -> None:
+def test_what_is_read_is_acknowledged_at_once_also_in_a_conversation(
+    run: Callable[[Any], Any], no_delay: str, prompt: int
+) -> None:
     """ActiveMQ Classic would hold back its second answer for 40 ms: after some questions and answers TCP acknowledges
     with the next question only, unless it is told otherwise after each."""
 
@@ -356,7 +379,7 @@ def test_what_is_read_is_acknowledged_at_once_also_in_a_conversation(no_delay: s
             await asyncio.wait_for(player.gone.wait(), 10)
         return player.prompt
 
-    assert asyncio.run(main())[-5:] == [prompt] * 5
+    assert run(main())[-5:] == [prompt] * 5
 
 
 def test_streams_that_are_being_opened_can_be_given_up() -> None:

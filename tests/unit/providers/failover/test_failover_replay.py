@@ -83,6 +83,18 @@ def test_what_was_received_is_acknowledged_when_it_comes_again_and_nobody_sees_i
     assert sink.delivered[-1].name == "x", "that is a message of the next transaction"
 
 
+def test_a_message_that_the_broker_stored_twice_is_taken_twice_when_both_were_received() -> None:
+    """S91, S107: a repeated send on ActiveMQ Classic. Both copies were the transaction's, so both are again."""
+    bench, sink = transacted(WAIT)
+    receive(bench, "x", "x")
+    for _ in range(2):
+        drop(bench)
+        deliver(bench, "x")
+    deliver(bench, "x", "y")
+    assert [inbound.name for inbound in sink.delivered] == ["x", "x", "y"]
+    assert bench.ask("commit", 1).error is None
+
+
 @pytest.mark.parametrize("options", [REPLAY, WAIT])
 def test_a_commit_fails_if_what_was_received_does_not_come_again(options: str) -> None:
     """At once, or when jms.consumerFailoverRedeliveryWaitPeriod is over."""
