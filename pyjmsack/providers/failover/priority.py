@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from pyjmsack.errors import ConnectionLostException
 from pyjmsack.providers.failover.member import Member
 from pyjmsack.providers.failover.schedule import Schedule
+from pyjmsack.providers.failover.search import is_final
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Connector, Timer
 from pyjmsack.spi.provider import Provider
@@ -34,7 +35,7 @@ class PriorityWatch:
 
     Each try is a connection of its own, with a login but nothing else, closed at once. When one succeeds the connection
     moves as if it had been lost: at a moment when nothing is under way, so that nothing has to be repeated, or at the
-    latest after ten seconds.
+    latest after ten seconds. One that refuses the login is not tried again: enough wrong ones lock an account.
 
     Args:
         url: of all brokers.
@@ -46,7 +47,7 @@ class PriorityWatch:
     def __init__(
         self,
         url: BrokerUrl,
-        preferred: Sequence[BrokerUrl],
+        preferred: Iterable[BrokerUrl],
         connector: Connector,
         create: Callable[[BrokerUrl, Connector], Provider],
         info: ConnectionInfo,
@@ -55,7 +56,7 @@ class PriorityWatch:
     ) -> None:
         self._schedule = Schedule(url.failover, first=False)
         self._timeout = url.connection.connect_timeout
-        self._preferred = preferred
+        self._preferred = [*preferred]
         self._connector = connector
         self._create = create
         # another client id: some brokers take a second connection of the same one for an error
@@ -93,7 +94,8 @@ class PriorityWatch:
         if self._stopped:
             return
         if not self._left:
-            self.start()
+            if self._preferred:
+                self.start()
             return
         url = self._left.pop(0)
         connector = self._connector.for_url(url)
@@ -103,8 +105,12 @@ class PriorityWatch:
 
     def _tried(self, member: Member, error: BaseException | None) -> None:
         if error is not None:
-            log.debug("preferred broker: %s", error)
             self._trying = None
+            if is_final(error, first=False):
+                log.warning("the preferred broker %s is not tried again: %s", member.url, error)
+                self._preferred.remove(member.url)
+            else:
+                log.debug("preferred broker: %s", error)
             self._next()
             return
         closed: Completion[None] = Completion()

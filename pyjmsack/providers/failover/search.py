@@ -6,7 +6,13 @@ import logging
 import random
 from collections.abc import Callable, Sequence
 
-from pyjmsack.errors import ConnectionLostException, InvalidClientIDException, JMSSecurityException
+from pyjmsack.errors import (
+    ConnectionLostException,
+    InvalidClientIDException,
+    InvalidURLException,
+    JMSSecurityException,
+    UnsupportedFeatureException,
+)
 from pyjmsack.providers.failover.schedule import Schedule
 from pyjmsack.spi.engine import Connector, Timer
 from pyjmsack.uri import BrokerUrl
@@ -19,6 +25,9 @@ Tried = Callable[["BaseException | None", bool], None]
 _PASSING = ("sasl:4", "tls:handshake")
 """Security errors that may be different at the next try: sys-temp, the broker cannot say now whether the login is right
 (AMQP 1.0 5.3.3.6), and a TLS handshake that ended early, as with a broker that is just dying."""
+_AT_THE_START = (InvalidClientIDException, InvalidURLException, UnsupportedFeatureException)
+"""Mistakes of who connects: a client id that is in use, a key store that cannot be read. Later the id may still be held
+by the connection that was lost, and the file of a store may just be replaced."""
 
 
 class Search:
@@ -90,9 +99,8 @@ class Search:
 
 
 def is_final(error: BaseException, *, first: bool) -> bool:
-    """Whether an error of connecting ends the search: a refused login. A client id that is in use is final only at the
-    very start: later it may still be held by the connection that was lost."""
-    if isinstance(error, InvalidClientIDException):
+    """Whether an error of connecting ends the search: a refused login, and at the very start other mistakes."""
+    if isinstance(error, _AT_THE_START):
         return first
     return isinstance(error, JMSSecurityException) and error.error_code not in _PASSING
 

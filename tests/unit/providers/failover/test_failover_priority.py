@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from failover_fakes import Bench, FakeInbound
 
-from pyjmsack.errors import ConnectionLostException, IllegalStateException
+from pyjmsack.errors import ConnectionLostException, IllegalStateException, JMSSecurityException
 from pyjmsack.types import AckMode, Outcome
 
 DOWN = ConnectionLostException("down")
@@ -39,6 +39,24 @@ def test_the_preferred_broker_is_tried_again_and_again_and_taken_when_it_is_ther
     tries = bench.tried.count("a")
     bench.clock.pass_by(60)
     assert bench.tried.count("a") == tries, "it is where it wants to be"
+
+
+def test_a_preferred_broker_that_refuses_the_login_is_not_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    """Enough wrong logins lock an account; the others that are preferred are tried on."""
+    bench = Bench("amqp://a,amqp://b,amqp://c", f"{PRIORITY}&priorityURIs=amqp://a,amqp://b", connect=False)
+    bench.down = {"a": DOWN, "b": DOWN}
+    bench.connect()
+    bench.down["a"] = JMSSecurityException("wrong password", error_code="sasl:1")
+    tries = bench.tried.count("a")
+    bench.clock.pass_by(60)
+    assert bench.tried.count("a") == tries + 1
+    assert "amqp://a:5672 is not tried again: wrong password" in caplog.text
+    bench.down = {"b": bench.down["a"]}
+    bench.clock.pass_by(60)
+    tries = len(bench.tried)
+    bench.clock.pass_by(60)
+    assert len(bench.tried) == tries
+    assert bench.events == []
 
 
 def test_without_the_option_nobody_goes_back() -> None:

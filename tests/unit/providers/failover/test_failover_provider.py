@@ -12,11 +12,13 @@ from pyjmsack.errors import (
     ConnectionLostException,
     InvalidClientIDException,
     InvalidDestinationException,
+    InvalidURLException,
     JMSException,
     JMSSecurityException,
     RequestTimedOutException,
     SendTimedOutException,
     TransactionRolledBackException,
+    UnsupportedFeatureException,
 )
 from pyjmsack.providers.failover.pending import WITHOUT_BROKER, Without
 from pyjmsack.spi.completion import Completion
@@ -182,11 +184,15 @@ def test_rounds_wait_longer_and_longer_and_begin_anew_after_a_success() -> None:
         (JMSSecurityException("TLS", error_code="tls:certificate"), True, 1),
         (InvalidClientIDException("in use"), True, 1),
         (InvalidClientIDException("in use"), False, 3),
+        (InvalidURLException("transport.trustStoreLocation: cannot be read"), True, 1),
+        (InvalidURLException("transport.trustStoreLocation: cannot be read"), False, 3),
+        (UnsupportedFeatureException("JKS stores cannot be read"), True, 1),
         (ConnectionLostException("down"), True, 2),
     ],
 )
 def test_what_ends_a_search_at_once(error: JMSException, first: bool, tries: int) -> None:
-    """Scenario 64: a refused login; a client id in use only at the start, as the lost connection may still hold it."""
+    """Scenario 64: a refused login; only at the start a client id in use, which the lost connection may still hold, and
+    a store that cannot be read, which may just be replaced."""
     bench = Bench(options="failover.maxReconnectAttempts=1", connect=False)
     if not first:
         bench.connect()
