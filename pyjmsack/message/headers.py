@@ -42,6 +42,10 @@ class LazyContent(Protocol):
         """Return the value for one header slot of ``Headers``, such as ``_message_id``."""
         ...
 
+    def load_headers(self, message: Headers) -> None:
+        """Write all these slots of a message at once."""
+        ...
+
     def load_properties(self) -> dict[str, Any]:
         """Return the application properties as a fresh dict; illegal names stay readable (S160)."""
         ...
@@ -171,6 +175,19 @@ class Headers:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
             setattr(self, name, value)
             return value
+
+    def _load_headers(self) -> None:
+        """Fill all slots of a received message at once, for who reads many: one by one they cost five times as much.
+
+        Every setter looks at ``_locked`` first, so as long as that is empty nothing was written that this could undo.
+        """
+        if self._lazy is not None and _is_empty(self, "_locked"):
+            self._locked = False
+            self._amqp_ttl = None
+            try:
+                self._lazy.load_headers(self)
+            except MessageFormatException:  # who reads the slot that cannot be decoded will hear of it
+                return
 
     def _check_unlocked(self) -> None:
         if self._locked:
@@ -306,6 +323,14 @@ class Headers:
     def delivery_count(self) -> int:
         """JMSXDeliveryCount: 1 on the first delivery (S110)."""
         return self._redelivery_count + 1
+
+
+def _is_empty(message: Headers, slot: str) -> bool:
+    try:
+        object.__getattribute__(message, slot)
+    except AttributeError:
+        return True
+    return False
 
 
 _LOADABLE = frozenset(Headers.__slots__) - {"__weakref__", "_lazy"}

@@ -149,6 +149,7 @@ class Properties(MutableMapping[str, Value]):
 
     def copy(self) -> dict[str, Value]:
         """Return the listed properties as a ``dict`` of its own; quicker than ``dict(properties)``."""
+        self._message._load_headers()
         held: dict[str, Value] = self._message._properties or {}
         found = {name: held[name] for name in held if name not in _NOT_LISTED}
         for name, (slot, _) in RESERVED.items():

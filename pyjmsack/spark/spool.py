@@ -179,7 +179,8 @@ class Spool:
     def _retire(self, path: Path, pull: int) -> None:
         acked = path.with_suffix(".acked")
         state = "acked" if acked.exists() else "open"
-        ids = pa.record_batch({"message_id": pa.array(_read_ids(path), pa.string())})
+        # as Arrow all the way: the first pa.array() of Python objects imports pandas, a quarter of a second
+        ids = pa.record_batch({"message_id": _read_id_column(path).combine_chunks()})
         self._link(ids, self._ids / f"{pull}_{path.stem}_{_notes(path)[_SPAN].decode()}_{state}.ids")
         path.unlink(missing_ok=True)
         acked.unlink(missing_ok=True)
@@ -217,9 +218,13 @@ def _notes(path: Path) -> dict[bytes, bytes]:
 
 
 def _read_ids(path: Path) -> list[str]:
+    return [found for found in _read_id_column(path).to_pylist() if found is not None]
+
+
+def _read_id_column(path: Path) -> pa.ChunkedArray:
+    """Return the ids, with gaps for messages that have none."""
     with pa.memory_map(str(path)) as source:
-        table = pa.ipc.open_file(source).read_all()
-        return [found for found in table["message_id"].to_pylist() if found is not None]
+        return pa.ipc.open_file(source).read_all()["message_id"]
 
 
 def _sync_directory(path: Path) -> None:

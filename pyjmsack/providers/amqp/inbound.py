@@ -16,6 +16,7 @@ from pyjmsack.message import (
     TextMessage,
     portable,
 )
+from pyjmsack.message.headers import Headers
 from pyjmsack.message.stomp_names import properties_of, sent_over_stomp
 from pyjmsack.providers.amqp import sections
 from pyjmsack.providers.amqp.body import read_body
@@ -196,7 +197,13 @@ class AmqpInbound(sections.Sections):
 
     def load_header(self, slot: str) -> Any:
         """Return the value of a header slot of ``Message``."""
-        return _LOADERS[slot](self, self._decode())
+        return _LOADERS[slot](self, self._fields or self._decode())
+
+    def load_headers(self, message: Headers) -> None:
+        """Write all header slots of a message."""
+        decoded = self._decode()
+        for slot, load in _LOADERS.items():
+            setattr(message, slot, load(self, decoded))
 
     def load_properties(self) -> dict[str, Any]:
         """Return the application properties; illegal names stay readable (S160).

@@ -16,6 +16,7 @@ from pyjmsack.message import (
     TextMessage,
     portable,
 )
+from pyjmsack.message.headers import Headers
 from pyjmsack.message.stomp_names import BODY, COPY, properties_of
 from pyjmsack.providers.stomp.dialect import Dialect, parse_destination
 from pyjmsack.providers.stomp.frames import decode_head, raw_header
@@ -183,7 +184,13 @@ class StompInbound:
 
     def load_header(self, slot: str) -> Any:
         """Return the value of a header slot of ``Message``."""
-        return _LOADERS[slot](self, self._decode())
+        return _LOADERS[slot](self, self._headers or self._decode())
+
+    def load_headers(self, message: Headers) -> None:
+        """Write all header slots of a message."""
+        decoded = self._decode()
+        for slot, load in _LOADERS.items():
+            setattr(message, slot, load(self, decoded))
 
     def load_properties(self) -> dict[str, Any]:
         """Return the application properties, with the types that this library wrote beside them."""

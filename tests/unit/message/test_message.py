@@ -26,10 +26,18 @@ class Lazy:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
+        self.broken = False
 
     def load_header(self, slot: str) -> Any:
         self.asked.append(slot)
         return f"wire {slot}"
+
+    def load_headers(self, message: Any) -> None:
+        self.asked.append("headers")
+        message._correlation_id = "wire _correlation_id"
+        if self.broken:
+            raise MessageFormatException("not a type")
+        message._type = "wire _type"
 
     def load_properties(self) -> dict[str, Any]:
         self.asked.append("properties")
@@ -110,6 +118,32 @@ def test_headers_may_be_set_also_on_received_messages_s163_but_not_while_locked_
 def test_wrong_header_values_are_format_errors_that_name_the_header(name: str, value: Any) -> None:
     with pytest.raises(MessageFormatException, match=f"^{name}: expected"):
         setattr(Message(), name, value)
+
+
+def test_listing_the_properties_loads_all_headers_at_once_s169() -> None:
+    message, lazy = received()
+    assert message.properties.copy()["a"] == 1
+    assert (message.correlation_id, message.type) == ("wire _correlation_id", "wire _type")
+    message.properties.copy()
+    assert lazy.asked.count("headers") == 1
+    assert "_type" not in lazy.asked
+
+
+def test_loading_all_headers_undoes_nothing_that_was_written_s163() -> None:
+    message, lazy = received()
+    message.type = "mine"
+    message.properties.copy()
+    assert message.type == "mine"
+    assert "headers" not in lazy.asked
+
+
+def test_a_header_that_cannot_be_decoded_fails_where_it_is_read_and_not_the_others_s166() -> None:
+    message, lazy = received()
+    lazy.broken = True
+    assert message.properties.copy()["a"] == 1
+    assert message.correlation_id == "wire _correlation_id"
+    assert message.type == "wire _type"  # asked for alone
+    assert lazy.asked[-1] == "_type"
 
 
 def test_times_are_kept_in_milliseconds_whatever_the_time_zone() -> None:
