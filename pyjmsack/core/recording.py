@@ -85,17 +85,16 @@ class RecordedProducer(Producer):
         self.recorder = recorder
         self.write = recorder.ledger.send
         self._id = recorder.id_of(info.id)
-        self._tail = ""
-        self._tail_is_of: tuple[Destination | None, ConnectionMetadata | None] = (None, None)
+        self.tail = ""
+        """The last field of the line for the message that is prepared now."""
+        self.tail_of: tuple[Destination | None, ConnectionMetadata | None] = (None, None)
 
-    def tail(self) -> str:
-        """Return the last field of the line for the message that is prepared now."""
-        target, metadata = self._tail_is_of
-        if target is not self._last_target or metadata is not self._connection.metadata:
-            assert self._last_target is not None  # asked while a message is prepared
-            self._tail_is_of = self._last_target, self._connection.metadata
-            self._tail = self.recorder.tail(self._id, _place(self._last_target))
-        return self._tail
+    def renew_tail(self) -> None:
+        """Another destination, or another broker."""
+        target = self._last_target
+        assert target is not None  # asked while a message is prepared
+        self.tail_of = target, self._connection.metadata
+        self.tail = self.recorder.tail(self._id, _place(target))
 
 
 class RecordedSend(Send):
@@ -110,22 +109,27 @@ class RecordedSend(Send):
         properties = message._properties
         self._duplicate_id = quoted(str(properties[DUPLICATE_ID])) if properties and DUPLICATE_ID in properties else ""
         self._number = producer._number
-        self._tail = producer.tail()
+        target, metadata = producer.tail_of
+        if target is not producer._last_target or metadata is not producer._connection.metadata:
+            producer.renew_tail()
+        self._tail = producer.tail
         self._time = time_ns()
 
     def done(self, error: BaseException | None) -> None:
         """The broker answered."""
-        if error is None and self._transaction is not None:
-            self._transaction.record(self._write)
-        else:
+        if self._transaction is None:
             self._write("confirmed" if error is None and not self.presettled else _send_outcome(error))
+        elif error is None:
+            self._transaction.record(self._write_transacted)
+        else:
+            self._write_transacted(_send_outcome(error))
         Send.done(self, error)
 
-    def _write(self, outcome: str) -> None:
-        transaction = ""
-        if self._transaction is not None:
-            transaction = self._producer.recorder.id_of(self._transaction.number)
-            outcome = _IN_TRANSACTION.get(outcome, (outcome,))[0]
+    def _write_transacted(self, end: str) -> None:
+        assert self._transaction is not None  # it is in one
+        self._write(_IN_TRANSACTION.get(end, (end,))[0], self._producer.recorder.id_of(self._transaction.number))
+
+    def _write(self, outcome: str, transaction: str = "") -> None:
         # the id is one of ours, in which nothing needs an escape
         message_id = "" if self.message_id is None else f'"{self.message_id}"'
         self._producer.write(
@@ -153,6 +157,7 @@ class Deliveries:
         if info.destination.is_topic:  # each subscription gets a copy of its own
             scope = "#" + (recorder.id_of(info.id) if info.subscription is None else info.subscription.name)
         self._columns = (recorder.id_of(info.id), _place(info.destination) + scope, session.info.ack_mode.value)
+        self._connection = session.connection
         self._tail = ""
         self._tail_is_of: ConnectionMetadata | None = None
         self._receive = recorder.ledger.receive
@@ -207,13 +212,12 @@ class Deliveries:
 
     def _write(self, delivery: tuple[str | None, int, int, int], outcome: str, transaction: str = "") -> None:
         message_id, ordinal, received, redeliveries = delivery
-        if self._tail_is_of is not self._recorder.metadata or not self._tail:
-            self._tail_is_of = self._recorder.metadata
+        if self._tail_is_of is not self._connection.metadata or not self._tail:
+            self._tail_is_of = self._connection.metadata
             self._tail = self._recorder.tail(*self._columns)
+        message_id = quoted(message_id) if message_id is None or '"' in message_id else f'"{message_id}"'
         counts = "1,0" if not redeliveries else f"{redeliveries + 1},1"
-        self._receive(
-            f"{quoted(message_id)},{ordinal},{received},{time_ns()},{counts},{outcome},{transaction},{self._tail}"
-        )
+        self._receive(f"{message_id},{ordinal},{received},{time_ns()},{counts},{outcome},{transaction},{self._tail}")
 
 
 def _place(destination: Destination) -> str:

@@ -80,8 +80,9 @@ class _Table:
         self._writer = writer
         self._fail = fail
         self._lock = threading.Lock()
-        self._size = 0
-        self._at = 0
+        self._append: Callable[[bytes], object] = _no_room
+        """Appends to the part at work: ``mmap.write``, which knows where it is and runs in one step of the interpreter,
+        so that lines of several threads need no lock."""
         self._map: mmap.mmap | None = None
         self._path = folder
         self._parts = 0
@@ -89,20 +90,27 @@ class _Table:
 
     def write(self, line: str) -> None:
         """Append a line; it is safe from the death of this process when this returns."""
-        data = line.encode(errors="replace")
+        try:
+            data = line.encode()
+        except UnicodeEncodeError:
+            data = line.encode(errors="replace")
+        try:
+            self._append(data)
+        except ValueError:  # there is no room for it, or another thread is about to close the part
+            self._append_to_next(data)
+
+    def _append_to_next(self, data: bytes) -> None:
         with self._lock:
-            end = self._at + len(data)
-            if end > self._size:
-                if not self._next_part(len(data)):
-                    return
-                end = len(data)
-            self._map[self._at : end] = data  # type: ignore[index]  # a part with room has a map
-            self._at = end
+            try:
+                self._append(data)  # another thread may have opened the next part
+            except ValueError:
+                if self._next_part(len(data)):
+                    self._append(data)
 
     def stop(self) -> None:
-        """Take no more lines; any thread. Without room each one asks for another part, and there is none any more."""
+        """Take no more lines; any thread."""
         self._stopped = True
-        self._size = 0
+        self._append = _discard
 
     def _next_part(self, room: int) -> bool:
         if self._stopped:
@@ -119,14 +127,14 @@ class _Table:
         except OSError as error:
             self._fail(error)
             return False
-        self._size, self._at = size, 0
+        self._append = self._map.write
         return True
 
     def _seal_current(self) -> None:
         if self._map is not None:
-            self._map.close()
+            self._append = _no_room
+            self._map.close()  # a thread that is about to write to it gets a ValueError, and tries again
             self._map = None
-            self._size = self._at = 0
             thread = threading.Thread(target=seal, args=(self._path, self._name), name="pyjmsack-ledger")
             self._sealing.append(thread)
             thread.start()
@@ -138,6 +146,16 @@ class _Table:
             sealing, self._sealing = self._sealing, []
         for thread in sealing:
             thread.join()
+
+
+def _no_room(data: bytes) -> object:
+    """Stands for a part that is not open."""
+    raise ValueError("no part is open")
+
+
+def _discard(data: bytes) -> object:
+    """Stands for all further parts of a ledger that cannot be written any more."""
+    return None
 
 
 def seal(raw: Path, name: str) -> None:
