@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from tempfile import TemporaryDirectory
 
 from benchmarks.environment import Addresses
@@ -64,7 +65,7 @@ class Harness:
         try:
             if not scenario.sends and scenario.fills:
                 run_tool(f"fill-{settings.fill}", self._url, queue, count + warmup, settings.size)
-            timing = run(self._command(peer, job))
+            timing = run(self._command(peer, replace(job, queue=scenario.destination.format(queue=queue))))
             _verify("worker counted", timing.count, count)
             _verify_ledger(job, "sends" if scenario.sends else "receives")
         except BenchmarkError as error:

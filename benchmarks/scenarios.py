@@ -22,6 +22,7 @@ class Scenario:
     ledger: bool = False  # ours only: whether it writes one
     fills: bool = True  # whether the queue is filled before; a topic has to be subscribed to first
     same_job_as: str | None = None  # the row whose job the clients are told to do, if it is not one of its own
+    destination: str = "{queue}"  # ours only: what is made of the queue's name
 
     @property
     def job(self) -> str:
@@ -52,6 +53,7 @@ def _scenarios(send_async: float, receive: float | None, listener: float, send: 
         _variant("receive-optimized", "receive, AUTO, optimizeAcknowledge", "{url}?jms.optimizeAcknowledge=true", 1.15),
         _variant("receive-failover", "receive, AUTO, failover:", "failover:({url})", 0.95),
         _variant("send-async-failover", "send_async, failover:", "failover:({url})", 0.95),
+        *_marks(),
         Scenario("topic", "receive, topic, AUTO", False, True, None, fills=False),
         Scenario(
             "topic-dups-ok",
@@ -66,6 +68,23 @@ def _scenarios(send_async: float, receive: float | None, listener: float, send: 
         replace(_variant("send-async-ledger", "send_async, with a ledger", "{url}", 0.95), ledger=True),
         replace(_variant("receive-ledger", "receive, AUTO, with a ledger", "{url}", 0.95), ledger=True),
     )
+
+
+def _marks() -> tuple[Scenario, ...]:
+    """What a failover URL costs a send has two parts: the mark of repeatable sends, and the layer."""
+    failover, marked, unmarked = "failover:({url})", "{queue}?" + _MARKS + "true", "{queue}?" + _MARKS + "false"
+    rows = (
+        ("send-async-marked", "send_async, with marks", "{url}", marked, "send-async"),
+        ("send-async-failover-marked", "send_async, failover:, with marks", failover, marked, "send-async-marked"),
+        ("send-async-failover-unmarked", "send_async, failover:, without marks", failover, unmarked, "send-async"),
+    )
+    return tuple(
+        replace(_variant(name, title, url, 0.95), destination=destination, variant_of=base)
+        for name, title, url, destination, base in rows
+    )
+
+
+_MARKS = "producer.duplicateDetection="
 
 
 def _variant(name: str, title: str, url: str, target: float) -> Scenario:

@@ -170,6 +170,12 @@ class DuplicateGuard:
         self._scope = blake2b("\0".join(scope).encode(), digest_size=8).digest()
         self.outlives = store.outlives
 
+    def add_one(self, inbound: Inbound) -> None:
+        """This one was processed; quicker than a list of one."""
+        key = self._key(inbound)
+        if key is not None:
+            self._store.add((key,))
+
     def add(self, inbounds: Iterable[Inbound]) -> None:
         """These were processed."""
         keys = [key for inbound in inbounds if (key := self._key(inbound)) is not None]

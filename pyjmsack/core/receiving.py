@@ -335,7 +335,7 @@ class Receiving(Settling):
                     )
                 done.result()
         if message is not None and self._shown is not None:
-            self._shown.add((message._delivery,))
+            self._shown.add_one(message._delivery)
         return message
 
     def _wait_for_arrival(self, deadline: Deadline) -> Steps[None]:

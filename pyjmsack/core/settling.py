@@ -96,7 +96,7 @@ class Settling(ABC):
         if outcome is Outcome.ACCEPTED:
             self._acknowledged += 1
             if self.guard is not None and not self._transacted and not repeats:
-                self.guard.add((inbound,))
+                self.guard.add_one(inbound)
         stale = inbound.generation <= self._connection.lost_generation
         self._acknowledged_late += stale
         if self.record is not None:

@@ -116,7 +116,7 @@ class Transacting(ABC):
         for message in transaction.acknowledged:
             consumer = self.consumers.get(message._delivery.consumer_id)
             if consumer is not None and consumer.guard is not None:
-                consumer.guard.add((message._delivery,))
+                consumer.guard.add_one(message._delivery)
 
     def rollback(self) -> Steps[None]:
         """Undo the transaction's work; its messages come again, before newer ones, counted (S80, S83).

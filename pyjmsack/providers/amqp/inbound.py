@@ -182,7 +182,7 @@ class AmqpInbound(sections.Sections):
         Not their types and sizes: ActiveMQ Classic encodes a message anew when it delivers it again (S105).
         """
         try:
-            fields = self._decode()
+            fields = self._fields or self._decode()
         except MessageFormatException:  # to_message() will say so
             return None
         if fields[sections.MESSAGE_ID] is None or self._properties is None:
