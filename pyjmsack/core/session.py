@@ -197,33 +197,12 @@ class Session(Transacting):
         """
         options, selector = self.check_source(destination, selector)
         connection = self.connection
-        jms = connection.options
         prefetch = self._prefetch(destination, options.prefetch, browser, subscription)
         prefetch = prefetch if pulls else max(1, prefetch)
         consumer = Consumer(self, prefetch, allow_pull_listener=options.allow_pull_listener)
-        presettled = browser or self.info.ack_mode.presettled
-        presettled = presettled or jms.presettle_policy.consumer(destination, self.info.transacted)
-        exclusive = jms.exclusive_consumer and not destination.is_topic and not browser
-        retroactive = jms.use_retroactive_consumer if options.retroactive is None else options.retroactive
-        limit = options.maximum_pending_message_limit
-        limit = jms.prefetch_policy.maximum_pending_message_limit if limit is None else limit
-        info = ConsumerInfo(
-            connection.next_id(),
-            self.info.id,
-            destination,
-            consumer,
-            prefetch,
-            selector=selector,
-            no_local=no_local or bool(options.no_local),
-            browser=browser,
-            presettled=presettled,
-            subscription=subscription,
-            exclusive=exclusive if options.exclusive is None else options.exclusive,
-            priority=options.priority,
-            retroactive=retroactive and destination.is_topic,
-            pending_limit=limit if destination.is_topic else 0,
-            expected_message_size=options.expected_message_size,
-        )
+        info = self._consumer_info(destination, options, consumer, prefetch, browser)
+        info.selector, info.subscription = selector, subscription
+        info.no_local = no_local or bool(options.no_local)
         connection.check_features(info)
         if subscription is not None:
             info.subscription = yield from connection.subscriptions.take(subscription, destination, info.selector)
@@ -240,6 +219,32 @@ class Session(Transacting):
         if connection.started or browser:
             connection.submit(connection.provider.start_consumer, info.id)
         return consumer
+
+    def _consumer_info(
+        self, destination: Destination, options: DestinationOptions, consumer: Consumer, prefetch: int, browser: bool
+    ) -> ConsumerInfo:
+        """What the options make of a consumer: those of the destination, else those of the connection."""
+        jms = self.connection.options
+        presettled = browser or self.info.ack_mode.presettled
+        presettled = presettled or jms.presettle_policy.consumer(destination, self.info.transacted)
+        exclusive = jms.exclusive_consumer and not destination.is_topic and not browser
+        retroactive = jms.use_retroactive_consumer if options.retroactive is None else options.retroactive
+        limit = options.maximum_pending_message_limit
+        limit = jms.prefetch_policy.maximum_pending_message_limit if limit is None else limit
+        return ConsumerInfo(
+            self.connection.next_id(),
+            self.info.id,
+            destination,
+            consumer,
+            prefetch,
+            browser=browser,
+            presettled=presettled,
+            exclusive=exclusive if options.exclusive is None else options.exclusive,
+            priority=options.priority,
+            retroactive=retroactive and destination.is_topic,
+            pending_limit=limit if destination.is_topic else 0,
+            expected_message_size=options.expected_message_size,
+        )
 
     def _prefetch(
         self, destination: Destination, given: int | None, browser: bool, subscription: Subscription | None

@@ -15,7 +15,7 @@ from contract.faces import Face
 from pyjmsack import AckMode, JMSException, Message, Queue, aio
 from pyjmsack.testing import Wire
 
-__all__ = ["PATIENCE", "Completed", "Gate", "Heard", "Jms", "counts", "nothing", "take", "texts"]
+__all__ = ["PATIENCE", "Completed", "Gate", "Heard", "Jms", "counts", "nothing", "producer_behind", "take", "texts"]
 
 T = TypeVar("T")
 Options = Mapping[str, object]
@@ -179,6 +179,16 @@ class Jms:
     async def close(self) -> None:
         """Close everything."""
         await self._opened.aclose()
+
+
+async def producer_behind(
+    jms: Jms, wire: Wire, mode: AckMode = AckMode.AUTO_ACKNOWLEDGE, options: dict[str, object] | None = None
+) -> tuple[aio.Session, aio.MessageProducer]:
+    """Return a session and a producer behind a wire, with credit for many messages."""
+    session = await (await jms.connection(wire.url, options=options)).create_session(mode)
+    producer = await session.create_producer(jms.queue)
+    await producer.send_async("warm-up")
+    return session, producer
 
 
 async def take(consumer: aio.MessageConsumer, count: int) -> list[Message]:
