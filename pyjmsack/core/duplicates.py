@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakValueDictionary
@@ -92,24 +93,35 @@ class SqliteStore:
         size: most keys that are remembered.
 
     Raises:
-        JMSException: the file cannot be used.
+        JMSException: the file cannot be used; each call may say so.
     """
 
     outlives = True
 
     def __init__(self, path: str, size: int) -> None:
+        self._path = path
         self._size = size
         self._added = 0
-        try:
+        with self._named():
             self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
-            for statement in (
-                "PRAGMA journal_mode=WAL",
-                "PRAGMA synchronous=NORMAL",
-                "CREATE TABLE IF NOT EXISTS processed (number INTEGER PRIMARY KEY, key BLOB UNIQUE)",
-            ):
-                self._database.execute(statement).fetchall()
+        for statement in (
+            "PRAGMA journal_mode=WAL",
+            "PRAGMA synchronous=NORMAL",
+            "CREATE TABLE IF NOT EXISTS processed (number INTEGER PRIMARY KEY, key BLOB UNIQUE)",
+        ):
+            self._execute(statement)
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Let an error say which file it is about."""
+        try:
+            yield
         except sqlite3.Error as error:
-            raise JMSException(f"failover.duplicateGuard=sqlite:{path}: {error}") from error
+            raise JMSException(f"failover.duplicateGuard=sqlite:{self._path}: {error}") from error
+
+    def _execute(self, statement: str, values: Sequence[bytes | int] = ()) -> list[Any]:
+        with self._named():
+            return self._database.execute(statement, values).fetchall()
 
     @staticmethod
     def key(identity: bytes) -> bytes:
@@ -121,15 +133,15 @@ class SqliteStore:
         for start in range(0, len(keys), _ROWS):
             rows = keys[start : start + _ROWS]
             marks = ",".join(["(?)"] * len(rows))
-            self._database.execute(f"INSERT OR IGNORE INTO processed (key) VALUES {marks}", rows)  # noqa: S608 - marks only
+            self._execute(f"INSERT OR IGNORE INTO processed (key) VALUES {marks}", rows)  # noqa: S608 - marks only
         self._added += len(keys)
         if self._added >= _TRIM_EVERY:
             self._added = 0
             last = "(SELECT max(number) FROM processed)"
-            self._database.execute(f"DELETE FROM processed WHERE number <= {last} - ?", (self._size,))  # noqa: S608 - fixed
+            self._execute(f"DELETE FROM processed WHERE number <= {last} - ?", (self._size,))  # noqa: S608 - fixed
 
     def __contains__(self, key: bytes) -> bool:
-        return bool(self._database.execute("SELECT 1 FROM processed WHERE key = ?", (key,)).fetchall())
+        return bool(self._execute("SELECT 1 FROM processed WHERE key = ?", (key,)))
 
     def close(self) -> None:
         """Close the file."""

@@ -139,7 +139,10 @@ class Receiving(Settling):
         self.inbox.clear()
         if self._holding is not None:
             self._holding.release()
-        self.flush_acks()
+        try:
+            self.flush_acks()
+        except JMSException as error:  # the guard's file: the search for a broker must go on
+            log.error("%s: what %s processed may be handed out again", error, self.info.destination.name)
         self._stale.update(dict.fromkeys(self._take_delivered()))
         self.guard = self._shown or self.guard
         self._may_repeat = self.guard is not None
@@ -286,7 +289,16 @@ class Receiving(Settling):
             yield from self._wait_for_arrival(deadline)
         if not self.session.started or (local_only and self._prefetch > 0):
             return None
-        return (yield from self._receive_drained(body_type))
+        while True:  # what came may be gone by now: then there may be more behind it
+            gone = self._gone
+            message = yield from self._receive_drained(body_type)
+            if message is not None or self._gone == gone:
+                return message
+
+    @property
+    def _gone(self) -> int:
+        """How many messages came that nobody gets, here or elsewhere."""
+        return self._duplicates_skipped + self._ended[AckType.EXPIRED]
 
     def _receive_drained(self, body_type: type[Any] | None) -> Steps[Message | None]:
         """Let the broker send what it has, then look once more (S24). Unbounded but for ``amqp.drainTimeout``."""

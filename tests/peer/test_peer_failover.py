@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -509,6 +512,42 @@ def test_what_waits_for_its_acknowledgement_is_not_handed_out_again(face: Face) 
     outage.end()
     assert [consumer.receive(5).text for _ in range(2)] == ["m", "next"]
     assert consumer.stats.duplicates_skipped == 1
+
+
+@pytest.mark.parametrize("destination", [Q, PULL], ids=["push", "pull"])
+def test_what_is_skipped_does_not_hide_what_is_behind_it(face: Face, destination: Queue) -> None:
+    """S24, S105: ``None`` means that the broker has nothing more."""
+    message = text("m", id="ID:1")
+    peer = face.peer(messages=[message])
+    connection = face.failover(peer)
+    outage = Outage(face, peer, connection)
+    consumer = connection.create_session().create_consumer(destination)
+    consumer.receive(5)
+    outage.begin()
+    peer.messages.extend([message, text("next", id="ID:2")])
+    outage.end()
+    assert [consumer.receive(0).text, consumer.receive(0)] == ["next", None]
+    assert consumer.stats.duplicates_skipped == 1
+
+
+def test_a_guard_that_cannot_write_does_not_keep_the_connection_from_coming_back(
+    face: Face, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """S105, S109: acknowledgements that wait for company count as processed when the connection is lost."""
+    path = tmp_path / "ids"
+    batched = f"failover.duplicateGuard=sqlite:{path}&jms.optimizeAcknowledge=true"
+    peer = face.peer(messages=[text("m", id="ID:1")])
+    connection = face.failover(peer, options=batched)
+    outage = Outage(face, peer, connection)
+    session = connection.create_session()
+    consumer = session.create_consumer(Q)
+    consumer.receive(5)
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("DROP TABLE processed")
+    outage.begin()
+    outage.end()
+    session.create_producer(Q).send("x")
+    assert f"failover.duplicateGuard=sqlite:{path}: no such table" in caplog.text
 
 
 def test_what_was_not_acknowledged_comes_again(face: Face) -> None:
