@@ -106,6 +106,8 @@ class StompReceiver:
         self.stopped = False
         self._drained: list[Completion[None]] = []
         self._drain_timer: Timer | None = None
+        self._late = False
+        """Whether a drain's question was not answered at once."""
         self._limit_timer: Timer | None = None
         self._stall_timer: Timer | None = None
         self._copying = 0
@@ -397,7 +399,7 @@ class StompReceiver:
         if len(self._drained) == 1:
             self._limit_drain()
             if not self.info.browser:
-                self._drain_timer = self._shared.connector.call_later(_QUIET, self._fence)
+                self._give_time(last=False)
 
     def _limit_drain(self) -> None:
         """A broker that evaluates a selector in vain never ends a browser."""
@@ -415,12 +417,29 @@ class StompReceiver:
             RequestTimedOutException(f"{what}: the broker said nothing within stomp.drainTimeout ({timeout:g} s)")
         )
 
-    def _fence(self) -> None:
-        self._drain_timer = None
+    def _give_time(self, *, last: bool) -> None:
+        self._drain_timer = self._shared.connector.call_later(_QUIET, partial(self._fence, last))
+
+    def _fence(self, last: bool) -> None:
+        self._late = False
+        self._drain_timer = self._shared.connector.call_later(_QUIET, self._answer_is_late)
         fence = b"fence-%d" % next(self._shared.ids)
         self._engine.write(b"BEGIN\ntransaction:", fence, b"\n\n\0")
-        self._engine.ask(b"ABORT\ntransaction:" + fence, b"\n\0", self._end_drain)
+        self._engine.ask(b"ABORT\ntransaction:" + fence, b"\n\0", partial(self._fence_answered, self._drained, last))
         self._engine.flush()
+
+    def _answer_is_late(self) -> None:
+        self._late = True
+
+    def _fence_answered(self, drained: list[Completion[None]], last: bool, error: BaseException | None) -> None:
+        """A broker whose answer took long may have stood still in the time that it had to deliver: it gets that once
+        more."""
+        if drained is not self._drained:  # a message ended that drain; this may be another one
+            return
+        if self._late and not last and error is None:
+            self._give_time(last=True)
+        else:
+            self._end_drain(error)
 
     def _end_drain(self, error: BaseException | None) -> None:
         for timer in (self._drain_timer, self._limit_timer):
