@@ -62,7 +62,8 @@ class Consumer(Receiving):
     def unscheduled(self) -> None:
         """The dispatcher has emptied the inbox: look again, for what came meanwhile."""
         self._scheduled = False
-        if self.inbox and not self._stalled and not (self.lanes is not None and self.lanes.full):
+        waits = self._stalled or self._in_work or (self.lanes is not None and self.lanes.full)
+        if self.inbox and not waits:
             self.schedule()
         elif self._prefetch == 0 and not self.inbox and self.listener is not None and self.session.started:
             self._connection.submit(self._provider.pull, self.info.id)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pyjmsack.core.runtime import Dispatcher
 from pyjmsack.message import Message
+from pyjmsack.spi.envelope import Inbound
 
 __all__ = ["Lanes"]
 
@@ -23,6 +24,7 @@ class Lanes:
         self._groups: dict[str, tuple[int, int]] = {}
         """Lane and number of messages of every group that has some out."""
         self._lane_of: dict[int, int] = {}
+        self._inside: dict[int, Inbound] = {}
 
     @property
     def full(self) -> bool:
@@ -39,11 +41,22 @@ class Lanes:
             self._groups[group] = (lane, members + 1)
         self._load[lane] += 1
         self._lane_of[id(message)] = lane
+        self._inside[id(message)] = message._delivery
         return self._dispatchers[lane]
+
+    def work_on(self, inbound: Inbound) -> bool:
+        """Whether the listener is still at work on this message, which an earlier connection delivered as well (S105).
+
+        Then it waits: if the listener succeeds it was processed, and is nothing for another lane.
+        """
+        identity = inbound.identity()
+        inside = [*self._inside.values()] if identity is not None else ()
+        return any(one.generation != inbound.generation and one.identity() == identity for one in inside)
 
     def leave(self, message: Message) -> None:
         """The listener is through with this message."""
         lane = self._lane_of.pop(id(message))
+        del self._inside[id(message)]
         self._load[lane] -= 1
         group = message._group_id
         if group is not None:

@@ -65,6 +65,8 @@ class Receiving(Settling):
         """Whether it delivered messages of the open transaction (S83, S84)."""
         self._finishing = False
         self.lanes: Lanes | None = None
+        self._in_work = False
+        """Whether the next message waits: a listener is still at work on it, since before the connection was lost."""
         self.drained = False
         """Whether ``drain()`` was called: it hands out nothing any more."""
 
@@ -143,7 +145,7 @@ class Receiving(Settling):
             self.flush_acks()
         except JMSException as error:  # the guard's file: the search for a broker must go on
             log.error("%s: what %s processed may be handed out again", error, self.info.destination.name)
-        self._stale.update(dict.fromkeys(self._take_delivered()))
+        self._stale = self._stale | dict.fromkeys(self._take_delivered())  # another one: a caller may be taking this
         self.guard = self._shown or self.guard
         self._may_repeat = self.guard is not None
         self.finish_if_closed()
@@ -160,12 +162,17 @@ class Receiving(Settling):
     def take(self) -> Message | None:
         """Return the next message that may be handed out, not acknowledged yet, or ``None`` (S22, S156, S111, S166)."""
         inbox = self.inbox
+        self._in_work = False
         if self._stalled:
             return None
         while inbox and self.session.started:
             try:
                 inbound = inbox.popleft()
             except IndexError:  # rollback or recover emptied it
+                return None
+            if self._stale and self.lanes is not None and self.lanes.work_on(inbound):
+                self._in_work = True
+                inbox.appendleft(inbound)
                 return None
             if self._holding is not None and self._holding.must_wait(inbound):
                 if self._holding.blocks:

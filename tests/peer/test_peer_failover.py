@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -579,6 +580,41 @@ def test_a_listener_goes_on_and_its_message_in_work_is_not_handed_out_again(sync
     peer.messages.extend([text("1", id="ID:1"), text("2", id="ID:2")])
     outage.end()
     assert [call[0].text for call in heard.wait(2)] == ["1", "2"]
+
+
+@pytest.mark.parametrize("mode", [1, 101], ids=["auto", "individual"])
+@pytest.mark.parametrize("succeeds", [True, False], ids=["processed", "raised"])
+def test_a_listener_on_several_messages_gets_none_that_another_lane_works_on(
+    sync: SyncFace, mode: int, succeeds: bool
+) -> None:
+    """S95, S105: it comes again while its listener is at work, waits for the end of that, and is skipped or handed out
+    by how it ended. Blocking face only: the test waits for its listener."""
+    face = sync
+    peer = face.peer(messages=[text("1", id="ID:1")])
+    connection = face.failover(peer)
+    outage = Outage(face, peer, connection)
+    consumer = connection.create_session(mode).create_consumer(Q)
+    done = threading.Event()
+
+    def work(message: Any) -> None:
+        if not done.is_set():
+            done.wait(10)
+            if not succeeds:
+                raise ValueError("it did not work")
+        if mode == 101:
+            message.acknowledge()
+
+    heard = Told(work)
+    consumer.set_message_listener(heard, concurrency=2)
+    heard.wait(1)
+    outage.begin()
+    peer.messages.extend([text("1", id="ID:1"), text("2", id="ID:2")])
+    outage.end()
+    face.until(lambda: consumer.stats.buffered == 2)
+    done.set()
+    bodies = [call[0].text for call in heard.wait(2 if succeeds else 3)]
+    assert sorted(bodies) == (["1", "2"] if succeeds else ["1", "1", "2"])
+    assert consumer.stats.duplicates_skipped == succeeds
 
 
 # -- rebuilding -------------------------------------------------------------------------------------------------
