@@ -8,7 +8,7 @@ from typing import Any
 from peer import Peer, Transfer
 from peer_faces import Face, Told
 
-__all__ = ["Events", "Outage", "dropping", "once"]
+__all__ = ["Events", "Outage", "dropping", "interruptible", "once"]
 
 
 class Events:
@@ -65,6 +65,13 @@ class Outage:
         """Be there again."""
         self._peer.script.silent.discard("open")
         self._peer.drop()  # a connection that waits for its Open
+
+
+def interruptible(face: Face, *, options: str = "", **script: Any) -> tuple[Peer, Any, Outage]:
+    """Start a peer, connect to it through a failover URL, and return both with the switch of its outages."""
+    peer = face.peer(**script)
+    connection = face.failover(peer, options=options)
+    return peer, connection, Outage(face, peer, connection)
 
 
 def dropping(peer: Peer) -> Callable[..., None]:

@@ -391,27 +391,16 @@ def test_a_closed_consumer_without_messages_detaches_at_once(face: Face) -> None
     assert len(peer.wait_frames("detach")) == 1
 
 
-def test_recover_after_a_consumer_close_hands_its_messages_back_counted(face: Face) -> None:
-    """S29, S32: nobody is there to get them again."""
+@pytest.mark.parametrize(("verb", "frame"), [("recover", "detach"), ("close", "end")])
+def test_what_a_closed_consumer_delivered_goes_back_counted(face: Face, verb: str, frame: str) -> None:
+    """S29, S30, S32: nobody is there to get it again."""
     peer = face.peer(messages=numbered(1))
     session = face.session(peer, mode=CLIENT)
     consumer = session.create_consumer(Q)
     consumer.receive(5)
     consumer.close()
-    session.recover()
-    peer.wait_frames("detach")
-    assert each(peer) == [(0, MODIFIED)]
-
-
-def test_session_close_after_a_consumer_close_hands_its_messages_back_counted(face: Face) -> None:
-    """S30."""
-    peer = face.peer(messages=numbered(1))
-    session = face.session(peer, mode=CLIENT)
-    consumer = session.create_consumer(Q)
-    consumer.receive(5)
-    consumer.close()
-    session.close()
-    peer.wait_frames("end")
+    getattr(session, verb)()
+    peer.wait_frames(frame)
     assert each(peer) == [(0, MODIFIED)]
 
 

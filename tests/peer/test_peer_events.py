@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 import pytest
-from failover_support import Events, Outage
+from failover_support import Events, interruptible
 from peer import Peer, PeerLink
 from peer_faces import Face, Told
 from proton import Condition
@@ -79,10 +79,8 @@ def test_what_the_broker_closes_is_told_once_with_the_object_and_the_reason(
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_the_broker_closed_stays_closed_at_the_next_one(face: Face, kind: str) -> None:
     """S103, S109: the caller was told, and would have two if it had made another."""
-    peer = face.peer()
-    connection = face.failover(peer)
+    peer, connection, outage = interruptible(face)
     closed = Closed(connection)
-    outage = Outage(face, peer, connection)
     other = connection.create_session().create_producer(Queue("other"))
     opened = furnished(connection)
     part(peer, kind)
@@ -104,10 +102,8 @@ def test_what_the_broker_closed_stays_closed_at_the_next_one(face: Face, kind: s
 
 def test_a_producer_that_is_refused_when_all_is_opened_again_is_told(face: Face) -> None:
     """S104, S109: ``jms.closeLinksThatFailOnReconnect``."""
-    peer = face.peer()
-    connection = face.failover(peer, options="jms.closeLinksThatFailOnReconnect=true")
+    peer, connection, outage = interruptible(face, options="jms.closeLinksThatFailOnReconnect=true")
     closed = Closed(connection)
-    outage = Outage(face, peer, connection)
     opened = furnished(connection)
     outage.begin()
     peer.script.refuse_attach = lambda link: Condition("amqp:not-found", "not here")

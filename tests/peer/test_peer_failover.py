@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from failover_support import Events, Outage, dropping, once
+from failover_support import Events, Outage, dropping, interruptible, once
 from peer import Peer, accepted, dropped, in_turn, text, unanswered
 from peer_faces import Face, SyncFace, Told
 from proton import Condition
@@ -142,9 +142,7 @@ def test_a_send_in_flight_is_sent_again_and_succeeds(face: Face) -> None:
 
 def test_sends_in_flight_and_sends_without_a_broker_keep_their_order(face: Face) -> None:
     """S90, S91."""
-    peer = face.peer(on_transfer=unanswered)
-    connection = face.failover(peer)
-    outage = Outage(face, peer, connection)
+    peer, connection, outage = interruptible(face, on_transfer=unanswered)
     producer = connection.create_session().create_producer(Q)
     sending = [producer.send_async(str(n)) for n in range(3)]
     peer.wait_transfers(3)
@@ -159,9 +157,7 @@ def test_sends_in_flight_and_sends_without_a_broker_keep_their_order(face: Face)
 
 def test_a_send_without_a_broker_ends_with_its_time(face: Face) -> None:
     """S66, S91, scenario 66: and is not sent later."""
-    peer = face.peer()
-    connection = face.failover(peer, options="jms.sendTimeout=80")
-    outage = Outage(face, peer, connection)
+    peer, connection, outage = interruptible(face, options="jms.sendTimeout=80")
     producer = connection.create_session().create_producer(Q)
     outage.begin()
     with pytest.raises(SendTimedOutException):
@@ -175,9 +171,7 @@ def test_a_send_without_a_broker_ends_with_its_time(face: Face) -> None:
 
 def test_a_send_whose_caller_was_told_that_it_timed_out_is_not_repeated(face: Face) -> None:
     """S91: unless a send time-out has run out."""
-    peer = face.peer(on_transfer=unanswered)
-    connection = face.failover(peer, options="jms.sendTimeout=80")
-    outage = Outage(face, peer, connection)
+    peer, connection, outage = interruptible(face, on_transfer=unanswered, options="jms.sendTimeout=80")
     producer = connection.create_session().create_producer(Q)
     with pytest.raises(SendTimedOutException, match="may have been stored"):
         producer.send("x")
@@ -190,9 +184,7 @@ def test_a_send_whose_caller_was_told_that_it_timed_out_is_not_repeated(face: Fa
 
 def test_failover_timeout_bounds_a_send_without_a_broker_only(face: Face) -> None:
     """A.3: ``failover.timeout``."""
-    peer = face.peer()
-    connection = face.failover(peer, options="failover.timeout=80")
-    outage = Outage(face, peer, connection)
+    _, connection, outage = interruptible(face, options="failover.timeout=80")
     producer = connection.create_session().create_producer(Q)
     outage.begin()
     with pytest.raises(SendTimedOutException, match="no broker within"):
@@ -201,9 +193,7 @@ def test_failover_timeout_bounds_a_send_without_a_broker_only(face: Face) -> Non
 
 def test_completion_listeners_hear_of_sends_that_were_on_the_wire_and_others_wait(face: Face) -> None:
     """S102, scenario 75: a send on the wire fails and is not repeated; one that waits for credit is kept."""
-    peer = face.peer(on_transfer=unanswered, credit=1)
-    connection = face.failover(peer)
-    outage = Outage(face, peer, connection)
+    peer, connection, outage = interruptible(face, on_transfer=unanswered, credit=1)
     producer = connection.create_session().create_producer(Q)
     listener = Told()
     producer.send("on the wire", completion_listener=listener)
@@ -285,9 +275,7 @@ def test_a_commit_in_flight_is_in_doubt_and_the_next_transaction_is_clean(face: 
 
 def test_what_was_received_in_an_interrupted_transaction_cannot_be_committed(face: Face) -> None:
     """S97, scenario 70: receiving goes on, the commit raises, and what came since goes back."""
-    peer = face.peer(messages=[text("1")])
-    connection = face.failover(peer)
-    outage = Outage(face, peer, connection)
+    peer, connection, outage = interruptible(face, messages=[text("1")])
     session = connection.create_session(0)
     consumer = session.create_consumer(Q)
     assert consumer.receive(5).text == "1"
@@ -303,9 +291,7 @@ def test_what_was_received_in_an_interrupted_transaction_cannot_be_committed(fac
 
 def test_rollback_after_a_drop_raises_nothing(face: Face) -> None:
     """S99."""
-    peer = face.peer(messages=[text("1")])
-    connection = face.failover(peer)
-    outage = Outage(face, peer, connection)
+    peer, connection, outage = interruptible(face, messages=[text("1")])
     session = connection.create_session(0)
     session.create_consumer(Q).receive(5)
     session.create_producer(Q).send("x")
@@ -319,9 +305,7 @@ def test_rollback_after_a_drop_raises_nothing(face: Face) -> None:
 
 def test_a_transaction_without_work_survives_unnoticed(face: Face) -> None:
     """S100."""
-    peer = face.peer()
-    connection = face.failover(peer)
-    outage = Outage(face, peer, connection)
+    peer, connection, outage = interruptible(face)
     session = connection.create_session(0)
     producer = session.create_producer(Q)
     outage.begin()
@@ -333,9 +317,7 @@ def test_a_transaction_without_work_survives_unnoticed(face: Face) -> None:
 
 def test_sends_of_a_transaction_without_a_broker_are_held_and_committed(face: Face) -> None:
     """S90, S100."""
-    peer = face.peer()
-    connection = face.failover(peer)
-    outage = Outage(face, peer, connection)
+    peer, connection, outage = interruptible(face)
     session = connection.create_session(0)
     producer = session.create_producer(Q)
     outage.begin()
@@ -348,9 +330,7 @@ def test_sends_of_a_transaction_without_a_broker_are_held_and_committed(face: Fa
 
 def test_a_rollback_without_a_broker_takes_held_sends_back(face: Face) -> None:
     """S90, S99."""
-    peer = face.peer()
-    connection = face.failover(peer)
-    outage = Outage(face, peer, connection)
+    peer, connection, outage = interruptible(face)
     session = connection.create_session(0)
     producer = session.create_producer(Q)
     outage.begin()
@@ -382,9 +362,7 @@ def test_a_blocked_receive_survives_the_drop(face: Face, queue: Queue) -> None:
 
 def test_buffers_are_emptied_and_a_message_in_hand_stays_readable(face: Face) -> None:
     """S101: what was prefetched comes again from the broker, not twice."""
-    peer = face.peer(messages=[text(str(n)) for n in range(5)])
-    connection = face.failover(peer)
-    outage = Outage(face, peer, connection)
+    peer, connection, outage = interruptible(face, messages=[text(str(n)) for n in range(5)])
     consumer = connection.create_session(2).create_consumer(Q)
     first = consumer.receive(5)
     face.until(lambda: consumer.stats.buffered == 4)
@@ -399,9 +377,7 @@ def test_buffers_are_emptied_and_a_message_in_hand_stays_readable(face: Face) ->
 @pytest.mark.parametrize("mode", [2, 101], ids=["client", "individual"])
 def test_an_acknowledgement_of_an_earlier_connection_is_silent_and_never_sent(face: Face, mode: int) -> None:
     """S95, S96, scenarios 71 and 96; it does not take newer messages along, and is counted."""
-    peer = face.peer(messages=[text("old")])
-    connection = face.failover(peer, options="failover.duplicateGuard=none")
-    outage = Outage(face, peer, connection)
+    peer, connection, outage = interruptible(face, messages=[text("old")], options="failover.duplicateGuard=none")
     session = connection.create_session(mode)
     consumer = session.create_consumer(Q)
     old = consumer.receive(5)
@@ -419,9 +395,7 @@ def test_an_acknowledgement_of_an_earlier_connection_is_silent_and_never_sent(fa
 def test_an_acknowledgement_that_was_lost_makes_no_duplicate(face: Face) -> None:
     """S105, scenario 78: what was processed is acknowledged and skipped, and counted."""
     message = text("m", id="ID:1")
-    peer = face.peer(messages=[message])
-    connection = face.failover(peer)
-    outage = Outage(face, peer, connection)
+    peer, connection, outage = interruptible(face, messages=[message])
     session = connection.create_session()
     consumer = session.create_consumer(Q)
     assert consumer.receive(5).text == "m"
@@ -440,9 +414,7 @@ def test_an_acknowledgement_that_was_lost_makes_no_duplicate(face: Face) -> None
 def test_what_is_in_the_caller_s_hands_is_not_handed_out_beside(face: Face, mode: int, given_back: bool) -> None:
     """S91, S105: a broker without duplicate detection stored a repeated send twice. The second one is acknowledged, and
     does not count as processed: what the caller gives back comes again."""
-    peer = face.peer()
-    connection = face.failover(peer)
-    outage = Outage(face, peer, connection)
+    peer, connection, outage = interruptible(face)
     session = connection.create_session(mode)
     consumer = session.create_consumer(Q)
     outage.begin()
@@ -469,9 +441,7 @@ def test_what_is_in_the_caller_s_hands_is_not_handed_out_beside(face: Face, mode
 def test_what_was_acknowledged_too_late_counts_as_processed(face: Face, mode: int) -> None:
     """S95, S105: the acknowledgement has no effect at the broker, but the message is not handed out again."""
     message = text("m", id="ID:1")
-    peer = face.peer(messages=[message])
-    connection = face.failover(peer)
-    outage = Outage(face, peer, connection)
+    peer, connection, outage = interruptible(face, messages=[message])
     consumer = connection.create_session(mode).create_consumer(Q)
     in_hand = consumer.receive(5)
     outage.begin()
@@ -486,9 +456,7 @@ def test_what_was_acknowledged_too_late_counts_as_processed(face: Face, mode: in
 def test_what_is_acknowledged_after_two_losses_counts_as_processed(face: Face, mode: int) -> None:
     """S95, S105: work on a message may take longer than a broker stays."""
     message = text("m", id="ID:1")
-    peer = face.peer(messages=[message])
-    connection = face.failover(peer)
-    outage = Outage(face, peer, connection)
+    peer, connection, outage = interruptible(face, messages=[message])
     consumer = connection.create_session(mode).create_consumer(Q)
     in_hand = consumer.receive(5)
     for _ in range(2):
@@ -503,9 +471,9 @@ def test_what_is_acknowledged_after_two_losses_counts_as_processed(face: Face, m
 
 def test_what_waits_for_its_acknowledgement_is_not_handed_out_again(face: Face) -> None:
     """S41, S91, S105: with ``jms.optimizeAcknowledge`` acknowledgements leave together, later."""
-    peer = face.peer()
-    connection = face.failover(peer, options="jms.optimizeAcknowledge=true&jms.optimizeAcknowledgeTimeOut=0")
-    outage = Outage(face, peer, connection)
+    peer, connection, outage = interruptible(
+        face, options="jms.optimizeAcknowledge=true&jms.optimizeAcknowledgeTimeOut=0"
+    )
     consumer = connection.create_session().create_consumer(Q)
     outage.begin()
     message = text("m", id="ID:1")
@@ -519,9 +487,7 @@ def test_what_waits_for_its_acknowledgement_is_not_handed_out_again(face: Face) 
 def test_what_is_skipped_does_not_hide_what_is_behind_it(face: Face, destination: Queue) -> None:
     """S24, S105: ``None`` means that the broker has nothing more."""
     message = text("m", id="ID:1")
-    peer = face.peer(messages=[message])
-    connection = face.failover(peer)
-    outage = Outage(face, peer, connection)
+    peer, connection, outage = interruptible(face, messages=[message])
     consumer = connection.create_session().create_consumer(destination)
     consumer.receive(5)
     outage.begin()
@@ -537,9 +503,7 @@ def test_a_guard_that_cannot_write_does_not_keep_the_connection_from_coming_back
     """S105, S109: acknowledgements that wait for company count as processed when the connection is lost."""
     path = tmp_path / "ids"
     batched = f"failover.duplicateGuard=sqlite:{path}&jms.optimizeAcknowledge=true"
-    peer = face.peer(messages=[text("m", id="ID:1")])
-    connection = face.failover(peer, options=batched)
-    outage = Outage(face, peer, connection)
+    _, connection, outage = interruptible(face, messages=[text("m", id="ID:1")], options=batched)
     session = connection.create_session()
     consumer = session.create_consumer(Q)
     consumer.receive(5)
@@ -554,9 +518,7 @@ def test_a_guard_that_cannot_write_does_not_keep_the_connection_from_coming_back
 def test_what_was_not_acknowledged_comes_again(face: Face) -> None:
     """S95: the guard skips what was processed, nothing else."""
     message = text("m", id="ID:1")
-    peer = face.peer(messages=[message])
-    connection = face.failover(peer)
-    outage = Outage(face, peer, connection)
+    peer, connection, outage = interruptible(face, messages=[message])
     consumer = connection.create_session(2).create_consumer(Q)
     consumer.receive(5)
     outage.begin()
@@ -569,9 +531,7 @@ def test_what_was_not_acknowledged_comes_again(face: Face) -> None:
 def test_a_listener_goes_on_and_its_message_in_work_is_not_handed_out_again(sync: SyncFace) -> None:
     """S95, S105, scenario 73. Blocking face only: a listener that waits would stop the loop of the other."""
     face = sync
-    peer = face.peer(messages=[text("1", id="ID:1")])
-    connection = face.failover(peer)
-    outage = Outage(face, peer, connection)
+    peer, connection, outage = interruptible(face, messages=[text("1", id="ID:1")])
     consumer = connection.create_session().create_consumer(Q)
     heard = Told(lambda message: outage.begin() if len(heard.calls) == 1 else None)
     consumer.message_listener = heard
@@ -773,9 +733,7 @@ def test_a_drop_at_each_step_of_creating_something_is_made_good(face: Face, name
 @pytest.mark.parametrize("hook", ["refuse_begin", "refuse_attach", "on_declare"])
 def test_a_drop_during_the_rebuilding_is_made_good(face: Face, hook: str) -> None:
     """S103, scenario 76: and what was held meanwhile is not lost."""
-    peer = face.peer(on_transfer=unanswered)
-    connection = face.failover(peer)
-    outage = Outage(face, peer, connection)
+    peer, connection, outage = interruptible(face, on_transfer=unanswered)
     session, transacted = connection.create_session(), connection.create_session(0)
     producer, consumer = session.create_producer(Q), transacted.create_consumer(Q)
     sending = producer.send_async("x")
@@ -802,9 +760,7 @@ def test_a_consumer_outlives_the_drop_that_interrupts_its_creation(face: Face) -
 
 def test_consumers_outlive_a_drop_while_they_are_attached_again(face: Face) -> None:
     """S103, scenario 76: the first is attached, the second is not."""
-    peer = face.peer()
-    connection = face.failover(peer)
-    outage = Outage(face, peer, connection)
+    peer, connection, outage = interruptible(face)
     consumers = [connection.create_session().create_consumer(Q) for _ in range(2)]
     outage.begin()
     usual = peer.script.refuse_attach
@@ -819,9 +775,7 @@ def test_consumers_outlive_a_drop_while_they_are_attached_again(face: Face) -> N
 
 def test_temporary_queues_work_on_under_a_new_name(face: Face) -> None:
     """S103, S133, scenario 73: the same object; consumers, producers and reply addresses follow."""
-    peer = face.peer(on_transfer=unanswered)
-    connection = face.failover(peer)
-    outage = Outage(face, peer, connection)
+    peer, connection, outage = interruptible(face, on_transfer=unanswered)
     session = connection.create_session()
     reply_to = session.create_temporary_queue()
     old = reply_to.name
@@ -847,9 +801,7 @@ def test_temporary_queues_work_on_under_a_new_name(face: Face) -> None:
 def test_a_browser_goes_on_and_shows_nothing_twice(face: Face) -> None:
     """Scenario 73."""
     messages = [text(str(n), id=f"ID:{n}") for n in range(4)]
-    peer = face.peer(messages=messages[:2])
-    connection = face.failover(peer)
-    outage = Outage(face, peer, connection)
+    peer, connection, outage = interruptible(face, messages=messages[:2])
     browsing = iter(connection.create_session().create_browser(Q))
     assert [next(browsing).text, next(browsing).text] == ["0", "1"]
     peer.script.silent.add("drain")

@@ -262,21 +262,18 @@ def test_a_peer_that_does_not_speak_amqp_with_sasl_is_named_as_such(face: Face, 
         face.connect(face.peer(greeting=greeting))
 
 
-def test_a_broker_that_hangs_up_during_the_login_is_a_lost_connection(face: Face) -> None:
+@pytest.mark.parametrize(
+    ("script", "frame"),
+    [({"sasl_outcome": None}, "sasl-init"), ({"silent": {"begin"}}, "begin")],
+    ids=["during the login", "before its begin"],
+)
+def test_a_broker_that_hangs_up_while_it_is_connected_to_is_a_lost_connection(
+    face: Face, script: dict[str, Any], frame: str
+) -> None:
     """S129."""
-    peer = face.peer(sasl_outcome=None)
+    peer = face.peer(**script)
     connecting = face.background(face.connect, peer)
-    peer.wait_frames("sasl-init")
-    peer.drop()
-    with pytest.raises(ConnectionLostException):
-        connecting.result(10)
-
-
-def test_a_broker_that_hangs_up_before_its_begin_is_a_lost_connection(face: Face) -> None:
-    """S129."""
-    peer = face.peer(silent={"begin"})
-    connecting = face.background(face.connect, peer)
-    peer.wait_frames("begin")
+    peer.wait_frames(frame)
     peer.drop()
     with pytest.raises(ConnectionLostException):
         connecting.result(10)

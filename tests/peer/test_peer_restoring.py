@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from failover_support import Events, Outage
+from failover_support import Events, interruptible
 from peer import Condition
 from peer_faces import Face
 from stomp_peer import Received, StompPeer, start
@@ -26,9 +26,7 @@ KINDS: dict[str, Callable[[Any, int], Any]] = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_of_a_kind_are_asked_for_before_the_first_answer(face: Face, kind: str) -> None:
     """S103: a broker far away costs one round trip, not one for each."""
-    peer = face.peer()
-    connection = face.failover(peer)
-    outage = Outage(face, peer, connection)
+    peer, connection, outage = interruptible(face)
     session = connection.create_session()
     _kept = [KINDS[kind](session, number) for number in range(MANY)]
     outage.begin()
@@ -40,9 +38,7 @@ def test_all_of_a_kind_are_asked_for_before_the_first_answer(face: Face, kind: s
 
 def test_sessions_and_their_links_are_asked_for_at_once(face: Face) -> None:
     """S103: nothing waits for the answer to another, nor for that to the coordinator."""
-    peer = face.peer()
-    connection = face.failover(peer)
-    outage = Outage(face, peer, connection)
+    peer, connection, outage = interruptible(face)
     session, transacted = connection.create_session(), connection.create_session(0)
     _kept = [session.create_consumer(Queue("in")), transacted.create_producer(Queue("out"))]
     outage.begin()
@@ -109,9 +105,7 @@ CLOSE: dict[str, tuple[str, Callable[[Face, Any, Any], None], str]] = {
 def test_what_was_closed_while_it_was_restored_is_closed_at_the_broker(face: Face, name: str) -> None:
     """S103."""
     kind, close, frame = CLOSE[name]
-    peer = face.peer()
-    connection = face.failover(peer)
-    outage = Outage(face, peer, connection)
+    peer, connection, outage = interruptible(face)
     session = connection.create_session()
     closed = KINDS[kind](session, 1)
     held = hold_attach(peer)
@@ -125,9 +119,7 @@ def test_what_was_closed_while_it_was_restored_is_closed_at_the_broker(face: Fac
 
 def test_a_refusal_of_what_was_closed_meanwhile_is_nobody_s_business(face: Face) -> None:
     """S104."""
-    peer = face.peer()
-    connection = face.failover(peer, options="jms.closeLinksThatFailOnReconnect=true")
-    outage = Outage(face, peer, connection)
+    peer, connection, outage = interruptible(face, options="jms.closeLinksThatFailOnReconnect=true")
     session = connection.create_session()
     closed = session.create_consumer(Queue("q"))
     held = hold_attach(peer, REFUSED)

@@ -12,35 +12,27 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from io_fakes import RecordingEngine
 
 from pyjmsack.errors import ConnectionLostException, JMSException, JMSSecurityException, RequestTimedOutException
 from pyjmsack.io.driver import AsyncioConnector, Driver
 from pyjmsack.uri import Endpoint, parse_url
 
 
-class FakeEngine:
+class FakeEngine(RecordingEngine):
     def __init__(self) -> None:
-        self.output: list[bytes] = []
-        self.received: list[bytes] = []
-        self.lost: list[Exception | None] = []
+        super().__init__()
         self.ticks: list[float] = []
         self.deadline: float | None = None
-        self.stream: Any = None
         self.made = asyncio.Event()
         self.gone = asyncio.Event()
 
     def connection_made(self, stream: Any) -> None:
-        self.stream = stream
+        super().connection_made(stream)
         self.made.set()
 
-    def receive_data(self, data: bytes) -> None:
-        self.received.append(data)
-
-    def data_to_send(self) -> bytes:
-        return self.output.pop(0) if self.output else b""
-
     def connection_lost(self, error: Exception | None) -> None:
-        self.lost.append(error)
+        super().connection_lost(error)
         self.gone.set()
 
     def tick(self, now: float) -> float | None:

@@ -8,39 +8,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from io_fakes import RecordingEngine
 from wsproto import ConnectionType, WSConnection, events
 
 from pyjmsack.errors import ConnectionLostException, JMSSecurityException
 from pyjmsack.io.websocket import WebSocketEngine
-from pyjmsack.spi.engine import Stream
 from pyjmsack.uri import Endpoint
 
 ENDPOINT = Endpoint("amqpws", "broker.test", 80, tls=False)
-
-
-class Protocol:
-    """The engine inside."""
-
-    def __init__(self) -> None:
-        self.stream: Stream | None = None
-        self.received: list[bytes] = []
-        self.output: list[bytes] = []
-        self.lost: list[Exception | None] = []
-
-    def connection_made(self, stream: Stream) -> None:
-        self.stream = stream
-
-    def receive_data(self, data: bytes) -> None:
-        self.received.append(data)
-
-    def data_to_send(self) -> bytes:
-        return self.output.pop(0) if self.output else b""
-
-    def connection_lost(self, error: Exception | None) -> None:
-        self.lost.append(error)
-
-    def tick(self, now: float) -> float | None:
-        return now + 1
 
 
 class Wire:
@@ -71,7 +46,7 @@ class Pair:
     """A client and a server."""
 
     def __init__(self, accept: Callable[[events.Request], events.Event] | None = None) -> None:
-        self.inner = Protocol()
+        self.inner = RecordingEngine()
         self.engine = WebSocketEngine(self.inner, ENDPOINT)
         self.wire = Wire(self.engine)
         self.server = WSConnection(ConnectionType.SERVER)
@@ -109,14 +84,14 @@ def test_the_request_names_host_path_and_sub_protocol() -> None:
 
 def test_headers_of_the_url_are_in_the_request() -> None:
     """A.1 ``transport.ws.httpHeader``."""
-    engine = WebSocketEngine(Protocol(), ENDPOINT, [("X-Key", "secret")])
+    engine = WebSocketEngine(RecordingEngine(), ENDPOINT, [("X-Key", "secret")])
     wire = Wire(engine)
     engine.connection_made(wire)
     assert b"\r\nX-Key: secret\r\n" in wire.sent
 
 
 def test_the_protocol_starts_when_the_handshake_is_over() -> None:
-    inner = Protocol()
+    inner = RecordingEngine()
     engine = WebSocketEngine(inner, ENDPOINT)
     inner.output.append(b"too early")
     engine.connection_made(Wire(engine))
@@ -154,7 +129,7 @@ def test_messages_fragments_and_text_reach_the_protocol_in_order_and_at_once() -
 
 
 def test_a_handshake_and_the_first_message_may_arrive_together_in_any_pieces() -> None:
-    inner = Protocol()
+    inner = RecordingEngine()
     engine = WebSocketEngine(inner, ENDPOINT)
     wire, server = Wire(engine), WSConnection(ConnectionType.SERVER)
     engine.connection_made(wire)
@@ -226,7 +201,7 @@ def test_a_server_without_the_sub_protocol_is_refused() -> None:
 @pytest.mark.parametrize("data", [b"AMQP\x03\x01\x00\x00", b"HTTP/1.1 200 OK\r\n\r\n", b"\xff" * 20, b"x" * 100_000])
 def test_what_is_not_websocket_is_a_lost_connection(data: bytes) -> None:
     """S129: at once."""
-    inner = Protocol()
+    inner = RecordingEngine()
     engine = WebSocketEngine(inner, ENDPOINT)
     wire = Wire(engine)
     engine.connection_made(wire)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
 from dataclasses import asdict
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from uri_support import MARKER
+from uri_support import MARKER, assert_refused_or_parsed_without_leak
 
 from pyjmsack.destination import Queue
 from pyjmsack.errors import InvalidDestinationException, InvalidURLException, UnsupportedFeatureException
@@ -78,17 +77,6 @@ GARBAGE = st.text(alphabet=st.sampled_from(list("ab1:/?#[]@&=%+.,() \n\u00e9\ud8
 SCHEMES = st.sampled_from(
     ["amqp://", "amqps://", "stomp://", "failover:(amqp://", "failover:amqp://", "tcp://", "amqp:", "", "x+y://"]
 )
-
-
-def assert_refused_or_parsed_without_leak(url: str, options: Mapping[str, object] | None = None) -> None:
-    try:
-        parsed = parse_url(url, options)
-    except (InvalidURLException, UnsupportedFeatureException) as error:
-        shown = f"{error}{error!r}{error.__cause__}"
-    else:
-        shown = repr(parsed) + str(parsed)
-    assert MARKER not in shown
-    assert MARKER not in redact(url)
 
 
 @given(SCHEMES, GARBAGE, GARBAGE, GARBAGE)
