@@ -190,6 +190,22 @@ async def test_no_property_is_written_that_kills_stomp_subscribers(jms: Jms, bro
     assert received.properties["id"] == str(FOREIGN["id"])
 
 
+@only_on("artemis", "Classic knows no such mark")
+async def test_a_message_that_carried_a_duplicate_id_can_be_forwarded_to_its_own_queue(jms: Jms) -> None:
+    """S106: a copy of the mark makes the broker drop the message, and say that it took it."""
+    session = await jms.session()
+    producer = await session.create_producer(jms.queue)
+    message = session.create_text_message("a")
+    message.properties.update({"_AMQ_DUPL_ID": f"{jms.queue.name}-1", "number": 1})
+    await producer.send(message)
+    consumer = await session.create_consumer(jms.queue)
+    (received,) = await take(consumer, 1)
+    assert dict(received.properties) == {"number": 1}
+    await producer.send(received)
+    assert texts(await take(consumer, 1)) == ["a"]
+    await jms.left()
+
+
 # -- interoperability and liveness ----------------------------------------------------------------------------------
 
 

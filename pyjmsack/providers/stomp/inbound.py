@@ -19,6 +19,7 @@ from pyjmsack.message import (
 from pyjmsack.message.headers import Headers
 from pyjmsack.message.stomp_names import BODY, COPY, properties_of
 from pyjmsack.providers.stomp.dialect import Dialect, parse_destination
+from pyjmsack.providers.stomp.encode import DUPLICATE_ID
 from pyjmsack.providers.stomp.frames import decode_head, raw_header
 from pyjmsack.spi.registry import decode_foreign
 
@@ -193,8 +194,14 @@ class StompInbound:
             setattr(message, slot, load(self, decoded))
 
     def load_properties(self) -> dict[str, Any]:
-        """Return the application properties, with the types that this library wrote beside them."""
-        return properties_of(self._decode())
+        """Return the application properties, with the types that this library wrote beside them.
+
+        Without the mark of a repeatable send: whoever forwards the message sends another one, which Artemis would drop
+        as a repetition of the first (S106).
+        """
+        found = properties_of(self._decode())
+        found.pop(DUPLICATE_ID, None)
+        return found
 
     # -- decoding -----------------------------------------------------------------------------------------------
 
