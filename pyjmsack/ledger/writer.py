@@ -136,7 +136,7 @@ class _Table:
             self._map.close()  # a thread that is about to write to it gets a ValueError, and tries again
             self._map = None
             thread = threading.Thread(target=seal, args=(self._path, self._name), name="pyjmsack-ledger")
-            self._sealing.append(thread)
+            self._sealing = [*filter(threading.Thread.is_alive, self._sealing), thread]
             thread.start()
 
     def close(self) -> None:

@@ -69,24 +69,30 @@ class JmsDrainReader(DataSourceReader):
         """Yield all rows of one task: pull after pull until the queue is empty.
 
         A pull that came short proves little: the broker may be slow, or another task may have had the rest in its
-        buffer. So a browser looks as well, and where a task ended is noted: a later reading must not go on from there.
+        buffer. So a browser looks as well. The end is a pull itself, so that of two readings at once neither ends
+        before what the other took, and a later one does not go on.
         """
         query, part, share = partition.value
         spool = Spool(self._options.spool, query)
         cap = self._options.maxMessagesPerPartition
         for number in count():
             left = cap if share is None else share - sum(spool.taken_by(n, part) for n in range(number))
-            if left <= 0 or spool.ended(part) == number:
+            if left <= 0:
                 return
             spool.prepare(number)
+            if number and not spool.file(number, part).exists() and self._is_empty(spool, number - 1, part):
+                nothing = to_batch([], [], (number, part), None, self._options.includeBody)
+                spool.publish(number, part, nothing, taken=0, short=True, end=True)
             yield from read_pull(self._options, Place(query, number, part, min(cap, left)))
-            if spool.ended(part) is None and self._is_empty(spool, number, part):
-                spool.end(part, number + 1)
+            if spool.is_end(number, part):
+                return
 
-    def _is_empty(self, spool: Spool, number: int, part: int) -> bool:
-        if not spool.was_short(number, part):
+    def _is_empty(self, spool: Spool, last: int, part: int) -> bool:
+        if not spool.was_short(last, part):
             return False
-        return spool.taken_by(number, part) == 0 or not is_waiting(self._options, self._options.idleMs)
+        # what a browser sees and two pulls do not get is held back for others, of a message group for example
+        in_vain = last > 0 and spool.taken_by(last, part) == spool.taken_by(last - 1, part) == 0
+        return in_vain or not is_waiting(self._options, self._options.idleMs)
 
 
 def _share(limit: int | None, part: int, parts: int) -> int | None:

@@ -118,6 +118,8 @@ def to_batch(
     return pa.RecordBatch.from_arrays([pa.array(columns[field.name], field.type) for field in schema], schema=schema)
 
 
+_MOST = (1 << 31) - 1
+"""AMQP counts further than the column."""
 _FROM_MESSAGE = [name for name in SPARK_SCHEMA if name not in ("received", "batch", "part", "idx")]
 
 
@@ -150,7 +152,7 @@ def _row(message: Message, key: str | None) -> tuple[Any, ...]:
         kinds,
         message.priority,
         message.delivery_mode == 2,
-        message.delivery_count,
+        min(message.delivery_count, _MOST),
         message.timestamp,
         message.expiration,
         error,

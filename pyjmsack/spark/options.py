@@ -42,6 +42,11 @@ def _seconds_from_ms(value: str) -> float:
     return int(value) / 1000
 
 
+def _wait_from_ms(value: str) -> float:
+    """A wait of no time would find every queue empty."""
+    return _count(value) / 1000
+
+
 def _flag(value: str) -> bool:
     if value.lower() not in ("true", "false"):
         raise ValueError("expected true or false")
@@ -149,15 +154,15 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "partitions": _count,
     "maxMessagesPerPartition": _count,
     "maxBytesPerPartition": _count,
-    "idleMs": _seconds_from_ms,
-    "maxWaitMs": _seconds_from_ms,
+    "idleMs": _wait_from_ms,
+    "maxWaitMs": _wait_from_ms,
     "pollMs": _seconds_from_ms,
     "credit": _count,
     "dedup": _flag,
     "dedupWindow": lambda value: float(_count(value)),
     "includeBody": _flag,
     "brokerIdCacheSize": _count,
-    "confirmMs": _seconds_from_ms,
+    "confirmMs": _wait_from_ms,
 }
 _NAMES = {field.name.lower(): field.name for field in fields(Options)}
 

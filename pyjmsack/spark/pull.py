@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from pyjmsack import AckMode, JMSException, Message, Queue, Session, UnsupportedFeatureException
+from pyjmsack import AckMode, JMSException, Message, MessageFormatException, Queue, Session, UnsupportedFeatureException
 from pyjmsack.spark.columns import to_batch
 from pyjmsack.spark.options import Options
 from pyjmsack.spark.spool import Span, Spool
@@ -50,7 +50,8 @@ def read_pull(options: Options, place: Place) -> Iterator[pa.RecordBatch]:
 
     Raises:
         JMSException: the broker cannot be reached, or refuses; Spark tries again.
-        FileNotFoundError: this attempt is so late that its batch is processed already.
+        FileNotFoundError: this attempt is so late that its batch is processed already, or the spool is not shared.
+        OSError: the spool cannot be written to, or has no room. Nothing was taken.
     """
     spool = Spool(options.spool, place.query)
     if not spool.file(place.pull, place.part).exists():
@@ -60,6 +61,7 @@ def read_pull(options: Options, place: Place) -> Iterator[pa.RecordBatch]:
 
 def pull(options: Options, spool: Spool, place: Place) -> None:
     """Take messages from the queue into the spool."""
+    spool.require_room(place.pull, options.maxBytesPerPartition)
     with options.connect() as connection, connection.create_session(AckMode.SESSION_TRANSACTED) as session:
         connection.start()
         with _without_collector():
@@ -110,9 +112,18 @@ def receive(session: Session, options: Options, cap: int) -> Received:
                 return Received(messages, times, left > 0)
             messages.append(message)
             times.append(datetime.now(timezone.utc))
-            body = message.body
-            size += len(body) if isinstance(body, str | bytes) else 0
+            size += _size_of(message)
     return Received(messages, times, False)
+
+
+def _size_of(message: Message) -> int:
+    """Return about how many bytes the body has."""
+    try:
+        body = message.body
+    except MessageFormatException:  # its row will say so
+        return 0
+    parts = body.values() if isinstance(body, dict) else body if isinstance(body, list) else (body,)
+    return sum(len(part) if isinstance(part, str | bytes) else 8 for part in parts)
 
 
 def _without_known(batch: pa.RecordBatch, spool: Spool) -> pa.RecordBatch:

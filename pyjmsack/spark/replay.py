@@ -40,8 +40,10 @@ def send_back(letters: DataFrame, attempt: int = 1, to: str | None = None, **opt
 
     Raises:
         ValueError: a row has no origin, or comes from a subscription, whose topic would hand it to everybody; then
-            ``to`` is needed, or a filter. Nothing was sent.
+            ``to`` is needed, or a filter; or has no message id to make a duplicate id of. Nothing was sent.
     """
+    if count := letters.where("message_id is null").count():
+        raise ValueError(f"{count} letters have no message id; filter them out, and write them with a key of yours")
     if to is None:
         for reason, condition in _HOMELESS.items():
             if count := letters.where(condition).count():

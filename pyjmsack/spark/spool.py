@@ -4,13 +4,16 @@
 
     <spoolLocation>/<query>/<pull>/<partition>.arrow    what one task pulled; appears at once or not at all
                                   /<partition>.acked    the broker has confirmed the acknowledgement
-                           /ids/...                     message ids of pulls that are processed, for redeliveries
-                           /tmp/...                     being written
+                           /processed                   pulls below this number are processed, and gone
+                           /ids/...                     their message ids, for redeliveries
+                           /tmp/...                     being written, or being deleted
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import time
 import uuid
 from collections.abc import Iterator
@@ -22,7 +25,7 @@ import pyarrow as pa
 
 __all__ = ["Span", "Spool", "write_once"]
 
-_SPAN, _TAKEN, _SHORT = b"pyjmsack.created", b"pyjmsack.taken", b"pyjmsack.short"
+_SPAN, _TAKEN, _SHORT, _END = (f"pyjmsack.{name}".encode() for name in ("created", "taken", "short", "end"))
 
 
 class Span(NamedTuple):
@@ -64,11 +67,45 @@ class Spool:
 
     def prepare(self, pull: int) -> None:
         """Make the directories that tasks of a pull write to. A task never makes them: one that comes too late for
-        its batch must not bring back what was retired."""
+        its batch must not bring back what was retired.
+
+        Raises:
+            FileExistsError: the pull is processed; what was pulled under its number now, Spark might take for done.
+        """
         for folder in (self._ids, self._tmp, self._pull(pull)):
             folder.mkdir(parents=True, exist_ok=True)
         _sync_directory(self.root.parent)
         _sync_directory(self.root)
+        if pull < self._processed():  # asked last: whoever retires says so first
+            raise FileExistsError(f"pull {pull} of {self.root} is processed")
+
+    def _processed(self) -> int:
+        path = self.root / "processed"
+        return int(path.read_text(encoding="utf-8")) if path.exists() else 0
+
+    def require_room(self, pull: int, room: int) -> None:
+        """Raise unless a pull can be published, before it takes anything: a message that is given back counts as
+        delivered, and after a few deliveries the broker makes it a dead letter.
+
+        Args:
+            room: bytes.
+
+        Raises:
+            FileNotFoundError: the pull is processed already, or the directory is not here.
+            OSError: it cannot be written to, or has no room.
+        """
+        folder = self._pull(pull)
+        if not folder.is_dir():
+            raise FileNotFoundError(
+                errno.ENOENT,
+                "this pull is processed already, or the spoolLocation is not shared by the driver and all executors",
+                str(folder),
+            )
+        probe = self._tmp / uuid.uuid4().hex
+        probe.touch()
+        probe.unlink(missing_ok=True)
+        if (free := shutil.disk_usage(self._tmp).free) < room:
+            raise OSError(errno.ENOSPC, f"{free} bytes are free, and maxBytesPerPartition needs {room}", str(self.root))
 
     def _pull(self, pull: int) -> Path:
         return self.root / f"{pull:010d}"
@@ -79,17 +116,21 @@ class Spool:
 
     # -- writing ------------------------------------------------------------------------------------------------
 
-    def publish(self, pull: int, part: int, batch: pa.RecordBatch, *, taken: int, short: bool) -> bool:
+    def publish(
+        self, pull: int, part: int, batch: pa.RecordBatch, *, taken: int, short: bool, end: bool = False
+    ) -> bool:
         """Make the rows durable under their name, all at once.
 
         Args:
             taken: how many messages were received, with those that were dropped as redelivered.
             short: whether the queue was empty before the pull was full.
+            end: whether this partition of a drain has no more pulls.
 
         Returns:
             False if another attempt was faster, or the batch is processed already: then these rows are not the ones.
         """
-        notes = {_SPAN: _pair(Span.of(batch["created"])), _TAKEN: str(taken).encode(), _SHORT: str(int(short)).encode()}
+        span = Span.of(batch["created"])
+        notes = {_SPAN: _pair(span), _TAKEN: b"%d" % taken, _SHORT: b"%d" % short, _END: b"%d" % end}
         return self._link(batch.replace_schema_metadata(notes), self.file(pull, part))
 
     def _link(self, batch: pa.RecordBatch, target: Path) -> bool:
@@ -133,6 +174,10 @@ class Spool:
         """Whether that pull found the queue empty."""
         return _notes(self.file(pull, part))[_SHORT] == b"1"
 
+    def is_end(self, pull: int, part: int) -> bool:
+        """Whether this partition of a drain has no more pulls."""
+        return _notes(self.file(pull, part)).get(_END) == b"1"
+
     def known_ids(self, span: Span) -> set[str]:
         """Return the ids of messages that were spooled before and may come again, created in this span."""
         known: set[str] = set()
@@ -146,15 +191,6 @@ class Spool:
                     known.update(_read_ids(path))
         return known
 
-    def end(self, part: int, pulls: int) -> None:
-        """Note that this partition of a drained queue has so many pulls, and no more."""
-        write_once(self.root / f"{part}.end", str(pulls))
-
-    def ended(self, part: int) -> int | None:
-        """Return what ``end`` noted, ``None`` if the partition is not at its end."""
-        path = self.root / f"{part}.end"
-        return int(path.read_text(encoding="utf-8")) if path.exists() else None
-
     # -- retention ----------------------------------------------------------------------------------------------
 
     def retire(self, before: int, window: float) -> None:
@@ -164,26 +200,38 @@ class Spool:
             window: seconds to keep ids of confirmed pulls. Those of the others stay for good: the broker may still
                 have the messages.
         """
+        if not self.root.exists():
+            return  # whoever needs it will say so
+        if before > self._processed():
+            written = self._tmp / uuid.uuid4().hex
+            written.write_text(str(before), encoding="utf-8")
+            written.replace(self.root / "processed")
         for folder in sorted(self.root.glob("[0-9]*")):
             if int(folder.name) < before:
-                for path in folder.glob("*.arrow"):
-                    self._retire(path, int(folder.name))
-                with suppress(OSError):  # somebody is at it as well
-                    folder.rmdir()
+                with suppress(FileNotFoundError):  # somebody is at it as well
+                    self._retire(folder)
         oldest = time.time() - window
         for path in self._ids.glob("*_acked.ids"):
             with suppress(FileNotFoundError):
                 if path.stat().st_mtime < oldest:
                     path.unlink()
 
-    def _retire(self, path: Path, pull: int) -> None:
-        acked = path.with_suffix(".acked")
-        state = "acked" if acked.exists() else "open"
-        # as Arrow all the way: the first pa.array() of Python objects imports pandas, a quarter of a second
-        ids = pa.record_batch({"message_id": _read_id_column(path).combine_chunks()})
-        self._link(ids, self._ids / f"{pull}_{path.stem}_{_notes(path)[_SPAN].decode()}_{state}.ids")
-        path.unlink(missing_ok=True)
-        acked.unlink(missing_ok=True)
+    def _retire(self, folder: Path) -> None:
+        for path in folder.glob("*.arrow"):
+            state = "acked" if path.with_suffix(".acked").exists() else "open"
+            # as Arrow all the way: the first pa.array() of Python objects imports pandas, a quarter of a second
+            ids = pa.record_batch({"message_id": _read_id_column(path).combine_chunks()})
+            self._link(ids, self._ids / f"{int(folder.name)}_{path.stem}_{_notes(path)[_SPAN].decode()}_{state}.ids")
+        gone = folder.rename(self._tmp / uuid.uuid4().hex)  # first: in a half empty one a late attempt could publish
+        shutil.rmtree(gone)
+
+    def sweep(self) -> None:
+        """Delete what killed tasks left unfinished. One that still lives cannot publish then, and gives back."""
+        for path in self._tmp.glob("*"):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
 
     def has_rows(self) -> bool:
         """Whether rows are here that no batch has processed."""

@@ -54,7 +54,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             OptionError: there are unprocessed rows of another one.
         """
         for other in self._options.spool.glob("*-*-*-*-*"):
-            if Spool(self._options.spool, other.name).has_rows():
+            if not other.name.startswith("drain-") and Spool(self._options.spool, other.name).has_rows():
                 raise OptionError(
                     f"option 'spoolLocation': {other} holds messages that are acknowledged and not processed, of a "
                     "query whose checkpoint is not this one's. Use that checkpoint, or read them with "
@@ -80,6 +80,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 self._begin(start["q"])
             # Spark never commits the last batch of a run; what is before start is processed
             self._spool(start).retire(start["n"], self._options.dedupWindow)
+            self._spool(start).sweep()
             self._retired = True
         self._count(start)
         cap = self._cap(limit)
@@ -111,7 +112,8 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the tasks of a micro-batch; after a restart the same as before.
 
         Raises:
-            OptionError: the spool of this checkpoint is gone, and with it what was acknowledged.
+            OptionError: the spool of this checkpoint is gone, and with it what was acknowledged; or it is further than
+                the checkpoint.
         """
         spool = self._spool(end)
         if not spool.root.exists():
@@ -120,8 +122,15 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 "messages that were acknowledged and not processed are lost. Restore it, or begin with a new checkpoint"
             )
         pulls = range(start["n"] + 1, end["n"] + 1)
-        for number in pulls:
-            spool.prepare(number)
+        try:
+            for number in pulls:
+                spool.prepare(number)
+        except FileExistsError as error:
+            raise OptionError(
+                f"option 'spoolLocation': {error}. The checkpoint is older than its spool, or a query with the same "
+                "checkpoint runs elsewhere. A sink that knows this batch would drop what is read now. Use the newest "
+                "checkpoint, or begin with a new checkpoint and a new spool"
+            ) from error
         return [
             InputPartition(tuple(Place(end["q"], number, part, end["c"])))
             for number in pulls

@@ -10,12 +10,13 @@ import pytest
 from pyspark.sql.types import IntegerType, StringType, StructType
 
 from pyjmsack import MessageFormatException, SendTimedOutException, Session
+from pyjmsack.spark import batch as draining
 from pyjmsack.spark import pull as pulling
 from pyjmsack.spark.batch import JmsBrowseReader, JmsDrainReader, batch_reader
 from pyjmsack.spark.bodies import message_of
 from pyjmsack.spark.columns import property_value
 from pyjmsack.spark.options import OptionError
-from pyjmsack.spark.pull import Place
+from pyjmsack.spark.pull import Place, Received
 from pyjmsack.spark.spool import Span, Spool
 from pyjmsack.spark.stream import JmsStreamReader
 from pyjmsack.spark.writer import check_columns, send_rows
@@ -169,6 +170,57 @@ def test_committed_rows_are_deleted_and_their_ids_kept_for_the_window(
     assert spool.known_ids(Span(0, 1 << 62)) == set()
 
 
+def test_a_checkpoint_older_than_its_spool_is_refused_and_takes_nothing(
+    options: MakeOptions, queue_name: str, fill: Fill, left: Left
+) -> None:
+    """One from a backup, or a second driver that is late: the sink has the batch, and would drop what it gets now."""
+    fill(queue_name, 3)
+    reader = JmsStreamReader(options())
+    start = reader.initialOffset()
+    end = next_offset(reader, start)
+    assert len(read_batch(reader, start, end)) == 3
+    reader.commit(end)
+    fill(queue_name, 2)
+    with pytest.raises(OptionError, match="older than its spool"):
+        JmsStreamReader(options()).partitions(start, end)
+    rows = read_batch(reader, end, next_offset(reader, end))
+    assert len(rows) == 2
+    assert left(queue_name) == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [({"maxBytesPerPartition": str(1 << 60)}, "bytes are free"), ({"spoolLocation": "/elsewhere"}, "not shared")],
+)
+def test_a_spool_that_cannot_be_used_is_found_before_a_message_is_taken(
+    options: MakeOptions, queue_name: str, fill: Fill, given: dict[str, str], says: str
+) -> None:
+    """Each message that is given back counts as delivered, and after ten such the broker makes it a dead letter."""
+    fill(queue_name, 3)
+    place = Place("query", 1, 0, 10)
+    Spool(options().spool, "query").prepare(1)
+    for _ in range(11):
+        with pytest.raises(OSError, match=says):
+            of_pull(options(**given), place)
+    assert [row["delivery_count"] for row in of_pull(options(), place)] == [1, 1, 1]
+
+
+def test_what_killed_tasks_left_unfinished_is_deleted_at_the_next_start(
+    options: MakeOptions, queue_name: str, fill: Fill
+) -> None:
+    fill(queue_name, 3)
+    reader = JmsStreamReader(options())
+    start = reader.initialOffset()
+    end = next_offset(reader, start)
+    rows = read_batch(reader, start, end)
+    unfinished = options().spool / start["q"] / "tmp" / "unfinished"
+    unfinished.write_bytes(b"a body")
+    restarted = JmsStreamReader(options(pollMs="10"))
+    assert next_offset(restarted, end) == end
+    assert not unfinished.exists()
+    assert read_batch(restarted, start, end) == rows
+
+
 def test_an_attempt_that_comes_after_its_batch_was_processed_takes_nothing(
     options: MakeOptions, queue_name: str, fill: Fill, left: Left
 ) -> None:
@@ -206,6 +258,59 @@ def test_a_drain_id_belongs_to_one_queue_and_ends_for_good(
     assert left(queue_name) == 3
     with pytest.raises(OptionError, match=f"was used for {queue_name}"):
         JmsDrainReader(options(mode="drain", drainId="one", queue="elsewhere")).partitions()
+
+
+def test_of_two_readings_of_a_drain_at_once_neither_has_what_the_other_lacks(
+    options: MakeOptions, queue_name: str, fill: Fill, left: Left, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One holds the last messages and has not published them; the other sees an empty queue."""
+    fill(queue_name, 5)
+    given = options(mode="drain", drainId="one", partitions="1")
+    other: list[dict[str, Any]] = []
+    publish = Spool.publish
+
+    def publish_late(spool: Spool, pull: int, *how: Any, **notes: Any) -> bool:
+        if pull == 1:
+            monkeypatch.undo()
+            other.extend(read(JmsDrainReader(given)))
+        return publish(spool, pull, *how, **notes)
+
+    monkeypatch.setattr(Spool, "publish", publish_late)
+    monkeypatch.setattr(draining, "is_waiting", lambda *_: bool(fill(queue_name, 3)))
+    rows = read(JmsDrainReader(given))
+    assert rows == other == read(JmsDrainReader(given))
+    assert len(rows) + left(queue_name) == 8
+
+
+def test_a_drain_does_not_take_a_broker_that_is_slow_for_an_empty_queue(
+    options: MakeOptions, queue_name: str, fill: Fill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = fill(queue_name, 5)
+
+    def get_nothing(*_: Any) -> Received:
+        monkeypatch.undo()
+        return Received([], [], True)
+
+    monkeypatch.setattr(pulling, "receive", get_nothing)
+    assert ids(read(JmsDrainReader(options(mode="drain", drainId="one", partitions="1")))) == sorted(sent)
+
+
+def test_a_drain_ends_although_a_browser_sees_what_it_cannot_get(
+    options: MakeOptions, queue_name: str, fill: Fill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(draining, "is_waiting", lambda *_: True)
+    given = options(mode="drain", drainId="one", partitions="1")
+    assert read(JmsDrainReader(given)) == []
+    fill(queue_name, 5)
+    assert read(JmsDrainReader(given)) == [], "for good"
+
+
+def test_drains_may_share_the_directory_of_a_stream(options: MakeOptions, queue_name: str, fill: Fill) -> None:
+    fill(queue_name, 1)
+    assert len(read(JmsDrainReader(options(mode="drain", drainId="dlq-2031-01-05")))) == 1
+    fill(queue_name, 1)
+    reader = JmsStreamReader(options())
+    assert next_offset(reader, reader.initialOffset())["n"] == 1
 
 
 def test_a_browser_stops_at_its_limit(options: MakeOptions, queue_name: str, fill: Fill) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import functions
 
 from pyjmsack import AckMode, ConnectionFactory, Queue
 from pyjmsack.spark.replay import dead_letters, send_back
@@ -66,5 +67,7 @@ def test_what_has_no_origin_needs_to_be_told_where_to_go(
     letters = dead_letters(spark, url=broker_url, queue=queue_name, spoolLocation=str(tmp_path), drainId="letters")
     with pytest.raises(ValueError, match="2 letters have no origin"):
         send_back(letters, url=broker_url)
+    with pytest.raises(ValueError, match="2 letters have no message id"):
+        send_back(letters.withColumn("message_id", functions.lit(None)), url=broker_url, to=f"{queue_name}-new")
     send_back(letters, url=broker_url, to=f"{queue_name}-new")
     assert left(f"{queue_name}-new") == 2
