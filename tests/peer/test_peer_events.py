@@ -11,6 +11,7 @@ from failover_support import Events, interruptible
 from peer import Peer, PeerLink
 from peer_faces import Face, Told
 from proton import Condition
+from stomp_peer import CLASSIC, Received, StompPeer, start
 
 from pyjmsack import ConnectionLostException, JMSException, Queue, ResourceAllocationException
 
@@ -111,6 +112,27 @@ def test_a_producer_that_is_refused_when_all_is_opened_again_is_told(face: Face)
     calls = closed.told.wait(2)
     assert [kind for kind, *_ in calls] == ["producer", "consumer"]
     assert all(same(told, opened[kind]) for kind, told, _ in calls)
+
+
+def test_over_stomp_a_consumer_that_is_refused_when_all_is_opened_again_is_told(face: Face) -> None:
+    """S104, S109: by a broker that goes on after an ERROR frame."""
+
+    def rule(peer: StompPeer, frame: Received) -> bool:
+        refused = frame.command == "SUBSCRIBE" and len(peer.all("SUBSCRIBE")) > 1
+        if refused:
+            peer.error(frame, "says the broker", ends=False)
+        return refused
+
+    peer = start(face, CLASSIC, rule)
+    connection = face.failover(peer.url, options="jms.closeLinksThatFailOnReconnect=true")
+    closed = Closed(connection)
+    opened = furnished(connection)
+    peer.drop()
+    ((event, told, error),) = closed.told.wait(1)
+    assert event == "consumer"
+    assert same(told, opened["consumer"])
+    assert "says the broker" in str(error)
+    opened["producer"].send("x")
 
 
 def test_an_end_of_ones_own_and_a_lost_connection_are_no_such_events(face: Face) -> None:

@@ -22,7 +22,7 @@ __all__ = ["error_of"]
 _BY_WORDS: tuple[tuple[re.Pattern[str], type[JMSException]], ...] = tuple(
     (re.compile(words, re.IGNORECASE), kind)
     for words, kind in (
-        (r"connection TTL|heart-?beat|disconnected by server", ConnectionLostException),
+        (r"connection TTL|heart-?beat|^consumer with ID", ConnectionLostException),
         (r"InvalidClientID|client-?id .*(already|in use)", InvalidClientIDException),
         (r"Security|User name|password|not authori[sz]ed|permission|unable to validate user", JMSSecurityException),
         (r"selector|invalid filter", InvalidSelectorException),
