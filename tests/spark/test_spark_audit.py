@@ -86,6 +86,54 @@ def test_the_page_opens_without_a_network_and_marks_the_outage(found: Audit, tmp
     assert found.findings["lost"].ids[0] in page
 
 
+DRAWN = """
+const box = one => { const r = one.getBoundingClientRect(); return [r.width, r.height]; };
+return [...document.querySelectorAll(".js-plotly-plot")].map(chart => ({
+  size: box(chart),
+  lines: [...chart.querySelectorAll(".scatterlayer path.js-line")].map(box),
+  outages: [...chart.querySelectorAll(".shapelayer path")].map(box),
+  names: [...chart.querySelectorAll(".annotation-text")].map(one => one.textContent),
+}));
+"""
+CELLS = "return [...document.querySelectorAll('#' + arguments[0] + ' tr')].map(r => [...r.cells].map(c => c.innerText))"
+
+
+@pytest.mark.parametrize("width", [1200, 390])
+def test_a_browser_draws_both_charts_and_the_numbers_of_the_json(
+    found: Audit, plan: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    """On a desk and on a telephone, without a network, and without a complaint in its console."""
+    from pyjmsack.cli import audit as module
+    from pyjmsack.cli.main import cli
+
+    from .chromium import asked_for, chromium
+
+    page = tmp_path / "audit.html"
+    monkeypatch.setattr(module, "audit_ledgers", lambda *arguments: found)
+    result = CliRunner().invoke(cli, ["audit", str(plan[1]), "--json", "--html", str(page)])
+    document = json.loads(result.stdout)
+    with chromium(tmp_path / "profile", width) as window:
+        window.get(page.as_uri())
+        timeline, distribution = window.execute_script(DRAWN)
+        findings, latencies = (window.execute_script(CELLS, name) for name in ("findings", "latencies"))
+        assert window.execute_script("return document.documentElement.scrollWidth <= innerWidth"), "too wide"
+        assert window.get_log("browser") == []
+        assert asked_for(window, page.as_uri()) == [page.as_uri()]
+    for chart, lines in ((timeline, 2), (distribution, len(document["latencies"]))):
+        assert min(chart["size"]) > 300
+        assert len(chart["lines"]) == lines
+        assert all(length > 200 and height > 100 for length, height in chart["lines"])
+    assert [(length > 20, height > 100) for length, height in timeline["outages"]] == [(True, True)]
+    assert timeline["names"] == ["outage 1, 1.5 s"]
+    counts = {name: int(count.replace(",", "")) for name, _, count in findings[1:]}
+    assert counts == {name: finding["count"] for name, finding in document["findings"].items()}
+    expected = [
+        [one["mode"], one["protocol"], one["when"], f"{one['count']:,}", f"{1000 * one['seconds']['p50']:,.1f}"]
+        for one in document["latencies"]
+    ]
+    assert [row[:5] for row in latencies[1:]] == expected
+
+
 def real(url: str, queue: str, ledger: Path, count: int) -> list[str]:
     """Send, with a ledger; return the message ids."""
     ids = []

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from pyjmsack import AckMode
@@ -19,10 +19,12 @@ from pyjmsack.spark.audit.outages import Outage, find_outages, phase_name, unclo
 from pyjmsack.spark.audit.rows import (
     BUCKETS_PER_E,
     PROTOCOLS,
+    Judgement,
     Verdict,
     judged,
     key_of,
     per_message,
+    receive_key,
 )
 
 __all__ = ["Audit", "Finding", "Latency", "run_audit"]
@@ -126,7 +128,8 @@ def run_audit(
     sends, receives = (_frame(spark, files, name) for name in ("sends", "receives"))
     result = _suspects_and_counts(judged(per_message(sends, receives), outages)).persist()
     try:
-        groups = [row.asDict() for row in result.groupBy("verdict", "mode", "phase", "bucket").sum("count").collect()]
+        rows = result.groupBy("judgement").sum("count").collect()
+        groups = [(Judgement.of(row.judgement), row["sum(count)"]) for row in rows]
         findings, never = _findings(groups)
         _list_suspects(spark, findings, result, sends, receives, suspects)
         _add_torn_transactions(findings["torn"], result, sends, suspects)
@@ -150,32 +153,33 @@ def run_audit(
 
 def _frame(spark: SparkSession, files: LedgerFiles, name: str) -> DataFrame:
     """Return a table: the Parquet parts, and what is raw, which is little."""
-    raw, parts = files.raw[name], files.parquet[name]
-    frames = [spark.read.parquet(*parts)] if parts else []
-    if raw.num_rows or not parts:
-        frames.append(spark.createDataFrame(raw.cast(SCHEMAS[name])))
-    frame = frames[0]
-    for more in frames[1:]:
-        frame = frame.unionByName(more)
-    return frame
+    table, parts = files.raw[name].cast(SCHEMAS[name]), files.parquet[name]
+    raw = spark.createDataFrame(table)
+    if not parts:
+        return raw
+    frame = spark.read.schema(raw.schema).parquet(*parts)  # a schema that is given needs no look into the files
+    return frame.unionAll(raw) if table.num_rows else frame
 
 
 def _suspects_and_counts(messages: DataFrame) -> DataFrame:
     """Return a row with its key for each suspicious message, and one for all others that are alike."""
-    suspicious = sf.col("verdict").bitwiseAND(~int(Verdict.DELIVERED)) != 0
-    suspect = sf.when(suspicious, sf.col("key")).alias("suspect")
-    return messages.groupBy(suspect, "verdict", "mode", "phase", "bucket").count()
+    suspect = sf.when(_is(*_TITLES), sf.col("key")).alias("suspect")
+    return messages.groupBy(suspect, "judgement").count()
 
 
-def _findings(groups: Iterable[dict[str, Any]]) -> tuple[dict[str, Finding], int]:
+def _is(*verdicts: Verdict) -> Column:
+    return sf.col("judgement").bitwiseAND(sum(verdicts)) != 0
+
+
+def _findings(groups: Iterable[tuple[Judgement, int]]) -> tuple[dict[str, Finding], int]:
     findings = {verdict: Finding(_name(verdict), title) for verdict, title in _TITLES.items()}
     never = 0
-    for group in groups:
+    for judgement, count in groups:
         for verdict, finding in findings.items():
-            if group["verdict"] & verdict:
-                finding.count += group["sum(count)"]
-        if group["verdict"] & Verdict.LOST and not group["verdict"] & Verdict.DELIVERED:
-            never += group["sum(count)"]
+            if judgement.verdict & verdict:
+                finding.count += count
+        if judgement.verdict & Verdict.LOST and not judgement.verdict & Verdict.DELIVERED:
+            never += count
     return {finding.name: finding for finding in findings.values()}, never
 
 
@@ -195,19 +199,14 @@ def _list_suspects(
     keys: dict[str, list[int]] = {}
     for verdict in _TITLES:
         if findings[_name(verdict)].count and limit:
-            chosen = result.where(sf.col("verdict").bitwiseAND(int(verdict)) != 0).select("suspect").limit(limit)
+            chosen = result.where(_is(verdict)).select("suspect").limit(limit)
             keys[_name(verdict)] = [row.suspect for row in chosen.collect()]
     wanted = {key for some in keys.values() for key in some}
     ids = _ids(spark, sends.select(key_of().alias("key"), "message_id"), wanted)
-    with_key = receives.withColumn("key", _receive_key())
+    with_key = receives.withColumn("key", receive_key())
     ids.update(_ids(spark, with_key.select("key", "message_id"), wanted - ids.keys()))
     for name, some in keys.items():
         findings[name].ids = sorted(ids[key] for key in some)
-
-
-def _receive_key() -> Any:
-    topic = sf.col("destination").startswith("topic://")
-    return sf.when(topic, sf.xxhash64("message_id", "destination")).otherwise(key_of())
 
 
 def _ids(spark: SparkSession, rows: DataFrame, keys: set[int]) -> dict[int, str]:
@@ -224,10 +223,7 @@ def _add_torn_transactions(torn: Finding, result: DataFrame, sends: DataFrame, l
     )
     if doubtful.isEmpty():
         return
-    arrived = sf.col("verdict").bitwiseAND(int(Verdict.DELIVERED)) != 0
-    known = result.where(sf.col("verdict").bitwiseAND(int(Verdict.IN_DOUBT)) != 0).select(
-        "suspect", arrived.alias("here")
-    )
+    known = result.where(_is(Verdict.IN_DOUBT)).select("suspect", _is(Verdict.DELIVERED).alias("here"))
     rows = doubtful.join(known, "suspect").select("transaction", "message_id", "here").collect()
     transactions: dict[str, list[Any]] = defaultdict(list)
     for row in rows:
@@ -238,11 +234,11 @@ def _add_torn_transactions(torn: Finding, result: DataFrame, sends: DataFrame, l
             torn.ids = sorted([*torn.ids, *(row.message_id for row in members)])[:limit]
 
 
-def _latencies(groups: Iterable[dict[str, Any]], outages: int) -> list[Latency]:
+def _latencies(groups: Iterable[tuple[Judgement, int]], outages: int) -> list[Latency]:
     histograms: dict[tuple[int, int], Counter[int]] = defaultdict(Counter)
-    for group in groups:
-        if group["bucket"] is not None and group["mode"] is not None:
-            histograms[group["phase"], group["mode"]][group["bucket"]] += group["sum(count)"]
+    for judgement, count in groups:
+        if judgement.timed:
+            histograms[judgement.phase, judgement.mode][judgement.bucket] += count
     return [_latency(mode, phase_name(phase, outages), found) for (phase, mode), found in sorted(histograms.items())]
 
 

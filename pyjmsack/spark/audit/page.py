@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,26 @@ from pyjmsack.spark.audit.findings import Audit
 __all__ = ["write_page"]
 
 _STYLE = (
-    "body{font-family:sans-serif;margin:2em}td,th{padding:.2em 1em;text-align:right}td:first-child{text-align:left}"
+    ":root{color-scheme:light dark}body{font-family:sans-serif;margin:1em auto;max-width:70em;padding:0 1em}"
+    "div.table{overflow-x:auto}td,th{padding:.2em .6em;text-align:left;vertical-align:top}"
+    ".number{text-align:right;white-space:nowrap}pre{overflow-x:auto}"
+    "@media(max-width:30em){body{padding:0 .4em}td,th{padding:.2em}}"
 )
+_LOOK = {
+    # greys that can be read on the light page and on the dark one
+    "font_color": "#888",
+    "paper_bgcolor": "rgba(0,0,0,0)",
+    "plot_bgcolor": "rgba(0,0,0,0)",
+    "margin": {"l": 70, "r": 10, "t": 60, "b": 60},
+    # below the chart, as beside it a telephone has no room
+    "legend": {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom"},
+    "showlegend": True,
+}
+_AXES = {"gridcolor": "rgba(128,128,128,.3)", "linecolor": "#888", "zeroline": False}
+_MARGIN = 1.2
+"""So far a chart goes on beyond its highest value and, where it is logarithmic, beyond its ends."""
+_NAMED = 4
+"""With more outages than that their names would cover each other, and only their numbers are written."""
 
 
 def write_page(audit: Audit, path: Path) -> None:
@@ -32,13 +51,15 @@ def write_page(audit: Audit, path: Path) -> None:
     except ImportError as missing:
         raise ImportError(f"{missing}; the report needs: pip install 'pyjmsack[spark]'") from missing
 
+    config = {"responsive": True, "displayModeBar": False}
     figures = (_timeline(audit), _distribution(audit))
-    charts = [to_html(figure, full_html=False, include_plotlyjs=not n) for n, figure in enumerate(figures)]
+    charts = [to_html(figure, config, full_html=False, include_plotlyjs=not n) for n, figure in enumerate(figures)]
     verdict = "Nothing is lost." if audit.ok else f"{audit.lost:,} lost, {audit.findings['torn'].count:,} torn."
     path.write_text(
-        f"<!doctype html><html><head><meta charset='utf-8'><title>pyjmsack audit</title><style>{_STYLE}</style></head>"
-        f"<body><h1>{verdict}</h1><p>{escape(', '.join(audit.paths))}</p>{_findings(audit)}{''.join(charts)}"
-        f"{_latencies(audit)}{_suspects(audit)}</body></html>",
+        "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
+        "<meta name='viewport' content='width=device-width,initial-scale=1'>"
+        f"<title>pyjmsack audit</title><style>{_STYLE}</style></head><body><h1>{verdict}</h1>"
+        f"{_summary(audit)}{_findings(audit)}{''.join(charts)}{_latencies(audit)}{_suspects(audit)}</body></html>",
         encoding="utf-8",
     )
 
@@ -47,18 +68,26 @@ def _timeline(audit: Audit) -> Any:
     import plotly.graph_objects as go
 
     figure = go.Figure()
-    for name in ("sends", "receives"):
+    for name, dash in (("sends", "solid"), ("receives", "dot")):  # where both are the same, both are seen
         points = [(time, rate) for time, table, rate in audit.timeline if table == name]
-        figure.add_scatter(x=[time for time, _ in points], y=[rate for _, rate in points], name=name, mode="lines")
+        times, rates = [time for time, _ in points], [rate for _, rate in points]
+        figure.add_scatter(x=times, y=rates, name=name, mode="lines", line_dash=dash)
     for number, outage in enumerate(audit.outages, 1):
+        few = len(audit.outages) <= _NAMED
         figure.add_vrect(
             x0=outage.start,
             x1=outage.end,
             fillcolor="red",
-            opacity=0.2,
-            annotation_text=f"outage {number}, {outage.seconds:.1f} s",
+            opacity=0.3,
+            line_width=1,  # one that is too short for an area is seen as well
+            line_color="red",
+            annotation_text=f"outage {number}, {outage.seconds:.1f} s" if few else str(number),
+            annotation_position="top left",
         )
-    figure.update_layout(title="Messages per second", yaxis_title="messages/s")
+    most = max((rate for _, _, rate in audit.timeline), default=1)
+    figure.update_layout(title="Messages per second", **_LOOK)
+    figure.update_xaxes(title="time, UTC", **_AXES)
+    figure.update_yaxes(title="messages/s", range=[0, most * _MARGIN], **_AXES)
     return figure
 
 
@@ -66,27 +95,45 @@ def _distribution(audit: Audit) -> Any:
     import plotly.graph_objects as go
 
     figure = go.Figure()
+    ends = [seconds for latency in audit.latencies for seconds in latency.buckets]
     for latency in audit.latencies:
-        milliseconds = [1000 * seconds for seconds in latency.buckets]
+        # from nothing to all: of a single bucket a line is left too
+        shares = [100 * passed / latency.count for passed in accumulate(latency.buckets.values())]
+        times = [min(ends) / _MARGIN, *latency.buckets, max(ends) * _MARGIN]
         name = f"{latency.mode}, {latency.protocol}, {latency.phase}"
-        shares = [100 * count / latency.count for count in latency.buckets.values()]
-        figure.add_scatter(x=milliseconds, y=shares, name=name, mode="lines", line_shape="hvh", fill="tozeroy")
-    figure.update_layout(title="From the send to the first delivery", yaxis_title="% of the messages")
-    figure.update_xaxes(type="log", title="milliseconds")
+        figure.add_scatter(
+            x=[1000 * seconds for seconds in times], y=[0, *shares, 100], name=name, mode="lines", line_shape="hv"
+        )
+    figure.update_layout(title="From the send to the first delivery", **_LOOK)
+    figure.update_xaxes(type="log", title="at most so many milliseconds", **_AXES)
+    figure.update_yaxes(title="% of the messages", range=[0, 105], **_AXES)
     return figure
 
 
+def _summary(audit: Audit) -> str:
+    lines = [", ".join(audit.paths)]
+    for name, outcomes in (("sends", audit.sends), ("receives", audit.receives)):
+        counts = ", ".join(f"{count:,} {outcome}" for outcome, count in outcomes.items())
+        lines.append(f"{name}: {counts or 'none'}")
+    if audit.still_queued is not None:
+        lines.append(f"{audit.still_queued:,} messages are in the queues")
+    if audit.unclosed:
+        lines.append(f"connections that were not closed: {len(audit.unclosed)}")
+    return "".join(f"<p>{escape(line)}</p>" for line in lines)
+
+
 def _findings(audit: Audit) -> str:
-    return _table(("", "messages"), [(f"{f.name}: {f.title}", f"{f.count:,}") for f in audit.findings.values()])
+    rows = [(one.name, one.title, f"{one.count:,}") for one in audit.findings.values()]
+    return _table("findings", ("finding", "meaning"), ("messages",), rows)
 
 
 def _latencies(audit: Audit) -> str:
-    headings = ("mode", "protocol", "phase", "messages", "p50 ms", "p90 ms", "p99 ms", "max ms")
     rows = []
     for one in audit.latencies:
         times = (f"{1000 * seconds:,.1f}" for seconds in (one.p50, one.p90, one.p99, one.max))
         rows.append((one.mode, one.protocol, one.phase, f"{one.count:,}", *times))
-    return _table(headings, rows)
+    numbers = ("messages", "p50 ms", "p90 ms", "p99 ms", "max ms")
+    return _table("latencies", ("acknowledge mode", "protocol", "when"), numbers, rows)
 
 
 def _suspects(audit: Audit) -> str:
@@ -99,7 +146,13 @@ def _suspects(audit: Audit) -> str:
     return "".join(parts)
 
 
-def _table(headings: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    head = "".join(f"<th>{escape(heading)}</th>" for heading in headings)
-    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f"<table><tr>{head}</tr>{body}</table>"
+def _table(name: str, texts: tuple[str, ...], numbers: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    """Return a table whose last columns are numbers."""
+    styles = [""] * len(texts) + [" class='number'"] * len(numbers)
+
+    def line(tag: str, cells: tuple[str, ...]) -> str:
+        inside = (f"<{tag}{style}>{escape(cell)}</{tag}>" for cell, style in zip(cells, styles, strict=True))
+        return f"<tr>{''.join(inside)}</tr>"
+
+    body = "".join(line("td", row) for row in rows)
+    return f"<div class='table'><table id='{name}'>{line('th', texts + numbers)}{body}</table></div>"

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntFlag
+from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
 from pyjmsack.spark.audit.outages import Outage
 
-__all__ = ["BUCKETS_PER_E", "MODES", "Verdict", "judged", "key_of", "per_message", "receive_rows", "send_rows"]
+__all__ = ["BUCKETS_PER_E", "PROTOCOLS", "Judgement", "Verdict", "judged", "key_of", "per_message", "receive_key"]
 
 BUCKETS_PER_E = 50
 """Latencies are counted in buckets whose limits are 2 % apart."""
@@ -23,6 +24,7 @@ MODES = 1000
 """Above any acknowledge mode: a mode and a protocol are one number."""
 PROTOCOLS = ("amqp", "stomp")
 _TOPIC = "topic://"
+_SPREAD = 4096
 
 
 class Verdict(IntFlag):
@@ -40,6 +42,28 @@ class Verdict(IntFlag):
     DELIVERED = 512
 
 
+_MODE, _PHASE, _BUCKET = 1 << 10, 1 << 22, 1 << 30
+"""Where the parts of a judgement begin, above the verdict."""
+
+
+class Judgement(NamedTuple):
+    """What is said of messages that are alike, of which the rows have one number."""
+
+    verdict: int
+    timed: bool
+    """Whether its send and its delivery are known; else the rest is nothing."""
+    mode: int
+    """Twice the acknowledge mode, and 1 more for the second protocol."""
+    phase: int
+    bucket: int
+
+    @classmethod
+    def of(cls, number: int) -> Judgement:
+        """Take the number apart."""
+        verdict, mode, phase = number % _MODE, number % _PHASE // _MODE, number % _BUCKET // _PHASE
+        return cls(verdict, number >= _BUCKET, mode, phase, number // _BUCKET - 1)
+
+
 class _Seen(IntFlag):
     """What happened to a message, in one number that is or-ed together."""
 
@@ -54,6 +78,8 @@ class _Seen(IntFlag):
     DOUBTED = 256
     FLAGGED = 512
     FAILED = 1024
+    GIVEN = 2048
+    PROCESSED = 4096
 
 
 PROCESSED = ("accepted", "presettled", "stale")
@@ -65,112 +91,110 @@ def key_of(column: str = "message_id") -> Column:
     return sf.xxhash64(column)
 
 
+def receive_key() -> Column:
+    """Return the key of a delivery: each subscription of a topic has a copy, so a key, of its own."""
+    topic = sf.col("destination").startswith(_TOPIC)
+    return sf.when(topic, sf.xxhash64("message_id", "destination")).otherwise(key_of())
+
+
 def _flag(condition: Column, flag: _Seen) -> Column:
     return sf.when(condition, int(flag)).otherwise(0)
 
 
 def send_rows(sends: DataFrame) -> DataFrame:
-    """Return the sends that have an id."""
-    outcome, topic = sf.col("send_outcome"), sf.col("destination").startswith(_TOPIC)
+    """Return the sends that have an id, in the columns of :func:`receive_rows`: few bytes go to the shuffle."""
+    outcome = sf.col("send_outcome")
     seen = (
-        _flag(outcome == "confirmed", _Seen.CONFIRMED)
-        + _flag(outcome == "unknown", _Seen.UNKNOWN)
-        + _flag(outcome == "rolled_back", _Seen.ROLLED_BACK)
-        + _flag(outcome == "failed", _Seen.FAILED)
-        + _flag(topic, _Seen.TOPIC)
-        + int(_Seen.SENT)
+        sf.when(outcome == "confirmed", int(_Seen.CONFIRMED))
+        .when(outcome == "unknown", int(_Seen.UNKNOWN))
+        .when(outcome == "rolled_back", int(_Seen.ROLLED_BACK))
+        .when(outcome == "failed", int(_Seen.FAILED))
+        .otherwise(0)
     )
+    topic = _flag(sf.col("destination").startswith(_TOPIC), _Seen.TOPIC)
     return sends.where("message_id is not null").select(
         key_of().alias("key"),
-        seen.cast("long").alias("seen"),
-        sf.lit(0).cast("long").alias("counts"),
-        sf.xxhash64("producer_id").alias("producer"),
-        sf.col("seq"),
-        sf.lit(None).cast("long").alias("consumer"),
-        sf.lit(None).cast("long").alias("delivery"),
-        sf.unix_micros("t_send").alias("sent"),
-        sf.lit(None).cast("long").alias("received"),
+        (seen + topic + int(_Seen.SENT)).cast("long").alias("seen"),
+        sf.xxhash64("producer_id").alias("who"),
+        sf.col("seq").alias("number"),
+        sf.unix_micros("t_send").alias("time"),
     )
 
 
 def receive_rows(receives: DataFrame) -> DataFrame:
-    """Return the deliveries that have an id; each subscription of a topic has a copy, so a key, of its own."""
+    """Return the deliveries that have an id."""
     outcome, given = sf.col("ack_outcome"), sf.col("ordinal") > 0
     topic = sf.col("destination").startswith(_TOPIC)
-    processed = given & outcome.isin(*PROCESSED)
+    processed = sf.when(given, int(_Seen.ACKNOWLEDGED | _Seen.PROCESSED)).otherwise(0)
     seen = (
-        _flag(processed | (outcome == "skipped"), _Seen.ACKNOWLEDGED)
-        + _flag(outcome.isin(*REFUSED), _Seen.REFUSED)
-        + _flag(outcome == "unknown", _Seen.DOUBTED)
+        sf.when(outcome.isin(*PROCESSED), processed)
+        .when(outcome == "skipped", int(_Seen.ACKNOWLEDGED))
+        .when(outcome.isin(*REFUSED), int(_Seen.REFUSED))
+        .when(outcome == "unknown", int(_Seen.DOUBTED))
+        .otherwise(0)
         + _flag(given & sf.col("redelivered"), _Seen.FLAGGED)
+        + _flag(given, _Seen.GIVEN)
         + _flag(topic, _Seen.TOPIC)
         + int(_Seen.RECEIVED)
     )
-    protocol = sf.when(sf.lower("protocol").startswith("stomp"), 1).otherwise(0)
+    protocol = sf.when(sf.col("protocol").startswith("STOMP"), 1).otherwise(0)
     return receives.where("message_id is not null").select(
-        sf.when(topic, sf.xxhash64("message_id", "destination")).otherwise(key_of()).alias("key"),
+        receive_key().alias("key"),
         seen.cast("long").alias("seen"),
-        (processed.cast("long") * (1 << 32) + given.cast("long")).alias("counts"),
-        sf.lit(None).cast("long").alias("producer"),
-        sf.lit(None).cast("long").alias("seq"),
-        sf.xxhash64("consumer_id").alias("consumer"),
+        sf.xxhash64("consumer_id").alias("who"),
         # the number among its consumer's deliveries, and mode and protocol in one
-        (sf.col("ordinal") * (2 * MODES) + sf.col("ack_mode") * 2 + protocol).cast("long").alias("delivery"),
-        sf.lit(None).cast("long").alias("sent"),
-        sf.unix_micros("t_recv").alias("received"),
+        (sf.col("ordinal") * (2 * MODES) + sf.col("ack_mode") * 2 + protocol).cast("long").alias("number"),
+        sf.unix_micros("t_recv").alias("time"),
     )
 
 
 def per_message(sends: DataFrame, receives: DataFrame) -> DataFrame:
-    """Return one row for each message, and for each copy of a topic's."""
+    """Return one row for each message, and for each copy of a topic's.
+
+    Rows are shuffled before they are grouped: nearly all keys come twice and from different tasks, so grouping before
+    the shuffle as well makes nothing fewer and takes half of the audit's time.
+    """
+    sent, received = _has(_Seen.SENT), _has(_Seen.RECEIVED)
+    delivery = sf.when(_has(_Seen.PROCESSED), 1 << 32).otherwise(0) + sf.when(_has(_Seen.GIVEN), 1).otherwise(0)
     return (
         send_rows(sends)
         .unionAll(receive_rows(receives))
+        .repartition("key")
         .groupBy("key")
         .agg(
             sf.bit_or("seen").alias("seen"),
-            sf.sum("counts").alias("counts"),
-            sf.max("producer").alias("producer"),
-            sf.max("seq").alias("seq"),
-            sf.max("consumer").alias("consumer"),
-            sf.max("delivery").alias("delivery"),
-            sf.min("sent").alias("sent"),
-            sf.min("received").alias("received"),
+            sf.sum(delivery).alias("counts"),
+            sf.max(sf.when(sent, sf.col("who"))).alias("producer"),
+            sf.max(sf.when(sent, sf.col("number"))).alias("seq"),
+            sf.max(sf.when(received, sf.col("who"))).alias("consumer"),
+            sf.max(sf.when(received, sf.col("number"))).alias("delivery"),
+            sf.min(sf.when(sent, sf.col("time"))).alias("sent"),
+            sf.min(sf.when(received, sf.col("time"))).alias("received"),
         )
     )
 
 
 def judged(messages: DataFrame, outages: Sequence[Outage]) -> DataFrame:
-    """Return, for each message, ``verdict`` (:class:`Verdict`), ``mode`` (and protocol), ``phase``, ``bucket``.
+    """Return, for each message, its ``key`` and ``judgement`` (:class:`Judgement` has its parts).
 
     A message is out of order if its consumer was given a later one of the same producer before it. What was delivered
     more than once is not asked for its order: there the second time is another one by nature.
     """
     delivered = sf.col("counts").bitwiseAND((1 << 32) - 1)
     once = (delivered == 1) & ~_has(_Seen.FLAGGED) & sf.col("producer").isNotNull()
-    before = (
-        Window.partitionBy("producer", "consumer")
-        .orderBy("delivery")
-        .rowsBetween(Window.unboundedPreceding, Window.currentRow - 1)
-    )
-    verdict = _verdict(delivered).alias("verdict")
+    # one key to sort by instead of two; those without an order are spread, or one task would have them all
+    pair = sf.when(once, sf.xxhash64("producer", "consumer")).otherwise(sf.pmod("key", sf.lit(_SPREAD)))
     narrow = messages.select(
         "key",
-        verdict,
-        sf.when(once, sf.col("producer")).alias("producer"),
-        sf.when(once, sf.col("consumer")).alias("consumer"),
+        (_verdict(delivered) + _timing(outages)).alias("judgement"),
+        pair.alias("pair"),
+        sf.when(once, sf.col("seq")).alias("seq"),
         "delivery",
-        "seq",
-        _phase(outages).alias("phase"),
-        _bucket().alias("bucket"),
     )
-    late = sf.col("producer").isNotNull() & (sf.max("seq").over(before) > sf.col("seq"))
+    before = Window.partitionBy("pair").orderBy("delivery").rowsBetween(Window.unboundedPreceding, -1)
+    late = sf.max("seq").over(before) > sf.col("seq")
     return narrow.select(
-        "key",
-        (sf.col("verdict") + sf.when(late, int(Verdict.OUT_OF_ORDER)).otherwise(0)).alias("verdict"),
-        sf.when(sf.col("bucket").isNotNull(), sf.col("delivery") % (2 * MODES)).alias("mode"),
-        sf.when(sf.col("bucket").isNotNull(), sf.col("phase")).alias("phase"),
-        "bucket",
+        "key", (sf.col("judgement") + sf.when(late, int(Verdict.OUT_OF_ORDER)).otherwise(0)).alias("judgement")
     )
 
 
@@ -194,16 +218,19 @@ def _verdict(delivered: Column) -> Column:
         Verdict.UNSENT: ~_has(_Seen.SENT, _Seen.TOPIC),
         Verdict.DELIVERED: delivered > 0,
     }
-    total = sf.lit(0)
+    total = sf.lit(0).cast("long")
     for verdict, condition in conditions.items():
         total = total + sf.when(condition, int(verdict)).otherwise(0)
     return total
 
 
-def _bucket() -> Column:
-    """Return the bucket of the time from a send to its first delivery, in microseconds; clocks may differ."""
+def _timing(outages: Sequence[Outage]) -> Column:
+    """Return the parts of a judgement that tell of the time from a send to its first delivery; clocks may differ."""
     taken = sf.greatest(sf.col("received") - sf.col("sent"), sf.lit(1))
-    return sf.floor(sf.log(taken.cast("double")) * BUCKETS_PER_E).cast("int")
+    bucket = sf.floor(sf.log(taken.cast("double")) * BUCKETS_PER_E).cast("long")
+    mode = sf.col("delivery") % (2 * MODES)
+    timing = (bucket + 1) * _BUCKET + _phase(outages) * _PHASE + mode * _MODE
+    return sf.coalesce(timing, sf.lit(0).cast("long"))
 
 
 def _phase(outages: Sequence[Outage]) -> Column:
