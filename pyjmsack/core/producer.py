@@ -318,6 +318,7 @@ class Producer:
         if self.closed:
             return
         self.closed = True
+        self.remote_close.forget()
         deadline = Deadline(self._connection.options.close_timeout)
         self.session.producers.pop(self.info.id, None)
         yield from self.all_answered(deadline)

@@ -35,12 +35,17 @@ class RemoteClose:
         self._object = to_caller
         self._tell()
 
+    def forget(self) -> None:
+        """The caller closed the object: nobody is told, and it is not kept alive from here."""
+        self._object = None
+
     def happened(self, error: BaseException) -> None:
         """The broker closed it. On the loop."""
         self.error = error
         self._tell()
 
     def _tell(self) -> None:
-        if self.error is not None and self._object is not None:
+        told = self._object
+        if self.error is not None and told is not None:
             with suppress(IndexError):  # the other thread was faster
-                self._connection.tell(self._untold.pop(), self._object, self.error)
+                self._connection.tell(self._untold.pop(), told, self.error)

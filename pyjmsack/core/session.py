@@ -414,6 +414,7 @@ class Session(Transacting):
         provider, number = self.connection.provider, self.info.id
         for producer in [*self.producers.values()]:
             producer.closed = True
+            producer.remote_close.forget()
         self.connection.sessions.pop(number, None)
         self.transaction.ended("rolled_back")
         if self.connection.failure is not None:

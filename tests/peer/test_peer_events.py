@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
+import weakref
 from typing import Any
 
 import pytest
@@ -148,6 +150,21 @@ def test_an_end_of_ones_own_and_a_lost_connection_are_no_such_events(face: Face)
     peer.drop()
     events.wait("established", "failure")
     assert closed.told.calls == []
+
+
+def test_a_closed_producer_does_not_wait_for_the_garbage_collection(face: Face) -> None:
+    """S109: what its listeners would be told is not what keeps it; some programs make one for each message."""
+    session = face.session(face.peer())
+    producer = session.create_producer(Q)
+    kept = weakref.ref(getattr(producer, "_target", producer))
+    gc.collect()
+    gc.disable()
+    try:
+        producer.close()
+        del producer
+        assert kept() is None
+    finally:
+        gc.enable()
 
 
 def test_a_link_closed_right_behind_its_attach_is_told_with_the_object(face: Face) -> None:
