@@ -59,7 +59,8 @@ def check_name(name: object, strict: bool) -> str:
         raise MessageFormatException(f"property name {name!r}: expected a non-empty string")
     if strict and not name.replace("$", "_").isidentifier():
         raise MessageFormatException(
-            f"property name {name!r}: expected a Java identifier (letters, digits, '_' and '$', no digit first)"
+            f"property name {name!r}: expected a Java identifier (letters, digits, '_' and '$', no digit first), "
+            "unless the URL says jms.validatePropertyNames=false"
         )
     if strict and name in RESERVED_WORDS:
         raise MessageFormatException(f"property name {name!r}: expected a name that is no reserved word of selectors")

@@ -18,6 +18,7 @@ from pyjmsack import (
     MapMessage,
     Message,
     MessageFormatException,
+    Session,
     Short,
     StreamMessage,
     TextMessage,
@@ -54,8 +55,10 @@ def body_of(message: Message) -> tuple[bytes | None, str]:
     return (None, "none") if body is None else (_dump(body), "other")
 
 
-def message_of(body: bytes | str | None, body_type: str | None) -> Message:
+def message_of(session: Session, body: bytes | str | None, body_type: str | None) -> Message:
     """Return a new message; the reverse of :func:`body_of`. Without a type ``str`` is text and ``bytes`` are bytes.
+
+    The session makes it, so that the options of the URL count for its properties.
 
     Raises:
         MessageFormatException: the type is not one that can be sent, or the body is no such thing.
@@ -64,16 +67,16 @@ def message_of(body: bytes | str | None, body_type: str | None) -> Message:
         body_type = "none" if body is None else "text" if isinstance(body, str) else "bytes"
     raw = body.encode() if isinstance(body, str) else body
     if body_type == "bytes":
-        return BytesMessage(raw or b"")
+        return session.create_bytes_message(raw or b"")
     if body_type == "text":
-        return TextMessage(None if raw is None else raw.decode("utf-8", "surrogatepass"))
+        return session.create_text_message(None if raw is None else raw.decode("utf-8", "surrogatepass"))
     if body_type == "none":
-        return Message()
+        return session.create_message()
     try:
         if body_type == "map":
-            return MapMessage({name: _unmark(value) for name, value in json.loads(raw or b"{}").items()})
+            return session.create_map_message({n: _unmark(value) for n, value in json.loads(raw or b"{}").items()})
         if body_type == "stream":
-            return StreamMessage([_unmark(value) for value in json.loads(raw or b"[]")])
+            return session.create_stream_message([_unmark(value) for value in json.loads(raw or b"[]")])
     except (ValueError, AttributeError, TypeError) as error:
         raise MessageFormatException(f"a body of type {body_type!r} is not the JSON of one: {error}") from error
     raise MessageFormatException(f"body_type {body_type!r}: expected text, bytes, map, stream or none")

@@ -18,8 +18,8 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from pyjmsack import AckMode, JMSException, Message, MessageFormatException, Queue, Session, UnsupportedFeatureException
-from pyjmsack.spark.columns import to_batch
-from pyjmsack.spark.options import Options
+from pyjmsack.spark.columns import arrow_schema, to_batch
+from pyjmsack.spark.options import OptionError, Options
 from pyjmsack.spark.spool import Span, Spool
 
 __all__ = ["Place", "Received", "count_waiting", "is_waiting", "pull", "read_pull", "receive"]
@@ -51,12 +51,17 @@ def read_pull(options: Options, place: Place) -> Iterator[pa.RecordBatch]:
     Raises:
         JMSException: the broker cannot be reached, or refuses; Spark tries again.
         FileNotFoundError: this attempt is so late that its batch is processed already, or the spool is not shared.
+        OptionError: the rows were spooled without the bodies that are asked for now.
         OSError: the spool cannot be written to, or has no room. Nothing was taken.
     """
     spool = Spool(options.spool, place.query)
     if not spool.file(place.pull, place.part).exists():
         pull(options, spool, place)
-    yield from spool.read(place.pull, place.part)
+    names = arrow_schema(options.includeBody).names
+    for batch in spool.read(place.pull, place.part):
+        if "body" in names and "body" not in batch.schema.names:
+            raise OptionError("option 'includeBody': these rows were spooled without their bodies, which are gone")
+        yield batch.select(names)
 
 
 def pull(options: Options, spool: Spool, place: Place) -> None:

@@ -22,6 +22,7 @@ from pyjmsack import (
     MessageProducer,
     Queue,
     SendTimedOutException,
+    Session,
     UnsupportedFeatureException,
 )
 from pyjmsack.spark.bodies import message_of
@@ -92,7 +93,7 @@ def send_rows(options: Options, batches: Iterator[pa.RecordBatch]) -> Sent:
         with session.create_producer(fixed) as producer:
             pending: list[Future[None]] = []
             for batch in batches:
-                sent = [_send(producer, options, fixed, row) for row in batch.to_pylist()]
+                sent = [_send(session, producer, options, fixed, row) for row in batch.to_pylist()]
                 count += len(sent)
                 _confirm(pending, options)  # of the batch before, while this one is under way
                 pending = sent
@@ -106,8 +107,10 @@ def _require_detection(connection: Connection) -> None:
         raise UnsupportedFeatureException(f"option 'dedupColumn': {why}")
 
 
-def _send(producer: MessageProducer, options: Options, fixed: Destination | None, row: dict[str, Any]) -> Future[None]:
-    message = message_of(row["body"], row.get("body_type"))
+def _send(
+    session: Session, producer: MessageProducer, options: Options, fixed: Destination | None, row: dict[str, Any]
+) -> Future[None]:
+    message = message_of(session, row["body"], row.get("body_type"))
     _set_headers(message, row)
     if options.dedupColumn is not None:
         key = row[options.dedupColumn]

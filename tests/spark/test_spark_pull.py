@@ -13,7 +13,6 @@ from pyjmsack import MessageFormatException, SendTimedOutException, Session
 from pyjmsack.spark import batch as draining
 from pyjmsack.spark import pull as pulling
 from pyjmsack.spark.batch import JmsBrowseReader, JmsDrainReader, batch_reader
-from pyjmsack.spark.bodies import message_of
 from pyjmsack.spark.columns import property_value
 from pyjmsack.spark.options import OptionError
 from pyjmsack.spark.pull import Place, Received
@@ -221,6 +220,26 @@ def test_what_killed_tasks_left_unfinished_is_deleted_at_the_next_start(
     assert read_batch(restarted, start, end) == rows
 
 
+def test_bodies_that_were_not_spooled_cannot_be_asked_for_later(
+    options: MakeOptions, queue_name: str, fill: Fill
+) -> None:
+    fill(queue_name, 1)
+    place = Place("query", 1, 0, 5)
+    Spool(options().spool, "query").prepare(1)
+    (row,) = of_pull(options(includeBody="false"), place)
+    with pytest.raises(OptionError, match="spooled without their bodies"):
+        of_pull(options(), place)
+    assert of_pull(options(includeBody="false"), place) == [row]
+
+
+def test_bodies_that_were_spooled_can_be_left_out_later(options: MakeOptions, queue_name: str, fill: Fill) -> None:
+    fill(queue_name, 1)
+    place = Place("query", 1, 0, 5)
+    Spool(options().spool, "query").prepare(1)
+    (row,) = of_pull(options(), place)
+    assert of_pull(options(includeBody="false"), place) == [{n: v for n, v in row.items() if n != "body"}]
+
+
 def test_an_attempt_that_comes_after_its_batch_was_processed_takes_nothing(
     options: MakeOptions, queue_name: str, fill: Fill, left: Left
 ) -> None:
@@ -375,13 +394,27 @@ def test_a_frame_that_cannot_be_written_is_refused_by_its_column(
         check_columns(options(**given), schema)
 
 
-def test_a_body_or_property_of_an_unknown_type_is_refused_by_name() -> None:
+def test_a_body_or_property_of_an_unknown_type_is_refused_by_name(options: MakeOptions) -> None:
     for body, kind in ((b"x", "object"), (b"x", "map"), (b'{"a": {"date": 1}}', "map")):
         with pytest.raises(MessageFormatException, match=kind):
-            message_of(body, kind)
+            send_rows(options(), rows_of(body=[body], body_type=[kind]))
     for text, kind in (("1", "date"), ("x", "int"), ("yes", "boolean")):
         with pytest.raises(ValueError, match=kind):
             property_value(text, kind)
+
+
+def test_properties_with_names_of_other_clients_are_written_if_the_url_allows_them(
+    options: MakeOptions, broker_url: str, queue_name: str, left: Left
+) -> None:
+    """Of AMQP and STOMP clients that know no Java (S160)."""
+    properties = pa.array([[("trace-id", "7")]], pa.map_(pa.string(), pa.string()))
+    with pytest.raises(MessageFormatException, match=r"'trace-id'.*jms\.validatePropertyNames=false"):
+        send_rows(options(), rows_of(body=["a"], properties=properties))
+    given = options(url=f"{broker_url}?jms.validatePropertyNames=false")
+    assert send_rows(given, rows_of(body=["a"], properties=properties)).count == 1
+    Spool(given.spool, "query").prepare(1)
+    assert of_pull(given, Place("query", 1, 0, 1))[0]["properties"] == [("trace-id", "7")]
+    assert left(queue_name) == 0
 
 
 def test_what_can_be_written_needs_a_broker_that_is_there(options: MakeOptions) -> None:
