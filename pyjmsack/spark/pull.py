@@ -133,7 +133,7 @@ def _size_of(message: Message) -> int:
 
 def _without_known(batch: pa.RecordBatch, spool: Spool) -> pa.RecordBatch:
     """Return the rows whose message id is new, also within the batch; those without an id are always new."""
-    seen = spool.known_ids(Span.of(batch["created"]))
+    seen = spool.known_ids(Span.of(batch["created"]), batch["message_id"])
     fresh = []
     for number, found in enumerate(batch["message_id"].to_pylist()):
         if found is None:
