@@ -24,6 +24,7 @@ _NEXT_STEPS: tuple[tuple[type[JMSException], str], ...] = (
 )
 _UNREACHABLE = "start one with `pyjmsack broker`, or point --url (PYJMSACK_URL) at a running one"
 _LOST = "look at the broker's log; messages that were not confirmed or acknowledged are safe to repeat"
+_IN_DOUBT = "it may have taken effect all the same: see what the broker has before you run the command again"
 
 
 class Failure(click.ClickException):
@@ -42,6 +43,8 @@ def explain(error: BaseException) -> str:
 def _next_step(error: BaseException) -> str | None:
     if isinstance(error, ConnectionLostException):
         return _UNREACHABLE if isinstance(error.__cause__, OSError) and "cannot connect" in str(error) else _LOST
+    if isinstance(error, TransactionRolledBackException) and error.in_doubt:
+        return _IN_DOUBT
     return next((step for kind, step in _NEXT_STEPS if isinstance(error, kind)), None)
 
 

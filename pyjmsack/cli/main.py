@@ -28,6 +28,10 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
+        except click.UsageError as error:
+            if "unexpected extra argument" in error.message and "://" in error.message:  # it may hold a password
+                error.message = "The URL of a broker goes behind --url, or into PYJMSACK_URL."
+            raise
         except JMSException as error:
             if debugging(ctx):
                 raise

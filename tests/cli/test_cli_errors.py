@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from cli_support import Cli
 
-from pyjmsack import ConnectionLostException
+from pyjmsack import ConnectionLostException, TransactionRolledBackException
 from pyjmsack.broker import EmbeddedArtemis
+from pyjmsack.cli.errors import explain
 
 ABSENT = "amqp://127.0.0.1:1"
 PASSWORD = "not-to-be-shown"
@@ -67,6 +68,20 @@ def test_a_password_in_the_url_is_hidden() -> None:
     result = Cli(f"amqp://u:{PASSWORD}@127.0.0.1:1").run("browse", "q")
     assert result.exit_code in (1, 2)
     assert PASSWORD not in result.output
+
+
+def test_a_url_in_the_wrong_place_is_not_shown_as_it_may_hold_a_password() -> None:
+    result = Cli(ABSENT).run("doctor", f"amqp://h?jms.username=u&jms.password={PASSWORD}")
+    assert result.exit_code == 2
+    assert "--url" in result.stderr
+    assert PASSWORD not in result.output
+
+
+def test_nobody_is_told_to_repeat_a_commit_in_doubt_unseen() -> None:
+    """S94."""
+    known, in_doubt = (explain(TransactionRolledBackException("it", in_doubt=doubt)) for doubt in (False, True))
+    assert "nothing of this transaction took effect" in known
+    assert "it may have taken effect" in in_doubt
 
 
 def test_a_user_without_a_password_is_a_usage_error(cli: Cli, queue_name: str) -> None:
