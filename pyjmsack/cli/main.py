@@ -30,7 +30,9 @@ class _Commands(click.Group):
             return super().invoke(ctx)
         except click.UsageError as error:
             if "unexpected extra argument" in error.message and "://" in error.message:  # it may hold a password
-                error.message = "The URL of a broker goes behind --url, or into PYJMSACK_URL."
+                raise click.UsageError(
+                    "The URL of a broker goes behind --url, or into PYJMSACK_URL.", error.ctx
+                ) from None
             raise
         except JMSException as error:
             if debugging(ctx):

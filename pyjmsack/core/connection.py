@@ -27,7 +27,7 @@ from pyjmsack.errors import (
     UnsupportedFeatureException,
 )
 from pyjmsack.spi.completion import Completion
-from pyjmsack.spi.features import FEATURES, Level
+from pyjmsack.spi.demands import check_consumer, check_session, require
 from pyjmsack.spi.ledger import Ledger
 from pyjmsack.spi.provider import Provider
 from pyjmsack.spi.resources import ConnectionInfo, ConnectionMetadata, ConsumerInfo, SessionInfo
@@ -128,25 +128,12 @@ class Connection:
         Raises:
             UnsupportedFeatureException: the table of features says so, and why.
         """
-        support = self.the_metadata.capabilities.support(feature)
-        if support.level is Level.REFUSED:
-            raise UnsupportedFeatureException(f"{FEATURES[feature]}: not here; {support.note}")
+        require(self.the_metadata, feature)
 
     def check_features(self, info: ConsumerInfo) -> None:
         """Raise if a consumer asks for what this protocol and broker cannot honour (S119, S144, S147)."""
+        check_consumer(self.the_metadata, info)
         subscription = info.subscription
-        asked = {
-            "browser": info.browser,
-            "no-local": info.no_local,
-            "durable-subscription": subscription is not None and subscription.durable,
-            "shared-subscription": subscription is not None and subscription.shared,
-            "exclusive-consumer": info.exclusive,
-            "consumer-priority": info.priority is not None,
-            "retroactive-consumer": info.retroactive,
-        }
-        for feature, wanted in asked.items():
-            if wanted:
-                self.require(feature)
         if info.pending_limit and "pending-limit" not in self.the_metadata.capabilities:
             log.warning("%s: consumer.maximumPendingMessageLimit has no effect at this broker", info.destination.name)
         if subscription is not None and subscription.shared and info.no_local:
@@ -211,13 +198,10 @@ class Connection:
         """
         mode = AckMode.resolve(ack_mode, transacted)
         self.check_open()
-        guarantee = self.the_metadata.transaction_guarantee
-        if self.url.strict and mode is AckMode.SESSION_TRANSACTED and guarantee != "atomic":
-            raise UnsupportedFeatureException(
-                f"strict=true: a transaction of this protocol and broker is {guarantee}, not atomic (S88)"
-            )
+        info = SessionInfo(self.next_id(), mode)
+        check_session(self.the_metadata, info, strict=self.url.strict)
         self.used = True
-        session = Session(self, SessionInfo(self.next_id(), mode))
+        session = Session(self, info)
         done: Completion[None] = Completion()
         self.submit(self.provider.create_session, session.info, done)
         yield from self.request(done, "creating a session", self.provider.close_session, session.info.id)

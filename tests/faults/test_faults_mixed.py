@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 from contract.brokers import Target
 from contract.faces import Face
 from contract.harness import Jms, take, texts
+from polling import eventually
 
 from faults.faults_support import failover_url
-from pyjmsack import AckMode, Queue, TransactionRolledBackException
+from pyjmsack import AckMode, Queue, TransactionRolledBackException, UnsupportedFeatureException
 from pyjmsack.broker import EmbeddedArtemis
 from pyjmsack.testing import Wire
 
@@ -52,3 +55,59 @@ async def test_a_connection_that_is_lost_over_one_protocol_goes_on_over_the_othe
         assert texts([first, *again]) == ["1", "1", "2"]  # the guard compares what one protocol delivered
         again[-1].acknowledge()
         await jms.left("a", "b", "c")
+
+
+async def test_a_send_that_goes_over_the_other_protocol_overtakes_nothing(
+    jms: Jms, protocol: str, any_broker: EmbeddedArtemis
+) -> None:
+    """S91: Artemis puts a message that has a delivery time before the others when that has come."""
+    await jms.send("a", "b")
+    with Wire(jms.url) as wire:
+        connection = await jms.connection(failover_url(wire.url, getattr(any_broker, f"{OTHER[protocol]}_url")))
+        producer = await (await connection.create_session()).create_producer(jms.queue)
+        wire.cut_after(0)
+        await producer.send("c")
+        await jms.left("a", "b", "c")
+
+
+@pytest.mark.parametrize("protocol", ["amqp"])
+async def test_a_browser_does_not_go_on_where_it_would_consume_the_queue(
+    jms: Jms, any_broker: EmbeddedArtemis, caplog: pytest.LogCaptureFixture
+) -> None:
+    """S104, S119, S134: over STOMP Artemis takes a browser for a consumer. The broker is refused until it is closed."""
+    caplog.set_level(logging.DEBUG, "pyjmsack.failover")
+    await jms.send("a", "b", "c")
+    with Wire(jms.url) as wire:
+        connection = await jms.connection(failover_url(wire.url, any_broker.stomp_url))
+        session = await connection.create_session()
+        producer = await session.create_producer(jms.queue)
+        browser = await session.create_browser(jms.queue)
+        look = aiter(browser)
+        assert (await anext(look)).body == "a"
+        wire.cut()
+        await eventually(lambda: "would consume the queue" in caplog.text)
+        await browser.close()
+        await producer.send("d")
+        assert "STOMP" in connection.metadata.protocol
+        with pytest.raises(UnsupportedFeatureException):
+            await session.create_browser(jms.queue)
+        await jms.left("a", "b", "c", "d")
+
+
+@pytest.mark.parametrize("protocol", ["amqp"])
+async def test_a_strict_transaction_does_not_go_on_where_it_would_not_be_atomic(
+    jms: Jms, any_broker: EmbeddedArtemis, caplog: pytest.LogCaptureFixture
+) -> None:
+    """S88, S104: what ``strict=true`` refuses at the start it refuses after a failover."""
+    caplog.set_level(logging.DEBUG, "pyjmsack.failover")
+    with Wire(jms.url) as wire:
+        url = f"{failover_url(wire.url, any_broker.stomp_url)}&strict=true"
+        session = await (await jms.connection(url)).create_session(AckMode.SESSION_TRANSACTED)
+        producer = await session.create_producer(jms.queue)
+        wire.cut()
+        await eventually(lambda: "strict=true" in caplog.text)
+        wire.heal()
+        await producer.send("a")
+        await session.commit()
+        assert session.transaction_guarantee == "atomic"
+        await jms.left("a")

@@ -81,6 +81,16 @@ def test_a_refused_send_of_a_burst_is_found_by_repeating_each_by_itself(face: Fa
         futures["refused"].result(timeout=10)
 
 
+def test_a_delayed_send_is_not_repeated_at_a_broker_that_would_deliver_it_at_once(face: Face) -> None:
+    """S91, S119, S157: what that broker refuses at first it refuses after a failover."""
+    artemis, classic = start(face, rule=drop("SEND")), start(face, CLASSIC)
+    producer = face.failover(artemis, classic).create_session().create_producer(QUEUE)
+    with pytest.raises(UnsupportedFeatureException, match="delivery delay"):
+        producer.send("later", delivery_delay=60)
+    producer.send("at once")
+    assert [frame.body for frame in classic.all("SEND")] == [b"at once"]
+
+
 def test_on_classic_every_send_asks_for_a_receipt(face: Face) -> None:
     """An ERROR leaves the connection open there: only its name tells which message the broker did not take."""
     peer = start(face, CLASSIC)

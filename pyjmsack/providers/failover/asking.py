@@ -19,6 +19,7 @@ from pyjmsack.providers.failover.replays import Replays
 from pyjmsack.providers.failover.restore import Resources
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Connector
+from pyjmsack.spi.resources import ConnectionMetadata
 from pyjmsack.uri import BrokerUrl
 
 __all__ = ["Asking"]
@@ -46,6 +47,13 @@ class Asking:
         self._producers = self._resources.producers
         period = url.connection.consumer_failover_redelivery_wait_period
         self._replays = Replays(self._resources, connector, period, lambda: self._member)
+
+    @property
+    def _metadata(self) -> ConnectionMetadata:
+        """Of the broker in use."""
+        assert self._member is not None  # the caller has looked
+        assert self._member.metadata is not None  # it is in use
+        return self._member.metadata
 
     # -- requests -----------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from functools import partial
 
 from pyjmsack.destination import Destination, TemporaryQueue, TemporaryTopic
 from pyjmsack.providers.failover.pending import Kept
+from pyjmsack.spi.demands import require
 from pyjmsack.spi.provider import Provider
 from pyjmsack.spi.resources import ConnectionMetadata
 
@@ -22,6 +23,7 @@ class Dialect:
 
     def __init__(self, provider: Provider, metadata: ConnectionMetadata) -> None:
         self.provider = provider
+        self.metadata = metadata
         prefixes = (metadata.properties.get("queue-prefix"), metadata.properties.get("topic-prefix"))
         self._key = (metadata.protocol, metadata.broker, prefixes)
 
@@ -52,11 +54,15 @@ def translate(kept: Kept, dialect: Dialect, present_name: Callable[[str], str]) 
         present_name: returns the name that a temporary destination has now, by one that it had (S133).
 
     Raises:
-        JMSException: the other protocol cannot carry it.
+        JMSException: the other protocol cannot carry it, or that broker cannot delay it.
     """
     old = kept.encoder
     assert isinstance(old, MemberEncoder)  # the core has its encoders from us
     message, ttl_ms = old.dialect.provider.decode(kept.payload, old.destination)
+    if message._delivery_time <= message._timestamp:  # what is read says when it was to be delivered: at once
+        message._delivery_time = 0
+    else:
+        require(dialect.metadata, "delivery-delay")
     reply_to = message._reply_to
     if isinstance(reply_to, TemporaryQueue | TemporaryTopic):
         message._reply_to = type(reply_to)(present_name(reply_to.name))

@@ -12,7 +12,9 @@ from pyjmsack.providers.failover.dialect import MemberEncoder
 from pyjmsack.providers.failover.pending import Kept, Request
 from pyjmsack.providers.failover.reconnecting import Reconnecting
 from pyjmsack.providers.failover.records import ConsumerRecord, SessionRecord
+from pyjmsack.providers.failover.restore import checked
 from pyjmsack.spi.completion import Completion
+from pyjmsack.spi.demands import check_consumer, check_session
 from pyjmsack.spi.envelope import Encoder, Inbound, Outbound
 from pyjmsack.spi.provider import Provider
 from pyjmsack.spi.resources import ConsumerInfo, ProducerInfo, SessionInfo, TemporaryInfo
@@ -32,11 +34,12 @@ class FailoverProvider(Reconnecting):
     def create_session(self, info: SessionInfo, done: Completion[None]) -> None:
         """Open a session."""
         replays = self._url.failover.transaction_replay
+        check = partial(check_session, strict=self._url.strict)
         self._ask(
             Request(
                 "create_session",
                 (info.id,),
-                lambda provider, answered: provider.create_session(info, answered),
+                lambda provider, a: checked(check, self._metadata, provider.create_session)(info, a),
                 done,
                 lambda: self._resources.sessions.__setitem__(info.id, SessionRecord(info, replays=replays)),
             )
@@ -72,7 +75,7 @@ class FailoverProvider(Reconnecting):
         record = ConsumerRecord(info, self._resources.forget_consumer)
 
         def ask(provider: Provider, answered: Completion[None]) -> None:
-            provider.create_consumer(record.attach(), answered)
+            checked(check_consumer, self._metadata, provider.create_consumer)(record.attach(), answered)
 
         self._ask(
             Request(

@@ -94,8 +94,9 @@ class Reconnecting(Asking):
         discard = self._resources.interrupted
         closed = self._on_resource_closed
         member = self._trying = Member(url, provider, connector, timeout, self._on_lost, discard, closed)
-        closes_links = self._url.connection.close_links_that_fail_on_reconnect
-        restoration = Restoration(self._resources, closes_links, self._the_listener.on_temporary_renamed, closed)
+        strict, closes_links = self._url.strict, self._url.connection.close_links_that_fail_on_reconnect
+        renamed = self._the_listener.on_temporary_renamed
+        restoration = Restoration(self._resources, strict, closes_links, renamed, closed)
 
         def ready(error: BaseException | None) -> None:
             self._trying = None

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Generator, Iterator, Sequence
 from typing import Any, TypeVar
 
-from pyjmsack.errors import IllegalStateException, JMSException
+from pyjmsack.errors import IllegalStateException, JMSException, UnsupportedFeatureException
 from pyjmsack.providers.failover.records import ConsumerRecord, SessionRecord
 from pyjmsack.spi.completion import Completion
+from pyjmsack.spi.demands import check_consumer, check_session
 from pyjmsack.spi.provider import Provider
 from pyjmsack.spi.resources import ConnectionMetadata, ConsumerInfo, ProducerInfo, SessionInfo, TemporaryInfo
 
-__all__ = ["Resources", "Restoration"]
+__all__ = ["Resources", "Restoration", "checked"]
 
 I = TypeVar("I", SessionInfo, ProducerInfo, ConsumerInfo, TemporaryInfo)  # noqa: E741 - as in "info"
 R = TypeVar("R")
+Create = Callable[[I, Completion[None]], None]
 
 
 class Resources:
@@ -113,7 +115,11 @@ class Resources:
 class Restoration:
     """One attempt to open everything at one broker.
 
+    A broker that cannot honour what a consumer asks for counts as one that refuses it: over STOMP Artemis would consume
+    what a browser only looks at.
+
     Args:
+        strict: refuse a broker whose transactions are not atomic, if there is a transacted session (S88).
         closes_links: close a consumer or producer that the broker refuses, instead of giving the broker up (S104).
         rename: told the new name of a temporary destination, by its id, before anything is attached to it.
         closed: told the id of a producer that the broker refused, and why.
@@ -122,11 +128,13 @@ class Restoration:
     def __init__(
         self,
         resources: Resources,
+        strict: bool,
         closes_links: bool,
         rename: Callable[[int, str], None],
         closed: Callable[[int, BaseException], None],
     ) -> None:
         self._resources = resources
+        self._strict = strict
         self._closed = closed
         self._closes_links = closes_links
         self._rename = rename
@@ -139,13 +147,15 @@ class Restoration:
         """
         resources = self._resources
         temporaries = [info for info, _ in resources.temporaries.values()]
+        for session in resources.sessions.values():
+            check_session(metadata, session.info, strict=self._strict)
         yield from self._make_temporaries(provider, temporaries)
         sessions = [session.info for session in resources.sessions.values()]
         producers = [*resources.producers.values()]
         consumers = [record.attach() for record in resources.consumers.values()]
         begun = _ask_all(provider.create_session, sessions)
         attached_producers = _ask_all(provider.create_producer, producers)
-        attached_consumers = _ask_all(provider.create_consumer, consumers)
+        attached_consumers = _ask_all(checked(check_consumer, metadata, provider.create_consumer), consumers)
         yield from _succeeding(begun)
         for number, refusal in (yield from self._refused(attached_producers)):
             if number in resources.producers:
@@ -185,6 +195,22 @@ class Restoration:
             return []
         yield _answered(asked)
         return [(info.id, attached.error) for info, attached in asked if attached.error is not None]
+
+
+def checked(
+    check: Callable[[ConnectionMetadata, I], None], metadata: ConnectionMetadata, create: Create[I]
+) -> Create[I]:
+    """Return ``create`` with the check before it."""
+
+    def create_checked(info: I, done: Completion[None]) -> None:
+        try:
+            check(metadata, info)
+        except UnsupportedFeatureException as error:
+            done.fail(error)
+        else:
+            create(info, done)
+
+    return create_checked
 
 
 def _ask_all(create: Callable[[I, Completion[R]], None], infos: Sequence[I]) -> list[tuple[I, Completion[R]]]:
