@@ -44,14 +44,13 @@ def measure(rows: int, master: str, memory: str) -> AuditTiming:
         BenchmarkError: the audit missed something, or found what was not planted.
     """
     from benchmarks import planted
-    from pyjmsack.spark import local_session
-    from pyjmsack.spark.audit import run_audit
+    from pyjmsack.spark.audit import audit_session, run_audit
 
     plan = planted.plan(rows, max(1, rows // _SHARE))
     with tempfile.TemporaryDirectory(prefix="bench-audit-") as folder:
         ledger = Path(folder, "ledger")
         planted.write(ledger, plan, (rows // 3, rows // 2))
-        spark = local_session(master, spark__driver__memory=memory)
+        spark = audit_session(master, spark__driver__memory=memory)
         try:
             spark.range(1000).groupBy("id").count().collect()  # the first job pays for the session
             load = os.getloadavg()[0]

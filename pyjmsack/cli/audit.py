@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["as_document", "as_report", "audit", "audit_ledgers", "missing_for_audit"]
 
-MEMORY = "4g"
-"""Of a local Spark: ten million messages are grouped without spilling."""
-
 
 @click.command()
 @click.argument("ledgers", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
@@ -74,16 +71,18 @@ def audit_ledgers(
     """Run the audit on a Spark session of its own.
 
     Raises:
-        Failure: PySpark or a JDK is missing.
+        Failure: PySpark or a JDK is missing, or the cluster.
         LedgerError: a path is no ledger.
     """
     missing = missing_for_audit()
     if missing is not None:
         raise Failure(missing)
-    from pyjmsack.spark import local_session
-    from pyjmsack.spark.audit import run_audit
+    from pyjmsack.spark.audit import ClusterError, audit_session, run_audit
 
-    spark = local_session(master, "pyjmsack audit", spark__driver__memory=MEMORY, spark__log__level="ERROR")
+    try:
+        spark = audit_session(master)
+    except ClusterError as error:
+        raise Failure(str(error)) from error
     try:
         return run_audit(spark, ledgers, suspects=suspects, still_queued=still_queued)
     finally:

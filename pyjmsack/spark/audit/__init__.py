@@ -1,7 +1,7 @@
 """The audit: what ledgers say was lost, doubled, delivered again, out of order or in doubt; docs/ledger.md.
 
 ``outages`` finds when brokers were away, ``rows`` makes one narrow row per message, ``findings`` counts and judges,
-``page`` is the report for a browser.
+``page`` is the report for a browser, ``session`` the Spark of the command.
 """
 
 from __future__ import annotations
@@ -9,5 +9,6 @@ from __future__ import annotations
 from pyjmsack.spark.audit.findings import Audit, Finding, Latency, run_audit
 from pyjmsack.spark.audit.outages import Outage
 from pyjmsack.spark.audit.page import write_page
+from pyjmsack.spark.audit.session import ClusterError, audit_session
 
-__all__ = ["Audit", "Finding", "Latency", "Outage", "run_audit", "write_page"]
+__all__ = ["Audit", "ClusterError", "Finding", "Latency", "Outage", "audit_session", "run_audit", "write_page"]
