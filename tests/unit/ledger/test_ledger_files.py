@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 import subprocess
 import sys
 import threading
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 
 from pyjmsack import ConnectionFactory, UnsupportedFeatureException
 from pyjmsack.ledger import SCHEMAS, Ledger, LedgerError, read_ledgers, writer
@@ -145,6 +147,17 @@ def test_a_damaged_part_is_named(tmp_path: Path, content: bytes) -> None:
     Ledger(tmp_path)
     (tmp_path / "sends" / "bad-1.raw").write_bytes(content)
     with pytest.raises(LedgerError, match=r"bad-1\.raw is damaged"):
+        read_ledgers([tmp_path])
+
+
+@pytest.mark.parametrize("share", [0, 0.5])
+def test_a_part_that_was_cut_short_when_it_was_copied_is_named(tmp_path: Path, share: float) -> None:
+    Ledger(tmp_path)
+    whole = tmp_path / "sends" / "cut-1.parquet"
+    parquet.write_table(SCHEMAS["sends"].empty_table(), whole)
+    assert read_ledgers([tmp_path]).table("sends").num_rows == 0
+    os.truncate(whole, int(whole.stat().st_size * share))
+    with pytest.raises(LedgerError, match=r"cut-1\.parquet is damaged: its \d+ bytes do not end as Parquet does"):
         read_ledgers([tmp_path])
 
 
