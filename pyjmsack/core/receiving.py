@@ -145,7 +145,7 @@ class Receiving(Settling):
             self.flush_acks()
         except JMSException as error:  # the guard's file: the search for a broker must go on
             log.error("%s: what %s processed may be handed out again", error, self.info.destination.name)
-        self._stale = self._stale | dict.fromkeys(self._take_delivered())  # another one: a caller may be taking this
+        self._stale.update(dict.fromkeys(self._take_delivered()))
         self.guard = self._shown or self.guard
         self._may_repeat = self.guard is not None
         self.finish_if_closed()

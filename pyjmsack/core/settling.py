@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, MutableMapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from pyjmsack.core.acking import ACK_TYPES, AckBatch, AckWindow, ack_threshold, log_ack, traces_acks
 from pyjmsack.core.duplicates import DuplicateGuard
@@ -44,8 +46,9 @@ class Settling(ABC):
         self._acknowledged_late = 0
         self._ended = dict.fromkeys(AckType, 0)
         """How many messages ended otherwise than accepted, by the name that ActiveMQ has for it (S190)."""
-        self._stale: dict[Inbound, None] = {}
-        """What the caller had when the connection was lost: it comes again, acknowledging it has no effect (S95)."""
+        self._stale: MutableMapping[Inbound, None] = {}
+        """What the caller had when the connection was lost: it comes again, acknowledging it has no effect (S95). Only
+        CLIENT mode can acknowledge what nobody has any more, so only there it is kept alive."""
         self.guard: DuplicateGuard | None = None
         """Knows what was processed; ``None`` outside failover."""
         self.record: Deliveries | None = None
@@ -61,6 +64,8 @@ class Settling(ABC):
         mode = self.session.info.ack_mode
         options = self._connection.options
         self._transacted = mode is AckMode.SESSION_TRANSACTED
+        if mode is not AckMode.CLIENT_ACKNOWLEDGE:
+            self._stale = WeakKeyDictionary()
         self.tracks = (mode is AckMode.CLIENT_ACKNOWLEDGE or mode.individual) and not info.browser
         self._auto = mode in (AckMode.AUTO_ACKNOWLEDGE, AckMode.DUPS_OK_ACKNOWLEDGE) and not info.browser
         size = ack_threshold(mode, info.destination, self._prefetch, options.optimize_acknowledge) if self._auto else 1
@@ -163,8 +168,11 @@ class Settling(ABC):
 
     def settle_stale(self, outcome: Outcome) -> None:
         """One outcome for all that the caller had when the connection was lost: it counts as processed, no more."""
-        stale, self._stale = self._stale, {}
-        self.settle_batch(stale, outcome)
+        stale: list[Inbound] = []
+        with suppress(KeyError):  # none is left; no iteration, as the loop may add meanwhile
+            while True:
+                stale.append(self._stale.popitem()[0])
+        self.settle_batch(reversed(stale), outcome)
 
     def _take_delivered(self) -> list[Inbound]:
         """Return what the caller has, oldest first, and forget it: one broker redelivers in the order it is told."""
@@ -179,7 +187,7 @@ class Settling(ABC):
 
     def settle_one(self, inbound: Inbound, outcome: Outcome) -> None:
         """An outcome for one delivered message; a second one is a no-op (S28, S34)."""
-        held = self.delivered if inbound in self.delivered else self._stale
+        held: MutableMapping[Inbound, None] = self.delivered if inbound in self.delivered else self._stale
         if inbound in held:
             del held[inbound]
             if outcome is Outcome.ACCEPTED and self._auto:

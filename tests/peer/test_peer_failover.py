@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import sqlite3
 import threading
+import weakref
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -467,6 +469,19 @@ def test_what_is_acknowledged_after_two_losses_counts_as_processed(face: Face, m
     in_hand.acknowledge()
     assert consumer.receive(5).text == "next"
     assert (consumer.stats.duplicates_skipped, consumer.stats.stale) == (1, 1)
+
+
+def test_what_nobody_can_acknowledge_any_more_is_not_kept(face: Face) -> None:
+    """S95: in INDIVIDUAL mode a message that the caller dropped without a word, as its broker was lost."""
+    peer = face.peer(messages=[text("m", id="ID:1")])
+    connection = face.failover(peer)
+    outage = Outage(face, peer, connection)
+    consumer = connection.create_session(101).create_consumer(Q)
+    delivery = weakref.ref(consumer.receive(5)._delivery)
+    outage.begin()
+    outage.end()
+    gc.collect()
+    assert delivery() is None
 
 
 def test_what_waits_for_its_acknowledgement_is_not_handed_out_again(face: Face) -> None:
