@@ -67,7 +67,8 @@ def read_pull(options: Options, place: Place) -> Iterator[pa.RecordBatch]:
 def pull(options: Options, spool: Spool, place: Place) -> None:
     """Take messages from the queue into the spool."""
     spool.require_room(place.pull, options.maxBytesPerPartition)
-    with options.connect() as connection, connection.create_session(AckMode.SESSION_TRANSACTED) as session:
+    credit = min(options.credit, place.cap)  # what is prefetched and not pulled, nobody else can have meanwhile
+    with options.connect(credit) as connection, connection.create_session(AckMode.SESSION_TRANSACTED) as session:
         connection.start()
         with _without_collector():
             received = receive(session, options, place.cap)

@@ -35,6 +35,8 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Messages that a run with the trigger AvailableNow has still to take."""
         self._counted: int | None = None
         """The last pull that was subtracted from it."""
+        self._in_vain = 0
+        """Pulls of that run, up to the last one, that took nothing."""
 
     # -- in the driver ------------------------------------------------------------------------------------------
 
@@ -105,7 +107,12 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return
         first = reached["n"] if self._counted is None else self._counted
         spool = self._spool(reached)
-        self._target = max(0, self._target - sum(spool.taken(n) for n in range(first + 1, reached["n"] + 1)))
+        for number in range(first + 1, reached["n"] + 1):
+            taken = spool.taken(number)
+            self._target = max(0, self._target - taken)
+            self._in_vain = 0 if taken else self._in_vain + 1
+        if self._in_vain > 1:
+            self._target = 0  # a browser sees what we do not get: the queue is paused, or the rest is others'
         self._counted = max(first, reached["n"])
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:

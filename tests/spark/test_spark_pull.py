@@ -139,6 +139,40 @@ def test_available_now_ends_with_a_producer_at_work(
     assert left(queue_name) == 20
 
 
+def test_available_now_ends_when_what_a_browser_sees_is_not_for_us(
+    options: MakeOptions, queue_name: str, fill: Fill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a queue that is paused. A pull that took nothing may be a slow broker's; two are the end."""
+    fill(queue_name, 5)
+    monkeypatch.setattr(pulling, "receive", lambda *_: Received([], [], True))
+    reader = JmsStreamReader(options())
+    offsets = [reader.initialOffset()]
+    reader.prepareForTriggerAvailableNow()
+    while (end := next_offset(reader, offsets[-1])) != offsets[-1]:
+        assert read_batch(reader, offsets[-1], end) == []
+        reader.commit(end)
+        offsets.append(end)
+    assert len(offsets) == 3
+
+
+def test_a_pull_prefetches_no_more_than_twice_what_it_takes(
+    options: MakeOptions, queue_name: str, fill: Fill, left: Left, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A browser does not see what another consumer holds, and another partition could not have it either."""
+    fill(queue_name, 200)
+    seen: list[int] = []
+    publish = Spool.publish
+
+    def look(spool: Spool, *how: Any, **notes: Any) -> bool:
+        seen.append(left(queue_name))
+        return publish(spool, *how, **notes)
+
+    monkeypatch.setattr(Spool, "publish", look)
+    Spool(options().spool, "query").prepare(1)
+    assert len(of_pull(options(), Place("query", 1, 0, 50))) == 50
+    assert seen[0] >= 100
+
+
 def test_a_checkpoint_whose_spool_is_gone_is_refused(
     options: MakeOptions, queue_name: str, fill: Fill, tmp_path: Path
 ) -> None:
