@@ -125,7 +125,12 @@ class Options:
             self.url,
             username=self.user,
             password=None if self.credentialRef is None else _reveal(self.credentialRef),
-            options={"jms.prefetchPolicy.all": credit or self.credit},
+            options={
+                "jms.prefetchPolicy.all": credit or self.credit,
+                # a queue that is full gives a sender no room, for ever unless told otherwise (S66)
+                "jms.sendTimeout": round(self.confirmMs * 1000),
+                "jms.sendTimeoutForcesSync": False,
+            },
         )
         connection = factory.create_connection()
         connection.exception_listener = lambda error: None  # the call that needs the connection raises the same

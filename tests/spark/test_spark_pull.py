@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from pyjmsack.spark.pull import Place, Received
 from pyjmsack.spark.spool import Span, Spool
 from pyjmsack.spark.stream import JmsStreamReader
 from pyjmsack.spark.writer import check_columns, send_rows
+from pyjmsack.testing import Wire
 
 from .rows import ids, of_pull, read, rows_of
 
@@ -402,6 +404,19 @@ def test_rows_that_the_broker_does_not_take_fail_the_task(options: MakeOptions, 
     given = options(queue=f"limited.{queue_name}", confirmMs="1000")
     with pytest.raises(Exception, match=r"confirmMs|limited"):
         send_rows(given, rows_of(body=["x"] * 20))
+
+
+def test_a_broker_without_room_fails_the_task_in_time(options: MakeOptions, broker_url: str) -> None:
+    """More rows than may be unconfirmed at a time, to a broker that is silent, as with a full queue (S66)."""
+    with Wire(broker_url) as wire:
+
+        def rows() -> Iterator[pa.RecordBatch]:
+            wire.swallow_replies()
+            yield from rows_of(body=["x"] * 5000)
+
+        with pytest.raises(SendTimedOutException, match="sendTimeout"):
+            send_rows(options(url=f"{wire.url}?jms.closeTimeout=100", confirmMs="500"), rows())
+        wire.heal()
 
 
 def test_a_row_without_its_key_fails_the_task_by_name(options: MakeOptions) -> None:
