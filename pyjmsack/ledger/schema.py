@@ -68,6 +68,8 @@ def parse_lines(name: str, raw: bytes) -> pa.Table:
     schema = SCHEMAS[name]
     raw = raw.rstrip(b"\0")
     raw = raw[: raw.rfind(b"\n") + 1]
+    while raw.count(b'"') % 2:  # the last line break was within an id
+        raw = raw[: raw.rfind(b"\n", 0, -1) + 1]
     if not raw:
         return schema.empty_table()
     first = schema.get_field_index(_TAIL_STARTS[name])
@@ -75,7 +77,7 @@ def parse_lines(name: str, raw: bytes) -> pa.Table:
     types = {field.name: pa.int64() if field.type == _TIME else field.type for field in front}
     lines = csv.read_csv(
         pa.BufferReader(raw),
-        csv.ReadOptions(use_threads=False, column_names=[*types, "tail"]),
+        csv.ReadOptions(use_threads=False, column_names=[*types, "tail"], block_size=len(raw)),  # of any length
         csv.ParseOptions(newlines_in_values=True),
         csv.ConvertOptions(
             column_types={**types, "tail": pa.string()},

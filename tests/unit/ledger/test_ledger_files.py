@@ -82,9 +82,12 @@ def test_many_threads_and_parts_lose_nothing(tmp_path: Path, monkeypatch: pytest
 def test_a_line_longer_than_a_part_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(writer._PART_BYTES, "sends", 100)
     ledger = Ledger(tmp_path)
-    ledger.send(line(1, "x" * 1000))
+    for number, size in enumerate((1000, 3_000_000, 10)):
+        ledger.send(line(number, "x" * size))
+    assert numbers(tmp_path) == [0, 1, 2]
     ledger.close()
-    assert numbers(tmp_path) == [1]
+    assert numbers(tmp_path) == [0, 1, 2]
+    assert not [*tmp_path.rglob("*.raw")]
 
 
 KILLED = """
@@ -104,10 +107,11 @@ def test_a_killed_process_leaves_every_line_that_it_wrote(tmp_path: Path) -> Non
     assert numbers(tmp_path) == [*range(5000)]
 
 
-def test_half_a_line_at_the_end_is_left_out(tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [3, 6, 9, 20])
+def test_half_a_line_at_the_end_is_left_out(tmp_path: Path, size: int) -> None:
     ledger = Ledger(tmp_path)
-    ledger.send(line(1))
-    ledger.send(line(2)[:30])
+    ledger.send(line(1, "with a\nline break"))
+    ledger.send(line(2, 'a\n"b\nc')[:size])
     assert numbers(tmp_path) == [1]
     ledger.close()
 
