@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DuplicateGuard", "InHand", "MemoryStore", "SqliteStore", "Store", "make_store"]
 
-InHand = WeakValueDictionary[Any, Inbound]
-
 _ROWS = 500
 """Keys written with one statement."""
 _TRIM_EVERY = 1000
@@ -160,14 +158,22 @@ def make_store(connection: Connection) -> Store | None:
     return MemoryStore(size) if store == "memory" else SqliteStore(path, size)
 
 
+class InHand(WeakValueDictionary[Any, Inbound]):
+    """What the callers of a session's consumers have, by key; it keeps none of it alive."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.detached: set[int] = set()
+        """Ids of consumers that the broker closed: what these delivered is the broker's again."""
+
+
 class DuplicateGuard:
     """What one consumer processed, among all that its store remembers, and what is in the caller's hands.
 
     A queue gives a message to one consumer, whichever that is; each subscription gets its own copy.
 
     Args:
-        in_hand: what the callers of the session's consumers have, by key; it keeps none of it alive. The session
-            forgets it with the transaction.
+        in_hand: of the session, which forgets it with the transaction.
         transacted: whether what they have is acknowledged already, in the open transaction.
     """
 
@@ -213,7 +219,7 @@ class DuplicateGuard:
         held = None if key is None else self._in_hand.get(key)
         if held is None or held is inbound or held.generation != inbound.generation:
             return False
-        return self._transacted or not held.settled
+        return self._transacted or not (held.settled or held.consumer_id in self._in_hand.detached)
 
     def _key(self, inbound: Inbound) -> Any | None:
         identity = inbound.identity()

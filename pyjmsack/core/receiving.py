@@ -124,6 +124,7 @@ class Receiving(Settling):
         if self.closed:
             return
         self.error = error
+        self.session.in_hand.detached.add(self.info.id)
         self.inbox.clear()  # these are the broker's again: no outcome for them would arrive
         if self._holding is not None:
             self._holding.release()

@@ -20,6 +20,7 @@ from pyjmsack import (
     ConnectionLostException,
     JMSSecurityException,
     Queue,
+    ResourceAllocationException,
     SendTimedOutException,
     TransactionRolledBackException,
 )
@@ -469,6 +470,26 @@ def test_what_is_acknowledged_after_two_losses_counts_as_processed(face: Face, m
     in_hand.acknowledge()
     assert consumer.receive(5).text == "next"
     assert (consumer.stats.duplicates_skipped, consumer.stats.stale) == (1, 1)
+
+
+@pytest.mark.parametrize("mode", [2, 101], ids=["client", "individual"])
+def test_what_a_consumer_had_that_the_broker_closed_is_no_copy_when_it_comes_again(face: Face, mode: int) -> None:
+    """S91, S95, S109: Classic closes consumers that it finds slow, and gives their messages to the next one."""
+    message = text("m", id="ID:1")
+    peer, connection, outage = interruptible(face)
+    session = connection.create_session(mode)
+    consumer = session.create_consumer(Q)
+    outage.begin()
+    peer.messages.append(message)
+    outage.end()
+    in_hand = consumer.receive(5)
+    peer.close_link(peer.consumers[-1], "amqp:resource-limit-exceeded", "says the broker")
+    with pytest.raises(ResourceAllocationException, match="says the broker"):
+        consumer.receive(5)
+    peer.messages.append(message)
+    another = session.create_consumer(Q)
+    assert another.receive(5).text == in_hand.text
+    assert another.stats.duplicates_skipped == 0
 
 
 def test_what_nobody_can_acknowledge_any_more_is_not_kept(face: Face) -> None:
