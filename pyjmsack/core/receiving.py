@@ -1,4 +1,4 @@
-"""Receiving: what may be handed out, and how a caller waits for it (S16-S24, S49-S53, S134-S135, S156, S166)."""
+"""Receiving: what may be handed out, and how a caller waits for it (S16-S23, S49-S53, S134-S135, S156, S166)."""
 
 from __future__ import annotations
 
@@ -281,7 +281,7 @@ class Receiving(Settling):
     # -- blocking receive ---------------------------------------------------------------------------------------
 
     def receive(self, timeout: float | None, body_type: type[Any] | None = None) -> Steps[Message | None]:
-        """Take a message within ``timeout`` seconds, asking the broker before ``None`` is returned (S22, S24, S50)."""
+        """Take a message within ``timeout`` seconds, asking the broker before ``None`` is returned (S22, S50)."""
         deadline = Deadline(timeout)
         options = self._connection.options
         local_only = options.receive_no_wait_local_only if timeout == 0 else options.receive_local_only
@@ -309,7 +309,7 @@ class Receiving(Settling):
         return self._duplicates_skipped + self._ended[AckType.EXPIRED]
 
     def _receive_drained(self, body_type: type[Any] | None) -> Steps[Message | None]:
-        """Let the broker send what it has, then look once more (S24). Unbounded but for ``amqp.drainTimeout``."""
+        """Let the broker send what it has, then look again (catalogue 24). Unbounded but for ``amqp.drainTimeout``."""
         done: Completion[None] = Completion()
         self._connection.submit(self._provider.drain, self.info.id, done)
         try:

@@ -92,7 +92,7 @@ async def test_a_cancelled_rollback_does_not_starve_the_consumer(jms: Jms, steps
 
 
 async def test_a_receive_cancelled_while_it_asks_the_broker_does_not_starve_the_consumer(jms: Jms) -> None:
-    """S24, catalogue 98: the credit that the drain used up is granted again."""
+    """Catalogue 24, 98: the credit that the drain used up is granted again."""
     wire = jms.wire()
     session = await jms.session(url=wire.url)
     consumer = await session.create_consumer(jms.queue)

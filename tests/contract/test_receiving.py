@@ -1,4 +1,4 @@
-"""Receiving, prefetch and pull (S8-S10, S15, S22-S24, S49-S54)."""
+"""Receiving, prefetch and pull (S8-S10, S15, S22, S23, S49-S54)."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ async def test_delivery_goes_on_beyond_the_prefetch_acknowledged_or_not(jms: Jms
 
 @PREFETCHES
 async def test_a_receive_that_does_not_wait_finds_what_the_broker_has(jms: Jms, prefetch: int) -> None:
-    """S24, S50: the broker is asked before None is returned, again and again."""
+    """Catalogue 24, S50: the broker is asked before None is returned, again and again."""
     await jms.send("a", "b")
     consumer = await jms.consumer(options={"jms.prefetchPolicy.all": prefetch})
     for expected in ("a", "b"):
@@ -104,7 +104,7 @@ async def test_a_receive_that_does_not_wait_finds_what_the_broker_has(jms: Jms, 
 @not_on("stomp", "STOMP: no drain; what a busy broker delivers late is met by the next receive")
 @PREFETCHES
 async def test_a_receive_that_does_not_wait_never_misses_what_is_there(jms: Jms, prefetch: int) -> None:
-    """S24, S50: however fast one follows the other (a broker may answer the drain before)."""
+    """Catalogue 24, S50: however fast one follows the other (a broker may answer the drain before)."""
     bodies = [str(number) for number in range(500)]
     await jms.send(*bodies, delivery_mode=1)
     consumer = await jms.consumer(options={"jms.prefetchPolicy.all": prefetch})
@@ -114,7 +114,7 @@ async def test_a_receive_that_does_not_wait_never_misses_what_is_there(jms: Jms,
 
 @pytest.mark.parametrize("prefetch", [0, 1000])
 async def test_consumers_that_ask_the_broker_at_once_all_get_an_answer(jms: Jms, prefetch: int) -> None:
-    """S24: again and again, over one session and over several (a broker may drop a drain that follows another)."""
+    """Catalogue 24: over one session and over several (a broker may drop a drain that follows another)."""
     connection = await jms.connection(options={"jms.prefetchPolicy.all": prefetch})
     shared = jms.face.name == "aio"  # a blocking session is for one thread at a time
     session = await connection.create_session()
@@ -129,7 +129,7 @@ async def test_consumers_that_ask_the_broker_at_once_all_get_an_answer(jms: Jms,
 async def test_a_timed_receive_of_an_empty_queue_gives_none_and_messages_flow_afterwards(
     jms: Jms, prefetch: int
 ) -> None:
-    """S24, S50: the drain at its end takes no credit away for good."""
+    """Catalogue 24, S50: the drain at its end takes no credit away for good."""
     consumer = await jms.consumer(options={"jms.prefetchPolicy.all": prefetch})
     for number in range(3):
         assert await consumer.receive(timeout=0.01) is None
@@ -154,7 +154,7 @@ async def test_a_blocked_receive_wakes_when_a_message_is_sent(
 
 
 async def test_a_receive_that_looks_only_in_the_buffer_finds_what_was_pushed(jms: Jms) -> None:
-    """S24, jms.receiveNoWaitLocalOnly and jms.receiveLocalOnly."""
+    """Catalogue 24, jms.receiveNoWaitLocalOnly and jms.receiveLocalOnly."""
     consumer = await jms.consumer(options={"jms.receiveNoWaitLocalOnly": "true", "jms.receiveLocalOnly": "true"})
     assert await consumer.receive(timeout=0.01) is None
     await nothing(consumer)

@@ -56,7 +56,7 @@ def buffered(face: Face, consumer: Any, number: int) -> None:
 
 @pytest.mark.parametrize("mode", [1, 3])
 def test_auto_and_dups_ok_accept_a_message_that_receive_returned(face: Face, mode: int) -> None:
-    """S16: nothing else has to be called."""
+    """S16, S24: nothing else has to be called."""
     peer = face.peer(messages=numbered(2))
     consumer = face.session(peer, mode=mode).create_consumer(Q)
     consumer.receive(5)
@@ -69,7 +69,7 @@ def test_auto_and_dups_ok_accept_a_message_that_receive_returned(face: Face, mod
 
 @pytest.mark.parametrize("mode", [CLIENT, 4, INDIVIDUAL, 0])
 def test_other_modes_accept_nothing_by_themselves(face: Face, mode: int) -> None:
-    """S10, S34, S78: in a transaction the acceptance is provisional."""
+    """S10, S24, S34, S78: in a transaction the acceptance is provisional."""
     peer = face.peer(messages=numbered(2))
     session = face.session(peer, mode=mode)
     session.create_consumer(Q).receive(5)

@@ -1,4 +1,4 @@
-"""Credit on the wire: rule S53, prefetch 1, pull, drain (S24, S49-S53, catalogue 24, 25, 30)."""
+"""Credit on the wire: rule S53, prefetch 1, pull, drain (S49-S53, catalogue 24, 25, 30)."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_stop_keeps_what_is_buffered_and_start_gives_it_s120(face: Face) -> None
 
 @pytest.mark.parametrize("timeout", [0, 0.05])
 def test_an_empty_buffer_is_drained_once_before_none_is_returned(face: Face, timeout: float) -> None:
-    """S24, catalogue 24; then the window is opened again."""
+    """Catalogue 24; then the window is opened again."""
     peer = face.peer()
     consumer = face.session(peer).create_consumer(prefetch(10))
     peer.wait_frames("flow")
@@ -159,7 +159,7 @@ def test_an_empty_buffer_is_drained_once_before_none_is_returned(face: Face, tim
 
 
 def test_a_message_that_a_drain_brings_is_returned(face: Face) -> None:
-    """S24: the broker has it although it did not push it yet."""
+    """Catalogue 24: the broker has it although it did not push it yet."""
     peer = face.peer()
     consumer = face.session(peer).create_consumer(prefetch(10))
     peer.wait_frames("flow")
@@ -171,7 +171,7 @@ def test_a_message_that_a_drain_brings_is_returned(face: Face) -> None:
     ("option", "timeout"), [("jms.receiveNoWaitLocalOnly", 0), ("jms.receiveLocalOnly", 0.05)], ids=["nowait", "timed"]
 )
 def test_local_only_does_not_ask_the_broker(face: Face, option: str, timeout: float) -> None:
-    """S24, A.1."""
+    """Catalogue 25, A.1 `jms.drainTimeout`."""
     peer = face.peer()
     session = face.session(peer, f"{option}=true")
     consumer = session.create_consumer(prefetch(10))

@@ -521,7 +521,7 @@ def test_what_waits_for_its_acknowledgement_is_not_handed_out_again(face: Face) 
 
 @pytest.mark.parametrize("destination", [Q, PULL], ids=["push", "pull"])
 def test_what_is_skipped_does_not_hide_what_is_behind_it(face: Face, destination: Queue) -> None:
-    """S24, S105: ``None`` means that the broker has nothing more."""
+    """Catalogue 24, S105: ``None`` means that the broker has nothing more."""
     message = text("m", id="ID:1")
     peer, connection, outage = interruptible(face, messages=[message])
     consumer = connection.create_session().create_consumer(destination)

@@ -146,7 +146,7 @@ def test_a_durable_link_that_the_broker_closes_is_answered_with_a_detach(face: F
 
 
 def test_a_durable_link_that_answers_no_drain_is_detached(face: Face) -> None:
-    """S24, S141."""
+    """Catalogue 24, S141."""
     peer = face.peer(silent={"drain"})
     consumer = subscribe(face.session(peer, "amqp.drainTimeout=50", **OWN), DURABLE)
     with pytest.raises(RequestTimedOutException):

@@ -1,4 +1,4 @@
-"""Whether a queue is empty, over STOMP, which has no drain: a pause, a question, and whose answer it is (S24)."""
+"""Whether a queue is empty, over STOMP, which has no drain: a pause, a question, whose answer it is (catalogue 24)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def asking(face: Face, peer: StompPeer) -> Any:
 
 
 def test_a_broker_that_stood_still_gets_its_time_to_deliver_again(face: Face) -> None:
-    """S24: a process that was stopped answers first and delivers then."""
+    """Catalogue 24: a process that was stopped answers first and delivers then."""
     peer = start(face, rule=ignore(QUESTION))
     _, receiving = asking(face, peer)
     pause(STALL)
@@ -48,7 +48,7 @@ def test_a_broker_that_stood_still_gets_its_time_to_deliver_again(face: Face) ->
 
 
 def test_a_broker_that_is_slow_as_a_rule_is_asked_twice_and_no_more(face: Face) -> None:
-    """S24: the line may be long."""
+    """Catalogue 24: the line may be long."""
     peer = start(face, rule=ignore(QUESTION))
     _, receiving = asking(face, peer)
     for number in range(2):
@@ -60,7 +60,7 @@ def test_a_broker_that_is_slow_as_a_rule_is_asked_twice_and_no_more(face: Face) 
 
 
 def test_an_answer_to_an_earlier_question_does_not_count(face: Face) -> None:
-    """S24: a message ended the first drain before its answer came; the second one has a question of its own."""
+    """Catalogue 24: a message ended the first drain before its answer; the second one has a question of its own."""
     peer = start(face, rule=ignore(QUESTION))
     consumer, receiving = asking(face, peer)
     peer.deliver("s1", "1", "first")

@@ -64,7 +64,7 @@ def test_a_browser_that_the_broker_never_ends_ends_with_an_error(face: Face, opt
 
 
 def test_a_question_that_the_broker_does_not_answer_ends_with_an_error(face: Face) -> None:
-    """S24: whether there are more messages."""
+    """Catalogue 24: whether there are more messages."""
     consumer = face.session(start(face, rule=ignore("ABORT")), "stomp.drainTimeout=50").create_consumer(QUEUE)
     with pytest.raises(RequestTimedOutException, match=r"consumer of q.*stomp\.drainTimeout"):
         consumer.receive(timeout=0)
