@@ -26,6 +26,8 @@ log = logging.getLogger("pyjmsack")
 
 _PART_BYTES = {"sends": 4 << 20, "receives": 4 << 20, "events": 1 << 16}
 """Of a raw part: some 20,000 messages; the events of a connection hardly ever fill theirs."""
+_DIFFER = frozenset({"message_id", "dedup_key", "seq", "ordinal", "t_send", "t_confirm", "t_recv", "t_ack", "time"})
+"""Columns whose values hardly ever repeat: a dictionary of them would cost a third of the time, and twice the space."""
 
 
 class Ledger:
@@ -166,7 +168,9 @@ def seal(raw: Path, name: str) -> None:
     finished = raw.with_suffix(".parquet")
     unfinished = raw.with_suffix(".tmp")
     try:
-        parquet.write_table(parse_lines(name, raw.read_bytes()), unfinished, compression="zstd")
+        table = parse_lines(name, raw.read_bytes())
+        repeat = [column for column in table.column_names if column not in _DIFFER]
+        parquet.write_table(table, unfinished, compression="zstd", use_dictionary=repeat)
         with unfinished.open("rb") as file:
             os.fsync(file.fileno())
         unfinished.replace(finished)
