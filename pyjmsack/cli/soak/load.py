@@ -21,6 +21,10 @@ BATCH = 50
 WINDOW = 2000
 """Confirmed messages on their way at most: more would fill the disk of a broker that is killed often."""
 TRANSACTION = 5
+ROLLED_BACK = 20
+"""One of so many transactions of the relay is rolled back."""
+GIVEN_BACK = 10
+"""One of so many messages is released the first time, in an individual mode."""
 LOOK_SECONDS = 0.005
 
 
@@ -74,6 +78,7 @@ class Load:
         self._sending = True
         self._over = False
         self._consumer: Any = None
+        self._given_back: set[int] = set()
         self.ledger = Ledger()
         self.atomic = True
         """Whether what goes through it arrives once: not behind a relay at a broker that has no such transactions."""
@@ -174,8 +179,20 @@ class Load:
         if message is None:
             return False
         if self._mode.individual:
+            if self._gives_back(message.text):
+                message.release()
+                return True
             message.acknowledge()
         self.ledger.receive(message.text)
+        return True
+
+    def _gives_back(self, text: str) -> bool:
+        """Whether the message is one that is given back the first time."""
+        number = int(text.split()[0])
+        if number % GIVEN_BACK or number in self._given_back:
+            self._given_back.discard(number)
+            return False
+        self._given_back.add(number)
         return True
 
     async def _relay(self) -> None:
@@ -202,4 +219,4 @@ class Load:
         for place, number in enumerate(numbers):
             await self._call(producer.send, f"{number} {transaction} {place} {len(numbers)}")
         if numbers:
-            await self._call(session.commit)
+            await self._call(session.commit if transaction % ROLLED_BACK else session.rollback)

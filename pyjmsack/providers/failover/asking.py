@@ -135,7 +135,9 @@ class Asking:
     def _keep(self, kept: Kept, error: BaseException) -> None:
         """A send without outcome: hold it, unless it may not be repeated (S91, S92, S102)."""
         session = self._resources.sessions.get(kept.session_id)
-        if kept.transacted and session is not None and session.in_doubt:
+        if kept.undone:
+            kept.origin.done(TransactionRolledBackException("rolled back before it was answered"))
+        elif kept.transacted and session is not None and session.in_doubt:
             kept.origin.done(None)  # appears to succeed: the commit will say what became of it
         elif kept.withdrawn or (kept.notifies and kept.left):
             kept.origin.done(ConnectionLostException(f"the connection was lost before the outcome was known: {error}"))

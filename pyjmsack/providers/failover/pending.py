@@ -84,7 +84,7 @@ class Kept(Outbound):
         session_id: its session, so that it goes with it.
     """
 
-    __slots__ = ("dialect", "origin", "session_id", "table", "timer", "withdrawn")
+    __slots__ = ("dialect", "origin", "session_id", "table", "timer", "undone", "withdrawn")
 
     def __init__(self, origin: Outbound, table: dict[Any, bool], session_id: int) -> None:
         self.producer_id = origin.producer_id
@@ -101,6 +101,8 @@ class Kept(Outbound):
         self.left = False
         self.withdrawn = False
         """Whether its caller was told that it timed out: then it is not sent again (S91)."""
+        self.undone = False
+        """Whether its transaction was rolled back: then it is not sent again either, the next one is another (S99)."""
         self.timer: Timer | None = None
 
     def done(self, error: BaseException | None) -> None:

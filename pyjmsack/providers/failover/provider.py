@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -220,10 +221,16 @@ class FailoverProvider(Reconnecting):
         session = self._resources.sessions.get(session_id)
         self._replays.give_up(session)
         self._clear(session)
-        for kept in [k for k in self._held if isinstance(k, Kept) and k.transacted and k.session_id == session_id]:
+        for kept in self._transacted(self._open, session_id):
+            kept.undone = True
+        for kept in self._transacted(self._held, session_id):
             del self._held[kept]
             kept.give_up(TransactionRolledBackException("rolled back before it could be sent"))
         self._ask(Request("rollback", (), lambda provider, a: provider.rollback(session_id, a), done))
+
+    @staticmethod
+    def _transacted(pending: Iterable[Kept | Request], session_id: int) -> list[Kept]:
+        return [k for k in pending if isinstance(k, Kept) and k.transacted and k.session_id == session_id]
 
     @staticmethod
     def _clear(session: SessionRecord | None) -> None:

@@ -157,7 +157,8 @@ class Reconnecting(Asking):
             if isinstance(item, Kept):
                 item.left = not _never_left(member.provider, item)
         self._resources.interrupted()
-        self._judge_transactions([item for item in pending if isinstance(item, Kept) and item.transacted])
+        sends = [item for item in pending if isinstance(item, Kept)]
+        self._judge_transactions([kept for kept in sends if kept.transacted and not kept.undone])
         log.info("the connection to %s is lost: %s", member.url, error)
         self._the_listener.on_interrupted(error, generation)
         for item in pending:

@@ -578,6 +578,24 @@ def test_a_rollback_without_a_broker_takes_held_sends_back() -> None:
     assert "send" not in [verb for verb, _ in bench.calls]
 
 
+def test_a_rollback_in_flight_takes_its_sends_with_it() -> None:
+    """S75, S92, S99: none of them comes up in the next transaction, which is as if nothing had been."""
+    bench = furnished()
+    bench.silent |= {"send", "rollback"}
+    undone = bench.send("undone", transacted=True)
+    rolled_back = bench.ask("rollback", 1)
+    first = bench.send("first of the next", transacted=True)
+    asked = len(bench.calls)
+    bench.silent.clear()
+    bench.member.fail()
+    bench.clock.pass_by(0)
+    assert (rolled_back.done, rolled_back.error) == (True, None)
+    assert isinstance(undone.outcome, TransactionRolledBackException)
+    assert first.outcome is None
+    assert [body for verb, body in bench.since(asked) if verb == "send"] == ["first of the next"]
+    assert bench.ask("commit", 1).error is None
+
+
 def test_outcomes_of_earlier_connections_are_never_sent() -> None:
     """S95, S96."""
     bench = furnished(mode=AckMode.CLIENT_ACKNOWLEDGE)
