@@ -14,6 +14,7 @@ import threading
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from pyarrow import ArrowException, parquet
 
@@ -169,7 +170,7 @@ def seal(raw: Path, name: str) -> None:
     unfinished = raw.with_suffix(".tmp")
     try:
         table = parse_lines(name, raw.read_bytes())
-        repeat = [column for column in table.column_names if column not in _DIFFER]
+        repeat: Any = [column for column in table.column_names if column not in _DIFFER]  # its stub says bool only
         parquet.write_table(table, unfinished, compression="zstd", use_dictionary=repeat)
         with unfinished.open("rb") as file:
             os.fsync(file.fileno())

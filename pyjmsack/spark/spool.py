@@ -271,7 +271,8 @@ def _notes(path: Path) -> dict[bytes, bytes]:
 def _common_ids(path: Path, ids: pa.Array) -> list[str]:
     """In Arrow: where no message has a time, there are hours of ids to look through, and no room for them all."""
     column = _read_id_column(path)
-    return column.filter(pc.is_in(column, value_set=ids)).to_pylist()
+    known = pc.is_in(column, value_set=ids)  # pyright: ignore[reportAttributeAccessIssue] - made when imported
+    return column.filter(known).to_pylist()
 
 
 def _read_id_column(path: Path) -> pa.ChunkedArray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
+from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
@@ -74,7 +75,8 @@ def _ask(master: str) -> None:
 
 
 def _wait_for_worker(session: SparkSession, master: str, patience: float) -> None:
-    tracker = session.sparkContext._jsc.sc().statusTracker()  # Python's own tracker does not know of executors
+    context: Any = session.sparkContext._jsc
+    tracker = context.sc().statusTracker()  # Python's own tracker does not know of executors
     end = time.monotonic() + patience
     while len(tracker.getExecutorInfos()) < 2:  # the first one is this program
         if time.monotonic() > end:
