@@ -201,9 +201,9 @@ class DuplicateGuard:
             self._store.add(keys)
 
     def knows(self, inbound: Inbound) -> bool:
-        """Whether the same message was processed before."""
+        """Whether the same message was processed before, or another delivery of it is in the caller's hands."""
         key = self._key(inbound)
-        return key is not None and key in self._store
+        return key is not None and (key in self._store or self._holds(key, inbound))
 
     def hold(self, inbound: Inbound) -> None:
         """The caller has it, not processed yet."""
@@ -211,12 +211,11 @@ class DuplicateGuard:
         if key is not None:
             self._in_hand[key] = inbound
 
-    def holds(self, inbound: Inbound) -> bool:
+    def _holds(self, key: Any, inbound: Inbound) -> bool:
         """Whether the caller has another delivery of the same message, by the same connection: a sender repeated it,
         and the broker stored both (S91). What another connection brought is this message itself, come again (S95), and
         so is the very delivery: it was given back, and nobody has it but us (S82)."""
-        key = self._key(inbound)
-        held = None if key is None else self._in_hand.get(key)
+        held = self._in_hand.get(key)
         if held is None or held is inbound or held.generation != inbound.generation:
             return False
         return self._transacted or not (held.settled or held.consumer_id in self._in_hand.detached)

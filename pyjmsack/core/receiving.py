@@ -192,7 +192,7 @@ class Receiving(Settling):
         ack_type: AckType | None = None
         message: Message | None = None
         count = inbound.redelivery_count + inbound.redeliveries
-        if self._may_repeat and not inbound.redeliveries and self._repeats(inbound):
+        if self._may_repeat and not inbound.redeliveries and self.guard is not None and self.guard.knows(inbound):
             self._duplicates_skipped += 1
             self.in_transaction = self._transacted
             self.settle(inbound, Outcome.ACCEPTED, repeats=True)
@@ -219,10 +219,6 @@ class Receiving(Settling):
         if count:
             self._redelivered += 1
         return message
-
-    def _repeats(self, inbound: Inbound) -> bool:
-        guard = self.guard
-        return guard is not None and (guard.knows(inbound) or guard.holds(inbound))
 
     def _transformed(self, message: Message) -> tuple[Message | None, Outcome | None]:
         """Return what the hook makes of a message, or what becomes of one on which it raises: counted, it comes again,

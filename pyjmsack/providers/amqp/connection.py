@@ -13,7 +13,7 @@ import proton
 from proton import symbol
 
 from pyjmsack.destination import Destination, Queue
-from pyjmsack.errors import IllegalStateException, JMSException, JMSSecurityException
+from pyjmsack.errors import JMSSecurityException
 from pyjmsack.providers.amqp.deadletter import DeadLetters
 from pyjmsack.providers.amqp.dialect import Dialect, dialect_of
 from pyjmsack.providers.amqp.engine import AmqpEngine
@@ -24,8 +24,8 @@ from pyjmsack.providers.amqp.session import AmqpSession
 from pyjmsack.providers.amqp.temporary import AmqpTemporary
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Connector
-from pyjmsack.spi.envelope import generations
-from pyjmsack.spi.features import Capabilities, Level, broker_key
+from pyjmsack.spi.features import Capabilities, broker_key
+from pyjmsack.spi.lifecycle import Lifecycle
 from pyjmsack.spi.provider import ProviderListener
 from pyjmsack.spi.resources import ConnectionInfo, ConnectionMetadata
 from pyjmsack.uri import BrokerUrl
@@ -36,18 +36,11 @@ _DESIRED = ("ANONYMOUS-RELAY", "DELAYED_DELIVERY", "SHARED-SUBS")
 _EXCLUSIVE_CLIENT_ID = "sole-connection-for-container"
 
 
-class AmqpConnection:
+class AmqpConnection(Lifecycle[AmqpEngine]):
     """One connection to one broker, and the tables of what is open on it."""
 
     def __init__(self, url: BrokerUrl, connector: Connector) -> None:
-        self._url = url
-        self._connector = connector
-        self.generation = 0
-        self._engine: AmqpEngine | None = None
-        self._info: ConnectionInfo | None = None
-        self._listener: ProviderListener | None = None
-        self._opening: Completion[ConnectionMetadata] | None = None
-        self._closing: Completion[None] | None = None
+        super().__init__(url, connector)
         self._sessions: dict[int, AmqpSession] = {}
         self._ending: dict[int, AmqpSession] = {}
         """Sessions whose End is not answered yet."""
@@ -58,7 +51,6 @@ class AmqpConnection:
         self._transacted: dict[int, AmqpSession] = {}
         self._dirty: list[AmqpReceiver] = []
         self._dialect = self._find_dialect({})
-        self._marks_repetitions = False
         self._dead_letters: DeadLetters | None = None
 
     # -- open ---------------------------------------------------------------------------------------------------
@@ -69,8 +61,7 @@ class AmqpConnection:
         The Begin is there for its answer: a broker that refuses the login or the client id sends an Open first, so
         that only what follows tells whether the connection is really open.
         """
-        self._info, self._listener, self._opening = info, listener, done
-        self.generation = next(generations)
+        self._begin(info, listener, done)
         amqp = self._url.amqp
         if not amqp.sasl_layer and info.username is not None:
             self._opening = None
@@ -82,12 +73,7 @@ class AmqpConnection:
             trace=amqp.trace_frames_payload_limit if amqp.trace_frames else None,
             trace_bytes=self._url.transport.trace_bytes,
         )
-        self._connector.connect(self._url.endpoints[0], engine, self._not_connected)
-
-    def _not_connected(self, error: Exception) -> None:
-        opening, self._opening = self._opening, None
-        if opening is not None:
-            opening.fail(error)
+        self._connector.connect(self._url.endpoints[0], engine, self._fail_opening)
 
     def _sasl(self, encrypted: bool) -> SaslClient:
         info = self._the_info
@@ -109,22 +95,6 @@ class AmqpConnection:
         """Whether to offer EXTERNAL; an ``ssl.SSLContext`` cannot be asked for its certificate, so the URL says it."""
         named = "EXTERNAL" in (name.upper() for name in self._url.amqp.sasl_mechanisms)
         return named or self._url.transport.key_store_location is not None
-
-    @property
-    def _the_info(self) -> ConnectionInfo:
-        assert self._info is not None  # connect() came first
-        return self._info
-
-    @property
-    def _the_listener(self) -> ProviderListener:
-        assert self._listener is not None  # connect() came first
-        return self._listener
-
-    @property
-    def _the_engine(self) -> AmqpEngine:
-        if self._engine is None:
-            raise IllegalStateException("the connection is not open")
-        return self._engine
 
     def on_ready(self) -> None:
         """SASL is over: send Open and Begin in one burst."""
@@ -184,8 +154,7 @@ class AmqpConnection:
         offered = {str(name) for name in self._the_engine.connection.remote_offered_capabilities or []}
         product, version = str(properties.get("product", "unknown")), str(properties.get("version", "unknown"))
         table = self._dialect.features(offered, scheduler=self._url.scheduler)
-        detects = table["duplicate-detection"].level is not Level.REFUSED
-        self._marks_repetitions = self._the_info.resends and detects
+        self._decide_marks(table)
         return ConnectionMetadata(
             protocol="AMQP 1.0",
             broker_name=product,
@@ -233,15 +202,6 @@ class AmqpConnection:
         """Write what is pending."""
         if self._engine is not None:
             self._engine.flush()
-
-    def on_failure(self, error: JMSException) -> None:
-        """The connection is over, because we closed it or otherwise."""
-        closing, self._closing = self._closing, None
-        if closing is None and self._opening is None and self._listener is not None:
-            self._listener.on_failure(error)
-        self._fail_everything(error)
-        if closing is not None:
-            closing.succeed()
 
     def _fail_everything(self, error: BaseException) -> None:
         sessions = [*self._sessions.values(), *self._ending.values()]

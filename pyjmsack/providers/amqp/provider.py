@@ -21,7 +21,6 @@ from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.envelope import Encoder, Inbound, Outbound
 from pyjmsack.spi.resources import ConsumerInfo, ProducerInfo, SessionInfo, TemporaryInfo
 from pyjmsack.types import Outcome
-from pyjmsack.uri import parse_destination_options
 
 __all__ = ["AmqpProvider"]
 
@@ -283,10 +282,7 @@ class AmqpProvider(AmqpConnection):
 
     def encoder(self, destination: Destination) -> Encoder:
         """Return the encoder of messages for one destination."""
-        marks = parse_destination_options(destination).duplicate_detection
-        if marks is None:
-            marks = self._marks_repetitions
-        return partial(_encode, self.address(destination), self.address, marks)
+        return partial(_encode, self.address(destination), self.address, self._marks(destination))
 
     def decode(self, payload: bytes, destination: Destination) -> tuple[Message, int]:
         """Undo the encoding."""

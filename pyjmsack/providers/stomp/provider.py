@@ -29,8 +29,9 @@ from pyjmsack.providers.stomp.receiver import Shared, StompReceiver
 from pyjmsack.providers.stomp.session import StompSession
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Connector
-from pyjmsack.spi.envelope import Encoder, Inbound, Outbound, generations
-from pyjmsack.spi.features import Capabilities, Level, broker_key, features
+from pyjmsack.spi.envelope import Encoder, Inbound, Outbound
+from pyjmsack.spi.features import Capabilities, broker_key, features
+from pyjmsack.spi.lifecycle import Lifecycle
 from pyjmsack.spi.provider import ProviderListener
 from pyjmsack.spi.resources import (
     ConnectionInfo,
@@ -42,7 +43,7 @@ from pyjmsack.spi.resources import (
     TemporaryInfo,
 )
 from pyjmsack.types import AckMode, Outcome
-from pyjmsack.uri import BrokerUrl, parse_destination_options
+from pyjmsack.uri import BrokerUrl
 
 __all__ = ["StompProvider"]
 
@@ -50,19 +51,11 @@ _VERSIONS = {"1.2": "1.1,1.2", "1.1": "1.1"}
 _SERIAL = (AckMode.AUTO_ACKNOWLEDGE, AckMode.DUPS_OK_ACKNOWLEDGE)
 
 
-class StompProvider:
+class StompProvider(Lifecycle[StompEngine]):
     """One connection to one broker."""
 
     def __init__(self, url: BrokerUrl, connector: Connector) -> None:
-        self._url = url
-        self._connector = connector
-        self.generation = 0
-        self._marks_repetitions = False
-        self._engine: StompEngine | None = None
-        self._info: ConnectionInfo | None = None
-        self._listener: ProviderListener | None = None
-        self._opening: Completion[ConnectionMetadata] | None = None
-        self._closing: Completion[None] | None = None
+        super().__init__(url, connector)
         self._dialect: Dialect = dialect_of("unknown")
         self._escape = escape
         self._shared: Shared | None = None
@@ -79,26 +72,9 @@ class StompProvider:
 
     def connect(self, info: ConnectionInfo, listener: ProviderListener, done: Completion[ConnectionMetadata]) -> None:
         """Open the stream, then CONNECT."""
-        self._info, self._listener, self._opening = info, listener, done
-        self.generation = next(generations)
+        self._begin(info, listener, done)
         engine = self._engine = StompEngine(self, self._url.stomp, trace_bytes=self._url.transport.trace_bytes)
-        self._connector.connect(self._url.endpoints[0], engine, self._not_connected)
-
-    def _not_connected(self, error: Exception) -> None:
-        opening, self._opening = self._opening, None
-        if opening is not None:
-            opening.fail(error)
-
-    @property
-    def _the_info(self) -> ConnectionInfo:
-        assert self._info is not None  # connect() came first
-        return self._info
-
-    @property
-    def _the_engine(self) -> StompEngine:
-        if self._engine is None:
-            raise IllegalStateException("the connection is not open")
-        return self._engine
+        self._connector.connect(self._url.endpoints[0], engine, self._fail_opening)
 
     @property
     def _the_shared(self) -> Shared:
@@ -149,8 +125,7 @@ class StompProvider:
         shared.drain_timeout = self._url.stomp.drain_timeout
         shared.dead_letters = self._url.stomp.dead_letter_queue or dialect.dead_letters
         table = features("stomp", broker)
-        detects = table["duplicate-detection"].level is not Level.REFUSED
-        self._marks_repetitions = self._the_info.resends and detects
+        self._decide_marks(table)
         opening, self._opening = self._opening, None
         if opening is not None:
             opening.succeed(
@@ -198,15 +173,6 @@ class StompProvider:
         if self._engine is not None:
             self._engine.flush()
 
-    def on_failure(self, error: JMSException) -> None:
-        """The connection is over, because we closed it or otherwise."""
-        closing, self._closing = self._closing, None
-        if closing is None and self._opening is None and self._listener is not None:
-            self._listener.on_failure(error)
-        self._fail_everything(error)
-        if closing is not None:
-            closing.succeed()
-
     def _fail_everything(self, error: BaseException) -> None:
         receivers = [*self._receivers.values(), *self._ending]
         self._receivers.clear()
@@ -217,9 +183,7 @@ class StompProvider:
         lost = error if isinstance(error, JMSException) else ConnectionLostException(str(error))
         for receiver in receivers:
             receiver.fail(lost)
-        opening, self._opening = self._opening, None
-        if opening is not None:
-            opening.fail(error)
+        self._fail_opening(error)
 
     def on_message(self, subscription: bytes, head: bytes, body: bytes) -> None:
         """Route a message by its subscription; one that ended gets nothing any more."""
@@ -449,10 +413,7 @@ class StompProvider:
                 f"{destination} is a name for its creator's connection only: over STOMP this broker has another one for"
                 " you, in the reply_to of a message"
             )
-        marks = parse_destination_options(destination).duplicate_detection
-        if marks is None:
-            marks = self._marks_repetitions
-        dialect, limits = self._dialect, self._dialect.limits
+        dialect, limits, marks = self._dialect, self._dialect.limits, self._marks(destination)
         if limits is not None:
             limits = limits._replace(body=self._url.stomp.max_frame_size)
         return partial(_encode, dialect.send_lines(destination), dialect, self._escape, limits, marks)

@@ -15,26 +15,28 @@ final class Sending {
     private Sending() {}
 
     static long pipelined(Session session, Job job) throws JMSException, InterruptedException {
-        MessageProducer producer = producer(session, job);
-        sendAll(session, producer, job.text(), job.warmup());
-        long start = System.nanoTime();
-        sendAll(session, producer, job.text(), job.count());
-        return System.nanoTime() - start;
+        return timed(session, job, Sending::sendAll);
     }
 
-    static long oneByOne(Session session, Job job) throws JMSException {
-        MessageProducer producer = producer(session, job);
-        sendEach(session, producer, job.text(), job.warmup());
-        long start = System.nanoTime();
-        sendEach(session, producer, job.text(), job.count());
-        return System.nanoTime() - start;
+    static long oneByOne(Session session, Job job) throws JMSException, InterruptedException {
+        return timed(session, job, Sending::sendEach);
     }
 
-    static long transacted(Session session, Job job) throws JMSException {
-        MessageProducer producer = producer(session, job);
-        sendTransacted(session, producer, job.text(), job.warmup());
+    static long transacted(Session session, Job job) throws JMSException, InterruptedException {
+        return timed(session, job, Sending::sendTransacted);
+    }
+
+    private interface Sends {
+        void send(Session session, MessageProducer producer, String text, int count)
+                throws JMSException, InterruptedException;
+    }
+
+    private static long timed(Session session, Job job, Sends sends) throws JMSException, InterruptedException {
+        MessageProducer producer = session.createProducer(session.createQueue(job.queue()));
+        producer.setDeliveryMode(DeliveryMode.PERSISTENT);
+        sends.send(session, producer, job.text(), job.warmup());
         long start = System.nanoTime();
-        sendTransacted(session, producer, job.text(), job.count());
+        sends.send(session, producer, job.text(), job.count());
         return System.nanoTime() - start;
     }
 
@@ -46,12 +48,6 @@ final class Sending {
                 session.commit();
             }
         }
-    }
-
-    private static MessageProducer producer(Session session, Job job) throws JMSException {
-        MessageProducer producer = session.createProducer(session.createQueue(job.queue()));
-        producer.setDeliveryMode(DeliveryMode.PERSISTENT);
-        return producer;
     }
 
     private static void sendEach(Session session, MessageProducer producer, String text, int count)
