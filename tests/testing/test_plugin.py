@@ -22,20 +22,20 @@ Run = Callable[..., pytest.RunResult]
 
 @pytest.fixture
 def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a pytest with a suite's text, in this process if it starts no broker; warnings are errors there, too."""
+    """Run a pytest with a suite's text; warnings are errors there, too. In a process of its own: in this one it would
+    forget afterwards whatever of the library it was the first to import, and the tests to come would have two of it."""
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
 
-    def run(suite: str, *arguments: str, apart: bool = False) -> pytest.RunResult:
+    def run(suite: str, *arguments: str) -> pytest.RunResult:
         pytester.makepyfile(suite)
-        arguments = ("-W", "error", "-p", "no:randomly", *arguments)
-        return pytester.runpytest_subprocess(*arguments) if apart else pytester.runpytest_inprocess(*arguments)
+        return pytester.runpytest_subprocess("-W", "error", "-p", "no:randomly", *arguments)
 
     return run
 
 
 def test_the_documented_example_passes_as_it_stands_there(run: Run) -> None:
     (example,) = re.findall(r"^```python test_orders.py\n(.*?)^```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
-    result = run(example, "--pyjmsack-broker=embedded", apart=True)
+    result = run(example, "--pyjmsack-broker=embedded")
     result.assert_outcomes(passed=3)
     result.stdout.fnmatch_lines(["pyjmsack brokers: embedded (--pyjmsack-broker=embedded)"])
 
@@ -68,7 +68,6 @@ def test_every_test_starts_with_running_brokers_and_the_last_one_leaves_none(run
         """,
         "--pyjmsack-broker=embedded",
         "-s",
-        apart=True,
     )
     result.assert_outcomes(passed=7)
     (pid,) = re.findall(r"PID (\d+)", result.stdout.str())
@@ -88,7 +87,6 @@ def test_it_works_with_xdist_and_each_worker_has_its_own_broker(run: Run) -> Non
         "--pyjmsack-broker=embedded",
         "-n2",
         "--dist=each",
-        apart=True,
     )
     result.assert_outcomes(passed=4)
     seen = {tuple(line.split()) for line in Path("seen").read_text().splitlines()}
@@ -104,8 +102,7 @@ def test_a_suite_that_does_not_use_it_pays_nothing(run: Run) -> None:
             names = {name.partition(".")[0] for name in sys.modules}
             assert "_pyjmsack_pytestplugin" in names
             assert not names & {"pyjmsack", "proton", "cproton", "testcontainers", "docker"}
-        """,
-        apart=True,
+        """
     )
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["pyjmsack brokers: *"])

@@ -7,6 +7,8 @@ from collections import deque
 __all__ = ["Ledger", "Numbers"]
 
 _REMEMBERED = 1000
+_NAMED = 10
+"""Lost messages that are named."""
 
 
 class Numbers:
@@ -32,9 +34,9 @@ class Numbers:
     def __len__(self) -> int:
         return self._mark + len(self._above)
 
-    def missing_in(self, other: Numbers) -> int:
-        """Return how many of these the other has not."""
-        return sum(1 for n in (*range(other._mark, self._mark), *self._above) if n not in other)
+    def missing_in(self, other: Numbers) -> list[int]:
+        """Return those of these that the other has not, in order."""
+        return [n for n in (*range(other._mark, self._mark), *sorted(self._above)) if n not in other]
 
 
 class Ledger:
@@ -96,7 +98,7 @@ class Ledger:
     @property
     def lost(self) -> int:
         """Confirmed and not received."""
-        return self.confirmed.missing_in(self.received)
+        return len(self.confirmed.missing_in(self.received))
 
     @property
     def torn(self) -> int:
@@ -116,5 +118,11 @@ class Ledger:
                 relay is no problem (S88).
         """
         repeated = self.repeated if atomic else 0
-        findings = ((self.lost, "lost"), (repeated, "doubled"), (self.torn, "transactions torn"))
+        missing = self.confirmed.missing_in(self.received)
+        named = ", ".join([str(number) for number in missing[:_NAMED]] + ["..."] * (len(missing) > _NAMED))
+        findings = (
+            (len(missing), f"lost (numbers {named})"),
+            (repeated, "doubled"),
+            (self.torn, "transactions torn"),
+        )
         return [f"{count:,} {what}" for count, what in findings if count]

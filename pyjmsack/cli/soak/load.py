@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from time import monotonic
@@ -137,9 +137,16 @@ class Load:
         await self._wait(producing.done)
         try:
             await self._wait(lambda: self.ledger.arrived)
+        except StuckError as error:
+            await self._end(others)
+            late = "and then all came" if self.ledger.arrived else "and nothing more after that"
+            raise StuckError(f"{error}; the consumer looked once more, {late}") from None
         finally:
-            self._over = True
-            await asyncio.gather(*others)
+            await self._end(others)
+
+    async def _end(self, works: Sequence[asyncio.Task[None]]) -> None:
+        self._over = True
+        await asyncio.gather(*works)
 
     async def cancel(self) -> None:
         """Give it up."""
