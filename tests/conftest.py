@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import logging
 import os
 import re
 import threading
@@ -88,6 +89,17 @@ def broker_url(any_broker: Embedded) -> str:
 def queue_name(request: pytest.FixtureRequest) -> str:
     """A name that no other test uses."""
     return f"{re.sub(r'[^a-z0-9]+', '-', request.node.name.lower())[:60]}-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture(autouse=True)
+def _restore_logging() -> Iterator[None]:
+    """A command that runs inside the test process installs its own log handlers, as one command per process may."""
+    loggers = [logging.getLogger(name) for name in ("pyjmsack", "pyjmsack.broker")]
+    before = [(log.handlers[:], log.level) for log in loggers]
+    yield
+    for log, (handlers, level) in zip(loggers, before, strict=True):
+        log.handlers[:] = handlers
+        log.setLevel(level)
 
 
 @pytest.fixture
