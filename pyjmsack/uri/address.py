@@ -39,6 +39,8 @@ _INSTEAD: Final[Mapping[str, tuple[str, str]]] = {
     "mqtt+ssl": ("is another protocol", _TLS),
 }
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
+# in the value of an option, unless that is a list of brokers itself
+_ANOTHER_MEMBER: Final = re.compile(r"(?:^|&)(?!(?:failover\.)?priorityURIs=)[^&]*,\s*[A-Za-z][A-Za-z0-9+.-]*://")
 _HOST_CHARACTERS: Final = re.compile(r"[\w.-]+")
 
 
@@ -53,7 +55,8 @@ class Address(NamedTuple):
 
 
 class Composite(NamedTuple):
-    """A failover URL, taken apart. Without ``parentheses`` it has one member, and its query is of both."""
+    """A failover URL, taken apart. Without ``parentheses`` no member has a query of its own, and if there is only one
+    member, the query is of both."""
 
     members: tuple[str, ...]
     query: str
@@ -99,20 +102,29 @@ def split_composite(what: str, url: str) -> Composite:
     if rest.startswith("//"):
         rest = rest[2:].strip()
     if not rest.startswith("("):
-        member, _, query = rest.partition("?")
-        if "," in member or not member:
-            refuse(what, f"expected failover:(uri,uri)?options, such as failover:({PLAIN},amqp://other:5672)")
-        return Composite((member,), query, False)
+        return _without_parentheses(what, rest)
     inside, closed, after = rest[1:].partition(")")
     after = after.removeprefix("/")
     if not closed or (after and not after.startswith("?")):
         refuse(what, "expected failover:(uri,uri)?options; inside a value write ( as %28 and ) as %29")
     if "#" in after:
         refuse(what, "'#' is not allowed; inside a value write %23")
-    members = tuple(member.strip() for member in inside.split(","))
+    return Composite(_split_members(what, inside), after[1:], True)
+
+
+def _without_parentheses(what: str, rest: str) -> Composite:
+    """``failover:uri,uri?options``, as ActiveMQ takes it, where it can have one meaning only."""
+    text, _, query = rest.partition("?")
+    if not text or ("," in text and "@" in text) or _ANOTHER_MEMBER.search(query):
+        refuse(what, f"expected failover:(uri,uri)?options, such as failover:({PLAIN},amqp://other:5672)")
+    return Composite(_split_members(what, text), query, False)
+
+
+def _split_members(what: str, text: str) -> tuple[str, ...]:
+    members = tuple(member.strip() for member in text.split(","))
     if not all(members):
         refuse(what, f"expected the URL of a broker, such as {PLAIN}, on both sides of a comma")
-    return Composite(members, after[1:], True)
+    return members
 
 
 def _split_scheme(what: str, url: str) -> tuple[str, str]:

@@ -74,7 +74,7 @@ def _failover(url: str, options: Mapping[str, object]) -> BrokerUrl:
         own.append(query_texts(addresses[-1].query, unsafe=unsafe))
         unsafe = unsafe or has_secret(text)
     in_url, in_options = query_texts(query, unsafe=unsafe), option_texts(options)
-    if not parentheses:
+    if not parentheses and len(texts) == 1:
         own = [{name: text for name, text in in_url.items() if is_of_member(name)}]
         in_url = {name: text for name, text in in_url.items() if name not in own[0]}
     protocols = [SCHEMES[address.scheme].protocol for address in addresses]
