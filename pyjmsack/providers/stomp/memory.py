@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 from pyjmsack.providers.stomp.inbound import StompInbound
 
 __all__ = ["DeliveryCounts"]
@@ -14,7 +16,7 @@ class DeliveryCounts:
     """Counts by message id, for one connection."""
 
     def __init__(self) -> None:
-        self._counts: dict[bytes, int] = {}
+        self._counts: OrderedDict[bytes, int] = OrderedDict()
 
     def __bool__(self) -> bool:
         return bool(self._counts)
@@ -29,4 +31,4 @@ class DeliveryCounts:
         if count:
             self._counts[inbound.broker_id] = count
             if len(self._counts) > _LIMIT:
-                del self._counts[next(iter(self._counts))]
+                self._counts.popitem(last=False)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -85,6 +87,26 @@ def test_memory_is_bounded_and_forgets_the_oldest() -> None:
     store = MemoryStore(3)
     store.add([b"1", b"2", b"3", b"4"])
     assert [key in store for key in (b"1", b"2", b"3", b"4")] == [False, True, True, True]
+
+
+def test_memory_takes_keys_of_two_threads_at_once() -> None:
+    """The caller's, and the loop's when acknowledgements that were put off have waited long enough (S45)."""
+    store = MemoryStore(10)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(2) as threads:
+            for added in [threads.submit(_add_many, store, start) for start in (0, 100_000)]:
+                added.result()
+    finally:
+        sys.setswitchinterval(interval)
+    assert [key in store for key in (0, 100_000)] == [False, False]
+    assert 49_999 in store or 149_999 in store
+
+
+def _add_many(store: MemoryStore, start: int) -> None:
+    for key in range(start, start + 50_000):
+        store.add((key,))
 
 
 def test_the_file_outlives_its_process_is_bounded_and_shared(tmp_path: Path) -> None:
