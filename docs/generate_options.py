@@ -63,8 +63,8 @@ SECTIONS = {
         "`failover:(amqp://a,amqps://b?transport.trustAll=true,stomp://c)?failover.randomize=true`: several brokers, of"
         " any scheme. Options of one broker's stream (`amqp.`, `stomp.`, `transport.`) go inside the parentheses, or"
         " after them with the prefix `nested.` for all brokers; a broker's own win. All others go after them."
-        " The prefix `failover.` may be left out, as ActiveMQ does, and so may the parentheses, if no broker has options"
-        " of its own: `failover:amqp://a,amqp://b`.",
+        " The prefix `failover.` may be left out, as ActiveMQ does, and so may the parentheses, if no broker has"
+        " options of its own: `failover:amqp://a,amqp://b`.",
     ),
     "transport.": (
         "TCP and TLS",
