@@ -116,25 +116,37 @@ def test_a_producer_that_is_refused_when_all_is_opened_again_is_told(face: Face)
     assert all(same(told, opened[kind]) for kind, told, _ in calls)
 
 
-def test_over_stomp_a_consumer_that_is_refused_when_all_is_opened_again_is_told(face: Face) -> None:
-    """S104, S109: by a broker that goes on after an ERROR frame."""
+@pytest.mark.parametrize("ends", [False, True], ids=["goes-on", "ends-the-connection"])
+def test_over_stomp_a_consumer_that_is_refused_when_all_is_opened_again_is_told(face: Face, ends: bool) -> None:
+    """S104, S109: whether the broker goes on after an ERROR frame or, as most do, ends the connection with it; then the
+    next attempt does without what was refused, and nothing else is closed."""
 
     def rule(peer: StompPeer, frame: Received) -> bool:
-        refused = frame.command == "SUBSCRIBE" and len(peer.all("SUBSCRIBE")) > 1
+        again = len(peer.all("CONNECT")) + len(peer.all("STOMP")) > 1
+        refused = frame.command == "SUBSCRIBE" and again and frame.headers["destination"].endswith("q")
         if refused:
-            peer.error(frame, "says the broker", ends=False)
+            peer.error(frame, "says the broker", ends=ends)
         return refused
 
     peer = start(face, CLASSIC, rule)
     connection = face.failover(peer.url, options="jms.closeLinksThatFailOnReconnect=true")
-    closed = Closed(connection)
+    closed, events = Closed(connection), Events(connection)
     opened = furnished(connection)
+    other = connection.create_session().create_consumer(Queue("a"))
+    connection.start()
     peer.drop()
     ((event, told, error),) = closed.told.wait(1)
     assert event == "consumer"
     assert same(told, opened["consumer"])
     assert "says the broker" in str(error)
+    events.wait("established", "interrupted", "restored")
     opened["producer"].send("x")
+    subscribed = [frame.headers["destination"] for frame in peer.all("SUBSCRIBE")]
+    assert [name.endswith("q") for name in subscribed] == [True, False, True, False] + [False] * ends
+    with pytest.raises(JMSException, match="says the broker"):
+        opened["consumer"].receive(5)
+    other.close()
+    assert len(closed.told.calls) == 1
 
 
 def test_an_end_of_ones_own_and_a_lost_connection_are_no_such_events(face: Face) -> None:

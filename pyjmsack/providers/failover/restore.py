@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Generator, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
-from pyjmsack.errors import IllegalStateException, JMSException, UnsupportedFeatureException
+from pyjmsack.errors import ConnectionLostException, IllegalStateException, JMSException, UnsupportedFeatureException
 from pyjmsack.providers.failover.records import ConsumerRecord, SessionRecord
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.demands import check_consumer, check_session
@@ -156,13 +157,15 @@ class Restoration:
         begun = _ask_all(provider.create_session, sessions)
         attached_producers = _ask_all(provider.create_producer, producers)
         attached_consumers = _ask_all(checked(check_consumer, metadata, provider.create_consumer), consumers)
+        if self._closes_links:
+            _close_refused(attached_producers, self._close_producer)
+            _close_refused(attached_consumers, self._close_consumer)
         yield from _succeeding(begun)
-        for number, refusal in (yield from self._refused(attached_producers)):
-            if number in resources.producers:
-                self._closed(number, refusal)
-        for number, refusal in (yield from self._refused(attached_consumers)):
-            if number in resources.consumers:
-                resources.consumers[number].close(refusal)
+        if self._closes_links:
+            yield _answered([*attached_producers, *attached_consumers])
+        else:
+            yield from _succeeding(attached_producers)
+            yield from _succeeding(attached_consumers)
         for number, record in resources.consumers.items():
             if record.started:
                 provider.start_consumer(number)
@@ -186,15 +189,13 @@ class Restoration:
             resources.renamed = True
             self._rename(info.id, name)
 
-    def _refused(
-        self, asked: Sequence[tuple[I, Completion[None]]]
-    ) -> Generator[Completion[None], None, list[tuple[int, BaseException]]]:
-        """Wait for all of a kind, and return what may be refused and was."""
-        if not self._closes_links:
-            yield from _succeeding(asked)
-            return []
-        yield _answered(asked)
-        return [(info.id, attached.error) for info, attached in asked if attached.error is not None]
+    def _close_producer(self, number: int, refusal: BaseException) -> None:
+        if number in self._resources.producers:
+            self._closed(number, refusal)
+
+    def _close_consumer(self, number: int, refusal: BaseException) -> None:
+        if number in self._resources.consumers:
+            self._resources.consumers[number].close(refusal)
 
 
 def checked(
@@ -220,7 +221,7 @@ def _ask_all(create: Callable[[I, Completion[R]], None], infos: Sequence[I]) -> 
     return asked
 
 
-def _answered(asked: Sequence[tuple[I, Completion[R]]], *, or_refused: bool = False) -> Completion[None]:
+def _answered(asked: Sequence[tuple[object, Completion[R]]], *, or_refused: bool = False) -> Completion[None]:
     """Return what completes with the last answer, or with the first refusal: one wait for a whole burst."""
     complete: Completion[None] = Completion()
     left = len(asked)
@@ -244,6 +245,18 @@ def _succeeding(asked: Sequence[tuple[I, Completion[R]]]) -> Iterator[Completion
     for _, answered in asked:
         if answered.done:
             answered.result()
+
+
+def _close_refused(asked: Sequence[tuple[I, Completion[None]]], close: Callable[[int, BaseException], None]) -> None:
+    """Close what is refused as soon as it is: most brokers end a STOMP connection with it, and the next attempt must do
+    without."""
+
+    def look(number: int, attached: Completion[None]) -> None:
+        if attached.error is not None and not isinstance(attached.error, ConnectionLostException):
+            close(number, attached.error)
+
+    for info, attached in asked:
+        attached.add_callback(partial(look, info.id))
 
 
 def _close_all(close: Callable[[int, Completion[None]], None], opened: Sequence[I], wanted: Container[int]) -> None:
