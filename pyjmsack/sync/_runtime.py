@@ -143,10 +143,12 @@ class SyncRuntime:
             self._timer.cancel()
             self._timer = None
         run_commands(self._outbox)
-        self.flush()
-        self._ran_at = monotonic()
-        if self._written:  # after the turn that comes, so that what the broker answered meanwhile is handled first
-            self.loop.call_soon(self.loop.call_soon, self._release)
+        try:
+            self.flush()
+        finally:  # whatever becomes of the stream, nobody waits for its burst for ever
+            self._ran_at = monotonic()
+            if self._written:  # after the turn that comes, so that what the broker answered meanwhile is handled first
+                self.loop.call_soon(self.loop.call_soon, self._release)
 
     def _release(self) -> None:
         while self._written:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from cli_support import Cli
 from pyjmsack.broker import EmbeddedArtemis
 from pyjmsack.cli.resources import Resources
 from pyjmsack.cli.soak.ledger import Ledger, Numbers
+from pyjmsack.cli.soak.load import Load, StuckError
 from pyjmsack.cli.soak.report import MEMORY_LIMIT, Flow, Report, as_document
 
 pytestmark = pytest.mark.timeout(180)
@@ -97,8 +99,32 @@ def test_a_lost_message_is_found(brokers: Callable[[str], Any], monkeypatch: pyt
     arguments = ("--minutes", 0.05, "--kill-every", 1, "--face", "asyncio", "--patience", 2, "--url", url)
     document = soaked(*arguments, exit_code=1)
     assert [flow["lost"] for flow in document["flows"]] == [1, 1, 0]
-    assert "AUTO (asyncio): 1 lost" in document["problems"]
+    assert "AUTO (asyncio): 1 lost (numbers 77)" in document["problems"]
     assert any("nothing arrived for 2 s" in problem for problem in document["problems"])
+
+
+async def arrives(clock: Iterable[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for one message with a patience of 2 s, by a clock; the message comes when the clock has ended."""
+    times = iter(clock)
+    load = Load(NotImplemented, "q", patience=2.0)
+
+    def now() -> float:
+        time = next(times, None)
+        if time is None:
+            load.ledger.receive("0")
+        return time or 0.0
+
+    monkeypatch.setattr("pyjmsack.cli.soak.load.monotonic", now)
+    await load.reaches(1)
+
+
+def test_patience_ends_while_nothing_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(StuckError, match="nothing arrived for 2 s: 0 confirmed, 0 received"):
+        asyncio.run(arrives((0.4 * look for look in range(8)), monkeypatch))
+
+
+def test_patience_does_not_end_while_the_machine_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    asyncio.run(arrives([0, 0.1, 3600, 3600.1, 7200], monkeypatch))
 
 
 def test_a_guard_that_does_not_guard_is_found(brokers: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:

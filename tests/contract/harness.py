@@ -141,6 +141,15 @@ class Jms:
         listed = json.loads(await self.manage("listAllConsumersAsJSON"))
         return [each for each in listed if each.get("queueName") == queue]
 
+    async def queues(self) -> list[dict[str, Any]]:
+        """Return what Artemis says of this test's queues: what is there, with whom, and what became of the rest."""
+        wanted = json.dumps({"field": "name", "operation": "CONTAINS", "value": self.queue.name})
+        told = (
+            "name messageCount deliveringCount consumerCount messagesAdded messagesAcked messagesExpired messagesKilled"
+        )
+        listed = json.loads(await self.manage("listQueues", wanted, 1, 10))["data"]
+        return [{name: queue[name] for name in told.split()} for queue in listed]
+
     def wire(self) -> Wire:
         """Return a wire to the broker."""
         return self._opened.enter_context(Wire(self.url))

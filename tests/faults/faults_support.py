@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from contract.harness import Jms
 
 from pyjmsack.broker import EmbeddedArtemis
-from pyjmsack.cli.soak.load import Load
+from pyjmsack.cli.soak.load import Load, StuckError
 
 __all__ = ["OPTIONS", "failover_url", "finish", "url_of"]
 
@@ -22,8 +23,12 @@ def url_of(jms: Jms, broker: EmbeddedArtemis) -> str:
     return next(url for url in (broker.amqp_url, broker.stomp_url) if url in jms.url)
 
 
-async def finish(load: Load) -> None:
+async def finish(load: Load, jms: Jms) -> None:
     """Send nothing more, receive the rest: once each, or at least once where transactions are not atomic (S88)."""
-    await load.finish()
-    assert load.ledger.problems(atomic=load.atomic) == []
-    assert len(load.ledger.received) == len(load.ledger.confirmed)
+    try:
+        await load.finish()
+    except StuckError as error:
+        pytest.fail(f"{error}; {load.skipped} skipped; the broker has {await jms.queues()}")
+    problems, counts = load.ledger.problems(atomic=load.atomic), (len(load.ledger.received), len(load.ledger.confirmed))
+    if problems or counts[0] != counts[1]:
+        pytest.fail(f"{', '.join(problems)}; received and confirmed: {counts}; the broker has {await jms.queues()}")

@@ -40,7 +40,7 @@ async def test_a_killed_broker_loses_no_confirmed_message_and_nothing_is_handed_
         await load.reaches(500 * number)
         await kill_and_restart(mortal)
     await load.reaches(1500)
-    await finish(load)
+    await finish(load, jms)
 
 
 async def test_a_killed_broker_tears_no_transaction(jms: Jms, mortal: EmbeddedArtemis) -> None:
@@ -51,7 +51,7 @@ async def test_a_killed_broker_tears_no_transaction(jms: Jms, mortal: EmbeddedAr
         await load.reaches(300 * number)
         await kill_and_restart(mortal)
     await load.reaches(900)
-    await finish(load)
+    await finish(load, jms)
 
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name.lower())
@@ -68,7 +68,7 @@ async def test_many_cuts_of_the_connection_lose_nothing_and_double_nothing(
             wire.cut()
             wire.heal()
         await load.reaches(2000)
-        await finish(load)
+        await finish(load, jms)
 
 
 async def test_many_cuts_of_the_connection_tear_no_transaction(jms: Jms, mortal: EmbeddedArtemis) -> None:
@@ -81,7 +81,7 @@ async def test_many_cuts_of_the_connection_tear_no_transaction(jms: Jms, mortal:
             await load.reaches(100 * number)
             wire.cut()
             wire.heal()
-        await finish(load)
+        await finish(load, jms)
 
 
 async def test_after_many_cuts_the_ledger_accounts_for_every_message(
@@ -97,7 +97,7 @@ async def test_after_many_cuts_the_ledger_accounts_for_every_message(
             await load.reaches(150 * number)
             wire.cut()
             wire.heal()
-        await finish(load)
+        await finish(load, jms)
         await jms.close()
     files = read_ledgers([tmp_path])
     sends, receives, events = (files.table(name).to_pylist() for name in ("sends", "receives", "events"))

@@ -94,4 +94,4 @@ async def test_many_cuts_tear_no_transaction_that_is_done_again(jms: Jms, mortal
             await load.reaches(80 * number)
             wire.cut()
             wire.heal()
-        await finish(load)
+        await finish(load, jms)

@@ -26,6 +26,8 @@ ROLLED_BACK = 20
 GIVEN_BACK = 10
 """One of so many messages is released the first time, in an individual mode."""
 LOOK_SECONDS = 0.005
+STANDSTILL = 0.5
+"""Most seconds between two looks that count as waiting."""
 
 
 class StuckError(Exception):
@@ -107,12 +109,15 @@ class Load:
         await self._wait(lambda: len(self.ledger.received) >= received)
 
     async def _wait(self, condition: Callable[[], bool]) -> None:
-        seen, deadline = -1, 0.0
+        seen, waited, looked = -1, 0.0, monotonic()
         while not condition():
             self.check()
+            now = monotonic()
+            waited += min(now - looked, STANDSTILL)  # if nobody looked for longer, the machine has slept
+            looked = now
             if len(self.ledger.received) != seen:
-                seen, deadline = len(self.ledger.received), monotonic() + self._patience
-            if monotonic() > deadline:
+                seen, waited = len(self.ledger.received), 0.0
+            if waited > self._patience:
                 found = ", ".join(
                     [f"{len(self.ledger.confirmed):,} confirmed, {seen:,} received", *self.ledger.problems()]
                 )

@@ -25,8 +25,9 @@ __all__ = ["AmqpReceiver"]
 _SELECTOR_FILTER = (symbol("jms-selector"), ulong(0x0000468C00000004))
 _NO_LOCAL_FILTER = (symbol("no-local"), ulong(0x0000468C00000003))
 
-_REPEAT_DRAIN = 0.05
-"""Seconds until an unanswered drain is sent again, doubled each time."""
+_REPEAT_DRAIN, _REPEAT_DRAIN_AT_MOST = 0.05, 1.0
+"""Seconds until an unanswered drain is sent again, doubled each time up to the latter: who waits for it is not handed
+what arrives meanwhile."""
 
 _LATE_ANSWERS, _LATE_ANSWER_PAUSE = 2, 0.005
 """How many empty answers to disbelieve after a message ended a drain, and seconds to wait before each new question:
@@ -197,14 +198,15 @@ class AmqpReceiver(AmqpLink):
         self._repeat_timer = self._connector.call_later(delay, callback)
 
     def _repeat_drain(self, delay: float) -> None:
-        """Ask again, at longer and longer intervals.
+        """Ask again, at longer intervals.
 
         Artemis 2.56 drops a drain that reaches it while it is still writing the answer to the one before, about one in
         five thousand; the frame is a statement of state, so repeating it is harmless (AMQP 1.0 2.7.4).
         """
         self._receiver.drain(0)
         self._engine.flush()
-        self._restart_timer(2 * delay, partial(self._repeat_drain, 2 * delay))
+        later = min(2 * delay, _REPEAT_DRAIN_AT_MOST)
+        self._restart_timer(later, partial(self._repeat_drain, later))
 
     def _end_drain(self, error: BaseException | None) -> None:
         waiting, self._drained = self._drained, []

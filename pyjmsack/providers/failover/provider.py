@@ -175,6 +175,9 @@ class FailoverProvider(Reconnecting):
         elif self._member is not None:
             kept.withdrawn = True
             self._member.provider.withdraw(kept, withdrawn)
+        else:  # the connection is being closed: the send is the last broker's, and nobody will tell of it
+            kept.withdrawn = True
+            withdrawn.succeed(False)
 
     def settle(self, inbound: Inbound, outcome: Outcome) -> None:
         """Send an outcome, unless its delivery is of an earlier connection: then it is the broker's again (S95)."""

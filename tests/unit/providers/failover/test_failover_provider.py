@@ -461,6 +461,19 @@ def test_a_withdrawn_send_is_not_repeated() -> None:
     assert "send" not in [verb for verb, _ in bench.since(before)]
 
 
+def test_a_send_that_times_out_while_its_connection_is_closed_is_answered() -> None:
+    """S66: by another thread, whose close the broker does not answer either."""
+    bench = furnished(mode=AckMode.AUTO_ACKNOWLEDGE)
+    bench.silent |= {"send", "close"}
+    left = bench.send("left")
+    bench.provider.close(Completion())
+    withdrawn: Completion[bool] = Completion()
+    bench.provider.withdraw(left, withdrawn)
+    assert withdrawn.result() is False
+    bench.provider.abort(ConnectionLostException("the connection is closed"))
+    assert isinstance(left.outcome, ConnectionLostException)
+
+
 def test_a_message_is_encoded_anew_for_a_broker_of_another_kind() -> None:
     """S91: protocols and brokers may be mixed in one URL; among brokers of one kind it stays as it is."""
     bench = Bench("amqp://a,amqp://b,amqp://c", connect=False)
