@@ -20,7 +20,7 @@ from pyjmsack.core.transformer import received
 from pyjmsack.errors import IllegalStateException, JMSException, MessageFormatException, RequestTimedOutException
 from pyjmsack.message import Message
 from pyjmsack.spi.completion import Completion
-from pyjmsack.spi.envelope import Inbound
+from pyjmsack.spi.envelope import Inbound, NotOneMessageError
 from pyjmsack.spi.resources import ConsumerInfo
 from pyjmsack.types import AckType, Outcome
 
@@ -31,6 +31,8 @@ __all__ = ["Receiving"]
 
 log = logging.getLogger("pyjmsack")
 T = TypeVar("T")
+TORN = 1000
+"""Messages that may come torn to one consumer before they count as broken at the broker, which may have no limit."""
 SHOWN = 1 << 20
 """Messages of one iteration that a browser in a failover URL remembers, to go on where a lost connection stopped it."""
 
@@ -55,6 +57,7 @@ class Receiving(Settling):
         self._delivered = 0
         self._redelivered = 0
         self._duplicates_skipped = 0
+        self._torn = 0
         self._may_repeat = False
         """Whether a message may come that was processed before: one connection brings none twice (S105)."""
         self._shown: DuplicateGuard | None = None
@@ -204,6 +207,11 @@ class Receiving(Settling):
         else:
             try:
                 message = inbound.to_message(self.info.destination)
+            except NotOneMessageError as error:
+                log.error("a message on %s came torn, and is given back: %s", self.info.destination.name, error)
+                self._torn += 1
+                torn_at_broker = self._torn > TORN
+                refusal = Outcome.MODIFIED_FAILED_UNDELIVERABLE if torn_at_broker else Outcome.MODIFIED_FAILED
             except MessageFormatException as error:
                 log.error("a message on %s cannot be decoded and is refused: %s", self.info.destination.name, error)
                 refusal = Outcome.MODIFIED_FAILED_UNDELIVERABLE

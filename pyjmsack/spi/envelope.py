@@ -7,15 +7,21 @@ from itertools import count
 from typing import Protocol
 
 from pyjmsack.destination import Destination
+from pyjmsack.errors import MessageFormatException
 from pyjmsack.message import Message
 
-__all__ = ["Encoder", "Inbound", "InboundSink", "Outbound", "generations"]
+__all__ = ["Encoder", "Inbound", "InboundSink", "NotOneMessageError", "Outbound", "generations"]
 
 Encoder = Callable[[Message, int], bytes]
 """``encoder(message, ttl_ms) -> payload``; ``ttl_ms`` 0 means no time to live. Runs on the caller's thread."""
 
 generations: Iterator[int] = count(1)
 """Numbers of connections, over all providers of this process: each new connection to a broker takes the next (S96)."""
+
+
+class NotOneMessageError(MessageFormatException):
+    """What one delivery brought is nothing, or more than one message: the broker has them whole, and may deliver them
+    so when they are given back."""
 
 
 class Outbound:
@@ -79,6 +85,7 @@ class Inbound(Protocol):
         """Return a message of its own (S169).
 
         Raises:
+            NotOneMessageError: it came torn.
             MessageFormatException: it cannot be decoded (S166).
         """
         ...

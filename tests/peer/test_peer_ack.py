@@ -455,12 +455,26 @@ def test_a_pull_whose_message_cannot_be_decoded_asks_for_the_next(face: Face) ->
     assert consumer.receive(5).text == "good"
 
 
-def test_an_empty_message_is_a_message(face: Face) -> None:
-    """S166: no sections at all."""
-    peer = face.peer(messages=[b"", text("next")])
-    consumer = face.session(peer).create_consumer(Q)
-    assert consumer.receive(5).body is None
-    assert consumer.receive(5).text == "next"
+@pytest.mark.parametrize("mode", [0, 1, 2, 101])
+@pytest.mark.parametrize("torn", [b"", text("a") + text("b")], ids=["nothing", "two messages"])
+def test_a_transfer_that_is_not_one_message_is_given_back_counted(face: Face, mode: int, torn: bytes) -> None:
+    """S166: Artemis 2.56 sends two messages in one transfer, and nothing in the next, when a consumer comes back while
+    the broker takes from the lost connection what that had. It has both whole."""
+    peer = face.peer(messages=[torn, text("good")])
+    session = face.session(peer, mode=mode)
+    assert session.create_consumer(Q).receive(5).text == "good"
+    face.barrier(peer, session)
+    assert each(peer)[0] == (0, MODIFIED)
+
+
+def test_what_keeps_coming_torn_is_refused_in_the_end(face: Face, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S166: then the broker has it so, and may have no limit of deliveries."""
+    monkeypatch.setattr("pyjmsack.core.receiving.TORN", 1)
+    peer = face.peer(messages=[b"", b"", text("good")])
+    session = face.session(peer)
+    assert session.create_consumer(Q).receive(5).text == "good"
+    face.barrier(peer, session)
+    assert each(peer)[:2] == [(0, MODIFIED), (1, UNDELIVERABLE)]
 
 
 def test_a_message_in_several_frames_is_one_message(face: Face) -> None:

@@ -12,6 +12,7 @@ from pyjmsack.errors import MessageFormatException
 from pyjmsack.providers.amqp.foreign import as_jms_map
 from pyjmsack.providers.amqp.wire import decode_value, malformed, skip
 from pyjmsack.providers.amqp.wire_types import Symbol, Timestamp, UByte, UInt, ULong
+from pyjmsack.spi.envelope import NotOneMessageError
 
 __all__ = ["Annotations", "Header", "Sections", "Span", "content", "read_application_properties", "read_properties"]
 
@@ -137,8 +138,11 @@ class Sections:
         """Find the sections, and decode those that repeat from message to message.
 
         Raises:
+            NotOneMessageError: there is none, or another message behind this one.
             MessageFormatException: the bytes are no sequence of sections, or these are out of order (3.2).
         """
+        if not data:
+            raise NotOneMessageError("an empty transfer")
         self._header, self._annotations = _NO_HEADER, _NO_ANNOTATIONS
         self._properties = self._application_properties = None
         self._body_code = 0
@@ -150,7 +154,8 @@ class Sections:
             if code is None:
                 code, start = _long_descriptor(data, position, end)
             if (code <= last and not (code == last and code in _REPEATABLE)) or DATA <= last < code < FOOTER:
-                raise malformed(f"{NAMES[code]} section: out of order", position)
+                error = malformed(f"{NAMES[code]} section: out of order", position)
+                raise NotOneMessageError(str(error)) if last >= DATA else error
             position = _section_end(data, start, end, code)
             last = code
             if DATA <= code < FOOTER:

@@ -78,7 +78,6 @@ VALUE, DATA, SEQUENCE = 0x77, 0x75, 0x76
         (None, section(VALUE, True), ObjectMessage, True),
         (None, section(SEQUENCE, [1]) + section(SEQUENCE, []) + section(SEQUENCE, ["x"]), StreamMessage, [1, "x"]),
         (None, section(VALUE, Described(ULong(1), "x")), ObjectMessage, Described(ULong(1), "x")),
-        (None, b"", Message, None),
         (5, section(VALUE, "x"), TextMessage, "x"),
         (5, section(VALUE, None), TextMessage, None),
         (5, section(DATA, "é".encode()), TextMessage, "é"),
