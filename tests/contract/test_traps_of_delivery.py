@@ -143,14 +143,15 @@ async def test_a_poisonous_message_does_not_loop_whatever_the_broker_counts(jms:
     limit = {"jms.redeliveryPolicy.maxRedeliveries": 2, "jms.redeliveryPolicy.outcome": "REJECTED"}
     session = await jms.session(mode, options=limit)
     consumer = await session.create_consumer(jms.queue)
-    seen = []
-    while (message := await consumer.receive(timeout=0)) is not None:
-        seen.append(message.delivery_count)
+    for count in (1, 2, 3):
+        (message,) = await take(consumer, 1)
+        assert message.delivery_count == count
         if mode is INDIVIDUAL:
             message.modify()
         else:
             await (session.rollback() if mode is TRANSACTED else session.recover())
-    assert seen == [1, 2, 3]
+    while not consumer.stats.poisoned:  # Artemis may say that it has nothing before it has what was given back
+        assert await consumer.receive(timeout=0) is None
     await jms.left()
     await jms.dead("a")
 
