@@ -33,6 +33,8 @@ class Resources:
         self.renamed = False
         """Whether temporary destinations got new names since there was a broker."""
         self.transacted_consumers: dict[int, SessionRecord] = {}
+        self.interruptions = 0
+        """Connections that were lost, or given up before they were ready."""
         self._refused: dict[int, tuple[int, BaseException]] = {}
         """Producers that a broker refused or closed: their session, and why."""
 
@@ -107,6 +109,7 @@ class Resources:
 
     def interrupted(self) -> None:
         """The broker is gone: no word of it counts any more, and what was being closed is closed."""
+        self.interruptions += 1
         for record in [*self.consumers.values()]:
             record.sink = None
             if record.stopped:
@@ -158,8 +161,8 @@ class Restoration:
         attached_producers = _ask_all(provider.create_producer, producers)
         attached_consumers = _ask_all(checked(check_consumer, metadata, provider.create_consumer), consumers)
         if self._closes_links:
-            _close_refused(attached_producers, self._close_producer)
-            _close_refused(attached_consumers, self._close_consumer)
+            self._close_refused(attached_producers, self._close_producer)
+            self._close_refused(attached_consumers, self._close_consumer)
         yield from _succeeding(begun)
         if self._closes_links:
             yield _answered([*attached_producers, *attached_consumers])
@@ -188,6 +191,22 @@ class Restoration:
             resources.former_names[old_name] = info.id
             resources.renamed = True
             self._rename(info.id, name)
+
+    def _close_refused(
+        self, asked: Sequence[tuple[I, Completion[None]]], close: Callable[[int, BaseException], None]
+    ) -> None:
+        """Close what is refused as soon as it is: most brokers end a STOMP connection with it, and the next attempt
+        must do without. What fails because this attempt was given up is not refused."""
+        attempt = self._resources.interruptions
+
+        def look(number: int, attached: Completion[None]) -> None:
+            error = attached.error
+            over = isinstance(error, ConnectionLostException) or self._resources.interruptions != attempt
+            if error is not None and not over:
+                close(number, error)
+
+        for info, attached in asked:
+            attached.add_callback(partial(look, info.id))
 
     def _close_producer(self, number: int, refusal: BaseException) -> None:
         if number in self._resources.producers:
@@ -245,18 +264,6 @@ def _succeeding(asked: Sequence[tuple[I, Completion[R]]]) -> Iterator[Completion
     for _, answered in asked:
         if answered.done:
             answered.result()
-
-
-def _close_refused(asked: Sequence[tuple[I, Completion[None]]], close: Callable[[int, BaseException], None]) -> None:
-    """Close what is refused as soon as it is: most brokers end a STOMP connection with it, and the next attempt must do
-    without."""
-
-    def look(number: int, attached: Completion[None]) -> None:
-        if attached.error is not None and not isinstance(attached.error, ConnectionLostException):
-            close(number, attached.error)
-
-    for info, attached in asked:
-        attached.add_callback(partial(look, info.id))
 
 
 def _close_all(close: Callable[[int, Completion[None]], None], opened: Sequence[I], wanted: Container[int]) -> None:

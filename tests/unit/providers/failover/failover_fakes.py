@@ -123,6 +123,8 @@ class FakeMember:
 
     def abort(self, error: BaseException) -> None:
         self.aborted = True
+        for _, done in self.pending:
+            done.fail(error)
 
     def send(self, outbound: Outbound) -> None:
         self._bench.calls.append(("send", outbound.payload.decode()))

@@ -356,6 +356,19 @@ def test_only_refused_links_end_if_the_user_wants_that() -> None:
     assert [n for verb, n in bench.since(before) if verb in ("create_producer", "create_consumer")] == [4]
 
 
+def test_links_of_a_broker_that_is_given_up_are_not_refused() -> None:
+    """S104: ``jms.closeLinksThatFailOnReconnect`` with a broker that does not answer in ``jms.connectTimeout``."""
+    bench = furnished("jms.closeLinksThatFailOnReconnect=true")
+    bench.silent |= {"create_producer", "create_consumer"}
+    bench.member.fail()
+    bench.clock.pass_by(1)
+    bench.silent.clear()
+    bench.clock.pass_by(15)
+    bench.clock.pass_by(1)
+    assert [event for event, *_ in bench.events if event in ("closed", "restored")] == ["restored"]
+    assert (bench.sink.errors, bench.send("x").outcome) == ([], None)
+
+
 def test_a_consumer_that_the_broker_closed_is_not_rebuilt() -> None:
     """S103, S126."""
     bench = furnished()
