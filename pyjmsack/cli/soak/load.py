@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Executor
 from functools import partial
 from time import monotonic
@@ -139,19 +139,18 @@ class Load:
         """
         producing, *others = self._tasks
         self._sending = False
+        stuck: StuckError | None = None
         await self._wait(producing.done)
         try:
             await self._wait(lambda: self.ledger.arrived)
         except StuckError as error:
-            await self._end(others)
-            late = "and then all came" if self.ledger.arrived else "and nothing more after that"
-            raise StuckError(f"{error}; the consumer looked once more, {late}") from None
+            stuck = error
         finally:
-            await self._end(others)
-
-    async def _end(self, works: Sequence[asyncio.Task[None]]) -> None:
-        self._over = True
-        await asyncio.gather(*works)
+            self._over = True
+            await asyncio.gather(*others)
+        if stuck is not None:
+            late = "and then all came" if self.ledger.arrived else "and nothing more after that"
+            raise StuckError(f"{stuck}; the consumer looked once more, {late}")
 
     async def cancel(self) -> None:
         """Give it up."""
