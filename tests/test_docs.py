@@ -18,7 +18,7 @@ from pyjmsack.uri.headers import is_websocket_header
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [README, ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 TIMEOUT = 60
 
 RULES = {*range(1, 136), *range(140, 177), *range(187, 193)}
