@@ -16,7 +16,7 @@ from pyjmsack.destination import Destination, Queue
 from pyjmsack.errors import JMSSecurityException
 from pyjmsack.providers.amqp.deadletter import DeadLetters
 from pyjmsack.providers.amqp.dialect import Dialect, dialect_of
-from pyjmsack.providers.amqp.engine import AmqpEngine
+from pyjmsack.providers.amqp.proton_engine import AmqpEngine
 from pyjmsack.providers.amqp.receiver import AmqpReceiver
 from pyjmsack.providers.amqp.sasl import SaslClient
 from pyjmsack.providers.amqp.sender import AmqpSender

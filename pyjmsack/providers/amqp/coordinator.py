@@ -10,9 +10,9 @@ from proton import Data, Described, Sender, Terminus, symbol, ulong
 
 from pyjmsack.errors import JMSException, TransactionRolledBackException
 from pyjmsack.providers.amqp import native
-from pyjmsack.providers.amqp.engine import AmqpEngine
 from pyjmsack.providers.amqp.errors import outcome_error
 from pyjmsack.providers.amqp.link import AmqpLink
+from pyjmsack.providers.amqp.proton_engine import AmqpEngine
 from pyjmsack.spi.completion import Completion
 
 __all__ = ["AmqpCoordinator"]

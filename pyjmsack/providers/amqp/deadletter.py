@@ -16,8 +16,8 @@ import proton
 from pyjmsack.destination import Queue
 from pyjmsack.errors import MessageFormatException
 from pyjmsack.providers.amqp import sections
-from pyjmsack.providers.amqp.engine import AmqpEngine
 from pyjmsack.providers.amqp.inbound import AmqpInbound
+from pyjmsack.providers.amqp.proton_engine import AmqpEngine
 from pyjmsack.providers.amqp.receiver import AmqpReceiver
 from pyjmsack.providers.amqp.sender import AmqpSender
 from pyjmsack.providers.amqp.session import AmqpSession

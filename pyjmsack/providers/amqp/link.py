@@ -7,8 +7,8 @@ from typing import Any
 from proton import Link, Terminus, symbol
 
 from pyjmsack.errors import IllegalStateException, JMSException
-from pyjmsack.providers.amqp.engine import AmqpEngine
 from pyjmsack.providers.amqp.errors import link_error
+from pyjmsack.providers.amqp.proton_engine import AmqpEngine
 from pyjmsack.spi.completion import Completion
 
 __all__ = ["AmqpLink", "set_terminus"]

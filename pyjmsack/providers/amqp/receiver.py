@@ -10,9 +10,9 @@ from proton import Described, Receiver, Terminus, int32, symbol, ulong
 
 from pyjmsack.errors import JMSException, RequestTimedOutException
 from pyjmsack.providers.amqp import native
-from pyjmsack.providers.amqp.engine import AmqpEngine
 from pyjmsack.providers.amqp.inbound import AmqpInbound
 from pyjmsack.providers.amqp.link import AmqpLink, set_terminus
+from pyjmsack.providers.amqp.proton_engine import AmqpEngine
 from pyjmsack.providers.amqp.subscription import describe_source
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Connector, Timer

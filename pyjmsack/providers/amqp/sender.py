@@ -10,9 +10,9 @@ from proton import Condition, Sender, Terminus
 
 from pyjmsack.errors import JMSException, SendTimedOutException, TransactionRolledBackException
 from pyjmsack.providers.amqp import native
-from pyjmsack.providers.amqp.engine import AmqpEngine
 from pyjmsack.providers.amqp.errors import outcome_error
 from pyjmsack.providers.amqp.link import AmqpLink, set_terminus
+from pyjmsack.providers.amqp.proton_engine import AmqpEngine
 from pyjmsack.spi.envelope import Outbound
 from pyjmsack.spi.resources import ProducerInfo
 

@@ -10,10 +10,10 @@ from proton import Receiver, Sender, Session
 
 from pyjmsack.errors import IllegalStateException, JMSException, TransactionRolledBackException
 from pyjmsack.providers.amqp.coordinator import AmqpCoordinator
-from pyjmsack.providers.amqp.engine import AmqpEngine
 from pyjmsack.providers.amqp.errors import link_error
 from pyjmsack.providers.amqp.inbound import AmqpInbound
 from pyjmsack.providers.amqp.link import AmqpLink
+from pyjmsack.providers.amqp.proton_engine import AmqpEngine
 from pyjmsack.providers.amqp.receiver import AmqpReceiver
 from pyjmsack.providers.amqp.sender import new_tags
 from pyjmsack.spi.completion import Completion

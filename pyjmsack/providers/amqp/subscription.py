@@ -5,8 +5,8 @@ from __future__ import annotations
 from proton import Data, Receiver, Terminus, symbol
 
 from pyjmsack.errors import IllegalStateException, InvalidDestinationException
-from pyjmsack.providers.amqp.engine import AmqpEngine
 from pyjmsack.providers.amqp.link import AmqpLink
+from pyjmsack.providers.amqp.proton_engine import AmqpEngine
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.resources import Subscription
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from proton import Described, Sender, Terminus, symbol, ulong
 
-from pyjmsack.providers.amqp.engine import AmqpEngine
 from pyjmsack.providers.amqp.link import AmqpLink, set_terminus
+from pyjmsack.providers.amqp.proton_engine import AmqpEngine
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.resources import TemporaryInfo
 
