@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import struct
 from asyncio.trsock import TransportSocket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from ipaddress import ip_address
 from ssl import SSLContext, SSLError
@@ -18,6 +20,8 @@ from pyjmsack.spi.engine import Engine, Timer
 from pyjmsack.uri import SCHEMES, BrokerUrl, Endpoint, TransportOptions
 
 __all__ = ["AsyncioConnector"]
+
+log = logging.getLogger("pyjmsack.io")
 
 _QUICK_ACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 """Linux only."""
@@ -50,16 +54,30 @@ class Driver(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The socket is connected (and TLS is set up)."""
         self._transport = cast(asyncio.Transport, transport)
-        self._engine.connection_made(self)
+        with self._net():
+            self._engine.connection_made(self)
         self._tick()
 
     def data_received(self, data: bytes) -> None:
         """Bytes from the peer."""
-        self._engine.receive_data(data)
+        with self._net():
+            self._engine.receive_data(data)
         if self._socket is not None and not self._closing:
             self._socket.setsockopt(socket.IPPROTO_TCP, cast(int, _QUICK_ACK), 1)  # holds for a while only
         if self._timer is None and not self._closing:
             self._tick()
+
+    @contextmanager
+    def _net(self) -> Iterator[None]:
+        """End the connection with an error of ours if an engine raises: whatever bytes did that, nobody waits in vain,
+        and nobody is handed an exception of Python that tells nothing."""
+        try:
+            yield
+        except Exception as error:
+            text = f"the peer sent what this client cannot read ({type(error).__name__}: {error})"
+            log.error("%s", text, exc_info=error)
+            self._engine.connection_lost(_caused(ConnectionLostException(text), error))
+            self.abort()
 
     def retick(self) -> None:
         """Tick in the next turn of the loop instead of at the deadline known so far."""

@@ -161,6 +161,7 @@ class Script:
     capabilities: Sequence[str] = ALL_CAPABILITIES
     properties: Mapping[str, object] = field(default_factory=lambda: {"product": "scripted-peer", "version": "7.1"})
     idle_timeout: float | None = None
+    max_frame_size: int | None = None
     silent: set[str] = field(default_factory=set)
     """Stages at which nothing is said: sasl, open, begin, attach, drain, detach, end, close, heartbeat."""
     refuse_open: Condition | None = None
@@ -243,6 +244,8 @@ class PeerConnection(asyncio.Protocol):
         self._transport = Transport(Transport.SERVER)
         self._transport.bind(self._connection)
         self._transport.idle_timeout = self.script.idle_timeout or 0
+        if self.script.max_frame_size is not None:
+            self._transport.max_frame_size = self.script.max_frame_size
         self._timer: asyncio.TimerHandle | None = None
         self.lost = False
 
@@ -277,14 +280,14 @@ class PeerConnection(asyncio.Protocol):
         if not self.alive:
             return
         if self._sasl_done:
-            self._transport.push(frame.raw)
+            self._push(frame.raw)
             self._process()
             if self._timer is None:
                 self._tick()
         elif frame.name == "header" and not self.script.sasl_layer:
             assert frame.payload != SASL_HEADER, frame
             self._sasl_done = True
-            self._transport.push(frame.raw)
+            self._push(frame.raw)
             self._process()
         elif frame.name == "header":
             assert frame.payload == SASL_HEADER, frame
@@ -302,6 +305,11 @@ class PeerConnection(asyncio.Protocol):
         elif frame.name in ("sasl-init", "sasl-response") and self.script.sasl_outcome is not None:
             self._sasl_done = self.script.sasl_outcome == 0
             self._socket.write(sasl_frame(0x44, [proton.ubyte(self.script.sasl_outcome)]))
+
+    def _push(self, data: bytes) -> None:
+        while data and (room := self._transport.capacity()) > 0:
+            self._transport.push(data[:room])
+            data = data[room:]
 
     def _challenge(self, text: str) -> None:
         self._socket.write(sasl_frame(0x42, [self.script.forged(text).encode()]))

@@ -21,6 +21,7 @@ from pyjmsack.providers.amqp.receiver import AmqpReceiver
 from pyjmsack.providers.amqp.sasl import SaslClient
 from pyjmsack.providers.amqp.sender import AmqpSender
 from pyjmsack.providers.amqp.session import AmqpSession
+from pyjmsack.providers.amqp.sizes import unfit_open
 from pyjmsack.providers.amqp.temporary import AmqpTemporary
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Connector
@@ -66,6 +67,10 @@ class AmqpConnection(Lifecycle[AmqpEngine]):
         if not amqp.sasl_layer and info.username is not None:
             self._opening = None
             done.fail(JMSSecurityException("amqp.saslLayer=false leaves no way to send the user name that was given"))
+            return
+        unfit = unfit_open(info.client_id, self._hostname)
+        if unfit is not None:
+            self._fail_opening(unfit)
             return
         engine = self._engine = AmqpEngine(
             self,

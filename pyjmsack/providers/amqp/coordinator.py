@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from proton import Data, Described, Sender, Terminus, symbol, ulong
 
@@ -24,6 +24,12 @@ def _discharge(txn_id: bytes, fail: bool) -> bytes:
     """Return an amqp-value of discharge (4.5.3)."""
     fields = b"\xa0" + bytes([len(txn_id)]) + txn_id + (b"\x41" if fail else b"\x42")
     return b"\x00\x53\x77\x00\x53\x32\xc0" + bytes([len(fields) + 1, 2]) + fields
+
+
+def _txn_id(fields: object) -> bytes | None:
+    """Return the id in a declared state (4.5.7), ``None`` if there is none of a length that a frame has room for."""
+    value = fields[0] if isinstance(fields, list) and fields else None
+    return bytes(value) if isinstance(value, bytes | memoryview) and 0 < len(value) <= 255 else None
 
 
 class AmqpCoordinator(AmqpLink):
@@ -127,9 +133,11 @@ class AmqpCoordinator(AmqpLink):
             return
         done, declares = request
         remote = native.wrap(delivery).remote
-        if declares and state == native.DECLARED and remote.data:
-            self._declared(bytes(cast(bytes, remote.data[0])))
-            error: JMSException | None = None
+        txn_id = _txn_id(remote.data) if declares and state == native.DECLARED else None
+        error: JMSException | None
+        if txn_id is not None:
+            self._declared(txn_id)
+            error = None
         elif not declares and state == native.ACCEPTED:
             error = None
         else:

@@ -9,6 +9,7 @@ from proton import Link, Terminus, symbol
 from pyjmsack.errors import IllegalStateException, JMSException
 from pyjmsack.providers.amqp.errors import link_error
 from pyjmsack.providers.amqp.proton_engine import AmqpEngine
+from pyjmsack.providers.amqp.sizes import shortened
 from pyjmsack.spi.completion import Completion
 
 __all__ = ["AmqpLink", "set_terminus"]
@@ -33,7 +34,7 @@ class AmqpLink:
     def __init__(self, engine: AmqpEngine, link: Link, what: str) -> None:
         self._engine = engine
         self._link = link
-        self._what = what
+        self._what = shortened(what)
         self.native: Any = link._impl
         self._opening: Completion[None] | None = None
         self._closing: Completion[None] | None = None
@@ -44,6 +45,9 @@ class AmqpLink:
     def open(self, done: Completion[None]) -> None:
         """Attach; ``done`` when the peer attached its end to a node, not merely answered."""
         self._opening = done
+        self._attach()
+
+    def _attach(self) -> None:
         self._link.open()
 
     def close(self, done: Completion[None]) -> None:

@@ -17,6 +17,10 @@ LEAST_ITERATIONS: Final = 4096
 """RFC 5802 5.1; with fewer, whoever poses as the broker finds the password from our answer by trying."""
 MOST_ITERATIONS: Final = 1_000_000
 """About a second of computing, during which the loop does nothing else; a hostile peer could ask for hours."""
+_LONGEST: Final = 200
+"""Characters of a reason that come from the broker."""
+_MALFORMED: Final = (ValueError, LookupError, TypeError)
+"""What scramp raises, beside its own error, when a message is not what it takes apart."""
 _SCRAM: Final = ("SCRAM-SHA-512", "SCRAM-SHA-256", "SCRAM-SHA-1")
 
 
@@ -141,18 +145,19 @@ class Scram(Mechanism):
                     f" {MOST_ITERATIONS}"
                 )
             final: str = self._client.get_client_final()
-        except (self._error, ValueError) as error:
+        except (self._error, *_MALFORMED) as error:
             raise self._failure("the broker's challenge", error) from None
         return final.encode()
 
     def _verify(self, final: bytes) -> None:
         try:
             self._client.set_server_final(final.decode())
-        except (self._error, ValueError) as error:
+        except (self._error, *_MALFORMED) as error:
             raise self._failure("the broker's proof", error) from None
 
     def _failure(self, what: str, error: Exception) -> JMSSecurityException:
-        reason = "it is not UTF-8" if isinstance(error, UnicodeError) else str(error)
+        reason = "it is malformed" if isinstance(error, _MALFORMED) else str(error)
+        reason = "it is not UTF-8" if isinstance(error, UnicodeError) else reason[:_LONGEST]
         return JMSSecurityException(f"{self.name}: {what}: {reason}")
 
 

@@ -201,6 +201,11 @@ class AmqpEngine:
 
     # -- for the provider ---------------------------------------------------------------------------------------
 
+    @property
+    def peer_frame_size(self) -> int:
+        """Bytes of the largest frame that the peer takes, once its Open is here; 0 = any."""
+        return int(self.transport.remote_max_frame_size)
+
     def flush(self) -> None:
         """Write what is pending."""
         if self.stream is not None:

@@ -15,6 +15,7 @@ from pyjmsack.providers.amqp.inbound import AmqpInbound
 from pyjmsack.providers.amqp.receiver import AmqpReceiver
 from pyjmsack.providers.amqp.sender import AmqpSender
 from pyjmsack.providers.amqp.session import AmqpSession
+from pyjmsack.providers.amqp.sizes import unfit_attach
 from pyjmsack.providers.amqp.subscription import AmqpLookup, durable_link_name, link_name, still_there
 from pyjmsack.providers.amqp.temporary import AmqpTemporary
 from pyjmsack.spi.completion import Completion
@@ -74,18 +75,38 @@ class AmqpProvider(AmqpConnection):
         session = self._session(info.session_id, done)
         if session is None:
             return
+        name = f"pyjmsack:producer:{info.id}:{self._the_info.client_id}"
+        address = None if info.destination is None else self.address(info.destination)
+        if not self._fits(f"the producer for {address or 'any destination'}", done, link_name=name, address=address):
+            return
         sender = AmqpSender(
             self._the_engine,
-            session.new_sender(f"pyjmsack:producer:{info.id}:{self._the_info.client_id}"),
+            session.new_sender(name),
             info,
-            None if info.destination is None else self.address(info.destination),
+            address,
             session.next_tag,
             session.send_state,
             partial(self._the_listener.on_resource_closed, info.id),
         )
         self._senders[info.id] = sender
         session.links[info.id] = sender
+        done.add_callback(partial(self._forget_refused, self._senders, session, info.id))
         sender.open(done)
+
+    @staticmethod
+    def _forget_refused(links: dict[int, Any], session: AmqpSession, number: int, opened: Completion[None]) -> None:
+        """What was refused is nobody's, and nobody will close it."""
+        if opened.error is not None:
+            links.pop(number, None)
+            session.links.pop(number, None)
+
+    def _fits(self, what: str, done: Completion[Any], **texts: str | None) -> bool:
+        """Refuse a link whose Attach the broker could not take: it would end the connection."""
+        named = {kind.replace("_", " "): text for kind, text in texts.items()}
+        error = unfit_attach(what, named, self._the_engine.peer_frame_size)
+        if error is not None:
+            done.fail(error)
+        return error is None
 
     def close_producer(self, producer_id: int, done: Completion[None]) -> None:
         """Detach a sender."""
@@ -100,11 +121,14 @@ class AmqpProvider(AmqpConnection):
         name = f"pyjmsack:consumer:{info.id}:{self._the_info.client_id}"
         if info.subscription is not None:
             name = link_name(info.subscription, explicit)
+        address = self.address(info.destination)
+        if not self._fits(f"the consumer of {address}", done, link_name=name, address=address, selector=info.selector):
+            return
         receiver = AmqpReceiver(
             self._the_engine,
             session.new_receiver(name),
             info,
-            self.address(info.destination),
+            address,
             explicit_client_id=explicit,
             generation=self.generation,
             dirty=self._dirty,
@@ -113,6 +137,7 @@ class AmqpProvider(AmqpConnection):
         )
         self._receivers[info.id] = receiver
         session.links[info.id] = receiver
+        done.add_callback(partial(self._forget_refused, self._receivers, session, info.id))
         receiver.open(done)
 
     def close_consumer(self, consumer_id: int, done: Completion[None]) -> None:
@@ -138,6 +163,8 @@ class AmqpProvider(AmqpConnection):
         if session is None:
             return
         name = f"pyjmsack:temporary:{info.id}:{self._the_info.client_id}"
+        if not self._fits("a temporary destination", done, link_name=name):
+            return
         temporary = AmqpTemporary(self._the_engine, session.new_sender(name), info)
         self._temporaries[info.id] = session.links[info.id] = temporary
         temporary.create(done)
@@ -166,7 +193,10 @@ class AmqpProvider(AmqpConnection):
         if session is None:
             return
         explicit = self._the_info.explicit_client_id
-        receiver = session.new_receiver(durable_link_name(name, explicit))
+        wanted = durable_link_name(name, explicit)
+        if not self._fits(f"durable subscription {name!r}", done, link_name=wanted):
+            return
+        receiver = session.new_receiver(wanted)
         link = AmqpLookup(self._the_engine, receiver, name, explicit_client_id=explicit, delete=delete)
         number = -next(self._lookups)  # links of the core have positive ones
         session.links[number] = link

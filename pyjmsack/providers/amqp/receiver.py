@@ -96,7 +96,7 @@ class AmqpReceiver(AmqpLink):
         set_terminus(source, address, info.destination.capability)
         if info.subscription is not None:
             describe_source(source, info.subscription, explicit_client_id)
-        self._link.target.address = f"{info.destination.name}:{info.id}"
+        self._link.target.address = f"consumer:{info.id}"
         if info.browser:
             source.distribution_mode = Terminus.DIST_MODE_COPY
         filters: dict[Any, Any] = {}

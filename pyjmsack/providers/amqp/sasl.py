@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from pyjmsack.errors import ConnectionLostException, JMSException, JMSSecurityException
 from pyjmsack.providers.amqp.mechanisms import Mechanism, create, mechanisms
+from pyjmsack.providers.amqp.sizes import SASL_LIMIT
 from pyjmsack.providers.amqp.wire import decode_value
 from pyjmsack.providers.amqp.wire_types import Described
 
@@ -19,6 +20,15 @@ __all__ = ["SaslClient"]
 _HEADER = b"AMQP\x03\x01\x00\x00"
 _MAX_FRAME = 65536
 _MECHANISMS, _INIT, _CHALLENGE, _RESPONSE, _OUTCOME = 0x40, 0x41, 0x42, 0x43, 0x44
+_MOST_NAMES = 100
+"""Mechanisms of a broker that are looked at."""
+_CODES: dict[object, int] = {
+    **{code: code for code in range(_MECHANISMS, _OUTCOME + 1)},
+    "amqp:sasl-mechanisms:list": _MECHANISMS,
+    "amqp:sasl-challenge:list": _CHALLENGE,
+    "amqp:sasl-outcome:list": _OUTCOME,
+}
+"""A descriptor is a number or a symbol (1.5), as the peer likes."""
 _OUTCOMES = {1: "authentication failed", 2: "system error", 3: "permanent system error", 4: "temporary system error"}
 
 
@@ -101,16 +111,17 @@ class SaslClient:
             raise ConnectionLostException("malformed SASL frame") from error
         if not isinstance(value, Described) or not isinstance(value.value, list):
             raise ConnectionLostException("malformed SASL frame: expected a described list")
-        code, fields = value.descriptor, value.value
+        code = _CODES.get(value.descriptor) if isinstance(value.descriptor, int | str) else None
+        fields = value.value
         if code == _MECHANISMS and self._mechanism is None:
             self._choose(_names(fields[0] if fields else None))
         elif code == _CHALLENGE and self._mechanism is not None:
             response = self._mechanism.respond(_binary(fields[0] if fields else None))
-            self.output += _frame(_RESPONSE, [_encode_binary(response)])
+            self._write(_RESPONSE, [_encode_binary(response)])
         elif code == _OUTCOME and self._mechanism is not None:
             self._on_outcome(self._mechanism, fields)
         else:
-            raise JMSSecurityException(f"unexpected SASL frame 0x{code:02x} from the broker")
+            raise JMSSecurityException(f"unexpected SASL frame {str(value.descriptor)[:40]} from the broker")
 
     def _choose(self, offered: Sequence[str]) -> None:
         ours = list(mechanisms(self._username, self._password, external=self._external))
@@ -124,7 +135,16 @@ class SaslClient:
         if self._hostname:
             hostname = self._hostname.encode()
             fields.append(b"\xb1" + struct.pack(">I", len(hostname)) + hostname)
-        self.output += _frame(_INIT, fields)
+        self._write(_INIT, fields)
+
+    def _write(self, code: int, fields: Sequence[bytes]) -> None:
+        frame = _frame(code, fields)
+        if len(frame) > SASL_LIMIT:
+            raise JMSSecurityException(
+                f"the login needs a SASL frame of {len(frame):,} bytes, and brokers take {SASL_LIMIT:,}; use a shorter"
+                " user name, password or token"
+            )
+        self.output += frame
 
     def _nothing_in_common(self, offered: Sequence[str], ours: Sequence[str]) -> str:
         return (
@@ -138,6 +158,7 @@ class SaslClient:
         code = fields[0] if fields else None
         if code != 0:
             reason = _OUTCOMES.get(code, f"code {code}") if isinstance(code, int) else "no code"
+            code = code if isinstance(code, int) else None
             user = f"user {self._username!r}" if self._username is not None else "anonymous login"
             raise JMSSecurityException(
                 f"the broker refused the login of {user} with {mechanism.name}: {reason}", error_code=f"sasl:{code}"
@@ -149,7 +170,7 @@ class SaslClient:
 def _names(value: object) -> list[str]:
     if value is None:
         return []
-    return [str(v) for v in value] if isinstance(value, list | tuple) else [str(value)]
+    return [str(v) for v in value[:_MOST_NAMES]] if isinstance(value, list | tuple) else [str(value)]
 
 
 def _binary(value: object) -> bytes:

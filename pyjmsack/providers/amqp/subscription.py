@@ -81,13 +81,11 @@ class AmqpLookup(AmqpLink):
         attached.add_callback(lambda _: self._found(attached.error, done))
         self.open(attached)
 
-    def open(self, done: Completion[None]) -> None:
-        """Attach."""
+    def _attach(self) -> None:
         if self._global:
-            self._opening = done
             self._engine.attach(self._link, ("shared", "global"))
         else:
-            super().open(done)
+            super()._attach()
 
     def _found(self, error: BaseException | None, done: Completion[None]) -> None:
         if isinstance(error, InvalidDestinationException):

@@ -14,15 +14,18 @@ from pyjmsack.errors import (
 )
 from pyjmsack.providers.failover.dialect import Dialect, translate
 from pyjmsack.providers.failover.member import Member
-from pyjmsack.providers.failover.pending import WITHOUT_BROKER, Kept, Request, Without
+from pyjmsack.providers.failover.pending import MOST_LOSSES, WITHOUT_BROKER, Kept, Request, Without
 from pyjmsack.providers.failover.replays import Replays
 from pyjmsack.providers.failover.restore import Resources
 from pyjmsack.spi.completion import Completion
-from pyjmsack.spi.engine import Connector
+from pyjmsack.spi.engine import Connector, Timer
 from pyjmsack.spi.resources import ConnectionMetadata
 from pyjmsack.uri import BrokerUrl
 
 __all__ = ["Asking"]
+
+_ALONE = 1.0
+"""Seconds for which others wait behind a request that may be guilty: a guilty one ends the connection sooner."""
 
 
 class Asking:
@@ -43,6 +46,9 @@ class Asking:
         self._dialect: Dialect | None = None
         self._open: dict[Kept | Request, bool] = {}
         self._held: dict[Kept | Request, None] = {}
+        self._alone: Request | None = None
+        """A request beside which nothing else is asked, so that nobody else is blamed if the connection is lost."""
+        self._alone_timer: Timer | None = None
         self._resources = Resources()
         self._producers = self._resources.producers
         period = url.connection.consumer_failover_redelivery_wait_period
@@ -60,6 +66,8 @@ class Asking:
     def _ask(self, request: Request) -> None:
         if self._member is None:
             self._wait_for_broker(request)
+        elif self._alone is not None:
+            self._held[request] = None
         else:
             self._issue(request)
 
@@ -67,6 +75,9 @@ class Asking:
         member = self._member
         assert member is not None  # the caller has looked
         self._open[request] = request.asked = True
+        if request.suspect:
+            self._alone = request
+            self._alone_timer = self._connector.call_later(_ALONE, self._end_alone)
         answered: Completion[Any] = Completion()
         answered.add_callback(partial(self._on_answer, request))
         request.ask(member.provider, answered)
@@ -76,10 +87,45 @@ class Asking:
             return
         if answered.error is not None:
             request.give_up(answered.error)
-            return
-        if request.then is not None:
-            request.then()
-        request.done.succeed(answered.result())
+        else:
+            if request.then is not None:
+                request.then()
+            request.done.succeed(answered.result())
+        if request is self._alone:
+            self._end_alone()
+
+    # -- a request that may be the reason why connections are lost ----------------------------------------------
+
+    def _end_alone(self) -> None:
+        """It was answered, or takes too long for others to wait for it."""
+        self._forget_alone()
+        self._resume()
+
+    def _forget_alone(self) -> None:
+        self._alone = None
+        if self._alone_timer is not None:
+            self._alone_timer.cancel()
+            self._alone_timer = None
+
+    def _resume(self) -> None:
+        """Do what waits, in order, up to a request that must be alone."""
+        while self._held and self._member is not None and self._alone is None:
+            pending = next(iter(self._held))
+            del self._held[pending]
+            if isinstance(pending, Request):
+                self._issue(pending)
+            elif pending.producer_id not in self._producers:
+                pending.give_up(self._resources.why_closed(pending.producer_id))
+            else:
+                pending.disarm()
+                self._transmit(pending)
+        if self._member is not None:
+            self._member.provider.flush()
+
+    def _is_guilty(self, request: Request) -> bool:
+        """Count a connection that was lost before it answered, and say whether this request is why (S109)."""
+        request.losses += 1
+        return request is self._alone and request.losses >= MOST_LOSSES
 
     def _wait_for_broker(self, request: Request) -> None:
         """The table of S90."""
@@ -107,7 +153,7 @@ class Asking:
         """Give a send to the broker, or hold it."""
         if kept.transacted and self._is_in_doubt(kept):
             kept.origin.done(None)  # appears to succeed: the commit will say what became of it (S92)
-        elif self._member is None:
+        elif self._member is None or self._alone is not None:
             self._hold(kept)
         elif kept.dialect is self._dialect or self._translated(kept):
             self._open[kept] = True

@@ -44,6 +44,8 @@ class Member:
         self.url = url
         self.provider = provider
         self.metadata: ConnectionMetadata | None = None
+        self.lost_in_rebuild = False
+        """Whether the broker took the connection, and ended it while it was asked for what was open."""
         self._connector = connector
         self._timeout = timeout
         self._lost = lost
@@ -143,6 +145,7 @@ class Member:
     def on_failure(self, error: BaseException) -> None:
         """The connection is lost: while it was opened, or in use."""
         if self._ready is not None:
+            self.lost_in_rebuild = self.metadata is not None
             self._finish(error)
         elif not self._dead:
             self._dead = True

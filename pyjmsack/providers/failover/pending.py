@@ -11,7 +11,10 @@ from pyjmsack.spi.engine import Timer
 from pyjmsack.spi.envelope import Outbound
 from pyjmsack.spi.provider import Provider
 
-__all__ = ["WITHOUT_BROKER", "Kept", "Request", "Without"]
+__all__ = ["MOST_LOSSES", "WITHOUT_BROKER", "Kept", "Request", "Without"]
+
+MOST_LOSSES = 3
+"""So many connections may be lost over one request or one rebuilt link; the last of them while it alone was asked."""
 
 
 class Without(Enum):
@@ -53,7 +56,7 @@ class Request:
         then: called before ``done`` when it succeeded.
     """
 
-    __slots__ = ("ask", "asked", "done", "owner", "then", "verb")
+    __slots__ = ("ask", "asked", "done", "losses", "owner", "then", "verb")
 
     def __init__(
         self,
@@ -70,6 +73,13 @@ class Request:
         self.then = then
         self.asked = False
         """Whether it may have reached a broker."""
+        self.losses = 0
+        """Connections that were lost before they answered it."""
+
+    @property
+    def suspect(self) -> bool:
+        """Whether it may be the reason why connections are lost: then nothing else is asked beside it."""
+        return self.losses >= MOST_LOSSES - 1
 
     def give_up(self, error: BaseException) -> None:
         """It will not be asked again."""

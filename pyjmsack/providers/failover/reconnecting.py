@@ -13,13 +13,13 @@ from pyjmsack.providers.failover.dialect import Dialect
 from pyjmsack.providers.failover.member import Member
 from pyjmsack.providers.failover.pending import Kept, Request
 from pyjmsack.providers.failover.priority import PriorityWatch, preferred_first
-from pyjmsack.providers.failover.restore import Restoration
+from pyjmsack.providers.failover.restore import Restoration, blamed
 from pyjmsack.providers.failover.schedule import Schedule
 from pyjmsack.providers.failover.search import Search, Tried, in_order, is_final
 from pyjmsack.providers.failover.server_list import learn
 from pyjmsack.providers.failover.uri_file import with_file
 from pyjmsack.spi.completion import Completion
-from pyjmsack.spi.engine import Connector
+from pyjmsack.spi.engine import Connector, Timer
 from pyjmsack.spi.provider import Provider, ProviderListener
 from pyjmsack.spi.registry import create_provider
 from pyjmsack.spi.resources import ConnectionInfo, ConnectionMetadata
@@ -28,6 +28,9 @@ from pyjmsack.uri import BrokerUrl
 __all__ = ["Reconnecting"]
 
 log = logging.getLogger("pyjmsack.failover")
+
+_SETTLED = 1.0
+"""Seconds in use after which a connection is of use: what ends connections does so at once."""
 
 
 class Reconnecting(Asking):
@@ -54,6 +57,10 @@ class Reconnecting(Asking):
         self._watch: PriorityWatch | None = None
         self._leaving: set[Member] = set()
         self._lost: BrokerUrl | None = None
+        self._settling: Timer | None = None
+        """Runs while the connection in use is new."""
+        self._short_lived = 0
+        """Connections in a row that were lost while they were new: the next one is not looked for at once."""
         self._info = ConnectionInfo("")
         self._listener: ProviderListener | None = None
         self._opening: Completion[ConnectionMetadata] | None = None
@@ -75,6 +82,7 @@ class Reconnecting(Asking):
             partial(self._try, first),
             self._give_up,
             error,
+            max(0, self._short_lived - 2),
         )
         self._search.start()
 
@@ -101,7 +109,10 @@ class Reconnecting(Asking):
         def ready(error: BaseException | None) -> None:
             self._trying = None
             if error is None:
+                self._resources.rebuilt()
                 self._use(member)
+            elif member.lost_in_rebuild:
+                restoration.failed(error)
             tried(error, error is not None and member.metadata is None and is_final(error, first=first))
 
         member.open(self._info, restoration.steps, ready)
@@ -116,7 +127,8 @@ class Reconnecting(Asking):
             self._dialect = dialect
         self._resources.renamed = False
         action = self._url.failover.amqp_open_server_list_action
-        self._members = learn(self._members, member.url, member.metadata, action)
+        self._members = learn(self._members, self._url.members, member.url, member.metadata, action)
+        self._settling = self._connector.call_later(_SETTLED, self._settle_down)
         self._watch_priority(member)
         opening, self._opening = self._opening, None
         if opening is not None:
@@ -126,16 +138,7 @@ class Reconnecting(Asking):
         self._the_listener.on_restored(member.metadata)
         self._replays.restore(self._open, self._transmit)
         self._resources.in_use()
-        held, self._held = self._held, {}
-        for pending in held:
-            if isinstance(pending, Request):
-                self._issue(pending)
-            elif pending.producer_id not in self._producers:
-                pending.give_up(self._resources.why_closed(pending.producer_id))
-            else:
-                pending.disarm()
-                self._transmit(pending)
-        member.provider.flush()
+        self._resume()
 
     @property
     def _the_listener(self) -> ProviderListener:
@@ -150,9 +153,15 @@ class Reconnecting(Asking):
         if member is None:
             return
         self._end_watch()
+        if self._settling is not None:  # it was in use for a moment only
+            self._settling.cancel()
+            self._short_lived += 1
         generation, self.generation = self.generation, 0
         pending = [*self._open]
         self._open.clear()
+        guilty = [item for item in pending if isinstance(item, Request) and self._is_guilty(item)]
+        self._forget_alone()
+        behind, self._held = self._held, {}
         for item in pending:
             if isinstance(item, Kept):
                 item.left = not _never_left(member.provider, item)
@@ -164,10 +173,22 @@ class Reconnecting(Asking):
         for item in pending:
             if isinstance(item, Kept):
                 self._keep(item, error)
+            elif item not in guilty:
+                self._wait_for_broker(item)
+        for item in behind:
+            if isinstance(item, Kept):
+                self._held[item] = None
             else:
                 self._wait_for_broker(item)
+        for request in guilty:
+            request.give_up(blamed(f"the request {request.verb}", error))
         self._lost = member.url
         self._look(first=False, error=error)
+
+    def _settle_down(self) -> None:
+        """The connection is of use."""
+        self._settling = None
+        self._short_lived = 0
 
     def _judge_transactions(self, unanswered: list[Kept]) -> None:
         """Decide which transactions go on: those without work at the lost broker (S100), and those whose only work is
@@ -271,6 +292,10 @@ class Reconnecting(Asking):
 
     def _end_search(self, error: BaseException) -> None:
         self._end_watch()
+        self._forget_alone()
+        if self._settling is not None:
+            self._settling.cancel()
+            self._settling = None
         search, self._search = self._search, None
         if search is not None:
             search.stop()

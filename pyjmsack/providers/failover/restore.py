@@ -6,7 +6,14 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from pyjmsack.errors import ConnectionLostException, IllegalStateException, JMSException, UnsupportedFeatureException
+from pyjmsack.errors import (
+    ConnectionLostException,
+    IllegalStateException,
+    JMSException,
+    ResourceAllocationException,
+    UnsupportedFeatureException,
+)
+from pyjmsack.providers.failover.pending import MOST_LOSSES
 from pyjmsack.providers.failover.records import ConsumerRecord, SessionRecord
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.demands import check_consumer, check_session
@@ -37,6 +44,16 @@ class Resources:
         """Connections that were lost, or given up before they were ready."""
         self._refused: dict[int, tuple[int, BaseException]] = {}
         """Producers that a broker refused or closed: their session, and why."""
+        self.failed_rebuilds = 0
+        """Connections in a row that were lost while all was being rebuilt; from the second attempt on each link is
+        asked for alone, so that the guilty one is known."""
+        self.suspect: int | None = None
+        """The link that was asked for alone when the last one was lost."""
+
+    def rebuilt(self) -> None:
+        """A broker has taken all."""
+        self.failed_rebuilds = 0
+        self.suspect = None
 
     def clear(self) -> None:
         """The connection is closed."""
@@ -142,6 +159,8 @@ class Restoration:
         self._closed = closed
         self._closes_links = closes_links
         self._rename = rename
+        self._alone: int | None = None
+        """The link that is asked for while nothing else is."""
 
     def steps(self, provider: Provider, metadata: ConnectionMetadata) -> Iterator[Completion[Any]]:
         """Rebuild, in the order of S103, in one burst; two if there are temporary destinations, whose names are needed.
@@ -158,17 +177,16 @@ class Restoration:
         producers = [*resources.producers.values()]
         consumers = [record.attach() for record in resources.consumers.values()]
         begun = _ask_all(provider.create_session, sessions)
-        attached_producers = _ask_all(provider.create_producer, producers)
-        attached_consumers = _ask_all(checked(check_consumer, metadata, provider.create_consumer), consumers)
-        if self._closes_links:
-            self._close_refused(attached_producers, self._close_producer)
-            self._close_refused(attached_consumers, self._close_consumer)
-        yield from _succeeding(begun)
-        if self._closes_links:
-            yield _answered([*attached_producers, *attached_consumers])
+        create_consumer = checked(check_consumer, metadata, provider.create_consumer)
+        if resources.failed_rebuilds:
+            yield from _succeeding(begun)
+            for producer in producers:
+                yield from self._attach(provider.create_producer, create_consumer, [producer], [])
+            for consumer in consumers:
+                yield from self._attach(provider.create_producer, create_consumer, [], [consumer])
+            self._alone = None
         else:
-            yield from _succeeding(attached_producers)
-            yield from _succeeding(attached_consumers)
+            yield from self._attach(provider.create_producer, create_consumer, producers, consumers, begun)
         for number, record in resources.consumers.items():
             if record.started:
                 provider.start_consumer(number)
@@ -178,6 +196,44 @@ class Restoration:
         _close_all(provider.close_producer, producers, resources.producers)
         _close_all(provider.close_session, sessions, resources.sessions)
         _close_all(provider.delete_temporary, temporaries, resources.temporaries)
+
+    def _attach(
+        self,
+        create_producer: Create[ProducerInfo],
+        create_consumer: Create[ConsumerInfo],
+        producers: Sequence[ProducerInfo],
+        consumers: Sequence[ConsumerInfo],
+        begun: Sequence[tuple[SessionInfo, Completion[None]]] = (),
+    ) -> Iterator[Completion[Any]]:
+        """Attach links, behind the sessions that are beginning."""
+        numbers = [*(producer.id for producer in producers), *(consumer.id for consumer in consumers)]
+        self._alone = numbers[0] if len(numbers) == 1 else None
+        attached_producers = _ask_all(create_producer, producers)
+        attached_consumers = _ask_all(create_consumer, consumers)
+        if self._closes_links:
+            self._close_refused(attached_producers, self._close_producer)
+            self._close_refused(attached_consumers, self._close_consumer)
+        yield from _succeeding(begun)
+        if self._closes_links:
+            yield _answered([*attached_producers, *attached_consumers])
+        else:
+            yield from _succeeding(attached_producers)
+            yield from _succeeding(attached_consumers)
+
+    def failed(self, error: BaseException) -> None:
+        """The broker ended the connection during this attempt: close what is to blame, if that is known (S104).
+
+        It is when two connections in a row were lost while the same link alone was asked for.
+        """
+        resources, number = self._resources, self._alone
+        resources.failed_rebuilds += 1
+        if number is not None and number == resources.suspect and resources.failed_rebuilds >= MOST_LOSSES:
+            guilty = blamed("this link", error)
+            self._close_producer(number, guilty)
+            self._close_consumer(number, guilty)
+            resources.rebuilt()
+        else:
+            resources.suspect = number
 
     def _make_temporaries(self, provider: Provider, infos: Sequence[TemporaryInfo]) -> Iterator[Completion[Any]]:
         resources = self._resources
@@ -215,6 +271,16 @@ class Restoration:
     def _close_consumer(self, number: int, refusal: BaseException) -> None:
         if number in self._resources.consumers:
             self._resources.consumers[number].close(refusal)
+
+
+def blamed(what: str, error: BaseException) -> JMSException:
+    """Return the error for what ends connections."""
+    guilty = ResourceAllocationException(
+        f"{what} is given up, and not the connection: {MOST_LOSSES} connections in a row were lost while a broker was"
+        f" asked for it; the last one said: {error}"
+    )
+    guilty.__cause__ = error
+    return guilty
 
 
 def checked(

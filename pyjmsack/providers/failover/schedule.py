@@ -41,7 +41,11 @@ class Schedule:
             return 0.0 if self._first else initial
         if rounds == 1 and self._first and initial > 0:
             return initial
-        return self._wait(_state(rounds))
+        return self.backoff(rounds)
+
+    def backoff(self, times: int) -> float:
+        """Return the seconds to wait after so many vain attempts, of whatever kind."""
+        return self._wait(_state(times))
 
     def exhausted(self, rounds: int) -> bool:
         """Whether to give up after so many rounds. The first connect is tried once in any case."""

@@ -38,6 +38,9 @@ class Search:
         attempt: tries one and calls back with the error and whether it is final, or with ``None`` when the broker is
             ready: then the search is over.
         gave_up: called with the last error.
+        error: why it is needed.
+        after: how many searches in a row found only connections that were lost at once: so much longer is the wait
+            before the first round.
     """
 
     def __init__(
@@ -48,6 +51,7 @@ class Search:
         attempt: Callable[[BrokerUrl, Tried], None],
         gave_up: Callable[[BaseException], None],
         error: BaseException | None = None,
+        after: int = 0,
     ) -> None:
         self._schedule = schedule
         self._connector = connector
@@ -55,6 +59,7 @@ class Search:
         self._attempt = attempt
         self._gave_up = gave_up
         self._error: BaseException = error or ConnectionLostException("no broker was tried")
+        self._after = after
         self._rounds = 0
         self._left: list[BrokerUrl] = []
         self._timer: Timer | None = None
@@ -67,7 +72,10 @@ class Search:
             return
         if self._schedule.warns(rounds):
             log.warning("no broker after %d rounds, trying on: %s", rounds, self._error)
-        self._timer = self._connector.call_later(self._schedule.delay(rounds), self._begin_round)
+        delay = self._schedule.delay(rounds)
+        if self._after and not rounds:
+            delay = max(delay, self._schedule.backoff(self._after))
+        self._timer = self._connector.call_later(delay, self._begin_round)
 
     def stop(self) -> None:
         """Look no further."""

@@ -10,7 +10,10 @@ from pathlib import Path
 from pyjmsack.errors import JMSException
 from pyjmsack.uri import BrokerUrl, parse_url
 
-__all__ = ["with_file"]
+__all__ = ["MOST_CHARACTERS", "with_file"]
+
+MOST_CHARACTERS = 65536
+"""Of the file."""
 
 log = logging.getLogger("pyjmsack.failover")
 
@@ -24,7 +27,10 @@ def with_file(members: Sequence[BrokerUrl], path: str | None) -> list[BrokerUrl]
     if path is None:
         return [*members]
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        with Path(path).open(encoding="utf-8") as file:
+            text = file.read(MOST_CHARACTERS + 1)
+        if len(text) > MOST_CHARACTERS:
+            raise ValueError(f"it has more than {MOST_CHARACTERS:,} characters")
         named = [parse_url(part.strip()) for part in text.replace("\n", ",").split(",") if part.strip()]
     except (OSError, ValueError, JMSException) as error:
         log.warning("failover.updateURIsURL: %s: %s", path, error)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Protocol
 
-from pyjmsack.errors import ConnectionLostException, JMSException
+from pyjmsack.errors import ConnectionLostException, JMSException, MessageFormatException
 from pyjmsack.providers.stomp.errors import error_of
 from pyjmsack.providers.stomp.frames import FrameParser, Limits, decode_head, raw_header
 from pyjmsack.spi.engine import Stream, loss
@@ -28,6 +28,7 @@ _GROUP = 64
 """Requests that share a receipt at most,"""
 _GROUP_BYTES = 1 << 16
 """and what makes a group large enough: it is answered as a whole."""
+_MILLISECONDS = re.compile(r"[0-9]{1,10}")
 _SECRET = re.compile(rb"(\npasscode:)[^\n]*")
 
 
@@ -281,7 +282,10 @@ class StompEngine:
     def _on_connected(self, head: bytes) -> None:
         if self._connected:
             raise ConnectionLostException("the broker sent CONNECTED twice")
-        headers = decode_head(head)
+        try:
+            headers = decode_head(head)
+        except MessageFormatException as error:
+            raise ConnectionLostException(f"the peer sent what is not a STOMP frame: CONNECTED: {error}") from error
         ours = self._options.heart_beat
         offered, wanted = _heart_beat(headers.get("heart-beat", "0,0"))
         self._interval = max(ours, wanted) if wanted else 0.0
@@ -308,8 +312,8 @@ class _Together:
 def _heart_beat(text: str) -> tuple[float, float]:
     """Return the seconds that a heart-beat header says; 0 = none."""
     offered, comma, wanted = text.partition(",")
-    if not comma or not offered.strip().isdigit() or not wanted.strip().isdigit():
-        raise ConnectionLostException(f"heart-beat {text[:40]!r} of the broker: expected two numbers")
+    if not comma or not _MILLISECONDS.fullmatch(offered.strip()) or not _MILLISECONDS.fullmatch(wanted.strip()):
+        raise ConnectionLostException(f"heart-beat {text[:40]!r} of the broker: expected two numbers of milliseconds")
     return int(offered) / 1000, int(wanted) / 1000
 
 

@@ -5,11 +5,15 @@ A broker that closes says nothing, and a connection in a ``failover:`` URL would
 
 from __future__ import annotations
 
-from pyjmsack.errors import MessageFormatException
+from pyjmsack.errors import InvalidClientIDException, JMSSecurityException, MessageFormatException
 from pyjmsack.message.stomp_names import property_name
 from pyjmsack.providers.stomp.frames import Limits
 
-__all__ = ["check_size", "encode_head"]
+__all__ = ["CONNECT_LINE", "check_connect_line", "check_size", "encode_head"]
+
+CONNECT_LINE = 10240
+"""Bytes of a header line of CONNECT, which leaves before the broker has said who it is: ActiveMQ Classic takes no
+more."""
 
 _ADDED = 4
 """Lines that the connection puts before these, at most: destination, its type, receipt, transaction."""
@@ -50,6 +54,27 @@ def _check_lines(head: bytes, limits: Limits) -> None:
                 f"{_name_at(text, 0)} is too long: {len(line)} bytes as a header line, this broker takes"
                 f" {limits.header_line}"
             )
+
+
+def check_connect_line(name: str, value: str) -> None:
+    """Raise unless a header line of CONNECT can be sent: it has no escapes, for the sake of STOMP 1.0.
+
+    Raises:
+        InvalidClientIDException, JMSSecurityException: a line break, a NUL, half a character, or too long; the text
+            names the header and does not show the value, which may be a password.
+    """
+    kind = InvalidClientIDException if name == "client-id" else JMSSecurityException
+    if any(character in value for character in "\r\n\0"):
+        raise kind(f"the {name} of this connection has a line break or NUL, which STOMP cannot carry")
+    try:
+        size = len(value.encode()) + len(name) + 1
+    except UnicodeEncodeError:
+        raise kind(f"the {name} of this connection is not Unicode: it has half a character") from None
+    if size > CONNECT_LINE:
+        raise kind(
+            f"the {name} of this connection is too long: {size:,} bytes as a header line of CONNECT, at most"
+            f" {CONNECT_LINE:,} can be sent"
+        )
 
 
 def check_size(payload: bytes, limits: Limits | None) -> bytes:

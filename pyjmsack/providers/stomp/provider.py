@@ -14,7 +14,6 @@ from pyjmsack.errors import (
     IllegalStateException,
     InvalidDestinationException,
     JMSException,
-    JMSSecurityException,
     MessageFormatException,
     UnsupportedFeatureException,
 )
@@ -23,7 +22,7 @@ from pyjmsack.providers.stomp.dialect import Dialect, dialect_of
 from pyjmsack.providers.stomp.encode import encode
 from pyjmsack.providers.stomp.engine import StompEngine
 from pyjmsack.providers.stomp.frames import Limits, escape
-from pyjmsack.providers.stomp.heads import encode_head
+from pyjmsack.providers.stomp.heads import check_connect_line, encode_head
 from pyjmsack.providers.stomp.inbound import StompInbound
 from pyjmsack.providers.stomp.receiver import Shared, StompReceiver
 from pyjmsack.providers.stomp.session import StompSession
@@ -102,8 +101,8 @@ class StompProvider(Lifecycle[StompEngine]):
             "passcode": info.password,
         }
         for name, value in headers.items():  # CONNECT has no escapes, for the sake of STOMP 1.0
-            if value is not None and any(character in value for character in "\r\n\0"):
-                raise JMSSecurityException(f"the {name} of this connection has a line break, which STOMP cannot carry")
+            if value is not None:
+                check_connect_line(name, value)
         lines = [f"{name}:{value}\n" for name, value in headers.items() if value is not None]
         return "".join(("CONNECT\n", *lines, "\n\0")).encode()
 

@@ -81,6 +81,8 @@ class FakeMember:
         self.unsent: set[Outbound] = set()
         self.sinks: dict[int, Any] = {}
         self.aborted = False
+        self.doomed = False
+        """Whether it was asked for what ends it: what comes behind is not answered."""
 
     def connect(self, info: ConnectionInfo, listener: Any, done: Completion[ConnectionMetadata]) -> None:
         self.info, self.listener = info, listener
@@ -110,7 +112,10 @@ class FakeMember:
                 self.sinks[number] = arguments[0].sink
             if done is None:
                 return
-            if verb in self._bench.silent:
+            if verb.startswith("create_") and number in self._bench.deadly and not self.doomed:
+                self.doomed = True
+                self._bench.clock.call_later(0.001, self._die)
+            if self.doomed or verb in self._bench.silent:
                 self.pending.append((verb, done))
             elif (verb, number) in self._bench.refused:
                 done.fail(self._bench.refused[verb, number])
@@ -148,6 +153,10 @@ class FakeMember:
     def decode(self, payload: bytes, destination: Destination) -> tuple[Message, int]:
         broker = self._bench.brokers.get(self.name, "")
         return TextMessage(payload.decode().removeprefix(broker)), 0
+
+    def _die(self) -> None:
+        if not self.aborted:
+            self.fail(ConnectionLostException("amqp:connection:framing-error"))
 
     def fail(self, error: JMSException | None = None) -> None:
         """Lose the connection, as a provider does: first the listener, then what is pending."""
@@ -222,6 +231,10 @@ class Bench:
         self.silent: set[str] = set()
         self.refused: dict[tuple[str, Any], JMSException] = {}
         self.down: dict[str, JMSException] = {}
+        self.restored: Callable[[], None] = lambda: None
+        """Called when all is rebuilt, before what waits is asked."""
+        self.deadly: set[int] = set()
+        """Links that end the connection which is asked for them."""
         self.brokers: dict[str, str] = {}
         self.properties: dict[str, Any] = {}
         self.members: list[FakeMember] = []
@@ -261,6 +274,7 @@ class Bench:
 
     def on_restored(self, metadata: ConnectionMetadata) -> None:
         self.events.append(("restored", metadata.broker_name))
+        self.restored()
         self.calls.append(("told", None))
 
     def on_temporary_renamed(self, temporary_id: int, name: str) -> None:

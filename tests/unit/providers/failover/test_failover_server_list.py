@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pyjmsack.providers.failover.server_list import learn
+from pyjmsack.providers.failover.server_list import MOST, learn
 from pyjmsack.spi.resources import ConnectionMetadata
 from pyjmsack.uri import BrokerUrl, parse_url
 
@@ -17,7 +17,7 @@ def members(*urls: str) -> list[BrokerUrl]:
 
 def learned(known: list[BrokerUrl], action: str, *entries: Any) -> list[str]:
     metadata = ConnectionMetadata("AMQP 1.0", "x", "1", "1", properties={"failover-server-list": [*entries]})
-    return [str(member) for member in learn(known, known[0], metadata, action)]
+    return [str(member) for member in learn(known, known, known[0], metadata, action)]
 
 
 C = {"hostname": "c.local", "network-host": "c", "port": 5, "scheme": "amqp"}
@@ -68,4 +68,23 @@ def test_a_learned_broker_has_the_options_of_the_one_that_named_it() -> None:
     """Such as its transport options."""
     known = [*parse_url("failover:(amqp://a?transport.tcpKeepAlive=true,amqp://b)").members]
     metadata = ConnectionMetadata("AMQP 1.0", "x", "1", "1", properties={"failover-server-list": [C]})
-    assert learn(known, known[0], metadata, "REPLACE")[1].transport.tcp_keep_alive
+    assert learn(known, known, known[0], metadata, "REPLACE")[1].transport.tcp_keep_alive
+
+
+def test_a_long_list_costs_what_a_hundred_entries_cost() -> None:
+    """A hostile broker names 6,000 others: 100 are looked at, and no more are remembered however often it does so."""
+    known = members("amqp://a")
+    for start in range(0, 18_000, 6_000):
+        entries = [{"hostname": f"h{start + i}", "port": 1, "scheme": "amqp"} for i in range(6_000)]
+        properties = {"failover-server-list": entries}
+        metadata = ConnectionMetadata("AMQP 1.0", "x", "1", "1", properties=properties)
+        known = learn(known, members("amqp://a"), known[0], metadata, "ADD")
+    assert len(known) == MOST + 1
+    assert str(known[MOST]) == "amqp://h99:1"
+
+
+@pytest.mark.parametrize(
+    "entry", [{"hostname": "h" * 254, "port": 1}, {"hostname": "h", "port": 65536}, {"hostname": 5}]
+)
+def test_a_host_or_port_that_cannot_be_is_left_out(entry: Any) -> None:
+    assert learned(members("amqp://a"), "ADD", entry) == ["amqp://a:5672"]

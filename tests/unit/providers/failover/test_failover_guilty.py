@@ -1,0 +1,138 @@
+"""What ends every connection fails alone, and the others go on (S104, S109)."""
+
+from __future__ import annotations
+
+import pytest
+from failover_fakes import Bench, Sink
+
+from pyjmsack.destination import Queue
+from pyjmsack.errors import ResourceAllocationException
+from pyjmsack.providers.failover.pending import MOST_LOSSES
+from pyjmsack.spi.completion import Completion
+from pyjmsack.spi.resources import ConsumerInfo, ProducerInfo
+
+GUILTY = 7
+
+
+def ask(bench: Bench, number: int) -> Completion[None]:
+    return bench.ask("create_producer", ProducerInfo(number, 1, Queue("q")))
+
+
+@pytest.fixture
+def bench() -> Bench:
+    bench = Bench()
+    bench.session()
+    bench.producer()
+    bench.deadly.add(GUILTY)
+    return bench
+
+
+def test_a_request_that_ends_each_connection_is_given_up_after_the_third(bench: Bench) -> None:
+    """An Attach that the broker cannot take was asked for again a hundred times a second."""
+    guilty = ask(bench, GUILTY)
+    bench.clock.pass_by(60)
+    assert isinstance(guilty.error, ResourceAllocationException)
+    assert guilty.error.__cause__ is not None
+    assert bench.events.count("interrupted") == MOST_LOSSES
+    assert bench.events[-1][0] == "restored"
+    assert bench.send("good").outcome is None
+
+
+@pytest.mark.parametrize("order", [(5, GUILTY, 9), (GUILTY, 5, 9), (5, 9, GUILTY)])
+def test_others_asked_at_the_same_time_are_not_blamed(bench: Bench, order: tuple[int, ...]) -> None:
+    """The third time each is asked alone."""
+    bench.outage()
+    asked = {number: ask(bench, number) for number in order}
+    bench.end_outage()
+    bench.clock.pass_by(60)
+    assert [number for number, done in asked.items() if not done.done or done.error is not None] == [GUILTY]
+    assert bench.events.count("interrupted") == 1 + MOST_LOSSES
+
+
+def test_a_suspect_that_is_slow_is_not_blamed_and_holds_others_up_for_a_second_only(bench: Bench) -> None:
+    """A broker that is slow, and lost for other reasons, loses nobody a producer."""
+    bench.silent.add("create_producer")
+    slow = ask(bench, 5)
+    for _ in range(MOST_LOSSES - 1):
+        bench.silent.discard("create_producer")  # the rebuilt ones are answered
+        bench.silent.add("connect")
+        bench.member.fail()
+        bench.clock.pass_by(0.1)
+        bench.silent.discard("connect")
+        (_, connecting), *_ = bench.member.pending
+        bench.member.pending.clear()
+        bench.restored = lambda: bench.silent.add("create_producer")
+        connecting.succeed(bench.member.metadata)
+    held = bench.send("behind")
+    assert held.outcome == "open"
+    bench.clock.pass_by(1)
+    assert held.outcome is None
+    bench.member.fail()
+    bench.silent.clear()
+    bench.restored = lambda: None
+    bench.clock.pass_by(10)
+    assert slow.done
+    assert slow.error is None
+
+
+def test_a_link_that_ends_each_connection_that_rebuilds_it_is_closed_alone() -> None:
+    """One broker took it, and the next one dies of it: its neighbours are rebuilt without it."""
+    bench = Bench()
+    bench.session()
+    bench.producer()
+    sink = Sink()
+    bench.ask("create_consumer", ConsumerInfo(GUILTY, 1, Queue("bad"), sink, 10))
+    other = bench.consumer(3)
+    bench.deadly.add(GUILTY)
+    bench.member.fail()
+    bench.clock.pass_by(60)
+    assert [type(error) for error in sink.errors] == [ResourceAllocationException]
+    assert other.errors == []
+    assert bench.events[-1][0] == "restored"
+    assert len(bench.tried) == 1 + MOST_LOSSES + 1
+
+
+def test_a_producer_that_ends_each_connection_that_rebuilds_it_is_closed_alone() -> None:
+    bench = Bench()
+    bench.session()
+    bench.producer(GUILTY)
+    bench.producer(2)
+    bench.deadly.add(GUILTY)
+    bench.member.fail()
+    bench.clock.pass_by(60)
+    assert [event[:2] for event in bench.events if event[0] == "closed"] == [("closed", GUILTY)]
+    assert isinstance(bench.send("bad", GUILTY).outcome, ResourceAllocationException)
+    assert bench.send("good", 2).outcome is None
+
+
+def test_rebuilding_that_fails_for_different_links_blames_none() -> None:
+    """A network that breaks at any time is nobody's fault."""
+    bench = Bench()
+    bench.session()
+    bench.producer()
+    bench.producer(4)
+    bench.deadly = {2}
+    bench.member.fail()
+    for number in (4, 2, 4, 2, 4):
+        attempts = len(bench.tried)
+        while len(bench.tried) == attempts:
+            bench.clock.pass_by(0.001)
+        bench.deadly = {number}
+    bench.deadly = set()
+    bench.clock.pass_by(60)
+    assert bench.events[-1][0] == "restored"
+    assert not [event for event in bench.events if event[0] == "closed"]
+
+
+def test_connections_that_are_lost_at_once_are_made_at_longer_intervals() -> None:
+    """Whatever ends them: the broker is not asked a hundred times a second."""
+    bench = Bench(options="failover.reconnectDelay=1000&failover.maxReconnectDelay=8000")
+    waits = []
+    for _ in range(7):
+        bench.member.fail()
+        waits.append(bench.clock.waits[-1])
+        bench.clock.pass_by(waits[-1])
+    assert waits == [0, 0, 1, 2, 4, 8, 8]
+    bench.clock.pass_by(1)
+    bench.member.fail()
+    assert bench.clock.waits[-1] == 0
