@@ -23,7 +23,6 @@ from pyjmsack.errors import (
     IllegalStateException,
     InvalidClientIDException,
     JMSException,
-    RequestTimedOutException,
     UnsupportedFeatureException,
 )
 from pyjmsack.spi.completion import Completion
@@ -37,6 +36,7 @@ from pyjmsack.uri import BrokerUrl
 __all__ = ["Connection"]
 
 log = logging.getLogger("pyjmsack")
+_UNNAMED = "setting the client id was given up, so the connection is not open; set the client id again, or close it"
 T = TypeVar("T")
 
 
@@ -85,6 +85,8 @@ class Connection:
         self._events: Dispatcher | None = None
         self._closing: Completion[None] | None = None
         self._warns = False
+        self._given_up = False
+        """Whether a caller gave up while the connection was being opened under another client id."""
         self.max_frame_size = _max_frame_size(url)
         self.transformer: object | None = None
         self.transform_sent: Transform | None = None
@@ -113,12 +115,14 @@ class Connection:
     @property
     def usable(self) -> bool:
         """Whether ``check_open`` would pass."""
-        return not self.closed and self.failure is None
+        return not self.closed and not self._given_up and self.failure is None
 
     def check_open(self) -> None:
         """Raise if it was closed, or lost (S125, S128)."""
         if self.closed:
             raise IllegalStateException("the connection is closed")
+        if self._given_up:
+            raise IllegalStateException(_UNNAMED)
         if self.failure is not None:
             raise _lost(self.failure)
 
@@ -172,7 +176,8 @@ class Connection:
             IllegalStateException: it was set before, or the connection was used.
             InvalidClientIDException: it is empty, or in use at the broker.
         """
-        self.check_open()
+        if self.closed or not self._given_up:
+            self.check_open()
         if not isinstance(client_id, str) or not client_id.strip():
             raise InvalidClientIDException(f"client id {client_id!r}: expected a non-empty string (S122)")
         if self.info.explicit_client_id:
@@ -180,14 +185,21 @@ class Connection:
         if self.used or not self.options.await_client_id:
             raise IllegalStateException("the client id can be set only before the connection is used (S122)")
         closed: Completion[None] = Completion()
-        self.info = ConnectionInfo(client_id, True, self.info.username, self.info.password)
         self.submit(self.provider.close, closed)
-        yield closed, self.options.close_timeout
+        unnamed, self.info = self.info, ConnectionInfo(client_id, True, self.info.username, self.info.password)
         try:
+            yield closed, self.options.close_timeout
+            # one that did not answer must not be heard any more
+            self.submit(self.provider.abort, IllegalStateException("the connection is opened anew"))
             yield from self.open()
         except JMSException as error:
             self.failure = error
             raise
+        except BaseException:
+            self.info, self._given_up = unnamed, True
+            self.submit(self.provider.abort, IllegalStateException(_UNNAMED))
+            raise
+        self._given_up = False
 
     def create_session(self, ack_mode: int, transacted: bool | None) -> Steps[Session]:
         """Open a session (S1-S6).
@@ -210,11 +222,15 @@ class Connection:
         return session
 
     def request(self, done: Completion[T], what: str, undo: Callable[..., None], number: int) -> Steps[T]:
-        """Wait for the answer to a request, bounded by ``jms.requestTimeout``; in vain, close what it may yet open."""
+        """Wait for the answer to a request, bounded by ``jms.requestTimeout``; in vain, close what it may yet open.
+
+        The broker is told so when it has answered: the provider sees to that.
+        """
         try:
             return (yield from self.await_answer(done, what))
-        except (RequestTimedOutException, GeneratorExit):
-            self.submit(undo, number, Completion())
+        except BaseException:
+            if done.error is None:
+                self.submit(undo, number, Completion())
             raise
 
     def await_answer(self, done: Completion[T], what: str) -> Steps[T]:

@@ -253,8 +253,13 @@ class Producer:
         Raises:
             SendTimedOutException: no credit in time, and the message never left; or no outcome, and it may be stored.
         """
-        if not done.done and not (yield done, self._send_timeout) and not done.done:
-            withdrawn: Completion[bool] = Completion()
+        withdrawn: Completion[bool] = Completion()
+        try:
+            in_time = done.done or (yield done, self._send_timeout) or done.done
+        except BaseException:  # the caller gave up: what did not leave yet never will
+            self._connection.submit(self._connection.provider.withdraw, outbound, withdrawn)
+            raise
+        if not in_time:
             self._connection.submit(self._connection.provider.withdraw, outbound, withdrawn)
             yield withdrawn, None
             why = (
@@ -321,10 +326,19 @@ class Producer:
         self.remote_close.forget()
         deadline = Deadline(self._connection.options.close_timeout)
         self.session.producers.pop(self.info.id, None)
-        yield from self.all_answered(deadline)
+        answered: Completion[None] = Completion()
         done: Completion[None] = Completion()
-        self._connection.submit(self._connection.provider.close_producer, self.info.id, done)
+        try:
+            self._connection.submit(self._when_answered, answered)
+            yield answered, deadline.remaining()
+        except BaseException:  # the caller gave up: detach without waiting, when what was sent is answered
+            answered.add_callback(lambda _: self._submit_detach(done))
+            raise
+        self._submit_detach(done)
         yield from self._connection.answer(done, f"closing the producer of {self.describe()}", deadline.remaining())
+
+    def _submit_detach(self, done: Completion[None]) -> None:
+        self._connection.submit(self._connection.provider.close_producer, self.info.id, done)
 
     def all_answered(self, deadline: Deadline) -> Steps[None]:
         """Wait until the broker has answered every send so far (S74)."""

@@ -81,11 +81,11 @@ class Requestor:
             requestor._producer = yield from session.create_producer(destination)
             requestor.reply_to = yield from session.create_temporary(TemporaryQueue, run)
             requestor._consumer = yield from session.create_consumer(requestor.reply_to, None, pulls=False)
-        except GeneratorExit:  # a queue that it made already ends with the connection
-            give_up(session.close())
-            raise
         except JMSException:
             yield from requestor.close()
+            raise
+        except BaseException:
+            give_up(requestor.close())
             raise
         requestor._consumer.on_arrival = requestor._look
         return requestor
@@ -176,6 +176,13 @@ class Requestor:
             return
         self.closed = True
         self._fail(IllegalStateException("the requestor is closed"))
-        yield from self._session.close()
+        try:
+            yield from self._session.close()
+        except BaseException:  # the caller gave up: the queue is deleted behind its consumer without waiting
+            give_up(self._delete_queue())
+            raise
+        yield from self._delete_queue()
+
+    def _delete_queue(self) -> Steps[None]:
         if hasattr(self, "reply_to") and self._connection.usable:
             yield from self._connection.temporaries.delete(self.reply_to)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyjmsack.core.steps import Steps
 from pyjmsack.destination import Destination, Topic
-from pyjmsack.errors import IllegalStateException, InvalidDestinationException, JMSException, RequestTimedOutException
+from pyjmsack.errors import IllegalStateException, InvalidDestinationException, JMSException
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.resources import Subscription
 
@@ -87,7 +87,7 @@ class Subscriptions:
         connection.submit(self.claim, wanted, topic, selector, claimed)
         try:
             return (yield from connection.await_answer(claimed, f"the end of another consumer of {wanted.name}"))
-        except (RequestTimedOutException, GeneratorExit):
+        except BaseException:
             connection.submit(self.withdraw, claimed)
             raise
 
@@ -100,7 +100,11 @@ class Subscriptions:
         done: Completion[None] = Completion()
         done.add_callback(lambda _: self.release(taken))
         connection.submit(connection.provider.unsubscribe, name, done)
-        yield from connection.await_answer(done, f"unsubscribing {name}")
+        try:
+            yield from connection.await_answer(done, f"unsubscribing {name}")
+        except BaseException:  # who wants the name next waits for the broker's answer
+            connection.submit(self.release_after, taken, done)
+            raise
 
     def claim(
         self, wanted: Subscription, topic: Destination | None, selector: str | None, done: Completion[Subscription]

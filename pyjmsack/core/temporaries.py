@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyjmsack.core.steps import Steps
 from pyjmsack.destination import Destination, TemporaryQueue, TemporaryTopic
-from pyjmsack.errors import IllegalStateException, InvalidDestinationException, JMSException
+from pyjmsack.errors import IllegalStateException, InvalidDestinationException
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.resources import TemporaryInfo
 
@@ -60,12 +61,15 @@ class Temporaries:
         destination.deleted = True  # first: a send that follows would make the name anew at some brokers (S68)
         done: Completion[None] = Completion()
         connection.submit(connection.provider.delete_temporary, number, done)
-        try:
-            yield from connection.await_answer(done, f"deleting {destination.name}")
-        except JMSException:
-            destination.deleted = not connection.usable
-            raise
-        self.live.pop(number, None)
+        done.add_callback(partial(self._deleted, number, destination))
+        yield from connection.await_answer(done, f"deleting {destination.name}")
+
+    def _deleted(self, number: int, destination: Temporary, answered: Completion[None]) -> None:
+        """The broker answered, whether somebody still waits for that or not."""
+        if answered.error is None:
+            self.live.pop(number, None)
+        else:
+            destination.deleted = not self._connection.usable
 
     def _in_use(self, destination: Temporary) -> bool:
         sessions = [*self._connection.sessions.values()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyjmsack.core.consumer import Consumer
@@ -83,7 +84,8 @@ class Transacting(ABC):
             try:
                 yield from self._commit()
             finally:
-                transaction.ended("unknown")  # unless it is known
+                if transaction is not self.transaction:  # else nothing was asked of the broker, and it is still open
+                    transaction.ended("unknown")  # unless it is known
 
     def _commit(self) -> Steps[None]:
         transaction = self.transaction
@@ -154,20 +156,31 @@ class Transacting(ABC):
         in one command: a provider that redelivers locally would else, if the broker is quick, put it before what the
         rollback brings again.
 
-        Only here does the next transaction begin for the client too: until its end is asked for, it is the open one.
+        Only here does the next transaction begin for the client too: until its end is asked for, it is the open one,
+        also for a caller whom Ctrl-C takes away in between.
         """
-        self.transaction = Transaction()
-        self.in_hand.clear()
         ended: Completion[None] = Completion()
         begun: Completion[None] = Completion()
         unseen = [(consumer, consumer.take_unseen()) for consumer in undone]
         self.connection.submit(self._end_transaction, operation, ended, begun, unseen)
-        deadline = Deadline(self.connection.options.request_timeout)
-        if not (yield ended, deadline.remaining()) and not ended.done:
-            return RequestTimedOutException("the transaction coordinator did not answer within jms.requestTimeout")
-        if not begun.done:  # what goes wrong with the next transaction is that one's affair: its commit will say so
-            yield begun, deadline.remaining()
+        try:
+            self.transaction = Transaction()
+            self.in_hand.clear()
+            deadline = Deadline(self.connection.options.request_timeout)
+            if not (yield ended, deadline.remaining()) and not ended.done:
+                return RequestTimedOutException("the transaction coordinator did not answer within jms.requestTimeout")
+            if not begun.done:  # what goes wrong with the next transaction is that one's affair: its commit will say so
+                yield begun, deadline.remaining()
+        except BaseException:
+            self._leave_behind(ended)
+            raise
         return ended.error
+
+    def _leave_behind(self, ended: Completion[None]) -> None:
+        """The caller gave up while the broker ends the transaction: consumers that were closed in it end behind it."""
+        for consumer in [*self.consumers.values()]:
+            consumer.in_transaction = False
+            ended.add_callback(partial(_finish, consumer))
 
     def _end_transaction(
         self, operation: Any, ended: Completion[None], begun: Completion[None], unseen: Iterable[tuple[Consumer, Runs]]
@@ -199,3 +212,7 @@ class Transacting(ABC):
         if not self.info.transacted:
             raise IllegalStateException(f"{what} needs a transacted session (S7)")
         self.check_not_in_callback(what)
+
+
+def _finish(consumer: Consumer, _: Completion[None]) -> None:
+    consumer.finish_if_closed()

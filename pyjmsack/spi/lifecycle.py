@@ -64,10 +64,14 @@ class Lifecycle(ABC, Generic[E]):
 
     def on_failure(self, error: JMSException) -> None:
         """The connection is over, because we closed it or otherwise."""
-        closing, self._closing = self._closing, None
-        if closing is None and self._opening is None and self._listener is not None:
+        if self._closing is None and self._opening is None and self._listener is not None:
             self._listener.on_failure(error)
         self._fail_everything(error)
+        self._end_closing()
+
+    def _end_closing(self) -> None:
+        """Tell who waits for the end of the connection, if anybody does: what is opened next is another one."""
+        closing, self._closing = self._closing, None
         if closing is not None:
             closing.succeed()
 

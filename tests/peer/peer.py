@@ -237,6 +237,7 @@ class PeerConnection(asyncio.Protocol):
         self._deleted: set[str] = set()
         self._socket: Any = None
         self._reader = FrameReader(self.number)
+        self._held: deque[Frame] = deque()
         self._sasl_done = False
         self._connection = Connection()
         self._collector = Collector()
@@ -273,8 +274,15 @@ class PeerConnection(asyncio.Protocol):
             elif "sasl" not in self.script.silent:
                 for frame in self._reader.feed(data):
                     self.peer.record(frame)
-                    self._on_frame(frame)
+                    self._held.append(frame)
+                if not self.peer.paused:
+                    self.go_on()
         self.peer.changed()
+
+    def go_on(self) -> None:
+        """Handle the frames that wait."""
+        while self._held:
+            self._on_frame(self._held.popleft())
 
     def _on_frame(self, frame: Frame) -> None:
         if not self.alive:
@@ -525,6 +533,7 @@ class Peer:
         self.errors: list[BaseException] = []
         self.bytes_received = 0
         self.stopped = False
+        self.paused = False
         self._changed = threading.Condition()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="scripted-peer", daemon=True)
@@ -630,6 +639,21 @@ class Peer:
 
         self._loop.call_soon_threadsafe(run)
         return done.result(PATIENCE)
+
+    def pause(self) -> None:
+        """Read and record frames, and answer none, as a broker whose process stands still; heart-beats go on."""
+        self.paused = True
+
+    def resume(self) -> None:
+        """Answer all that waits, in order."""
+
+        def act() -> None:
+            self.paused = False
+            with self.guarded():
+                for connection in self.connections:
+                    connection.go_on()
+
+        self.do(act)
 
     def grant(self, credit: int, producer: int = 0) -> None:
         """Give a producer credit."""

@@ -62,6 +62,8 @@ class StompPeer:
         self._listening = socket.create_server(("127.0.0.1", 0))
         self._socket: socket.socket | None = None
         self._stopped = False
+        self._paused = False
+        self._waiting: list[Received] = []
         self._thread = threading.Thread(target=self._run, name="stomp-peer", daemon=True)
         self._thread.start()
 
@@ -103,6 +105,19 @@ class StompPeer:
         assert self._socket is not None  # a frame came in
         with contextlib.suppress(OSError):
             self._socket.sendall(data)
+
+    def pause(self) -> None:
+        """Read and record frames, and answer none."""
+        with self._changed:
+            self._paused = True
+
+    def resume(self) -> None:
+        """Answer all that waits, in order."""
+        with self._changed:
+            self._paused = False
+            waiting, self._waiting = self._waiting, []
+            for frame in waiting:
+                self._respond(frame)
 
     def drop(self) -> None:
         """Cut the connection."""
@@ -203,10 +218,15 @@ class StompPeer:
     def _handle(self, frame: Received) -> None:
         with self._changed:
             self.frames.append(frame)
+            if self._paused:
+                self._waiting.append(frame)
+            else:
+                self._respond(frame)
+            self._changed.notify_all()
+
+    def _respond(self, frame: Received) -> None:
         if not self._rule(self, frame):
             self.answer(frame)
-        with self._changed:
-            self._changed.notify_all()
 
     def stop(self) -> None:
         """Stop listening and cut the connection."""

@@ -202,6 +202,7 @@ class AmqpConnection(Lifecycle[AmqpEngine]):
         self._connector.cancel()
         if engine is not None:
             engine.abort(error)
+        self._end_closing()
 
     def flush(self) -> None:
         """Write what is pending."""

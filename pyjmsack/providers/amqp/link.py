@@ -38,6 +38,8 @@ class AmqpLink:
         self.native: Any = link._impl
         self._opening: Completion[None] | None = None
         self._closing: Completion[None] | None = None
+        self._attach_answered = False
+        """Whether the peer answered our attach."""
         self.closed: JMSException | None = None
         """Set once the link can no longer be used, with the reason."""
         engine.links[self.native] = self
@@ -51,13 +53,15 @@ class AmqpLink:
         self._link.open()
 
     def close(self, done: Completion[None]) -> None:
-        """Close the link."""
+        """Close the link; one whose attach is not answered when that answer comes: a detach frees our handle for the
+        next link, and what the peer says until then must not meet that one."""
         if self.closed is not None:
             done.succeed()
             return
         self.closed = IllegalStateException(f"{self._what} is closed")
         self._closing = done
-        self._part()
+        if self._attach_answered:
+            self._part()
 
     def _part(self) -> None:
         """Say that this end is over."""
@@ -76,7 +80,10 @@ class AmqpLink:
 
     def on_remote_open(self) -> None:
         """A refused attach is answered by an attach without the node, and then a detach that says why (2.6.3)."""
-        if self._attached() and self._opening is not None:
+        self._attach_answered = True
+        if self._closing is not None:  # who wanted it has gone
+            self._part()
+        elif self._attached() and self._opening is not None:
             opening, self._opening = self._opening, None
             opening.succeed()
 
@@ -84,20 +91,26 @@ class AmqpLink:
         """The answer to our close, the refusal of our attach, or the broker closing a link in use (S126)."""
         if self._closing is not None:
             closing, self._closing = self._closing, None
-            self._ended(self.closed or JMSException(f"{self._what} is closed"))
+            error = self.closed or JMSException(f"{self._what} is closed")
+            self._ended(error)
+            self._fail_opening(error)
             closing.succeed()
         elif self.closed is None:
             error = link_error(self._link.remote_condition, f"the broker closed {self._what}", selector=self.selector)
             self.closed = error
             self._part()
-            if self._opening is not None:
-                opening, self._opening = self._opening, None
-                opening.fail(error)
-            else:
+            if not self._fail_opening(error):
                 self._ended(error)
                 self._lost(error)
                 self._closed_by_broker(error)
         self._free()
+
+    def _fail_opening(self, error: JMSException) -> bool:
+        """Tell who waits for the attach; False if nobody does."""
+        opening, self._opening = self._opening, None
+        if opening is not None:
+            opening.fail(error)
+        return opening is not None
 
     def on_delivery(self, delivery: Any) -> None:
         """See the subclass."""

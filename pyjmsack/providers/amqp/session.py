@@ -42,6 +42,8 @@ class AmqpSession:
         self._native: Any = session._impl
         self._opening: Completion[None] | None = None
         self._closing: Completion[None] | None = None
+        self._begun = False
+        """Whether the broker answered our Begin."""
         self.closed: JMSException | None = None
         self.links: dict[int, AmqpLink] = {}
         self.orphans: list[tuple[AmqpReceiver, AmqpInbound]] = []
@@ -60,13 +62,19 @@ class AmqpSession:
             self._open_coordinator(done).declare(done)
 
     def close(self, done: Completion[None]) -> None:
-        """End the session; the broker ends its links and rolls its transaction back."""
+        """End the session; the broker ends its links and rolls its transaction back.
+
+        One whose Begin is not answered ends when that answer comes. An End frees our channel number for the next
+        session, and the answer to a Begin names its session by that number alone (2.7.2): the next one would be taken
+        for this one.
+        """
         if self.closed is not None:
             done.succeed()
             return
         self.closed = IllegalStateException("the session is closed")
         self._closing = done
-        self._session.close()
+        if self._begun:
+            self._session.close()
 
     def new_sender(self, name: str) -> Sender:
         """Return a sending link that is not attached yet."""
@@ -137,7 +145,10 @@ class AmqpSession:
 
     def on_remote_open(self) -> None:
         """The broker began its end."""
-        if self._opening is not None and self.coordinator is None:
+        self._begun = True
+        if self._closing is not None:  # who wanted it has gone
+            self._session.close()
+        elif self._opening is not None and self.coordinator is None:
             opening, self._opening = self._opening, None
             opening.succeed()
 
@@ -147,6 +158,9 @@ class AmqpSession:
             closing, self._closing = self._closing, None
             assert self.closed is not None  # set by close
             self._fail_links(self.closed)
+            opening, self._opening = self._opening, None
+            if opening is not None:
+                opening.fail(self.closed)
             closing.succeed()
             self._session.free()
         else:

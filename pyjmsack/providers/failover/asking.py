@@ -88,8 +88,8 @@ class Asking:
         if answered.error is not None:
             request.give_up(answered.error)
         else:
-            if request.then is not None:
-                request.then()
+            if request.then is not None and request.abandoned is None:
+                request.then(answered.result())
             request.done.succeed(answered.result())
         if request is self._alone:
             self._end_alone()
@@ -130,8 +130,9 @@ class Asking:
     def _wait_for_broker(self, request: Request) -> None:
         """The table of S90."""
         without = WITHOUT_BROKER[request.verb]
-        if self._failure is not None:
-            request.give_up(self._failure)
+        gone = self._failure or request.abandoned
+        if gone is not None:
+            request.give_up(gone)
         elif without is Without.HELD:
             self._held[request] = None
         elif without is Without.SUCCEEDS:
@@ -141,8 +142,12 @@ class Asking:
             text = text if request.asked else "there is no broker now (S90)"
             request.give_up(TransactionRolledBackException(text, in_doubt=request.asked))
 
-    def _drop_held(self, number: int, what: str) -> None:
-        """A resource is closed: what waits for a broker in its name is given up."""
+    def _drop(self, number: int, what: str) -> None:
+        """A resource is closed: what waits for a broker in its name is given up. What a broker was asked in its name is
+        not asked of another one, nor kept as open when its answer comes."""
+        for asked in self._open:
+            if isinstance(asked, Request) and number in asked.owner:
+                asked.abandoned = IllegalStateException(f"{what} was closed before the broker answered")
         for pending in [pending for pending in self._held if number in pending.owner]:
             del self._held[pending]
             pending.give_up(IllegalStateException(f"{what} was closed before there was a broker"))

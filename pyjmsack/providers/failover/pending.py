@@ -53,10 +53,10 @@ class Request:
         owner: ids of the resources that it concerns; it is given up when one of them is closed.
         ask: makes it.
         done: who waits for the answer.
-        then: called before ``done`` when it succeeded.
+        then: called with the answer before ``done`` when it succeeded.
     """
 
-    __slots__ = ("ask", "asked", "done", "losses", "owner", "then", "verb")
+    __slots__ = ("abandoned", "ask", "asked", "done", "losses", "owner", "then", "verb")
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Request:
         owner: tuple[int, ...],
         ask: Callable[[Provider, Completion[Any]], None],
         done: Completion[Any],
-        then: Callable[[], None] | None = None,
+        then: Callable[[Any], None] | None = None,
     ) -> None:
         self.verb = verb
         self.owner = owner
@@ -73,6 +73,8 @@ class Request:
         self.then = then
         self.asked = False
         """Whether it may have reached a broker."""
+        self.abandoned: BaseException | None = None
+        """Why what it asks for is closed already: a broker that does it is told to undo it, and no other is asked."""
         self.losses = 0
         """Connections that were lost before they answered it."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from typing import Any
 
 from pyjmsack.destination import Destination
 from pyjmsack.errors import IllegalStateException, SendTimedOutException, TransactionRolledBackException
@@ -42,7 +41,7 @@ class FailoverProvider(Reconnecting):
                 (info.id,),
                 lambda provider, a: checked(check, self._metadata, provider.create_session)(info, a),
                 done,
-                lambda: self._resources.sessions.__setitem__(info.id, SessionRecord(info, replays=replays)),
+                lambda _: self._resources.sessions.__setitem__(info.id, SessionRecord(info, replays=replays)),
             )
         )
 
@@ -50,7 +49,7 @@ class FailoverProvider(Reconnecting):
         """End a session with all that it has."""
         self._replays.give_up(self._resources.sessions.get(session_id))
         self._resources.forget_session(session_id)
-        self._drop_held(session_id, "the session")
+        self._drop(session_id, "the session")
         self._ask(Request("close_session", (), lambda provider, a: provider.close_session(session_id, a), done))
 
     def create_producer(self, info: ProducerInfo, done: Completion[None]) -> None:
@@ -61,14 +60,14 @@ class FailoverProvider(Reconnecting):
                 (info.session_id, info.id),
                 lambda provider, answered: provider.create_producer(info, answered),
                 done,
-                lambda: self._resources.producers.__setitem__(info.id, info),
+                lambda _: self._resources.producers.__setitem__(info.id, info),
             )
         )
 
     def close_producer(self, producer_id: int, done: Completion[None]) -> None:
         """Detach a sender."""
         self._resources.forget_producer(producer_id)
-        self._drop_held(producer_id, "the producer")
+        self._drop(producer_id, "the producer")
         self._ask(Request("close_producer", (), lambda provider, a: provider.close_producer(producer_id, a), done))
 
     def create_consumer(self, info: ConsumerInfo, done: Completion[None]) -> None:
@@ -80,34 +79,32 @@ class FailoverProvider(Reconnecting):
 
         self._ask(
             Request(
-                "create_consumer", (info.session_id, info.id), ask, done, lambda: self._resources.add_consumer(record)
+                "create_consumer", (info.session_id, info.id), ask, done, lambda _: self._resources.add_consumer(record)
             )
         )
 
     def close_consumer(self, consumer_id: int, done: Completion[None]) -> None:
         """Detach a receiver."""
         self._resources.forget_consumer(consumer_id)
-        self._drop_held(consumer_id, "the consumer")
+        self._drop(consumer_id, "the consumer")
         self._ask(Request("close_consumer", (), lambda provider, a: provider.close_consumer(consumer_id, a), done))
 
     def create_temporary(self, info: TemporaryInfo, done: Completion[str]) -> None:
         """Create a temporary destination."""
-
-        def created(answered: Completion[str]) -> None:
-            if answered.error is None:
-                self._resources.temporaries[info.id] = (info, answered.result())
-
-        named: Completion[str] = Completion()
-        named.add_callback(created)
-        named.add_callback(lambda answered: _pass_on(answered, done))
         self._ask(
-            Request("create_temporary", (info.id,), lambda provider, a: provider.create_temporary(info, a), named)
+            Request(
+                "create_temporary",
+                (info.id,),
+                lambda provider, a: provider.create_temporary(info, a),
+                done,
+                lambda name: self._resources.temporaries.__setitem__(info.id, (info, name)),
+            )
         )
 
     def delete_temporary(self, temporary_id: int, done: Completion[None]) -> None:
         """Delete a temporary destination."""
         self._resources.temporaries.pop(temporary_id, None)
-        self._drop_held(temporary_id, "the temporary destination")
+        self._drop(temporary_id, "the temporary destination")
         self._ask(Request("delete_temporary", (), lambda provider, a: provider.delete_temporary(temporary_id, a), done))
 
     def unsubscribe(self, name: str, done: Completion[None]) -> None:
@@ -253,10 +250,3 @@ class FailoverProvider(Reconnecting):
         if self._dialect is None:
             raise IllegalStateException("the connection is not open")
         return self._dialect.provider.decode(payload, destination)
-
-
-def _pass_on(answered: Completion[Any], done: Completion[Any]) -> None:
-    if answered.error is not None:
-        done.fail(answered.error)
-    else:
-        done.succeed(answered.result())

@@ -162,6 +162,7 @@ class StompProvider(Lifecycle[StompEngine]):
         if engine is not None:
             engine.abort(error)
         self._fail_everything(error)
+        self._end_closing()
 
     def flush(self) -> None:
         """End a burst of calls: redeliver what they gave back, write what they want said."""
