@@ -9,6 +9,7 @@ from pyjmsack.uri.kinds import (
     MILLIS_OR_FOREVER,
     NAME,
     TEXT,
+    choice,
     integer,
     names,
     option,
@@ -63,3 +64,11 @@ class AmqpOptions:
         "S118",
     )
     channel_max: int = option("amqp.channelMax", integer(0, 65535), "32767", "highest channel number (sessions - 1)")
+    single_credit: str = option(
+        "amqp.singleCredit",
+        choice({"afterLoss": "afterLoss", "always": "always", "never": "never"}),
+        "afterLoss",
+        "when a link at Artemis has credit for one message at a time: for a second after this process lost a connection"
+        " (or longer if the broker is slow), always, or never; Artemis mixes up messages when a connection is lost",
+        "pyjmsack",
+    )

@@ -13,7 +13,8 @@ import proton
 from proton import symbol
 
 from pyjmsack.destination import Destination, Queue
-from pyjmsack.errors import JMSSecurityException
+from pyjmsack.errors import JMSException, JMSSecurityException
+from pyjmsack.providers.amqp import caution
 from pyjmsack.providers.amqp.deadletter import DeadLetters
 from pyjmsack.providers.amqp.dialect import Dialect, dialect_of
 from pyjmsack.providers.amqp.proton_engine import AmqpEngine
@@ -195,8 +196,15 @@ class AmqpConnection(Lifecycle[AmqpEngine]):
         else:
             self._dead_letters.afterwards(concerns, then)
 
+    def on_failure(self, error: JMSException) -> None:
+        """The connection is over. After a loss, new links are careful for a while."""
+        if self._closing is None:
+            caution.lost()
+        super().on_failure(error)
+
     def abort(self, error: BaseException) -> None:
         """Fail everything with ``error`` and drop the stream."""
+        caution.lost()
         engine, self._engine = self._engine, None
         self._fail_everything(error)
         self._connector.cancel()

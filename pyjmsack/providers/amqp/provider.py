@@ -9,6 +9,7 @@ from typing import Any, cast
 from pyjmsack.destination import Destination
 from pyjmsack.errors import IllegalStateException, JMSException
 from pyjmsack.message import Message
+from pyjmsack.providers.amqp import caution
 from pyjmsack.providers.amqp.connection import AmqpConnection
 from pyjmsack.providers.amqp.encode import encode
 from pyjmsack.providers.amqp.inbound import AmqpInbound
@@ -134,11 +135,18 @@ class AmqpProvider(AmqpConnection):
             dirty=self._dirty,
             connector=self._connector,
             drain_timeout=self._url.amqp.drain_timeout,
+            single=self._single_credit(info),
         )
         self._receivers[info.id] = receiver
         session.links[info.id] = receiver
         done.add_callback(partial(self._forget_refused, self._receivers, session, info.id))
         receiver.open(done)
+
+    def _single_credit(self, info: ConsumerInfo) -> caution.Single:
+        """Whether a link takes one message at a time: only Artemis needs it, and not for the copies of a browser."""
+        if self._dialect.broker != "artemis" or info.browser:
+            return caution.Single.NO
+        return caution.single_credit(self._url.amqp.single_credit)
 
     def close_consumer(self, consumer_id: int, done: Completion[None]) -> None:
         """Detach a receiver."""

@@ -9,7 +9,7 @@ from typing import Any
 from proton import Described, Receiver, Terminus, int32, symbol, ulong
 
 from pyjmsack.errors import JMSException, RequestTimedOutException
-from pyjmsack.providers.amqp import native
+from pyjmsack.providers.amqp import caution, native
 from pyjmsack.providers.amqp.inbound import AmqpInbound
 from pyjmsack.providers.amqp.link import AmqpLink, set_terminus
 from pyjmsack.providers.amqp.proton_engine import AmqpEngine
@@ -52,6 +52,7 @@ class AmqpReceiver(AmqpLink):
         generation: number of the connection, stamped on every delivery (S96).
         dirty: where the receiver enters itself when a burst brings it its first message.
         drain_timeout: seconds a drain may stay unanswered before the link is closed (``amqp.drainTimeout``).
+        single: whether the link has credit for one message at a time (:mod:`pyjmsack.providers.amqp.caution`).
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class AmqpReceiver(AmqpLink):
         dirty: list[AmqpReceiver],
         connector: Connector,
         drain_timeout: float | None,
+        single: caution.Single = caution.Single.NO,
     ) -> None:
         super().__init__(engine, link, f"the consumer of {info.destination.name}")
         self.info = info
@@ -75,6 +77,8 @@ class AmqpReceiver(AmqpLink):
         self._dirty = dirty
         self._connector = connector
         self._drain_timeout = drain_timeout
+        self._single = single
+        self._caution_timer: Timer | None = None
         self._is_dirty = False
         self._stopped = False
         self._replenish_after_drain = False
@@ -123,9 +127,25 @@ class AmqpReceiver(AmqpLink):
             return
         credit = native.link_credit(self.native)
         held = credit + self._buffered()
-        if credit <= prefetch * 0.5 and held <= prefetch * 0.7:
+        if self._single:
+            self._grant_one(credit, held)
+        elif credit <= prefetch * 0.5 and held <= prefetch * 0.7:
             self._receiver.drain_mode = False
             native.link_flow(self.native, prefetch - held)
+
+    def _grant_one(self, credit: int, held: int) -> None:
+        """Grant credit for the next message, once the one before has arrived."""
+        if self._single is caution.Single.FOR_A_WHILE and self._caution_timer is None:
+            self._caution_timer = self._connector.call_later(caution.SINGLE_SECONDS, self._end_caution)
+        if credit == 0 and held < self.info.prefetch:
+            self._receiver.drain_mode = False
+            native.link_flow(self.native, 1)
+
+    def _end_caution(self) -> None:
+        """The lost connection has nothing left to send: take the whole window."""
+        self._single = caution.Single.NO
+        self.replenish()
+        self._engine.flush()
 
     def pull(self) -> None:
         """Grant one credit unless one is open (S50)."""
@@ -274,6 +294,8 @@ class AmqpReceiver(AmqpLink):
     def burst_end(self) -> None:
         """Wake the consumer, once for all that arrived."""
         self._is_dirty = False
+        if self._single:
+            self.replenish()
         self.info.sink.arrived()
 
     def settle(self, inbound: AmqpInbound, outcome: Outcome, template: Any = None) -> None:
@@ -310,6 +332,8 @@ class AmqpReceiver(AmqpLink):
         return bool(self._link.remote_source.type != Terminus.UNSPECIFIED)
 
     def _ended(self, error: JMSException) -> None:
+        if self._caution_timer is not None:
+            self._caution_timer.cancel()
         self._end_drain(error)
 
     def _lost(self, error: JMSException) -> None:
