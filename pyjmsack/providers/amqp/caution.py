@@ -16,11 +16,14 @@ from __future__ import annotations
 from enum import IntEnum
 from time import monotonic
 
-__all__ = ["SINGLE_SECONDS", "Single", "lost", "single_credit"]
+__all__ = ["Single", "lost", "seconds", "single_credit"]
 
-SINGLE_SECONDS = 1.0
-"""How long a link that begins after a loss takes one message at a time. Artemis sends what the lost connection had left
-within some milliseconds, and within some hundred on a machine with too much to do."""
+_SECONDS, _SECONDS_AT_MOST = 1.8, 10.0
+_ANSWERS = 5
+"""How long a link that begins after a loss takes one message at a time: so many seconds, or as long as so many answers
+of a slow broker take, but no longer than the limit. From a loss to the last message that Artemis wrote for the lost
+connection were measured some milliseconds on a quiet machine, and 1.6 s at most at a broker that had just started and
+had too little of the processor."""
 
 _REMEMBERED = 60.0
 """Seconds after a loss during which links begin carefully: the default ``connection-ttl`` of Artemis, after which the
@@ -52,3 +55,8 @@ def single_credit(policy: str) -> Single:
         return Single.ALWAYS
     recent = _Losses.last is not None and monotonic() - _Losses.last < _REMEMBERED
     return Single.FOR_A_WHILE if recent and policy == "afterLoss" else Single.NO
+
+
+def seconds(answered_after: float) -> float:
+    """Return how long a link is careful whose attach the broker answered after so many seconds."""
+    return min(max(_SECONDS, _ANSWERS * answered_after), _SECONDS_AT_MOST)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from time import monotonic
 from typing import Any
 
 from proton import Described, Receiver, Terminus, int32, symbol, ulong
@@ -79,6 +80,8 @@ class AmqpReceiver(AmqpLink):
         self._drain_timeout = drain_timeout
         self._single = single
         self._caution_timer: Timer | None = None
+        self._attached_at = monotonic()
+        self._answered_after = 0.0
         self._is_dirty = False
         self._stopped = False
         self._replenish_after_drain = False
@@ -136,7 +139,8 @@ class AmqpReceiver(AmqpLink):
     def _grant_one(self, credit: int, held: int) -> None:
         """Grant credit for the next message, once the one before has arrived."""
         if self._single is caution.Single.FOR_A_WHILE and self._caution_timer is None:
-            self._caution_timer = self._connector.call_later(caution.SINGLE_SECONDS, self._end_caution)
+            careful = caution.seconds(self._answered_after)
+            self._caution_timer = self._connector.call_later(careful, self._end_caution)
         if credit == 0 and held < self.info.prefetch:
             self._receiver.drain_mode = False
             native.link_flow(self.native, 1)
@@ -179,6 +183,11 @@ class AmqpReceiver(AmqpLink):
         """Stop delivering: credit is drained, and what still arrives is handed back uncounted (S31)."""
         self._stopped = True
         self.drain(done)
+
+    def on_remote_open(self) -> None:
+        """The broker answered the attach."""
+        self._answered_after = monotonic() - self._attached_at
+        super().on_remote_open()
 
     def on_flow(self) -> None:
         """The broker used credit up without a message: the answer to a drain, or a late one to the drain before.
