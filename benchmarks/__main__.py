@@ -214,5 +214,28 @@ def audit_command(rows: int, master: str, memory: str, as_json: bool) -> None:
     click.echo(json.dumps(timing.as_json(), indent=2) if as_json else timing.sentence())
 
 
+@main.command(name="shift")
+@click.option("--rounds", default=10, show_default=True, type=_COUNT, help="Of seven flows, each at a new broker.")
+@click.option("--policy", default="afterLoss", show_default=True, type=click.Choice(["afterLoss", "always", "never"]))
+@click.option("--healthy", is_flag=True, help="Queues with several consumers have one that is never cut.")
+@click.option("--busy", "processes", default=2, show_default=True, type=click.IntRange(min=0), help="Busy loops.")
+@click.option("--seed", default=1, show_default=True, type=int)
+def shift_command(rounds: int, policy: str, healthy: bool, processes: int, seed: int) -> None:
+    """Cut connections at cold Artemis brokers, and look whether each message becomes what was asked for.
+
+    POLICY is the value of amqp.singleCredit. Exit code 1 if a message was lost, doubled or taken for another one.
+    """
+    from benchmarks import shift  # needs the extra [testing], which the others do not
+
+    total = shift.Total()
+    with shift.busy(processes):
+        for total in shift.run_rounds(policy, rounds, seed, healthy=healthy):
+            click.echo(f"{total.flows} flows, {total.messages:,} messages, {total.torn} torn, {len(total.bad)} bad")
+    for found in total.bad:
+        click.echo(f"{found.case}: {'; '.join(found.problems())}")
+    if total.bad:
+        raise SystemExit(1)
+
+
 if __name__ == "__main__":
     main(prog_name="python -m benchmarks")

@@ -27,7 +27,7 @@ from pyjmsack.broker import EmbeddedArtemis
 from pyjmsack.cli.soak.load import Call, awaited, in_threads
 from pyjmsack.testing import Wire
 
-__all__ = ["MODES", "Case", "Found", "busy", "cases", "run_round"]
+__all__ = ["Case", "Found", "Total", "busy", "cases", "run_rounds"]
 
 MODES = ("individual", "client", "auto", "dups_ok", "transacted", "pull", "listener")
 CUTS = 7
@@ -105,6 +105,7 @@ class Flow:
         self._connections: list[Any] = []
         self._consumers: list[Any] = []
         self._sending, self._over = True, False
+        self._ended = asyncio.Event()
         self.found = Found(case)
 
     async def run(self) -> Found:
@@ -124,6 +125,7 @@ class Flow:
             self.found.error = f"{type(error).__name__}: {error}"
         finally:
             self._over = True
+            self._ended.set()
             for work, result in zip(works, await asyncio.gather(*works, return_exceptions=True), strict=True):
                 if isinstance(result, Exception) and not self.found.error and work is not works[0]:
                     self.found.error = f"{type(result).__name__}: {result}"
@@ -221,8 +223,7 @@ class Flow:
             consumer.set_message_listener(on_message, concurrency=3)
         else:
             consumer.set_message_listener(self._judge, concurrency=3)
-        while not self._over:
-            await asyncio.sleep(0.02)
+        await self._ended.wait()
         await self._call(consumer.close)
 
     async def _end(self, session: Any, batch: list[Any]) -> None:
@@ -275,15 +276,41 @@ def busy(processes: int) -> Iterator[None]:
             work.wait()
 
 
-def run_round(kinds: list[Case], seed: int) -> list[Found]:
+@dataclass
+class Total:
+    """What some rounds came to."""
+
+    flows: int = 0
+    messages: int = 0
+    torn: int = 0
+    bad: list[Found] = field(default_factory=list)
+
+
+def run_rounds(policy: str, rounds: int, seed: int, *, healthy: bool) -> Iterator[Total]:
+    """Run rounds of seven flows, each at a broker that has just started; yield what they come to so far."""
+    total = Total()
+    for number in range(rounds):
+        rng = random.Random(seed + number)  # noqa: S311 - it chooses cases, and keeps no secret
+        kinds = rng.sample([*cases(policy, healthy=healthy)], 7)
+        for found in _run_round(kinds, seed + number):
+            total.flows += 1
+            total.messages += len(found.confirmed)
+            total.torn += found.torn
+            if any(found.problems()):
+                total.bad.append(found)
+        yield total
+
+
+def _run_round(kinds: list[Case], seed: int) -> list[Found]:
     """Run flows side by side at one cold broker."""
-    rng = random.Random(seed)
+    rng = random.Random(seed)  # noqa: S311 - it chooses when to cut, and keeps no secret
 
     async def flows(broker: EmbeddedArtemis, pool: ThreadPoolExecutor) -> list[Found]:
         running: list[Awaitable[Found]] = []
         for number, case in enumerate(kinds):
             call = awaited if case.face == "aio" else in_threads(pool)
-            running.append(Flow(broker, f"flow-{seed}-{number}", case, call, random.Random(rng.random())).run())
+            flow = Flow(broker, f"flow-{seed}-{number}", case, call, rng)
+            running.append(flow.run())
         return list(await asyncio.gather(*running))
 
     with EmbeddedArtemis() as broker, ThreadPoolExecutor(6 * len(kinds)) as pool:

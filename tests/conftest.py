@@ -17,6 +17,7 @@ from contract.brokers import FACTORIES, TARGETS, Embedded, Target
 from hypothesis import settings
 
 from pyjmsack.broker import EmbeddedArtemis
+from pyjmsack.providers.amqp import caution
 
 settings.register_profile("pyjmsack", deadline=None)  # a busy machine is no defect
 settings.load_profile("pyjmsack")
@@ -100,6 +101,12 @@ def _restore_logging() -> Iterator[None]:
     for log, (handlers, level) in zip(loggers, before, strict=True):
         log.handlers[:] = handlers
         log.setLevel(level)
+
+
+@pytest.fixture(autouse=True)
+def no_earlier_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test that cuts connections makes no link of a later test careful."""
+    monkeypatch.setattr(caution._Losses, "last", None)
 
 
 @pytest.fixture

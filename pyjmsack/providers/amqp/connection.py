@@ -204,8 +204,9 @@ class AmqpConnection(Lifecycle[AmqpEngine]):
 
     def abort(self, error: BaseException) -> None:
         """Fail everything with ``error`` and drop the stream."""
-        caution.lost()
         engine, self._engine = self._engine, None
+        if engine is not None and engine.failed is None:
+            caution.lost()
         self._fail_everything(error)
         self._connector.cancel()
         if engine is not None:

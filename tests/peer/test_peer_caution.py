@@ -1,0 +1,157 @@
+"""Links at Artemis take one message at a time after a loss, because Artemis then mixes up messages (S51, S53, S103)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from failover_support import interruptible
+from peer import Peer, text
+from peer_faces import Face, SyncFace
+
+from pyjmsack import Queue
+from pyjmsack.providers.amqp import caution
+
+ARTEMIS = {"product": "apache-activemq-artemis", "version": "2.56.0"}
+Q = Queue("q?consumer.prefetchSize=10")
+
+
+@pytest.fixture(autouse=True)
+def endless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A careful link stays careful, unless a test says otherwise."""
+    monkeypatch.setattr(caution, "_SECONDS", 60.0)
+    monkeypatch.setattr(caution, "_SECONDS_AT_MOST", 60.0)
+
+
+def granted(peer: Peer) -> list[int]:
+    """Return the credit of every flow of the newest connection, without drains."""
+    newest = max(frame.connection for frame in peer.all("attach"))
+    return [f["link-credit"] for f in peer.all("flow") if f.connection == newest and not f["drain"]]
+
+
+def texts(*numbers: int) -> list[bytes]:
+    return [text(str(n)) for n in numbers]
+
+
+def lose_one(face: Face) -> None:
+    """Another connection of this process is lost."""
+    peer = face.peer(properties=ARTEMIS)
+    connection = face.connect(peer)
+    peer.drop()
+    face.until(lambda: caution._Losses.last is not None)
+    connection.close()
+
+
+def received(consumer: Any, number: int) -> list[str]:
+    return [consumer.receive(5).text for _ in range(number)]
+
+
+def test_after_a_failover_each_message_is_asked_for_alone(face: Face) -> None:
+    """S103: the new link has credit for one message; the next credit follows the message."""
+    peer, connection, outage = interruptible(face, properties=ARTEMIS)
+    consumer = connection.create_session(2).create_consumer(Q)
+    peer.wait_frames("flow")
+    assert granted(peer) == [10]
+    outage.begin()
+    peer.messages.extend(texts(1, 2, 3))
+    outage.end()
+    assert received(consumer, 3) == ["1", "2", "3"]
+    assert set(granted(peer)) == {1}
+
+
+def test_a_plain_connection_is_careful_too_after_the_loss_of_another_one(face: Face) -> None:
+    """Both may read the same queue."""
+    lose_one(face)
+    peer = face.peer(properties=ARTEMIS, messages=texts(1, 2))
+    consumer = face.session(peer).create_consumer(Q)
+    assert received(consumer, 2) == ["1", "2"]
+    assert set(granted(peer)) == {1}
+
+
+def test_a_careful_link_buffers_no_more_than_its_prefetch(face: Face) -> None:
+    """S51."""
+    lose_one(face)
+    peer = face.peer(properties=ARTEMIS, messages=texts(*range(15)))
+    session = face.session(peer, mode=2)
+    consumer = session.create_consumer(Q)
+    face.until(lambda: consumer.stats.buffered == 10)
+    face.barrier(peer, session)
+    assert consumer.stats.buffered == 10
+    assert received(consumer, 15) == [str(n) for n in range(15)]
+
+
+def test_the_whole_window_opens_when_the_careful_time_is_over(face: Face, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S53: the timer alone opens it, although no message comes."""
+    monkeypatch.setattr(caution, "_SECONDS", 0.05)
+    monkeypatch.setattr(caution, "_ANSWERS", 0)
+    lose_one(face)
+    peer = face.peer(properties=ARTEMIS)
+    face.session(peer).create_consumer(Q)
+    peer.wait_frames("flow", 2)
+    assert granted(peer) == [1, 10]
+
+
+def test_a_link_that_closes_in_its_careful_time_leaves_no_timer(
+    sync: SyncFace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The timer would grant credit on a link that is gone."""
+    monkeypatch.setattr(caution, "_SECONDS", 0.05)
+    monkeypatch.setattr(caution, "_ANSWERS", 0)
+    lose_one(sync)
+    peer = sync.peer(properties=ARTEMIS)
+    session = sync.session(peer)
+    session.create_consumer(Q).close()
+    later = session.create_consumer(Queue("later?consumer.prefetchSize=20"))
+    sync.until(lambda: 20 in granted(peer))
+    assert 10 not in granted(peer)
+    later.close()
+
+
+@pytest.mark.parametrize(("policy", "credit"), [("always", {1}), ("never", {10})])
+def test_the_option_decides(sync: SyncFace, policy: str, credit: set[int]) -> None:
+    """``amqp.singleCredit``: always, also without a loss; never, also after one."""
+    if policy == "never":
+        lose_one(sync)
+    peer = sync.peer(properties=ARTEMIS, messages=texts(1, 2))
+    consumer = sync.session(peer, f"amqp.singleCredit={policy}").create_consumer(Q)
+    assert received(consumer, 2) == ["1", "2"]
+    assert set(granted(peer)) == credit
+
+
+def test_an_orderly_close_is_no_loss(face: Face) -> None:
+    """Artemis sends what is left of a link before it gives the link's messages back."""
+    first = face.peer(properties=ARTEMIS)
+    face.connect(first).close()
+    peer = face.peer(properties=ARTEMIS)
+    face.session(peer).create_consumer(Q)
+    peer.wait_frames("flow")
+    assert granted(peer) == [10]
+
+
+def test_other_brokers_get_the_whole_window(sync: SyncFace) -> None:
+    """Only Artemis mixes messages up."""
+    lose_one(sync)
+    peer = sync.peer(properties={"product": "ActiveMQ", "version": "6.3.1"})
+    sync.session(peer).create_consumer(Q)
+    peer.wait_frames("flow")
+    assert granted(peer) == [10]
+
+
+def test_a_slow_broker_gets_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker that answers late also takes its time to give messages back; the time has a limit."""
+    monkeypatch.undo()
+    assert caution.seconds(0.001) == caution._SECONDS
+    assert caution.seconds(0.8) == pytest.approx(4.0)
+    assert caution.seconds(100.0) == caution._SECONDS_AT_MOST
+
+
+def test_a_loss_is_forgotten_after_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The broker has noticed the loss by then (``connection-ttl``)."""
+    now = 1000.0
+    monkeypatch.setattr(caution, "monotonic", lambda: now)
+    assert caution.single_credit("afterLoss") is caution.Single.NO
+    caution.lost()
+    now += caution._REMEMBERED - 1
+    assert caution.single_credit("afterLoss") is caution.Single.FOR_A_WHILE
+    now += 2
+    assert caution.single_credit("afterLoss") is caution.Single.NO
