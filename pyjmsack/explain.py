@@ -145,6 +145,8 @@ def _explain(url: BrokerUrl, mode: AckMode, destination: Destination, broker: st
     facts.append(Fact("after a crash", *_CRASH[mode]))
     facts.append(Fact("a listener raises", *_failed_listener(mode, url)))
     facts.append(_prefetching(prefetch))
+    if "amqp" in protocols and broker in ("artemis", "unknown") and prefetch > 1:
+        facts.append(_mixed_up(url))
     if mode is AckMode.SESSION_TRANSACTED:
         facts += [fact for protocol in protocols for fact in _guarantee(protocol, broker)]
     return Explanation(mode, " or ".join(protocols), broker, destination.name, prefetch, batch, facts)
@@ -174,6 +176,18 @@ def _prefetching(prefetch: int) -> Fact:
         return Fact("prefetch", "none: each receive() fetches one message, and a listener is refused", "S9, S50")
     text = f"the broker sends up to {prefetch} messages ahead; other consumers cannot have those"
     return Fact("prefetch", text, "S49, S51, S59")
+
+
+def _mixed_up(url: BrokerUrl) -> Fact:
+    policies = {member.amqp.single_credit for member in url.members or (url,)}
+    if policies == {"always"}:
+        text = "no danger: each message is asked for alone (amqp.singleCredit=always)"
+    else:
+        text = (
+            "Artemis may mix up messages that it sends ahead while another client loses its connection to the same "
+            "queue, and then a message can be lost; amqp.singleCredit=always prevents that, and is slower"
+        )
+    return Fact("mix-ups at Artemis", text, "S51, S53")
 
 
 def _guarantee(protocol: str, broker: str) -> list[Fact]:

@@ -24,6 +24,10 @@ _PREFETCH_UNITS: Mapping[tuple[str, str], str] = {
 }
 """By protocol and broker; everywhere else the unit is the message (S52)."""
 _MARKS = {"native": "[green]yes[/]", "emulated": "[yellow]emulated[/]", "refused": "[red]no[/]"}
+_MIX_UPS = (
+    "possible when a client loses its connection: Artemis 2.7 to 2.56 then mixes up messages over AMQP; see "
+    "amqp.singleCredit in docs/failover.md"
+)
 _LOOKED_AT = 1000
 """Messages of a queue that are counted at most."""
 
@@ -56,7 +60,7 @@ def doctor(login: Login, queue: str | None, as_json: bool) -> None:
 def _facts(connection: Connection, login: Login, seconds: float) -> dict[str, object]:
     metadata = connection.metadata
     protocol = metadata.protocol.partition(" ")[0].lower()
-    return {
+    facts: dict[str, object] = {
         "broker": f"{metadata.broker_name} {metadata.broker_version}",
         "treated as": metadata.broker,
         "protocol": metadata.protocol,
@@ -66,6 +70,9 @@ def _facts(connection: Connection, login: Login, seconds: float) -> dict[str, ob
         "prefetch unit": _PREFETCH_UNITS.get((protocol, metadata.broker), "messages"),
         "transactions": metadata.transaction_guarantee,
     }
+    if protocol == "amqp" and metadata.broker == "artemis":
+        facts["mix-ups"] = _MIX_UPS
+    return facts
 
 
 def _look(connection: Connection, queue: str) -> tuple[str, JMSException | None]:

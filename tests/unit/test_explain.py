@@ -65,3 +65,15 @@ def test_a_failover_url_is_as_weak_as_the_weakest_of_its_members_s88() -> None:
 def test_contradictions_are_refused_s10() -> None:
     with pytest.raises(IllegalStateException, match="prefetch 0"):
         explain(OPTIMIZED, 1, Queue("q?consumer.prefetchSize=0"))
+
+
+def test_a_consumer_at_artemis_is_told_of_mix_ups_where_they_can_happen() -> None:
+    """Several messages ahead, over AMQP, at Artemis or a broker that is not known yet; the option prevents them."""
+    assert "amqp.singleCredit=always" in said(explain(URL, 2, QUEUE, "artemis"), "mix-ups at Artemis")
+    assert "no danger" in said(explain(f"{URL}?amqp.singleCredit=always", 2, QUEUE, "artemis"), "mix-ups at Artemis")
+    for url, queue, broker in [
+        (URL, QUEUE, "classic-6"),
+        ("stomp://localhost:61613", QUEUE, "artemis"),
+        (URL, Queue("q?consumer.prefetchSize=1"), "artemis"),
+    ]:
+        assert all(fact.about != "mix-ups at Artemis" for fact in explain(url, 2, queue, broker).facts)
