@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Sequence
 from itertools import islice
 
@@ -39,7 +38,7 @@ async def _run(job: Job) -> None:
         await inward.start()
         async with job.login.aio_factory().create_connection() as outward:
             outward.exception_listener = job.on_exception
-            job.started = time.monotonic()
+            job.begin()
             sending = asyncio.create_task(_send(job, outward))
             while job.waiting(not sending.done()):
                 with contextlib.suppress(asyncio.TimeoutError):

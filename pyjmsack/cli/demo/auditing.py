@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import tempfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -27,6 +29,8 @@ class LedgerOfDemo:
 
     def __init__(self, path: Path | None, audits: bool | None) -> None:
         self.path = path
+        self.left_out: str | None = None
+        """Why there is no audit although nobody refused one, and the command that helps."""
         self._audits = audits
         self._temporary: TemporaryDirectory[str] | None = None
 
@@ -50,7 +54,18 @@ class LedgerOfDemo:
             return None
         missing = missing_for_audit()
         if self._audits is None and (missing is not None or self.path is None):
-            click.echo(f"Without an audit of the demo's ledger: {missing}", err=True)
+            self.left_out = f"Left out: the audit of this run's ledger on Spark. {missing}"
             return None
         assert self.path is not None  # without pyarrow there is no PySpark either, and audit_ledgers would say so
+        click.echo("Auditing the demo's ledger on Spark …", err=True)
         return audit_ledgers((self.path,))
+
+    @staticmethod
+    def page(found: Audit) -> Path:
+        """Write the audit's page to a file of its own in the directory for temporary files, and return its path."""
+        from pyjmsack.spark.audit import write_page
+
+        handle, name = tempfile.mkstemp(prefix="pyjmsack-demo-audit-", suffix=".html")
+        os.close(handle)
+        write_page(found, Path(name))
+        return Path(name)

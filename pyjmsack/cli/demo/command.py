@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
-from itertools import product
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,18 +16,27 @@ from pyjmsack.broker import EmbeddedArtemis
 from pyjmsack.cli.audit import as_document as audit_document
 from pyjmsack.cli.audit import as_report
 from pyjmsack.cli.demo.auditing import LedgerOfDemo
-from pyjmsack.cli.demo.job import Result
 from pyjmsack.cli.demo.ledger import ProcessingError
-from pyjmsack.cli.demo.report import as_document, as_table
-from pyjmsack.cli.demo.rows import FAILOVER_ROWS, ROWS
+from pyjmsack.cli.demo.report import as_document, as_table, verdict, watching
+from pyjmsack.cli.demo.running import Run, plan, run_wave
 from pyjmsack.cli.demo.source import Source, default_paths
 from pyjmsack.cli.errors import Failure
 from pyjmsack.cli.logs import narrate_broker, quiet_about
 from pyjmsack.cli.options import DEFAULT_URL, Login, login_options
 from pyjmsack.cli.stopping import termination_as_interrupt
-from pyjmsack.cli.terminal import Counter, counting, stdout_console
+from pyjmsack.cli.terminal import stdout_console
+
+if TYPE_CHECKING:
+    from pyjmsack.spark.audit import Audit
 
 __all__ = ["demo"]
+
+_QUICK_LINES = 3000
+_NEXT = (
+    ("explain", "who acknowledges, and what comes again after a crash"),
+    ("broker", "a broker for programs of your own, until Ctrl-C"),
+    ("soak --minutes 1", "kills the broker again and again under load"),
+)
 
 
 @click.command()
@@ -36,7 +45,12 @@ __all__ = ["demo"]
     "paths",
     type=click.Path(exists=True, path_type=Path),
     multiple=True,
-    help="A file, or a directory with files; repeatable. Otherwise pyjmsack's own sources.",
+    help="A file, or a directory with files; repeatable. Otherwise some of pyjmsack's own sources.",
+)
+@click.option(
+    "--full",
+    is_flag=True,
+    help="All of pyjmsack's sources, one row after the other, and two kills for each of the last rows: minutes.",
 )
 @click.option("--url", envvar="PYJMSACK_URL", show_envvar=True, help="Use this broker instead of starting one.")
 @click.option(
@@ -62,6 +76,7 @@ __all__ = ["demo"]
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def demo(
     paths: tuple[Path, ...],
+    full: bool,
     url: str | None,
     protocol: str,
     user: str | None,
@@ -71,24 +86,27 @@ def demo(
     audits: bool | None,
     as_json: bool,
 ) -> None:
-    """Prove on a real broker that no mode loses a line of real files.
+    """Prove on a real broker that no mode loses a line of real files, in less than a minute.
 
     Every line is a message. The receiving end fails at every 97th and rolls back in the middle, then the files are
     put together again and their SHA-256 compared. In the last rows the demo's own broker is killed twice while the
     lines flow. The exit code is 1 if a line is lost or a file differs.
     """
-    source = Source.read(paths or default_paths())
+    source = Source.read(paths or default_paths(), None if full or paths else _QUICK_LINES)
     with LedgerOfDemo(ledger, audits) as own_ledger:
         login = Login(url or DEFAULT_URL, user, password_file, own_ledger.path)
-        results, broker = _exchange(login, protocol, url is None, source, patience)
+        runs, broker = _exchange(login, protocol, url is None, full, source, patience)
+        results = [run.result for run in runs if run.result is not None]
+        if not as_json and not sys.stdout.isatty():  # a terminal has seen it fill
+            stdout_console().print(as_table(runs, source, broker))
+        if not as_json:
+            stdout_console().print(*verdict(results, source), sep="\n")
         found = own_ledger.audit()
     if as_json:
         document = as_document(results, source, broker)
         click.echo(json.dumps({**document, "audit": None if found is None else audit_document(found)}))
     else:
-        stdout_console().print(as_table(results, source, broker))
-        if found is not None:
-            stdout_console().print(as_report(found))
+        _conclude(own_ledger, found)
     failed = sum(1 for result in results if not result.ok)
     if failed:
         raise Failure(f"{failed} of {len(results)} rows failed")
@@ -96,14 +114,34 @@ def demo(
         raise Failure("the audit found messages that were lost, or torn transactions")
 
 
-def _exchange(login: Login, protocol: str, embedded: bool, source: Source, patience: float) -> tuple[list[Result], str]:
-    """Run all rows; return the results, and who the broker is."""
+def _conclude(own_ledger: LedgerOfDemo, found: Audit | None) -> None:
+    """Say what the audit found, or what an audit takes; then what to try next."""
+    if found is not None:
+        stdout_console().print(as_report(found))
+        click.echo(f"The audit's page, for a browser: {own_ledger.page(found)}")
+    elif own_ledger.left_out is not None:
+        click.echo(own_ledger.left_out)
+    program = sys.argv[0] if Path(sys.argv[0]).name == "pyjmsack" else "pyjmsack"
+    click.echo("\nWhat to try next:")
+    for arguments, purpose in _NEXT:
+        click.echo(f"  {f'{program} {arguments}':{len(program) + 18}} {purpose}")
+
+
+def _exchange(
+    login: Login, protocol: str, embedded: bool, full: bool, source: Source, patience: float
+) -> tuple[list[Run], str]:
+    """Run all rows; return them with their results, and who the broker is."""
     with termination_as_interrupt(), quiet_about(ProcessingError), _brokers(login, protocol, embedded) as there:
         logins, own = there
         met = [_met(login) for login in logins]
-        protocols = [protocol for _, protocol in met]
-        broker = f"{met[0][0]} over {' and '.join(protocols)}"
-        return _run(dict(zip(protocols, logins, strict=True)), own, source, patience), broker
+        broker = f"{met[0][0]} over {' and '.join(protocol for _, protocol in met)}"
+        by_protocol = {protocol.partition(" ")[0]: login for (_, protocol), login in zip(met, logins, strict=True)}
+        waves = plan(by_protocol, own is not None, full, source, patience)
+        runs = [run for wave in waves for run in wave.runs]
+        with watching(runs, source, broker):
+            for wave in waves:
+                run_wave(wave, own)
+        return runs, broker
 
 
 @contextmanager
@@ -124,19 +162,3 @@ def _met(login: Login) -> tuple[str, str]:
     with login.factory().create_connection() as connection:
         metadata = connection.metadata
         return f"{metadata.broker_name} {metadata.broker_version}", metadata.protocol
-
-
-def _run(logins: Mapping[str, Login], own: EmbeddedArtemis | None, source: Source, patience: float) -> list[Result]:
-    """Run the rows over each protocol, those that kill the broker last."""
-    rows = [*ROWS, *(FAILOVER_ROWS if own else ())]
-    total = len(source.lines)
-    results: list[Result] = []
-    with counting("Sending and receiving", total * len(rows) * len(logins)) as show:
-        for row, (protocol, login) in product(rows, logins.items()):
-            progress = partial(_show_row, show, len(results) * total, f"{row.title} ({row.face}, {protocol})")
-            results.append(row.run(login, own, protocol.partition(" ")[0], source, patience, progress))
-    return results
-
-
-def _show_row(show: Counter, done: int, remark: str, received: int) -> None:
-    show(done + received, remark)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pyjmsack import AckMode, JMSException
+from pyjmsack.cli.demo.killing import Kills
 from pyjmsack.cli.demo.ledger import Ledger, ProcessingError
 from pyjmsack.cli.demo.source import Line, Source
 from pyjmsack.cli.options import Login
@@ -28,19 +29,20 @@ class Job:
     ledger: Ledger
     patience: float
     """Seconds without an arrival after which missing lines count as lost."""
-    show: Callable[[int], None]
+    kills: Kills = field(default_factory=Kills)
+    """What the broker will suffer meanwhile; the rows of a wave share it."""
     sent: int = 0
     confirmed: int = 0
     abandoned: bool = False
-    kills_left: int = 0
-    """How often the broker will yet be killed."""
-    outage: bool = False
-    """Whether it is down on purpose: then nothing can arrive."""
-    restarted: float = 0.0
+    """Whether both ends shall give up."""
     holding: bool = False
     """Whether the sending end waits for the last kill."""
     started: float = field(default_factory=time.monotonic)
     _error: JMSException | None = None
+
+    def begin(self) -> None:
+        """Both ends are ready: patience and the measured time start now."""
+        self.started = self.ledger.last_arrival = time.monotonic()
 
     def on_exception(self, error: JMSException) -> None:
         """Exception listener of both connections: keep what is not a failure on purpose."""
@@ -48,18 +50,17 @@ class Job:
             self._error = self._error or error
 
     def waiting(self, sending: bool) -> bool:
-        """Show the progress; return whether more is to be expected.
+        """Return whether more is to be expected.
 
         Raises:
             JMSException: a connection reported it.
         """
-        self.show(self.ledger.received)
         if self._error is not None:
             raise self._error
-        alive = max(self.ledger.last_arrival, self.restarted)
-        patient = (sending and not self.holding) or self.outage or time.monotonic() - alive < self.patience
+        alive = max(self.ledger.last_arrival, self.kills.restarted)
+        patient = (sending and not self.holding) or self.kills.outage or time.monotonic() - alive < self.patience
         self.abandoned = self.abandoned or not patient
-        return not self.ledger.complete and patient
+        return not self.ledger.complete and not self.abandoned
 
     @property
     def portions(self) -> tuple[Sequence[Line], Sequence[Line]]:
@@ -68,12 +69,12 @@ class Job:
         What a broker forgot that it was told about the first ones comes again before the others.
         """
         lines = self.source.lines
-        first = len(lines) * 9 // 10 if self.kills_left else len(lines)
+        first = len(lines) * 9 // 10 if self.kills.left else len(lines)
         return lines[:first], lines[first:]
 
     def held(self) -> bool:
         """Whether the second portion has to wait."""
-        self.holding = self.kills_left > 0 and not self.abandoned
+        self.holding = self.kills.left > 0 and not self.abandoned
         return self.holding
 
 

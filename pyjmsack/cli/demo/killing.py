@@ -4,28 +4,47 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pyjmsack.broker import EmbeddedArtemis
-from pyjmsack.cli.demo.job import Job
 
-__all__ = ["killing"]
+if TYPE_CHECKING:
+    from pyjmsack.cli.demo.job import Job
+
+__all__ = ["Kills", "is_time", "killing"]
 
 _LOOK_SECONDS = 0.002
 
 
+@dataclass
+class Kills:
+    """What the broker of some jobs will suffer, and what it suffers now."""
+
+    left: int = 0
+    """How often it will yet be killed."""
+    outage: bool = False
+    """Whether it is down on purpose: then nothing can arrive."""
+    restarted: float = 0.0
+    """When it last came back, on the clock of :func:`time.monotonic`."""
+
+
 @contextmanager
-def killing(broker: EmbeddedArtemis, job: Job) -> Iterator[None]:
-    """Kill the broker (SIGKILL) and start it again as often as the job says, spread evenly over its lines.
+def killing(broker: EmbeddedArtemis | None, kills: Kills, jobs: Sequence[Job]) -> Iterator[None]:
+    """Kill the broker (SIGKILL) and start it again as often as ``kills`` says, while all of ``jobs`` are at work.
 
     Raises:
         BrokerError: it does not start again.
     """
+    if broker is None or not kills.left:
+        yield
+        return
     over = threading.Event()
     with ThreadPoolExecutor(1, "pyjmsack-demo-killer") as executor:
-        work = executor.submit(_kill, broker, job, over)
+        work = executor.submit(_kill, broker, kills, jobs, over)
         try:
             yield
         finally:
@@ -33,18 +52,23 @@ def killing(broker: EmbeddedArtemis, job: Job) -> Iterator[None]:
         work.result()
 
 
-def _kill(broker: EmbeddedArtemis, job: Job, over: threading.Event) -> None:
-    times = job.kills_left
+def _kill(broker: EmbeddedArtemis, kills: Kills, jobs: Sequence[Job], over: threading.Event) -> None:
+    times = kills.left
     for number in range(1, times + 1):
-        enough = len(job.source.lines) * number // (times + 1)
-        while job.ledger.received < enough:
+        while not is_time(jobs, number / (times + 1)):
             if over.wait(_LOOK_SECONDS):
-                return  # a row that loses lines does not come so far
-        job.outage = True
+                return  # a job that loses lines does not come so far
+        kills.outage = True
         try:
             broker.kill()
             broker.restart()
         finally:
-            job.restarted = time.monotonic()
-            job.outage = False
-        job.kills_left -= 1
+            kills.restarted = time.monotonic()
+            kills.outage = False
+        kills.left -= 1
+
+
+def is_time(jobs: Sequence[Job], part: float) -> bool:
+    """Return whether the fastest job has this part of its lines, and each has begun: then lines flow in all of them."""
+    received = [job.ledger.received for job in jobs]
+    return min(received) > 0 and max(received) >= part * len(jobs[0].source.lines)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
@@ -41,7 +40,7 @@ def _ends(job: Job) -> Iterator[_Ends]:
                 connection.exception_listener = job.on_exception
                 consumer = session.create_consumer(session.create_queue(job.queue))
                 connection.start()
-                job.started = time.monotonic()
+                job.begin()
                 sending = executor.submit(send_all, job)
                 yield _Ends(connection, session, consumer, sending)
                 sending.result()

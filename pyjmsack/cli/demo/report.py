@@ -1,50 +1,78 @@
-"""What the demo says: a table for people, one JSON document for scripts."""
+"""What the demo says: a table for people, which fills while the rows run, and one JSON document for scripts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from rich.console import Group, RenderableType
+from rich import box
+from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from pyjmsack.cli.demo.job import Result
+from pyjmsack.cli.demo.running import Run
 from pyjmsack.cli.demo.source import Source
+from pyjmsack.cli.terminal import stderr_console, stdout_console
 
-__all__ = ["as_document", "as_table"]
+__all__ = ["as_document", "as_table", "verdict", "watching"]
 
-_NUMBERS = ("sent", "confirmed", "received", "redelivered", "lost", "messages/s")
+_HEADINGS = ("confirmed", "received", "again", "lost")
 _LEFT_OUT = "Left out: the rows in which the broker is killed and restarted, as this one is not the demo's own."
+_LOOKS_PER_SECOND = 4
 
 
-def as_table(results: Sequence[Result], source: Source, broker: str) -> RenderableType:
-    """Return the table and the verdict below it."""
-    table = Table(title=f"{len(source.lines):,} lines of {len(source.names):,} files through {broker}")
-    table.add_column("acknowledge mode", no_wrap=True)
-    table.add_column("face", no_wrap=True)
-    table.add_column("protocol", no_wrap=True)
-    for heading in _NUMBERS:
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("SHA-256", justify="center", no_wrap=True)
-    for result in results:
-        table.add_row(*_cells(result), style=None if result.ok else "red")
-    return Group(table, *_verdict(results, source))
+@contextmanager
+def watching(runs: Sequence[Run], source: Source, broker: str) -> Iterator[None]:
+    """Show the table while it fills, if somebody looks: standard output keeps it, standard error does not."""
+    console = stdout_console() if sys.stdout.isatty() else stderr_console()
+    if not console.is_terminal:
+        yield
+        return
+    with Live(
+        console=console,
+        get_renderable=lambda: as_table(runs, source, broker),
+        refresh_per_second=_LOOKS_PER_SECOND,
+        transient=not sys.stdout.isatty(),
+    ):
+        yield
 
 
-def _cells(result: Result) -> tuple[str, ...]:
-    numbers = (result.sent, result.confirmed, result.received, result.redelivered, result.lost)
-    return (
-        f"{result.mode.value:>3}  {result.title}",
-        result.face,
-        result.protocol,
-        *(f"{number:,}" for number in numbers),
-        f"{result.rate:,.0f}",
-        "equal" if result.ok else "FAILED",
+def as_table(runs: Sequence[Run], source: Source, broker: str) -> Table:
+    """Return the table as it is now; it fits on a terminal of 80 columns."""
+    title = f"{len(source.lines):,} lines of {len(source.names):,} files through {broker}"
+    table = Table(
+        title=title, box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, title_justify="left", show_edge=False
     )
+    table.add_column("acknowledge mode", no_wrap=True)
+    table.add_column("protocol", no_wrap=True)
+    for heading in _HEADINGS:
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("SHA-256", no_wrap=True)
+    for run in runs:
+        table.add_row(*_cells(run), style=_style(run))
+    return table
 
 
-def _verdict(results: Sequence[Result], source: Source) -> list[Text]:
+def _cells(run: Run) -> tuple[str, ...]:
+    name = (f"{run.row.mode.value:>3}  {run.row.label}", run.protocol)
+    if run.result is None:
+        return (*name, *((f"{run.job.confirmed:,}", f"{run.job.ledger.received:,}") if run.running else ()))
+    result = run.result
+    numbers = (result.confirmed, result.received, result.redelivered, result.lost)
+    return (*name, *(f"{number:,}" for number in numbers), "equal" if result.ok else "FAILED")
+
+
+def _style(run: Run) -> str | None:
+    if run.result is None:
+        return "yellow" if run.running else "dim"
+    return None if run.result.ok else "red"
+
+
+def verdict(results: Sequence[Result], source: Source) -> list[Text]:
+    """Return what the table proves, or what failed."""
     failed = [result for result in results if not result.ok]
     if failed:
         return [
@@ -59,8 +87,7 @@ def _verdict(results: Sequence[Result], source: Source) -> list[Text]:
     deadly = [result for result in results if result.kills]
     if not deadly:
         return [Text(text, style="green"), Text(_LEFT_OUT)]
-    kills = sum(result.kills for result in deadly)
-    text += f" The broker was killed {kills} times in {len(deadly)} rows, and nothing that was processed came again."
+    text += f" The broker was killed under {len(deadly)} rows, and nothing that was processed came again."
     return [Text(text, style="green")]
 
 

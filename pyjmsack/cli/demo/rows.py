@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice
 
 from pyjmsack import AckMode
-from pyjmsack.broker import EmbeddedArtemis
 from pyjmsack.cli.demo.asyncio_end import run_on_asyncio
 from pyjmsack.cli.demo.job import Job, Result
-from pyjmsack.cli.demo.killing import killing
+from pyjmsack.cli.demo.killing import Kills
 from pyjmsack.cli.demo.ledger import Ledger
 from pyjmsack.cli.demo.receiving import (
     listen_and_recover,
@@ -38,34 +36,30 @@ class Row:
     execute: Callable[[Job], None]
     face: str = "blocking"
     kills: int = 0
-    """How often the broker is killed on the way; the connections are those of a failover URL then."""
+    """How often the broker is killed meanwhile; the connections are those of a failover URL then."""
 
-    def run(
-        self,
-        login: Login,
-        broker: EmbeddedArtemis | None,
-        protocol: str,
-        source: Source,
-        patience: float,
-        show: Callable[[int], None],
-    ) -> Result:
-        """Run it through a queue of its own and judge what arrived.
+    @property
+    def label(self) -> str:
+        """The title, and the face if that is not the usual one."""
+        return self.title if self.face == "blocking" else f"{self.title}, {self.face}"
 
-        Args:
-            broker: the one that ``login`` leads to, if this row may kill it.
-
-        Raises:
-            JMSException: the connection failed, or the broker refused something.
-            BrokerError: a killed broker does not start again.
-        """
+    def job(self, login: Login, source: Source, patience: float, kills: Kills) -> Job:
+        """Return what the two ends of this row will share, with a queue of its own."""
         if self.kills:
             login = replace(login, url=f"failover:({login.url})?{_IMPATIENT}")
         queue = f"pyjmsack.demo.{self.mode.value}.{uuid.uuid4()}"
         ledger = Ledger(source, fails_after=self.mode.presettled, broker_dies=self.kills > 0)
-        job = Job(login, self.mode, queue, source, ledger, patience, show, kills_left=self.kills)
-        with killing(broker, job) if broker and self.kills else nullcontext():
-            self.execute(job)
-        return Result.of(job, self.title, self.face, protocol, self.kills, _left(login, queue))
+        return Job(login, self.mode, queue, source, ledger, patience, kills)
+
+    def run(self, job: Job, protocol: str) -> Result:
+        """Send and receive all lines, and judge what arrived.
+
+        Raises:
+            JMSException: the connection failed, or the broker refused something.
+        """
+        self.execute(job)
+        died = self.kills - job.kills.left
+        return Result.of(job, self.label, self.face, protocol, died, _left(job.login, job.queue))
 
 
 def _left(login: Login, queue: str) -> int:

@@ -35,8 +35,12 @@ class Source:
     lines: tuple[Line, ...]
 
     @classmethod
-    def read(cls, paths: Sequence[Path]) -> Source:
+    def read(cls, paths: Sequence[Path], limit: int | None = None) -> Source:
         """Read files, and all files below directories.
+
+        Args:
+            paths: the files and directories.
+            limit: leave out each file that would bring more lines than so many together.
 
         Raises:
             UsageError: there is nothing to send.
@@ -44,12 +48,15 @@ class Source:
         names: list[str] = []
         digests: list[str] = []
         lines: list[Line] = []
-        for file, path in enumerate(_files(paths)):
+        for path in _files(paths):
             data = path.read_bytes()
+            split = [*_split(data)]
+            if limit is not None and len(lines) + len(split) > limit:
+                continue
+            file, first = len(names), len(lines)
             names.append(str(path))
             digests.append(hashlib.sha256(data).hexdigest())
-            for number, line in enumerate(_split(data), 1):
-                lines.append(Line(file, number, len(lines), line))
+            lines += (Line(file, number, first + number - 1, line) for number, line in enumerate(split, 1))
         if not lines:
             raise click.UsageError("--input: there is not one line in it")
         return cls(tuple(names), tuple(digests), tuple(lines))
