@@ -12,13 +12,17 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from _pyjmsack_pytestplugin import _KINDS
 from pyjmsack.cli.main import cli
 from pyjmsack.uri import DESTINATION_OPTIONS, IGNORED, IGNORED_OF_DESTINATIONS, OPTIONS, REFUSED
 from pyjmsack.uri.headers import is_websocket_header
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-PAGES = [README, ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 TIMEOUT = 60
 
 RULES = {*range(1, 136), *range(140, 177), *range(187, 193)}
@@ -166,6 +170,18 @@ def test_commands_that_the_pages_show_exist(page: Path) -> None:
     for block in re.findall(r"^```sh\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
         for name in re.findall(r"bin/pyjmsack (\w+)", block):
             assert name in cli.commands, name
+
+
+def test_the_versions_that_are_supported_are_those_of_the_package_the_workflows_and_the_fixtures() -> None:
+    page = (ROOT / "docs" / "supported.md").read_text(encoding="utf-8")
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    promised = re.findall(r"^\| (3\.\d+) \|", page, re.MULTILINE)
+    assert re.findall(r"Python :: (3\.\d+)", project) == promised
+    for workflow in ("tests.yml", "wheels.yml"):
+        text = (ROOT / ".github" / "workflows" / workflow).read_text(encoding="utf-8")
+        assert re.search(r"python: \[(.*)\]", text)[1].replace('"', "").split(", ") == promised  # type: ignore[index]
+    tested = set(re.findall(r"^\| Active[^|]* \| ([\d.]+) \|", page, re.MULTILINE))
+    assert tested == {kind.version for kind in _KINDS.values()}
 
 
 def test_files_that_the_architecture_names_exist() -> None:
