@@ -153,6 +153,13 @@ class TaskDispatcher:
             self._waiters.append(done)
             yield done, None
 
+    def through(self) -> Steps[None]:
+        """Wait for all that is queued now."""
+        if self._task is not None and not self.running_here():
+            done: Completion[None] = Completion()
+            self.submit(done.succeed)
+            yield done, None
+
     def close(self) -> None:
         """Nothing to end: the task ends by itself when no call is left."""
 

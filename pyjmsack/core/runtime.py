@@ -68,7 +68,11 @@ class Dispatcher(Protocol):
         ...
 
     def idle(self) -> Steps[None]:
-        """Wait until the call at work, if any, is over."""
+        """Wait until the call at work, if any, is over. A call counts from ``submit`` on."""
+        ...
+
+    def through(self) -> Steps[None]:
+        """Wait until all calls that are queued now are over, unless the caller is one of them."""
         ...
 
     def close(self) -> None:

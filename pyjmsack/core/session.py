@@ -113,11 +113,15 @@ class Session(Transacting):
         return any(dispatcher.running_here() for dispatcher in self._dispatchers)
 
     def handler_idle(self, deadline: Deadline | None = None) -> Steps[None]:
-        """Wait for the running message listener, unless that is the caller (S124)."""
+        """Wait for the running message listener, unless that is the caller (S124).
+
+        The first dispatcher hands out nothing more after the call at work. What it handed to lanes their listeners have
+        in hand, also what waits in a lane behind another message of its group.
+        """
         if self.in_listener():
             return
-        for dispatcher in [*self._dispatchers]:
-            for idle, _ in dispatcher.idle():
+        for number, dispatcher in enumerate([*self._dispatchers]):
+            for idle, _ in dispatcher.idle() if number == 0 else dispatcher.through():
                 yield idle, None if deadline is None else deadline.remaining()
 
     def check_not_in_callback(self, what: str) -> None:

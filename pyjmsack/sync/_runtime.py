@@ -228,14 +228,18 @@ def _flush_open_connections() -> None:
 
 
 class ThreadDispatcher:
-    """Runs calls in order on a daemon thread that starts with the first one."""
+    """Runs calls in order on a daemon thread that starts with the first one.
+
+    A call stays in ``_calls`` until it is over, so that it counts as queued or at work at every moment.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._calls: SimpleQueue[Callable[[], Any] | None] = SimpleQueue()
+        self._calls: deque[Callable[[], Any]] = deque()
+        self._signal: SimpleQueue[None] = SimpleQueue()
+        """Has an entry when there is something to look for. One too many does no harm."""
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
-        self._busy = False
         self._closed = False
         self._waiters: deque[Completion[None]] = deque()
 
@@ -243,24 +247,33 @@ class ThreadDispatcher:
         """Queue a call. A late one, after ``close``, gets a short-lived thread: nobody's callback is dropped."""
         with self._starting:
             if not self._closed:
-                self._calls.put(call)
-                if self._thread is None:
-                    self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-                    self._thread.start()
+                self._calls.append(call)
+                self._wake()
                 return
         threading.Thread(target=self._guarded, args=(call,), name=self._name, daemon=True).start()
 
+    def _wake(self) -> None:
+        if self._thread is None:
+            thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            thread.start()
+            self._thread = thread
+        self._signal.put(None)
+
     def _run(self) -> None:
-        while True:
-            call = self._calls.get()
-            if call is None:
-                break
-            self._busy = True
-            self._guarded(call)
-            self._busy = False
-            if self._waiters:
-                self._release_waiters()
-        self._release_waiters()
+        me = threading.current_thread()
+        with self._starting:
+            if self._thread not in (None, me):  # Ctrl-C came when I had just been started, and there is another one now
+                return
+            self._thread = me
+        closed = False
+        while not closed:
+            self._signal.get()
+            closed = self._closed  # first: then all that was queued before is there
+            while self._calls:
+                self._guarded(self._calls[0])
+                self._calls.popleft()
+                if self._waiters:
+                    self._release_waiters()
 
     def _guarded(self, call: Callable[[], Any]) -> None:
         try:
@@ -282,22 +295,31 @@ class ThreadDispatcher:
     @property
     def busy(self) -> bool:
         """Whether a call is at work or queued."""
-        return self._busy or not self._calls.empty()
+        return bool(self._calls)
 
     def idle(self) -> Steps[None]:
-        """Wait for the call at work. The waiter is published before ``busy`` is read; the thread does the reverse."""
-        if self._thread is None or self.running_here():
+        """Wait for the call at work. The waiter is published before ``_calls`` is read; the thread does the reverse."""
+        if not self._calls or self.running_here():
             return
         done: Completion[None] = Completion()
         self._waiters.append(done)
-        if self._busy or not self._calls.empty():
+        if self._calls:
+            with self._starting:
+                self._wake()  # Ctrl-C may have taken away who queued a call before it said so
+            yield done, None
+
+    def through(self) -> Steps[None]:
+        """Wait for all that is queued now."""
+        if self._calls and not self.running_here():
+            done: Completion[None] = Completion()
+            self.submit(done.succeed)
             yield done, None
 
     def close(self) -> None:
         """Run what is queued, then end; wait for that unless this is the dispatcher's own thread."""
         with self._starting:
             self._closed = True
-        self._calls.put(None)
+        self._signal.put(None)
         if self._thread is not None and not self.running_here():
             self._thread.join(_JOIN_TIMEOUT)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -149,6 +150,55 @@ def test_idle_waits_for_the_call_at_work_s124(dispatcher: ThreadDispatcher) -> N
     leave.set()
     waiting.join(PATIENCE)
     assert over == [True]
+
+
+def test_a_call_counts_from_its_submission_to_its_end_s124(dispatcher: ThreadDispatcher) -> None:
+    """Also in the moment in which the thread has taken it and not begun: then ``stop()`` would not wait for it."""
+    seen: list[bool] = []
+    over = threading.Event()
+
+    def look(frame: Any, event: str, _: Any) -> Any:
+        """See before each line of the thread whether the call counts."""
+        if frame.f_code.co_filename == core_file and not over.is_set():
+            seen.append(dispatcher.busy)
+        return look
+
+    core_file = ThreadDispatcher.submit.__code__.co_filename
+    first = threading.Event()
+    dispatcher.submit(first.set)
+    assert first.wait(PATIENCE)
+    finish(dispatcher.through())
+    gate = threading.Event()
+
+    def trace() -> None:
+        sys.settrace(look)
+        frame = sys._getframe()
+        while frame is not None:
+            frame.f_trace = look
+            frame = frame.f_back
+        gate.wait(PATIENCE)
+
+    dispatcher.submit(trace)
+    dispatcher.submit(over.set)
+    gate.set()
+    assert over.wait(PATIENCE)
+    finish(dispatcher.through())
+    assert seen
+    assert all(seen)
+
+
+def test_all_that_is_queued_is_waited_for_s124(dispatcher: ThreadDispatcher) -> None:
+    """A lane has messages in hand that wait behind another one of their group."""
+    gate = threading.Event()
+    over: list[int] = []
+    for number in range(3):
+        dispatcher.submit(lambda number=number: (gate.wait(PATIENCE), over.append(number)))
+    waiting = threading.Thread(target=lambda: finish(dispatcher.through()))
+    waiting.start()
+    assert waiting.is_alive()
+    gate.set()
+    waiting.join(PATIENCE)
+    assert over == [0, 1, 2]
 
 
 def test_idle_inside_a_call_does_not_wait_for_itself_s14(dispatcher: ThreadDispatcher) -> None:
@@ -323,6 +373,23 @@ def test_the_asyncio_dispatcher_awaits_what_calls_return_in_order_s74() -> None:
         return seen
 
     assert asyncio.run(asyncio.wait_for(main(), PATIENCE)) == ["a", "b", "c"]
+
+
+def test_all_that_is_queued_is_waited_for_in_asyncio_too_s124() -> None:
+    async def main() -> list[int]:
+        seen: list[int] = []
+        dispatcher = TaskDispatcher(asyncio.get_running_loop(), "test")
+
+        async def slow(number: int) -> None:
+            await asyncio.sleep(0)
+            seen.append(number)
+
+        for number in range(3):
+            dispatcher.submit(lambda number=number: slow(number))
+        await AioRuntime().run(dispatcher.through())
+        return seen
+
+    assert asyncio.run(asyncio.wait_for(main(), PATIENCE)) == [0, 1, 2]
 
 
 def test_an_asyncio_call_that_raises_does_not_stop_the_next_s127() -> None:
