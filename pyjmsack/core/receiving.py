@@ -57,6 +57,7 @@ class Receiving(Settling):
         self._delivered = 0
         self._redelivered = 0
         self._duplicates_skipped = 0
+        self._refused = 0
         self._torn = 0
         self._may_repeat = False
         """Whether a message may come that was processed before: one connection brings none twice (S105)."""
@@ -218,6 +219,7 @@ class Receiving(Settling):
             else:
                 message, refusal = self._transformed(message)
         if message is None:
+            self._refused += refusal in (Outcome.MODIFIED_FAILED_UNDELIVERABLE, Outcome.REJECTED)
             self.settle(inbound, refusal or Outcome.RELEASED, ack_type)
             return None
         message._redelivery_count = count
@@ -309,8 +311,8 @@ class Receiving(Settling):
 
     @property
     def _gone(self) -> int:
-        """How many messages came that nobody gets, here or elsewhere."""
-        return self._duplicates_skipped + self._ended[AckType.EXPIRED]
+        """How many messages came that this consumer does not get, and that do not come again."""
+        return self._duplicates_skipped + self._refused
 
     def _receive_drained(self, body_type: type[Any] | None) -> Steps[Message | None]:
         """Let the broker send what it has, then look again (catalogue 24). Unbounded but for ``amqp.drainTimeout``."""

@@ -40,17 +40,21 @@ class StompOptions:
         "stomp.maxFrameSize",
         integer(1024, 2**31 - 1, "bytes"),
         "104857600",
-        "largest body of a frame accepted",
+        "largest body of a message accepted: a larger one is refused (S166), and none is sent",
         "pyjmsack",
     )
     max_headers: int = option(
-        "stomp.maxHeaders", integer(16, 65536), "1000", "most header lines of a frame accepted", "pyjmsack"
+        "stomp.maxHeaders",
+        integer(64, 65536),
+        "1000",
+        "most header lines of a message accepted: one with more is refused (S166), and none is sent",
+        "pyjmsack",
     )
     max_header_length: int = option(
         "stomp.maxHeaderLength",
         integer(256, 2**31 - 1, "bytes"),
         "65536",
-        "longest header line of a frame accepted",
+        "longest header line of a message accepted: one with a longer one is refused (S166), and none is sent",
         "pyjmsack",
     )
     drain_timeout: float | None = option(

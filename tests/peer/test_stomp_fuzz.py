@@ -60,8 +60,8 @@ def test_random_frames_end_in_an_error_or_are_survived(sync: SyncFace, seed: int
 
 
 HOSTILE = {
-    "a body of 2 GB": b"MESSAGE\nsubscription:s1\ncontent-length:2147483647\n\n",
-    "a length that is none": b"MESSAGE\nsubscription:s1\ncontent-length:many\n\n",
+    "a body of 2 GB": b"ERROR\nreceipt-id:1\ncontent-length:2147483647\n\n",
+    "a length that is none": b"RECEIPT\nreceipt-id:1\ncontent-length:many\n\n\0",
     "a second CONNECTED": b"CONNECTED\nversion:1.2\n\n\0",
     "another protocol": b"AMQP\0\1\0\0\n\n\0",
     "an error for nobody": b"ERROR\nreceipt-id:77\nmessage:why\n\n\0",
@@ -89,21 +89,68 @@ def test_a_frame_for_nobody_is_survived(sync: SyncFace, data: bytes) -> None:
 
 
 @pytest.mark.parametrize("start_of_frame", [b"MESSAGE\n", b"MESSAGE\nsubscription:", b"MESSAGE\nsubscription:s1\n\n"])
-def test_a_frame_without_an_end_is_cut_off_with_memory_bounded(sync: SyncFace, start_of_frame: bytes) -> None:
-    """stomp.maxHeaderLength, stomp.maxFrameSize."""
+def test_a_message_of_any_size_is_skipped_with_memory_bounded_and_the_next_one_delivered(
+    sync: SyncFace, start_of_frame: bytes
+) -> None:
+    """S166, stomp.maxHeaderLength, stomp.maxFrameSize: only a producer chose its size."""
+
+    def rule(peer: StompPeer, frame: Received) -> bool:
+        if frame.command == "SUBSCRIBE":
+            peer.answer(frame)
+            peer.write(start_of_frame)
+            for _ in range(200):
+                peer.write(b"x" * 100_000)
+            peer.write(b"\n\n\0")
+            peer.deliver("s1", "1", "good")
+        return frame.command == "SUBSCRIBE"
+
     tracemalloc.start()
     try:
-        limits = "stomp.maxHeaderLength=1024", "stomp.maxFrameSize=1000000"
-        peer, heard = upset(sync, start_of_frame, *limits)
-        for _ in range(200):
-            if heard.calls:
-                break
-            peer.write(b"x" * 100_000)
-        assert isinstance(heard.first(), ConnectionLostException)
+        peer = start(sync, rule=rule)
+        session = sync.session(peer, "stomp.maxHeaderLength=1024", "stomp.maxFrameSize=1000000")
+        assert session.create_consumer(QUEUE).receive(timeout=10).text == "good"
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < 20 << 20
+    assert peak < 15 << 20
+    assert peer.log("SEND", "NACK") == []
+
+
+def test_a_message_without_a_name_is_left_to_the_broker_and_the_next_one_delivered(sync: SyncFace) -> None:
+    """S166: no subscription in the frame says whose it is, so nobody can refuse it; it stays unacknowledged."""
+
+    def rule(peer: StompPeer, frame: Received) -> bool:
+        if frame.command == "SUBSCRIBE":
+            peer.answer(frame)
+            peer.write(b"MESSAGE\n" + b"a:b\n" * 1001 + b"\nbad\0")
+            peer.deliver("s1", "1", "good")
+        return frame.command == "SUBSCRIBE"
+
+    peer = start(sync, CLASSIC, rule=rule)
+    assert sync.session(peer).create_consumer(QUEUE).receive(timeout=10).text == "good"
+    assert [frame.headers["id"] for frame in peer.wait("ACK")] == ["s1,1"]
+    assert peer.log("SEND", "NACK") == []
+
+
+@pytest.mark.parametrize("mode", [AckMode.AUTO_ACKNOWLEDGE, AckMode.NO_ACKNOWLEDGE])
+def test_what_the_broker_would_not_take_back_as_a_copy_waits_and_takes_no_room(sync: SyncFace, mode: AckMode) -> None:
+    """S118, S166: on Artemis a copy with such a head ends the connection; another subscription gets what follows."""
+
+    def rule(peer: StompPeer, frame: Received) -> bool:
+        if frame.command == "SUBSCRIBE":
+            peer.answer(frame)
+            if frame.headers["id"] == "s1":
+                peer.write(b"MESSAGE\nsubscription:s1\nmessage-id:m\na:" + b"x" * 250_000 + b"\n\nbad\0")
+            else:
+                peer.deliver(frame.headers["id"], "1", "good")
+        return frame.command == "SUBSCRIBE"
+
+    peer = start(sync, rule=rule)
+    queue = Queue("q?consumer.prefetchSize=1")
+    session = sync.connect(peer).create_session(mode)
+    assert session.create_consumer(queue).receive(timeout=10).text == "good"
+    assert [frame.headers["id"] for frame in peer.wait("ACK")] == ["s2,1"]
+    assert peer.log("SEND", "NACK") == []
 
 
 @pytest.mark.parametrize("head", ["color:a\\tb", "color:a\\"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 from pyjmsack.destination import Destination, Queue
@@ -10,11 +11,12 @@ from pyjmsack.providers.stomp.inbound import StompInbound
 
 __all__ = ["dead_letter"]
 
-_NOT_COPIED_TEXT = b"""
-subscription message-id ack destination destination-type content-length redelivered receipt expires transaction browser
-_AMQ_DUPL_ID _AMQ_ORIG_ADDRESS _AMQ_ORIG_QUEUE _AMQ_SCHED_DELIVERY AMQ_SCHEDULED_TIME _AMQ_LARGE_SIZE
-"""
-_NOT_COPIED = frozenset(_NOT_COPIED_TEXT.split())
+_NOT_COPIED = re.compile(
+    rb"\n(?:subscription|message-id|ack|destination|destination-type|content-length|redelivered|receipt|expires"
+    rb"|transaction|browser|_AMQ_DUPL_ID|_AMQ_ORIG_ADDRESS|_AMQ_ORIG_QUEUE|_AMQ_SCHED_DELIVERY|AMQ_SCHEDULED_TIME"
+    rb"|_AMQ_LARGE_SIZE)(?::[^\n]*)?(?![^\n])"
+)
+"""Header lines that were about this delivery. One search for all, as a message may have a million lines."""
 
 
 def dead_letter(inbound: StompInbound, queue: str, source: Destination, subscriber: str) -> bytes:
@@ -29,7 +31,7 @@ def dead_letter(inbound: StompInbound, queue: str, source: Destination, subscrib
     dialect = inbound.dialect
     if inbound.expired(time.time_ns() // 1_000_000):
         queue = dialect.expired
-    lines = [line for line in inbound.head.split(b"\n")[1:] if line.partition(b":")[0] not in _NOT_COPIED]
+    lines = [copied] if (copied := _NOT_COPIED.sub(b"", inbound.head)[1:]) else []
     origin = escape(source.name).encode()
     lines.append(b"_AMQ_ORIG_ADDRESS:" + origin)
     lines.append(b"_AMQ_ORIG_QUEUE:" + origin)

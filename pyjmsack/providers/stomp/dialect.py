@@ -60,6 +60,9 @@ class Dialect:
     """Whether ``amq-msg-type:text`` makes text of a body with ``content-length``."""
     limits: Limits | None = None
     """What the broker takes in one frame; it closes the connection beyond."""
+    longest_head: int | None = None
+    """Bytes of header lines, four added for each, that the broker can store. Artemis keeps them as UTF-16 in one record
+    of its journal, of 490 KiB unless told otherwise; it ends the connection beyond."""
     dead_letters: str = "DLQ"
     expired: str = "DLQ"
 
@@ -137,6 +140,7 @@ _ARTEMIS: Final = Dialect(
     window=("consumer-window-size",),
     durable="durable-subscription-name",
     no_local="no-local",
+    longest_head=220_000,
     expired="ExpiryQueue",
 )
 

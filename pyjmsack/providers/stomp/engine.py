@@ -9,7 +9,7 @@ from typing import Protocol
 
 from pyjmsack.errors import ConnectionLostException, JMSException, MessageFormatException
 from pyjmsack.providers.stomp.errors import error_of
-from pyjmsack.providers.stomp.frames import FrameParser, Limits, decode_head, raw_header
+from pyjmsack.providers.stomp.frames import FrameParser, Limits, Refusal, decode_head, raw_header
 from pyjmsack.spi.engine import Stream, loss
 from pyjmsack.uri import StompOptions
 
@@ -43,8 +43,8 @@ class EngineListener(Protocol):
         """The CONNECTED frame is here."""
         ...
 
-    def on_message(self, subscription: bytes, head: bytes, body: bytes) -> None:
-        """A MESSAGE frame."""
+    def on_message(self, subscription: bytes, head: bytes, body: bytes, refusal: Refusal | None) -> None:
+        """A MESSAGE frame; ``refusal``: one over the limits."""
         ...
 
     def on_failure(self, error: JMSException) -> None:
@@ -100,19 +100,21 @@ class StompEngine:
         if self._trace_bytes:
             log.debug("<- %s", data.hex())
         try:
-            for command, head, body in self._parser.feed(data):
+            for command, head, body, refusal in self._parser.feed(data):
                 if self.failed is not None:
                     return
                 if self._options.trace_frames:
                     log.debug("<- %s%s (%d bytes)", command.decode(), head.decode("utf-8", "replace"), len(body))
                 if command == b"MESSAGE":
-                    self._listener.on_message(raw_header(head, b"\nsubscription:") or b"", head, body)
+                    self._listener.on_message(raw_header(head, b"\nsubscription:") or b"", head, body, refusal)
                 elif command == b"RECEIPT":
                     self._on_receipt(head)
                 elif command == b"ERROR":
                     self._on_error(head, body)
                 else:
                     self._on_connected(head)
+            if self._parser.broken is not None:
+                self.fail(self._parser.broken)
         except JMSException as error:
             self.fail(error)
         self._listener.on_burst_end()

@@ -15,7 +15,7 @@ from pyjmsack.errors import (
     MessageFormatException,
     ResourceAllocationException,
 )
-from pyjmsack.providers.stomp.frames import decode_head
+from pyjmsack.providers.stomp.frames import decode_head, raw_header
 
 __all__ = ["error_of"]
 
@@ -38,12 +38,15 @@ _BY_WORDS: tuple[tuple[re.Pattern[str], type[JMSException]], ...] = tuple(
 
 _CODE = re.compile(r"AMQ[0-9]{6}|[A-Za-z]+Exception")
 _LONGEST = 500
+_SHOWN = 4 * _LONGEST
 
 
 def error_of(head: bytes, body: bytes, what: str) -> JMSException:
     """Return the exception for an ERROR frame. ActiveMQ Classic names its exception in the body, a stack trace."""
+    raw = raw_header(head, b"\nmessage:") or b""  # Artemis may put a whole message into it
     try:
-        text = decode_head(head).get("message", "").strip()
+        shown = raw[:_SHOWN].decode("utf-8", "replace").rstrip("\\")
+        text = decode_head(f"\nmessage:{shown}".encode())["message"].strip()
     except MessageFormatException:
         text = ""
     trace = body[:_LONGEST].decode("utf-8", "replace").strip()

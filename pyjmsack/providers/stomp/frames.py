@@ -3,6 +3,9 @@
 Nothing is decoded here that routing does not need: a frame is its command, its header lines as they came, and its body.
 Every byte is looked at a bounded number of times, and what a peer can make us keep is bounded by :class:`Limits`.
 
+What a producer chooses never ends the connection: a MESSAGE over the limits is handed on as refused, alone (S166). What
+only a broker chooses does: a line that is no command, or another frame over the limits.
+
 stomp.py is not used for this: its parser takes 56 microseconds a frame against 2 here, and copies a growing buffer for
 every piece. It is the oracle of the tests instead.
 """
@@ -14,15 +17,34 @@ from typing import NamedTuple
 
 from pyjmsack.errors import ConnectionLostException, MessageFormatException
 
-__all__ = ["Frame", "FrameParser", "Limits", "decode_head", "escape", "raw_header"]
+__all__ = ["Frame", "FrameParser", "Limits", "Refusal", "decode_head", "escape", "lines_that_name", "raw_header"]
 
-Frame = tuple[bytes, bytes, bytes]
-"""Command; header lines, each with the line feed before it; body."""
 
-_COMMANDS = frozenset((b"MESSAGE", b"RECEIPT", b"ERROR", b"CONNECTED"))
+class Refusal(NamedTuple):
+    """Why a MESSAGE frame is refused although the stream is sound (S166)."""
+
+    reason: str
+    whole: bool
+    """Whether the frame is here as it came; else only :func:`lines_that_name` of its header lines, and no body."""
+    size: int
+    """Bytes of the frame."""
+
+
+Frame = tuple[bytes, bytes, bytes, Refusal | None]
+"""Command; header lines, each with the line feed before it; body; why it is refused."""
+
+_MESSAGE = b"MESSAGE"
+_COMMANDS = frozenset((_MESSAGE, b"RECEIPT", b"ERROR", b"CONNECTED"))
+_LONGEST_COMMAND = 16
 _HEAD_END = re.compile(rb"\n\r?\n")
 _NEAR = 2048
 """Where most heads end; only beyond is the slower search worth its price."""
+_LONGEST_NAME = 65536
+"""Bytes of a header line up to which it is kept of a message that is not."""
+_NAMING = re.compile(
+    rb"\n(subscription|message-id|ack|content-length|redelivered|persistent|priority|expires|timestamp|browser"
+    rb"|NATIVE_MESSAGE_ID):[^\n]*"
+)
 
 _ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
 _UNESCAPED = {"\\": "\\", "n": "\n", "r": "\r", "c": ":"}
@@ -42,11 +64,17 @@ class Limits(NamedTuple):
         """All header lines of a frame together."""
         return 16 * self.header_line
 
+    @property
+    def kept(self) -> int:
+        """How much of the header lines is kept of a message that is refused for them, so that it can be copied."""
+        return max(self.head, self.body)
+
 
 class FrameParser:
     """Bytes in, frames out.
 
     A frame that is not complete waits in ``_pending``, and is looked at again only when it can have become complete.
+    One that is too large to be kept is skipped as it arrives (``_skipping``).
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -58,102 +86,233 @@ class FrameParser:
         """Where the pending frame's body starts; 0 = the head is not complete."""
         self._searched = 0
         """Up to where the end was looked for."""
+        self._skipping: Skipping | None = None
+        self.broken: ConnectionLostException | None = None
+        """Why the stream is of no use any more: behind the frames that were returned stands what is no STOMP."""
 
     def feed(self, data: bytes) -> list[Frame]:
-        """Return the frames that these bytes complete.
+        """Return the frames that these bytes complete, also those before a place where the stream is ``broken``."""
+        frames: list[Frame] = []
+        if self.broken is None:
+            try:
+                self._take(data, frames)
+            except ConnectionLostException as error:
+                self.broken = error
+                self._pending.clear()
+        return frames
 
-        Raises:
-            ConnectionLostException: this is no STOMP, or more than the limits allow; the stream is of no use any more.
-        """
+    def _take(self, data: bytes, frames: list[Frame]) -> None:
         pending = self._pending
         if pending:
             pending += data
             if not self._may_be_complete():
-                return []
+                return
             data = bytes(pending)
             pending.clear()
         self._wanted = self._body = self._searched = 0
-        return self._split(data)
+        position = 0
+        while position < len(data):
+            if self._skipping is None:
+                position = self._split(data, position, frames)
+            else:
+                position = self._skip(self._skipping, data, position, frames)
+
+    def _skip(self, skipping: Skipping, data: bytes, position: int, frames: list[Frame]) -> int:
+        end = skipping.feed(data, position)
+        if end < 0:
+            return len(data)
+        frames.append(skipping.frame())
+        self._skipping = None
+        return end
 
     def _may_be_complete(self) -> bool:
+        """Whether the pending frame can be looked at again, as it is complete or too large to wait for."""
         pending, limits = self._pending, self._limits
         if self._wanted:
             return len(pending) >= self._wanted
         if self._body:
             found = pending.find(b"\0", self._searched) >= 0
             self._searched = len(pending)
-            if not found and len(pending) - self._body > limits.body:
-                raise _too_large(limits.body)
-            return found
+            return found or len(pending) - self._body > limits.body
         found = _HEAD_END.search(pending, max(0, self._searched - 2)) is not None
         self._searched = len(pending)
         if not found:
             self._check_open_head(pending, 0)
-        return found
+        return found or len(pending) > limits.kept + _LONGEST_COMMAND
 
-    def _split(self, data: bytes) -> list[Frame]:
-        frames: list[Frame] = []
-        position, size = 0, len(data)
+    def _split(self, data: bytes, position: int, frames: list[Frame]) -> int:
+        """Append the frames from ``position`` on, up to one that must be skipped or is not complete; return where it
+        starts, or the end of ``data`` if it is kept."""
+        limits, size = self._limits, len(data)
         while position < size:
             if data[position] == 10 or data[position] == 13:  # a heart-beat, or the line end that may follow a frame
                 position += 1
                 continue
             end, body = _head_end(data, position)
-            if end < 0:
+            seen = (size if end < 0 else end) - position
+            if end < 0 or seen > limits.kept:
                 self._check_open_head(data, position)
-                self._keep(data, position)
-                break
+            if seen > limits.kept + _LONGEST_COMMAND:
+                return self._start_skipping(self._head_reason(), position)
+            if end < 0:
+                return self._keep(data, position)
             command_end = data.find(b"\n", position)
             command, head = data[position:command_end], data[command_end:end]
             if command not in _COMMANDS:
                 command = _command(command)
-            if len(head) > self._limits.headers:  # a header line has at least two bytes
-                self._check_head(head)
+            reason = None
+            if len(head) > limits.headers:  # a header line has at least two bytes
+                reason = self._head_fault(command, head)
+            start = body
             length = raw_header(head, b"\ncontent-length:")
-            if length is None:
-                body_end = data.find(b"\0", body)
-                if body_end < 0:
-                    self._keep(data, position, body=body - position)
-                    break
-            else:
-                body_end = body + self._length(length)
-                if body_end >= size:
-                    self._keep(data, position, body=body - position, wanted=body_end + 1 - position)
-                    break
-                if data[body_end]:
-                    raise _malformed("the body is longer than its content-length")
-            frames.append((command, head, data[body:body_end]))
+            if length is not None:
+                declared = _length(length)
+                if declared > limits.body:
+                    return self._too_large(command, position)
+                start += max(0, declared)
+                if start >= size:
+                    return self._keep(data, position, body=body - position, wanted=start + 1 - position)
+                if declared < 0 or data[start]:
+                    reason = _length_fault(command, length)
+            body_end = data.find(b"\0", start)
+            if (size if body_end < 0 else body_end) - body > limits.body:
+                return self._too_large(command, position)
+            if body_end < 0:
+                return self._keep(data, position, body=body - position)
+            refusal = None if reason is None else Refusal(reason, True, body_end + 1 - position)
+            frames.append((command, head, data[body:body_end], refusal))
             position = body_end + 1
-        return frames
+        return size
 
-    def _keep(self, data: bytes, position: int, *, body: int = 0, wanted: int = 0) -> None:
-        if body and not wanted and len(data) - position - body > self._limits.body:
-            raise _too_large(self._limits.body)
+    def _keep(self, data: bytes, position: int, *, body: int = 0, wanted: int = 0) -> int:
         self._pending += data[position:] if position else data
         self._body, self._wanted = body, wanted
         self._searched = len(self._pending)
+        return len(data)
 
-    def _length(self, text: bytes) -> int:
-        if not text.isdigit() or len(text) > _DIGITS:
-            raise _malformed(f"content-length {text[:40]!r}: expected a number")
-        length = int(text)
-        if length > self._limits.body:
-            raise _too_large(self._limits.body)
-        return length
+    def _start_skipping(self, reason: str, position: int) -> int:
+        self._skipping = Skipping(reason, self._limits.header_line)
+        return position
+
+    def _too_large(self, command: bytes, position: int) -> int:
+        what = f"a body over stomp.maxFrameSize ({self._limits.body} bytes)"
+        if command != _MESSAGE:
+            raise ConnectionLostException(f"the peer sent a frame with {what}")
+        return self._start_skipping(what, position)
+
+    def _head_reason(self) -> str:
+        return f"header lines of more than {self._limits.kept} bytes (stomp.maxHeaderLength, stomp.maxFrameSize)"
 
     def _check_open_head(self, data: bytes | bytearray, position: int) -> None:
-        if len(data) - position > self._limits.head:
-            raise _malformed(f"the header lines exceed {self._limits.head} bytes (16 x stomp.maxHeaderLength)")
+        """Raise unless what is not complete begins like a frame; only a MESSAGE may be longer than the limits."""
+        end = data.find(b"\n", position, position + _LONGEST_COMMAND)
+        if end < 0:
+            if len(data) - position >= _LONGEST_COMMAND:
+                _command(bytes(data[position : position + _LONGEST_COMMAND]))
+        elif _command(bytes(data[position:end])) != _MESSAGE and len(data) - position > self._limits.kept:
+            raise _malformed(self._head_reason())
 
-    def _check_head(self, head: bytes) -> None:
-        limits = self._limits
-        if head.count(b"\n") > limits.headers:
-            raise _malformed(f"more than {limits.headers} header lines (stomp.maxHeaders)")
-        if len(head) > limits.header_line:
-            if len(head) > limits.head:
-                self._check_open_head(head, 0)
-            if max(map(len, head.split(b"\n"))) > limits.header_line:
-                raise _malformed(f"a header line longer than {limits.header_line} bytes (stomp.maxHeaderLength)")
+    def _head_fault(self, command: bytes, head: bytes) -> str | None:
+        """Return in what the header lines of a frame exceed the limits, ``None`` if they do not.
+
+        Of an ERROR they are taken as they are: Artemis names in it all properties of a message that it refuses.
+        """
+        limits, fault = self._limits, None
+        lines = head.count(b"\n")
+        if lines > limits.headers:
+            fault = f"{lines} header lines, more than {limits.headers} (stomp.maxHeaders)"
+        elif len(head) > limits.header_line:
+            longest = max(map(len, head.split(b"\n")))
+            if longest > limits.header_line:
+                fault = f"a header line of {longest} bytes, more than {limits.header_line} (stomp.maxHeaderLength)"
+        if fault is not None and command not in (_MESSAGE, b"ERROR"):
+            raise _malformed(fault)
+        return fault if command == _MESSAGE else None
+
+
+class Skipping:
+    """A MESSAGE frame that is too large to be kept, read to its end with only the lines that name it.
+
+    Args:
+        reason: why.
+        longest: bytes of a header line up to which it may be kept.
+    """
+
+    def __init__(self, reason: str, longest: int) -> None:
+        self._reason = reason
+        self._longest = min(longest, _LONGEST_NAME)
+        self._lines: dict[bytes, bytes] = {}
+        self._tail = b""
+        """The begin of a header line whose end has not come."""
+        self._size = 0
+        self._rest: int | None = None
+        """Bytes of the body that are still to come, where its length is known."""
+        self._in_body = False
+
+    def feed(self, data: bytes, position: int) -> int:
+        """Read on; return where the frame ended, -1 if it goes on."""
+        start = position
+        if not self._in_body:
+            position = self._read_head(data[position:] if position else data, position)
+        end = -1 if position < 0 else self._read_body(data, position)
+        self._size += (len(data) if end < 0 else end) - start
+        return end
+
+    def _read_head(self, data: bytes, offset: int) -> int:
+        """Return where the body starts in the data that ``data`` is the end of, -1 if it is not there yet."""
+        kept = len(self._tail)
+        text = self._tail + data
+        match = _HEAD_END.search(text)
+        last = text.rfind(b"\n") if match is None else match.start()
+        for line in _NAMING.finditer(text, 0, max(0, last)):
+            if len(line[0]) <= self._longest:
+                self._lines.setdefault(line[1], line[0])
+        if match is None:
+            tail = text[last:] if last >= 0 else b""
+            self._tail = tail if len(tail) <= self._longest else b""
+            return -1
+        self._in_body, self._tail = True, b""
+        length = raw_header(self._lines.get(b"content-length", b""), b"\ncontent-length:")
+        declared = -1 if length is None else _length(length)
+        self._rest = None if declared < 0 else declared
+        return offset + match.end() - kept
+
+    def _read_body(self, data: bytes, position: int) -> int:
+        if self._rest is None:
+            return data.find(b"\0", position) + 1 or -1
+        here = len(data) - position
+        if here <= self._rest:
+            self._rest -= here
+            return -1
+        end = data.find(b"\0", position + self._rest)
+        self._rest = None
+        return end + 1 or -1
+
+    def frame(self) -> Frame:
+        """Return what is left of it."""
+        return _MESSAGE, b"".join(self._lines.values()), b"", Refusal(self._reason, False, self._size)
+
+
+def _length(text: bytes) -> int:
+    """Return the value of a content-length, -1 if it is no number of bytes."""
+    return int(text) if text.isdigit() and len(text) <= _DIGITS else -1
+
+
+def _length_fault(command: bytes, length: bytes) -> str:
+    """Return what is wrong with a content-length: ActiveMQ Classic writes what a producer calls by that name into the
+    frame of a text, which then ends at the NUL."""
+    fault = f"a content-length {length[:40]!r} that is not the length of its body"
+    if command != _MESSAGE:
+        raise _malformed(fault)
+    return fault
+
+
+def lines_that_name(head: bytes) -> bytes:
+    """Return those header lines by which a message can be acknowledged, judged and found again, the first of each."""
+    lines: dict[bytes, bytes] = {}
+    for line in _NAMING.finditer(head):
+        lines.setdefault(line[1], line[0])
+    return b"".join(lines.values())
 
 
 def _head_end(data: bytes, position: int) -> tuple[int, int]:
@@ -174,10 +333,6 @@ def _command(raw: bytes) -> bytes:
 
 def _malformed(text: str) -> ConnectionLostException:
     return ConnectionLostException(f"the peer sent what is not a STOMP frame: {text}")
-
-
-def _too_large(limit: int) -> ConnectionLostException:
-    return ConnectionLostException(f"the peer sent a frame with a body over stomp.maxFrameSize ({limit} bytes)")
 
 
 def raw_header(head: bytes, key: bytes) -> bytes | None:

@@ -9,14 +9,15 @@ from pyjmsack.errors import InvalidClientIDException, JMSSecurityException, Mess
 from pyjmsack.message.stomp_names import property_name
 from pyjmsack.providers.stomp.frames import Limits
 
-__all__ = ["CONNECT_LINE", "check_connect_line", "check_size", "encode_head"]
+__all__ = ["CONNECT_LINE", "check_connect_line", "check_copy", "check_size", "encode_head"]
 
 CONNECT_LINE = 10240
 """Bytes of a header line of CONNECT, which leaves before the broker has said who it is: ActiveMQ Classic takes no
 more."""
 
-_ADDED = 4
-"""Lines that the connection puts before these, at most: destination, its type, receipt, transaction."""
+_ADDED = 24
+"""Lines that the connection puts before these, and the broker on delivery, at most: destination, receipt, ack and so
+on."""
 
 
 def encode_head(text: str, limits: Limits | None) -> bytes:
@@ -43,16 +44,19 @@ def encode_head(text: str, limits: Limits | None) -> bytes:
 
 
 def _check_lines(head: bytes, limits: Limits) -> None:
-    if head.count(b"\n") > limits.headers - _ADDED:
+    lines = head.count(b"\n")
+    if lines > limits.headers - _ADDED:
         raise MessageFormatException(
-            f"the message has too many properties: this broker takes {limits.headers} header lines in a STOMP frame"
+            f"the message has too many properties: {lines} header lines of STOMP. A frame may have {limits.headers}, of"
+            f" which {_ADDED} are for what is added on its way: this broker or a receiver over STOMP takes no more"
+            " (stomp.maxHeaders)"
         )
     for line in head.split(b"\n"):
         if len(line) > limits.header_line:
-            text = line.decode()
+            text = line.decode("utf-8", "replace")
             raise MessageFormatException(
-                f"{_name_at(text, 0)} is too long: {len(line)} bytes as a header line, this broker takes"
-                f" {limits.header_line}"
+                f"{_name_at(text, 0)} is too long: {len(line)} bytes as a header line. This broker or a receiver over"
+                f" STOMP takes no more than {limits.header_line} (stomp.maxHeaderLength)"
             )
 
 
@@ -78,17 +82,38 @@ def check_connect_line(name: str, value: str) -> None:
 
 
 def check_size(payload: bytes, limits: Limits | None) -> bytes:
-    """Return a frame that the broker takes.
+    """Return a frame that the broker takes, and receivers over STOMP.
 
     Raises:
         MessageFormatException: it is too large.
     """
     if limits is not None and len(payload) > limits.body:
         raise MessageFormatException(
-            f"the message is too large: a frame of {len(payload)} bytes, this broker takes {limits.body}; if its own"
-            " limit is another one (wireFormat.maxFrameSize), set stomp.maxFrameSize"
+            f"the message is too large: a frame of {len(payload)} bytes. This broker or a receiver over STOMP takes no"
+            f" more than {limits.body}; where they take more (wireFormat.maxFrameSize), set stomp.maxFrameSize"
         )
     return payload
+
+
+def check_copy(payload: bytes, limits: Limits | None, longest_head: int | None) -> None:
+    """Check a copy of a message that came from this broker.
+
+    Args:
+        payload: of SEND.
+        limits: of the broker for one frame, if it has some that matter.
+        longest_head: of the broker for the header lines of a message, four bytes added for each.
+
+    Raises:
+        MessageFormatException: the broker would end the connection on it.
+    """
+    end = payload.find(b"\n\n")
+    needed = end + 4 * payload.count(b"\n", 0, end)
+    if longest_head is not None and needed > longest_head:
+        raise MessageFormatException(f"its header lines need {needed} bytes, which is more than {longest_head}")
+    if limits is not None:
+        if end > limits.headers:
+            _check_lines(payload[:end], limits)
+        check_size(payload, limits)
 
 
 def _name_at(text: str, position: int) -> str:

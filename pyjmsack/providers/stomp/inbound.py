@@ -20,7 +20,7 @@ from pyjmsack.message.headers import Headers
 from pyjmsack.message.stomp_names import BODY, COPY, properties_of
 from pyjmsack.providers.stomp.dialect import Dialect, parse_destination
 from pyjmsack.providers.stomp.encode import DUPLICATE_ID
-from pyjmsack.providers.stomp.frames import decode_head, raw_header
+from pyjmsack.providers.stomp.frames import Refusal, decode_head, lines_that_name, raw_header
 from pyjmsack.spi.registry import decode_foreign
 
 __all__ = ["StompInbound"]
@@ -49,6 +49,7 @@ class StompInbound:
         head: the header lines as they came.
         body: the body.
         dialect: of the broker that sent it.
+        refusal: why it cannot be decoded, if the parser knows that already.
     """
 
     __slots__ = (
@@ -66,11 +67,13 @@ class StompInbound:
         "head",
         "lane",
         "redeliveries",
+        "refusal",
         "sequence",
         "settled",
+        "unreadable",
     )
 
-    def __init__(self, head: bytes, body: bytes, dialect: Dialect) -> None:
+    def __init__(self, head: bytes, body: bytes, dialect: Dialect, refusal: Refusal | None = None) -> None:
         self.head = head
         self.body = body
         self.dialect = dialect
@@ -91,6 +94,9 @@ class StompInbound:
         """What it takes of the subscription's window."""
         self.sequence = 0
         """Place in the order of arrival."""
+        self.refusal = refusal
+        self.unreadable = False
+        """Whether somebody tried to decode it in vain."""
         self._headers: dict[str, str] | None = None
 
     # -- for the core -------------------------------------------------------------------------------------------
@@ -124,6 +130,15 @@ class StompInbound:
         Raises:
             MessageFormatException: header lines or body cannot be decoded.
         """
+        try:
+            if self.refusal is not None:
+                raise MessageFormatException(f"the frame has {self.refusal.reason}")
+            return self._to_message(consumer_destination)
+        except MessageFormatException:
+            self.unreadable = True
+            raise
+
+    def _to_message(self, consumer_destination: Destination | None) -> Message:
         self.consumer_destination = consumer_destination
         if self._is_plain_text():
             return self._message(TextMessage, self._text())
@@ -165,6 +180,21 @@ class StompInbound:
                 return None
             message_id += b" %b" % time
         return b"%b\n%b" % (message_id, self.body[:_TELLING])
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of the message is here, so that it can be copied."""
+        return self.refusal is None or self.refusal.whole
+
+    @property
+    def size(self) -> int:
+        """Bytes that the broker sent for it, about."""
+        return len(self.head) + len(self.body) if self.refusal is None else self.refusal.size
+
+    def forget(self) -> None:
+        """Drop what is not needed to acknowledge it: nobody will read it."""
+        self.head, self.body = lines_that_name(self.head), b""
+        self._headers = None
 
     @property
     def broker_id(self) -> bytes:

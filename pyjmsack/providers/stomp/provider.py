@@ -21,10 +21,11 @@ from pyjmsack.message import Message
 from pyjmsack.providers.stomp.dialect import Dialect, dialect_of
 from pyjmsack.providers.stomp.encode import encode
 from pyjmsack.providers.stomp.engine import StompEngine
-from pyjmsack.providers.stomp.frames import Limits, escape
+from pyjmsack.providers.stomp.frames import Limits, Refusal, escape
 from pyjmsack.providers.stomp.heads import check_connect_line, encode_head
 from pyjmsack.providers.stomp.inbound import StompInbound
-from pyjmsack.providers.stomp.receiver import Shared, StompReceiver
+from pyjmsack.providers.stomp.lanes import Shared
+from pyjmsack.providers.stomp.receiver import StompReceiver
 from pyjmsack.providers.stomp.session import StompSession
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Connector
@@ -185,11 +186,11 @@ class StompProvider(Lifecycle[StompEngine]):
             receiver.fail(lost)
         self._fail_opening(error)
 
-    def on_message(self, subscription: bytes, head: bytes, body: bytes) -> None:
+    def on_message(self, subscription: bytes, head: bytes, body: bytes, refusal: Refusal | None) -> None:
         """Route a message by its subscription; one that ended gets nothing any more."""
         lane = self._the_shared.lanes.get(subscription)
         if lane is not None:
-            lane.receiver.deliver(lane, head, body)
+            lane.receiver.deliver(lane, head, body, refusal)
 
     def on_burst_end(self) -> None:
         """Wake each consumer that got something, once."""
@@ -413,10 +414,18 @@ class StompProvider(Lifecycle[StompEngine]):
                 f"{destination} is a name for its creator's connection only: over STOMP this broker has another one for"
                 " you, in the reply_to of a message"
             )
-        dialect, limits, marks = self._dialect, self._dialect.limits, self._marks(destination)
-        if limits is not None:
-            limits = limits._replace(body=self._url.stomp.max_frame_size)
-        return partial(_encode, dialect.send_lines(destination), dialect, self._escape, limits, marks)
+        dialect, marks = self._dialect, self._marks(destination)
+        return partial(_encode, dialect.send_lines(destination), dialect, self._escape, self._sendable, marks)
+
+    @property
+    def _sendable(self) -> Limits:
+        """What is sent at most: what this broker takes, and a receiver over STOMP with our own limits (S160)."""
+        options = self._url.stomp
+        own = Limits(options.max_frame_size, options.max_headers, options.max_header_length)
+        taken = self._dialect.limits or own
+        return own._replace(
+            headers=min(own.headers, taken.headers), header_line=min(own.header_line, taken.header_line)
+        )
 
     def decode(self, payload: bytes, destination: Destination) -> tuple[Message, int]:
         """Undo the encoding."""

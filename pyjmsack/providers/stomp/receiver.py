@@ -8,26 +8,28 @@ window; so that it cannot stall (S53), another subscription is opened beside the
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from itertools import count
 from uuid import uuid4
 
 from pyjmsack.destination import Queue
-from pyjmsack.errors import ConnectionLostException, JMSException, RequestTimedOutException
+from pyjmsack.errors import (
+    ConnectionLostException,
+    JMSException,
+    MessageFormatException,
+    RequestTimedOutException,
+)
 from pyjmsack.providers.stomp.deadletter import dead_letter
-from pyjmsack.providers.stomp.dialect import Dialect
-from pyjmsack.providers.stomp.engine import StompEngine
-from pyjmsack.providers.stomp.frames import raw_header
-from pyjmsack.providers.stomp.heads import encode_head
+from pyjmsack.providers.stomp.frames import Refusal, raw_header
+from pyjmsack.providers.stomp.heads import check_copy, encode_head
 from pyjmsack.providers.stomp.inbound import StompInbound
-from pyjmsack.providers.stomp.memory import DeliveryCounts
+from pyjmsack.providers.stomp.lanes import Lane, Shared
 from pyjmsack.spi.completion import Completion
-from pyjmsack.spi.engine import Connector, Timer
+from pyjmsack.spi.engine import Timer
 from pyjmsack.spi.resources import ConsumerInfo
 from pyjmsack.types import Outcome
 
-__all__ = ["Lane", "Shared", "StompReceiver"]
+__all__ = ["StompReceiver"]
 
 log = logging.getLogger("pyjmsack.stomp")
 
@@ -38,45 +40,6 @@ _STALL = 0.02
 """Seconds between two looks at a full window."""
 _FULL = 0.9
 """Part of a window in bytes that counts as full: we know the size of a frame only roughly as the broker counts it."""
-
-
-class Lane:
-    """One SUBSCRIBE of a consumer."""
-
-    __slots__ = ("held", "id", "open", "receiver", "returned", "used")
-
-    def __init__(self, lane_id: bytes, receiver: StompReceiver) -> None:
-        self.id = lane_id
-        self.receiver = receiver
-        self.held = 0
-        """Messages that the broker waits for an ACK of."""
-        self.returned = 0
-        """Those of them that go back to the broker when the lane ends."""
-        self.used = 0
-        """What they take of the window."""
-        self.open = True
-
-
-class Shared:
-    """What the receivers of one connection have in common."""
-
-    def __init__(self, engine: StompEngine, connector: Connector, dialect: Dialect, generation: int) -> None:
-        self.engine = engine
-        self.connector = connector
-        self.dialect = dialect
-        self.generation = generation
-        self.lanes: dict[bytes, Lane] = {}
-        self.dirty: list[StompReceiver] = []
-        """Receivers that got a message in this burst."""
-        self.giving_back: list[StompReceiver] = []
-        """Receivers with messages to redeliver at the end of this burst."""
-        self.counts = DeliveryCounts()
-        self.ack_by_id = True
-        """STOMP 1.2 names a message in ACK by its ``ack`` header, 1.1 by message-id and subscription."""
-        self.dead_letters = dialect.dead_letters
-        self.drain_timeout: float | None = None
-        self.client_id = ""
-        self.ids: Iterator[int] = count(1)
 
 
 class StompReceiver:
@@ -176,7 +139,7 @@ class StompReceiver:
 
     # -- deliveries ---------------------------------------------------------------------------------------------
 
-    def deliver(self, lane: Lane, head: bytes, body: bytes) -> None:
+    def deliver(self, lane: Lane, head: bytes, body: bytes, refusal: Refusal | None = None) -> None:
         """Buffer a message; its bytes are not looked at here. What nobody wants any more goes back with the lane."""
         if self.stopped or not lane.open:
             return
@@ -184,12 +147,12 @@ class StompReceiver:
             self._browsed = True
             self._end_drain(None)
             return
-        inbound = StompInbound(head, body, self._dialect)
+        inbound = StompInbound(head, body, self._dialect, refusal)
         inbound.consumer_id = self.info.id
         inbound.generation = self._shared.generation
         self._sequence += 1
         inbound.sequence = self._sequence
-        if self.info.presettled:
+        if self.info.presettled and (refusal is None or self._dialect.auto_acks):
             inbound.settled = True
             if not self._dialect.auto_acks:
                 self._engine.write(b"ACK\n", self._ack_lines(inbound, lane), b"\n\0")
@@ -206,7 +169,7 @@ class StompReceiver:
         shared = self._shared
         inbound.lane = lane
         inbound.ack = self._ack_lines(inbound, lane)
-        inbound.cost = len(inbound.head) + len(inbound.body) if self._by_bytes else 1
+        inbound.cost = inbound.size if self._by_bytes else 1
         lane.used += inbound.cost
         lane.held += 1
         self.outstanding[inbound] = None
@@ -359,17 +322,43 @@ class StompReceiver:
     def _dead_letter(self, inbound: StompInbound) -> None:
         """NACK where that dead-letters; else a copy, confirmed, before the ACK: nothing is lost in between (S118).
 
-        Out of the dead-letter queue itself Classic discards what gets a NACK.
+        Out of the dead-letter queue itself Classic discards what gets a NACK, and a copy of what nobody can read would
+        come again at once, for ever.
         """
         persistent = raw_header(inbound.head, b"\npersistent:") == b"true"
-        kept = persistent and self.info.destination != Queue(self._shared.dead_letters)
-        if self._dialect.nacks and kept and inbound in self.outstanding and inbound.ack is not None:
+        dead_already = self.info.destination == Queue(self._shared.dead_letters)
+        if not (raw_header(inbound.head, b"\nack:") or raw_header(inbound.head, b"\nmessage-id:")):
+            self._set_aside(inbound, "it has no id by which it could be acknowledged")
+            return
+        if self._dialect.nacks and persistent and not dead_already and inbound in self.outstanding and inbound.ack:
             self._engine.write(b"NACK\n", inbound.ack, b"\n\0")
             self.acknowledged(inbound)
             return
-        self._copying += 1
+        if dead_already and inbound.unreadable:
+            self._set_aside(inbound, "this is the dead-letter queue itself")
+            return
+        if not inbound.whole:
+            self._set_aside(inbound, f"with {inbound.size} bytes it is too large to be copied to the dead-letter queue")
+            return
         copy = dead_letter(inbound, self._shared.dead_letters, self.info.destination, self._subscriber)
+        try:
+            check_copy(copy, self._dialect.limits, self._dialect.longest_head)
+        except MessageFormatException as error:
+            self._set_aside(inbound, f"the broker would not take its copy for the dead-letter queue: {error}")
+            return
+        self._copying += 1
         self._engine.ask(b"SEND", copy, partial(self._copied, inbound))
+
+    def _set_aside(self, inbound: StompInbound, why: str) -> None:
+        """Keep a message from everybody until its subscription ends; then it goes back to the broker (S166)."""
+        log.error("a message of %s waits for the end of this consumer: %s", self.info.destination.name, why)
+        inbound.forget()
+        if inbound in self.outstanding:
+            inbound.lane.returned += 1
+            if self.stopped:
+                self._release(inbound.lane)
+            elif self._full():
+                self._watch()
 
     def _copied(self, inbound: StompInbound, error: BaseException | None) -> None:
         self._copying -= 1

@@ -154,7 +154,7 @@ STOMP_VALUES = [
     ("stomp.vhost", "", "stomp.vhost", ""),
     ("stomp.version", "1.1", "stomp.version", "1.1"),
     ("stomp.maxFrameSize", "2048", "stomp.max_frame_size", 2048),
-    ("stomp.maxHeaders", "16", "stomp.max_headers", 16),
+    ("stomp.maxHeaders", "64", "stomp.max_headers", 64),
     ("stomp.maxHeaderLength", "256", "stomp.max_header_length", 256),
     ("stomp.deadLetterQueue", "DLQ", "stomp.dead_letter_queue", "DLQ"),
     ("stomp.traceFrames", "true", "stomp.trace_frames", True),

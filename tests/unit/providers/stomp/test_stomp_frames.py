@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import re
 import tracemalloc
 
 import pytest
@@ -11,6 +13,7 @@ from stomp.utils import Frame as OracleFrame
 from stomp.utils import convert_frame, encode, parse_frame
 
 from pyjmsack.errors import ConnectionLostException, MessageFormatException
+from pyjmsack.providers.stomp.errors import error_of
 from pyjmsack.providers.stomp.frames import Frame, FrameParser, Limits, decode_head, escape, raw_header
 
 LIMITS = Limits(body=100_000, headers=50, header_line=1000)
@@ -40,7 +43,10 @@ def read(*pieces: bytes, limits: Limits = LIMITS) -> list[tuple[bytes, dict[str,
     frames: list[Frame] = []
     for piece in pieces:
         frames += parser.feed(piece)
-    return [(command, decode_head(head), body) for command, head, body in frames]
+    if parser.broken is not None:
+        raise parser.broken
+    assert all(refusal is None for *_, refusal in frames)
+    return [(command, decode_head(head), body) for command, head, body, _ in frames]
 
 
 @pytest.mark.parametrize("at", range(len(STREAM)))
@@ -99,34 +105,122 @@ def test_header_lines_that_are_none_are_refused_when_they_are_read(head: bytes) 
 HOSTILE = {
     "another protocol": b"HTTP/1.1 400 Bad Request\r\n\r\n\0",
     "an unknown command": b"HELLO\n\n\0",
-    "length no number": b"MESSAGE\ncontent-length:ten\n\n\0",
-    "length negative": b"MESSAGE\ncontent-length:-1\n\n\0",
-    "length enormous": b"MESSAGE\ncontent-length:2147483647\n\n",
-    "length too short": b"MESSAGE\ncontent-length:1\n\nabc\0",
-    "too many headers": b"MESSAGE\n" + b"a:b\n" * 51 + b"\n\0",
-    "a header line too long": b"MESSAGE\na:" + b"b" * 1001 + b"\n\n\0",
+    "no command at all": b"x" * 16,
+    "length no number": b"RECEIPT\ncontent-length:ten\n\n\0",
+    "length too short": b"CONNECTED\ncontent-length:1\n\nabc\0",
+    "length enormous": b"ERROR\ncontent-length:2147483647\n\n",
+    "too many headers": b"RECEIPT\n" + b"a:b\n" * 51 + b"\n\0",
+    "a header line too long": b"CONNECTED\na:" + b"b" * 1001 + b"\n\n\0",
 }
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_frame_ends_the_connection(name: str) -> None:
-    with pytest.raises(ConnectionLostException, match=r"STOMP|maxFrameSize"):
-        read(HOSTILE[name])
+def test_a_frame_that_no_producer_can_cause_ends_the_connection_behind_those_before_it(name: str) -> None:
+    """S127: frames that stand before it in the same bytes are not lost."""
+    parser = FrameParser(LIMITS)
+    good = b"MESSAGE\nmessage-id:1\n\nbody\0\n"
+    assert [body for _, _, body, _ in parser.feed(good + HOSTILE[name] + good)] == [b"body"]
+    assert isinstance(parser.broken, ConnectionLostException)
+    assert re.search(r"STOMP|maxFrameSize", str(parser.broken))
+    assert parser.feed(good) == []
 
 
-@pytest.mark.parametrize(
-    "start", [b"", b"MESSAGE\n", b"MESSAGE\nname:", b"MESSAGE\n\n"], ids=["command", "headers", "one header", "body"]
-)
-def test_an_endless_frame_ends_with_memory_bounded(start: bytes) -> None:
+NAMED = {"subscription": "s1", "message-id": "m", "ack": "a", "persistent": "true", "NATIVE_MESSAGE_ID": "n"}
+LINES = "".join(f"{name}:{value}\n" for name, value in NAMED.items()).encode()
+POISON = {
+    "too many headers": (b"MESSAGE\n" + LINES + b"a:b\n" * 51 + b"\nbody\0", "maxHeaders", b"body"),
+    "a line too long": (b"MESSAGE\na:" + b"b" * 1001 + b"\n" + LINES + b"\nbody\0", "maxHeaderLength", b"body"),
+    "length no number": (b"MESSAGE\n" + LINES + b"content-length:ten\n\nbody\0", "content-length", b"body"),
+    "length too short": (b"MESSAGE\n" + LINES + b"content-length:1\n\nbody\0", "content-length", b"body"),
+    "head too large, names first": (b"MESSAGE\n" + LINES + b"a:" + b"b" * 101_000 + b"\n\nbody\0", "maxHeader", b""),
+    "head too large, names last": (b"MESSAGE\na:" + b"b" * 101_000 + b"\n" + LINES + b"\nbody\0", "maxHeader", b""),
+    "head of many lines": (b"MESSAGE\n" + b"a:b\n" * 30_000 + LINES + b"\nbody\0", "maxHeader", b""),
+    "head and length": (b"MESSAGE\n" + b"a:b\n" * 30_000 + LINES + b"content-length:3\n\n\0\0\0\0", "maxHeader", b""),
+    "body too large": (b"MESSAGE\n" + LINES + b"\n" + b"b" * 100_001 + b"\0", "maxFrameSize", b""),
+    "length too large": (
+        b"MESSAGE\n" + LINES + b"content-length:100001\n\n" + b"\0" * 100_002, "maxFrameSize", b""
+    ),
+}  # fmt: skip
+BEFORE = b"MESSAGE\nmessage-id:before\n\n1\0\n"
+AFTER = b"MESSAGE\nmessage-id:after\n\n2\0\nRECEIPT\nreceipt-id:7\n\n\0\n"
+
+
+@pytest.mark.parametrize("size", [61, 1000, 65536, 1 << 20])
+@pytest.mark.parametrize("name", POISON)
+def test_a_message_over_the_limits_is_refused_alone(name: str, size: int) -> None:
+    """S166: what stands before and behind it arrives, and the lines by which it can be refused are kept."""
+    frame, reason, body = POISON[name]
+    data = BEFORE + frame + AFTER
+    parser = FrameParser(LIMITS)
+    frames = [found for at in range(0, len(data), size) for found in parser.feed(data[at : at + size])]
+    assert parser.broken is None
+    assert [(command, content) for command, _, content, _ in frames] == [
+        (b"MESSAGE", b"1"), (b"MESSAGE", body), (b"MESSAGE", b"2"), (b"RECEIPT", b"")
+    ]  # fmt: skip
+    refusals = [refusal for *_, refusal in frames]
+    assert refusals[0] is refusals[2] is refusals[3] is None
+    assert refusals[1] is not None
+    assert reason in refusals[1].reason
+    assert refusals[1].whole == bool(body)
+    assert refusals[1].size == len(frame)
+    head = decode_head(frames[1][1])
+    assert {name: head[name] for name in NAMED} == NAMED
+    if not refusals[1].whole:
+        assert head.keys() <= {*NAMED, "content-length"}
+
+
+def test_an_error_that_repeats_a_whole_message_is_an_error() -> None:
+    """S129: Artemis names in an ERROR all properties of a message that it does not take."""
+    ((command, head, _, refusal),) = FrameParser(LIMITS).feed(b"ERROR\nmessage:no" + b"x" * 5000 + b"\n\n\0")
+    assert (command, refusal) == (b"ERROR", None)
+    assert str(error_of(head, b"", "refused")).startswith("refused: noxxx")
+
+
+@pytest.mark.parametrize("start", [b"HELLO", b"ERROR\nmessage:", b"RECEIPT\n\n"], ids=["command", "head", "body"])
+def test_an_endless_frame_that_is_no_message_ends_with_memory_bounded(start: bytes) -> None:
     parser, piece = FrameParser(LIMITS), b"x" * 1000
-    parser.feed(start)
     tracemalloc.start()
     try:
-        with pytest.raises(ConnectionLostException):
-            _ = [parser.feed(piece) for _ in range(10_000)]
+        parser.feed(start)
+        _ = [parser.feed(piece) for _ in range(1500)]
         assert tracemalloc.get_traced_memory()[1] < 1_000_000
     finally:
         tracemalloc.stop()
+    assert parser.broken is not None
+
+
+@pytest.mark.parametrize("piece", [b"x" * 1000, b"ack:1\n" * 200, b"\nb" * 500], ids=["one line", "acks", "lines"])
+@pytest.mark.parametrize("start", [b"MESSAGE\n", b"MESSAGE\nack:", b"MESSAGE\n\n"], ids=["head", "line", "body"])
+def test_an_endless_message_is_skipped_with_memory_bounded(start: bytes, piece: bytes) -> None:
+    """S166: nobody can know how large a message a producer was allowed to send."""
+    parser = FrameParser(LIMITS)
+    tracemalloc.start()
+    try:
+        parser.feed(start)
+        _ = [parser.feed(piece) for _ in range(1500)]
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
+    assert parser.broken is None
+    ((_, head, body, refusal), last) = parser.feed(b"\n\n\0" + BEFORE)
+    assert refusal is not None
+    assert body == b""
+    assert len(head) < 2 * LIMITS.header_line
+    assert last[2] == b"1"
+
+
+@settings(max_examples=200)
+@given(st.lists(st.sampled_from([*POISON, "good"]), max_size=6), st.integers(20, 5000), st.randoms())
+def test_any_mixture_in_any_pieces_gives_every_message_once(names: list[str], size: int, dice: random.Random) -> None:
+    """S166."""
+    data = b"".join(AFTER if name == "good" else POISON[name][0] for name in names)
+    parser, found, position = FrameParser(LIMITS), 0, 0
+    while position < len(data):
+        step = dice.randrange(1, 20 * size)
+        found += sum(command == b"MESSAGE" for command, *_ in parser.feed(data[position : position + step]))
+        position += step
+    assert parser.broken is None
+    assert found == len(names)
 
 
 def test_a_declared_body_takes_no_memory_before_it_comes() -> None:
@@ -154,5 +248,5 @@ def test_a_long_body_in_small_pieces_is_looked_at_once() -> None:
     for _ in range(2000):
         parser.feed(b"y" * 100)
     assert searched == 200_000
-    ((_, _, body),) = parser.feed(b"\0")
+    ((_, _, body, _),) = parser.feed(b"\0")
     assert len(body) == 200_001
