@@ -73,11 +73,13 @@ class WebSocketEngine:
         try:
             self._check_head(data)
             self._connection.receive_data(data)
-            self._handle_events()
-        except RemoteProtocolError as error:
+            happened = [*self._connection.events()]
+        except (RemoteProtocolError, ValueError) as error:  # header lines that are not ASCII are a UnicodeDecodeError
             lost = ConnectionLostException(f"{self._endpoint} does not speak WebSocket as it should: {error}")
             lost.__cause__ = error
             self._fail(lost)
+        else:
+            self._handle(happened)
         if self._stream is not None:
             self._stream.flush()
             if self._reason is not None or self._connection.state in _OVER:
@@ -90,9 +92,9 @@ class WebSocketEngine:
             if not _HTTP.startswith(self._head):
                 raise RemoteProtocolError(f"it answered {data[:20]!r}")
 
-    def _handle_events(self) -> None:
+    def _handle(self, happened: Sequence[events.Event]) -> None:
         unwrapped = bytearray()
-        for event in self._connection.events():
+        for event in happened:
             if isinstance(event, events.BytesMessage):
                 unwrapped += event.data
             elif isinstance(event, events.TextMessage):
@@ -159,7 +161,7 @@ class WebSocketEngine:
             self._on_accepted(event)
         elif isinstance(event, events.RejectConnection):
             self._fail(self._refused(event.status_code))
-        elif isinstance(event, events.Ping):
+        elif isinstance(event, events.Ping) and len(self._output) < _MOST:  # who reads no answers gets no more
             self._output += self._connection.send(event.response())
         elif isinstance(event, events.CloseConnection):
             self._on_closed(event)

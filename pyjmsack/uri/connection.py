@@ -114,6 +114,14 @@ class ConnectionOptions:
     receive_no_wait_local_only: bool = option(
         "jms.receiveNoWaitLocalOnly", BOOLEAN, "false", "the same for receive_nowait()"
     )
+    max_message_size: int = option(
+        "jms.maxMessageSize",
+        integer(1024, 2**31 - 1, "bytes"),
+        "104857600",
+        "largest message that is received; one over it is refused alone. Over STOMP the smaller of this and"
+        " stomp.maxFrameSize counts",
+        "S166",
+    )
     queue_prefix: str = option("jms.queuePrefix", TEXT, "", "put before the name of every queue")
     topic_prefix: str = option("jms.topicPrefix", TEXT, "", "put before the name of every topic")
     # 0 keeps Qpid's meaning here: do not wait. Below it is ActiveMQ's word for no limit, as a limit of 0 is of no use.

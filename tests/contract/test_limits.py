@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from contract.harness import Jms
+from contract.harness import Jms, take, texts
 from pyjmsack import (
     InvalidClientIDException,
     InvalidDestinationException,
@@ -77,3 +77,18 @@ async def test_a_header_line_that_classic_does_not_take_is_refused_before_it_is_
         await session.create_consumer(Queue("q" * 140_000))
     with pytest.raises(MessageFormatException, match="too long"):
         await session.create_consumer(jms.queue, "a = '" + "x" * 12_000 + "'")
+
+
+@pytest.mark.only_on("amqp")
+async def test_a_message_over_the_limit_is_refused_alone_and_not_lost(jms: Jms) -> None:
+    """S166, jms.maxMessageSize: its neighbours arrive; the broker keeps it, or makes it a dead letter."""
+    big = "x" * 300_000
+    await jms.send("before", big, "behind")
+    connection = await jms.connection(options={"jms.maxMessageSize": 100_000})
+    consumer = await (await connection.create_session()).create_consumer(jms.queue)
+    assert texts(await take(consumer, 2)) == ["before", "behind"]
+    if jms.target.named("artemis"):
+        await jms.left(big)
+    else:
+        await jms.left()
+        await jms.dead(big)

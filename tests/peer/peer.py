@@ -162,6 +162,7 @@ class Script:
     properties: Mapping[str, object] = field(default_factory=lambda: {"product": "scripted-peer", "version": "7.1"})
     idle_timeout: float | None = None
     max_frame_size: int | None = None
+    max_message_size: int | None = None
     silent: set[str] = field(default_factory=set)
     """Stages at which nothing is said: sasl, open, begin, attach, drain, detach, end, close, heartbeat."""
     refuse_open: Condition | None = None
@@ -419,6 +420,8 @@ class PeerConnection(asyncio.Protocol):
         if self._by_name(link):
             link.source.type, link.source.address = Terminus.SOURCE, f"stored.{link.name}"
         link.snd_settle_mode = link.remote_snd_settle_mode
+        if self.script.max_message_size is not None:
+            proton._endpoints.pn_link_set_max_message_size(link._impl, self.script.max_message_size)
         link.open()
         wrapped = self.links[link.name] = PeerLink(self, link)
         self._kind(link).append(wrapped)

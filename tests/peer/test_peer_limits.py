@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import resource
+import struct
+from pathlib import Path
 from typing import Any
 
+import proton
 import pytest
 from failover_support import Events
-from peer import Peer, PeerLink
-from peer_faces import Face, SyncFace
+from peer import PATIENCE, Peer, PeerLink, text
+from peer_faces import Face, SyncFace, Told
+from peer_frames import described
+from polling import wait_until
+from proton import uint
 
 from pyjmsack import InvalidDestinationException, JMSException, Queue, ResourceAllocationException
+from pyjmsack.providers.amqp.proton_engine import AmqpEngine
+from pyjmsack.providers.amqp.sizes import ATTACH_BESIDES
 
 GUILTY = Queue("guilty")
 
@@ -71,8 +80,6 @@ def test_what_does_not_fit_the_frames_of_this_broker_is_refused_with_its_size(fa
 @pytest.mark.parametrize("length", [10, 100, 255, 256, 1000, 5000])
 def test_the_size_of_an_attach_is_never_larger_than_it_is_taken_for(sync: SyncFace, length: int) -> None:
     """Else one could slip through that the broker does not take."""
-    from pyjmsack.providers.amqp.sizes import ATTACH_BESIDES
-
     peer = sync.peer()
     connection = sync.connect(peer, "amqp.vhost=")
     session = connection.create_session()
@@ -83,3 +90,145 @@ def test_the_size_of_an_attach_is_never_larger_than_it_is_taken_for(sync: SyncFa
     frames = peer.wait_frames("attach", 3)
     for frame, texts in zip(frames, (length + len(selector), length, 0), strict=True):
         assert len(frame.raw) <= texts + len(frame["name"]) + ATTACH_BESIDES
+
+
+# -- what arrives -----------------------------------------------------------------------------------------------
+
+
+def transfer(number: int, payload: bytes, *, more: bool = False, handle: int = 0) -> bytes:
+    """Return a transfer as no broker sends it, for the first link of the first session of the caller."""
+    fields = [uint(handle), uint(number), b"%d" % number, uint(0), False, more]
+    body = described(0x14, fields) + payload
+    return struct.pack(">IBBH", len(body) + 8, 2, 0, 1) + body
+
+
+def test_a_message_over_the_limit_is_refused_alone(face: Face) -> None:
+    """S166, jms.maxMessageSize: those before and behind it arrive, and it is refused as undeliverable here."""
+    peer = face.peer(messages=[text("before"), text("x" * 5000), text("y" * 200_000), text("behind")])
+    consumer = face.session(peer, "jms.maxMessageSize=2048", mode=2).create_consumer(Queue("q"))
+    assert [consumer.receive(timeout=10).text for _ in range(2)] == ["before", "behind"]
+
+    def refused() -> set[int]:
+        frames = peer.all("disposition")
+        assert all(frame.state[0] == 0x27 and frame.state[1][:2] == [True, True] for frame in frames)
+        return {n for frame in frames for n in range(frame["first"], (frame["last"] or frame["first"]) + 1)}
+
+    peer.wait(lambda: refused() == {1, 2}, "both refused")
+
+
+@pytest.mark.parametrize(("persistent", "outcome"), [(True, ["disposition"]), (False, [])])
+def test_classic_gets_none_back_that_it_would_discard(face: Face, persistent: bool, outcome: list[str]) -> None:
+    """S118, trap 8: what is not persistent cannot be rejected there, and too large to be copied waits for the end."""
+    big = bytes(proton.Message("x" * 5000, durable=persistent).encode())
+    peer = face.peer(messages=[big, text("behind")], properties={"product": "ActiveMQ", "version": "6.3.1"})
+    session = face.session(peer, "jms.maxMessageSize=2048", mode=2)
+    assert session.create_consumer(Queue("q")).receive(timeout=10).text == "behind"
+    face.barrier(peer, session)
+    assert [frame.name for frame in peer.all("disposition")] == outcome
+    assert [frame.state[0] for frame in peer.all("disposition")] == [0x25] * len(outcome)
+
+
+def test_a_transfer_without_end_takes_no_memory_without_end(sync: SyncFace) -> None:
+    peer = sync.peer()
+    consumer = sync.session(peer, "jms.maxMessageSize=1048576").create_consumer(Queue("q"))
+    peer.wait_frames("flow")
+    connection, piece = peer.connections[0], bytes(60_000)
+    before = resident()
+    for number in range(1000):
+        peer.do(lambda: connection.write_raw(transfer(0, piece, more=True)))
+        if number % 50 == 49:
+            wait_until(lambda: connection._socket.get_write_buffer_size() == 0, PATIENCE)
+    peer.do(lambda: connection.write_raw(transfer(0, b"", more=False) + transfer(1, text("next"))))
+    assert consumer.receive(timeout=10).text == "next"
+    assert resident() - before < 30 << 20
+    assert peer.wait_frames("disposition")[0].state[0] == 0x27
+
+
+def resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+def test_messages_without_credit_end_the_link_and_not_its_neighbour(face: Face) -> None:
+    """AMQP 1.0 2.6.7: the peer sends as many as it may; credit is what bounds the memory."""
+    peer = face.peer()
+    connection = face.connect(peer, "jms.prefetchPolicy.all=1")
+    consumer = connection.create_session().create_consumer(Queue("flood"))
+    neighbour = connection.create_session().create_consumer(Queue("good"))
+    peer.wait_frames("flow", 2)
+    flood = b"".join(transfer(number, text("x")) for number in range(3000))
+    peer.do(lambda: peer.connections[0].write_raw(flood))
+    detach = peer.wait_frames("detach")[0]
+    assert str(detach["error"][1][0]) == "amqp:link:transfer-limit-exceeded"
+    peer.deliver(text("for the neighbour"), consumer=1)
+    assert neighbour.receive(timeout=10).text == "for the neighbour"
+    with pytest.raises(JMSException, match="without credit"):
+        take_all(consumer)
+
+
+def take_all(consumer: Any) -> None:
+    while consumer.receive(timeout=10):
+        pass
+
+
+def test_a_message_larger_than_the_broker_takes_is_not_sent(face: Face) -> None:
+    """AMQP 1.0 2.7.3: for one the broker would close the link, which is everybody's who sends there."""
+    peer = face.peer(max_message_size=5000)
+    producer = face.session(peer).create_producer(Queue("q"))
+    with pytest.raises(ResourceAllocationException, match=r"takes 5,000"):
+        producer.send("x" * 6000)
+    producer.send("small")
+    assert [one.message.body for one in peer.wait_transfers(1)] == ["small"]
+
+
+@pytest.mark.parametrize("what", ["sessions", "links"])
+def test_what_the_peer_begins_and_nobody_asked_for_is_bounded(face: Face, what: str) -> None:
+    peer = face.peer()
+    connection = face.connect(peer)
+    connection.exception_listener = heard = Told()
+    connection.create_session()
+    frames = []
+    for number in range(10, 300):
+        if what == "sessions":
+            body, channel = described(0x11, [None, uint(0), uint(1), uint(1)]), number
+        else:
+            body, channel = described(0x12, [f"link {number}", uint(number), False]), 1
+        frames.append(struct.pack(">IBBH", len(body) + 8, 2, 0, channel) + body)
+    peer.do(lambda: peer.connections[0].write_raw(b"".join(frames)))
+    assert "nobody asked for" in str(heard.first())
+
+
+def test_an_idle_time_out_of_a_millisecond_is_not_kept_at_any_price() -> None:
+    """AMQP 1.0 2.4.5: 57,000 empty frames in two seconds were."""
+    sent: list[bytes] = []
+
+    class Quiet:
+        encrypted = False
+
+        def flush(self) -> None:
+            while data := engine.data_to_send():
+                sent.append(data)
+
+        def retick(self) -> None: ...
+
+        def close(self) -> None: ...
+
+        def abort(self) -> None: ...
+
+    class Listener:
+        def on_ready(self) -> None:
+            engine.connection.open()
+
+        def on_remote_open(self) -> None: ...
+
+        def on_burst_end(self) -> None: ...
+
+        def on_failure(self, error: JMSException) -> None: ...
+
+    engine = AmqpEngine(Listener(), None, trace=None)
+    engine.connection_made(Quiet())
+    body = described(0x10, ["peer", None, None, None, uint(1)])
+    engine.receive_data(b"AMQP\0\1\0\0" + struct.pack(">IBBH", len(body) + 8, 2, 0, 0) + body)
+    now: float | None = 1.0
+    while now is not None and now < 3.0:
+        now = engine.tick(now)
+    assert 30 < sum(data.endswith(b"\0\0\0\x08\x02\0\0\0") for data in sent) <= 41

@@ -17,6 +17,7 @@ from pyjmsack.destination import Queue
 from pyjmsack.errors import MessageFormatException
 from pyjmsack.providers.amqp import sections
 from pyjmsack.providers.amqp.inbound import AmqpInbound
+from pyjmsack.providers.amqp.oversize import Oversize
 from pyjmsack.providers.amqp.proton_engine import AmqpEngine
 from pyjmsack.providers.amqp.receiver import AmqpReceiver
 from pyjmsack.providers.amqp.sender import AmqpSender
@@ -63,6 +64,13 @@ class DeadLetters:
             return False
         if inbound.persistent and receiver.info.destination != self._queue:  # out of that queue it discards all
             return False
+        if isinstance(inbound, Oversize):
+            log.error(
+                "a message of %s waits for the end of this consumer: it is too large to be copied to the dead-letter"
+                " queue, and rejecting would discard it",
+                receiver.info.destination.name,
+            )
+            return True
         if self._sender is None or self._sender.closed is not None:
             self._sender = self._attach(self._queue)
         copy = _Copy(_without_expiry(inbound), partial(self._copied, receiver, inbound))

@@ -53,12 +53,14 @@ __all__ = [
     "link_advance",
     "link_credit",
     "link_flow",
+    "link_is_unasked",
     "new_delivery",
     "new_scratch",
     "push",
     "receive",
     "remote_transactional_state",
     "send",
+    "session_is_unasked",
     "set_modified",
     "take_output",
     "tick",
@@ -137,6 +139,16 @@ def send(link: Link, payload: bytes) -> None:
 def new_delivery(link: Link, tag: bytes) -> Delivery:
     """Start a delivery; proton copies the tag."""
     return lib.pn_delivery(link, (len(tag), _from_buffer(tag)))
+
+
+def link_is_unasked(link: Link) -> bool:
+    """Whether the peer attached a link that this end knows nothing of."""
+    return bool(lib.pn_link_state(link) & lib.PN_LOCAL_UNINIT)
+
+
+def session_is_unasked(session: Any) -> bool:
+    """Whether the peer began a session that this end knows nothing of."""
+    return bool(lib.pn_session_state(session) & lib.PN_LOCAL_UNINIT)
 
 
 def delivery_data(delivery: Delivery) -> Any:

@@ -26,6 +26,11 @@ __all__ = ["AmqpEngine", "EngineListener", "LinkHandler", "SessionHandler"]
 
 log = logging.getLogger("pyjmsack.amqp")
 
+LEAST_PAUSE = 0.05
+"""Seconds between two looks at the idle time-outs, at least: a peer that asks for a frame each millisecond does not get
+it."""
+MOST_UNASKED = 100
+"""Sessions and links that the peer may begin although nobody asked it to: each costs memory until the end."""
 _EMPTY = b"\0\0\0\x08\x02\0\0\0"
 
 
@@ -107,6 +112,7 @@ class AmqpEngine:
         self._make_sasl = sasl
         self._sasl: SaslClient | None = None
         self._ready = False
+        self._unasked = 0
         self.failed: JMSException | None = None
         self.stream: Stream | None = None
         self.connection = Connection()
@@ -197,7 +203,7 @@ class AmqpEngine:
         deadline = native.tick(self._native_transport, int(now * 1000))
         self._process_events()
         self.flush()
-        return deadline / 1000 if deadline > 0 else None
+        return max(deadline / 1000, now + LEAST_PAUSE) if deadline > 0 else None
 
     # -- for the provider ---------------------------------------------------------------------------------------
 
@@ -246,7 +252,7 @@ class AmqpEngine:
         collector, links = self._native_collector, self.links
         peek, pop, kind_of = native.collector_peek, native.collector_pop, native.event_type
         event = peek(collector)
-        while event:
+        while event and self.failed is None:
             kind = kind_of(event)
             if kind == native.EVENT_DELIVERY:
                 delivery = native.event_delivery(event)
@@ -266,9 +272,12 @@ class AmqpEngine:
             handler.on_flow()
 
     def _on_link_open(self, event: Any) -> None:
-        handler = self.links.get(native.event_link(event))
+        link = native.event_link(event)
+        handler = self.links.get(link)
         if handler is not None:
             handler.on_remote_open()
+        elif native.link_is_unasked(link):
+            self._count_unasked()
 
     def _on_link_close(self, event: Any) -> None:
         handler = self.links.get(native.event_link(event))
@@ -276,9 +285,19 @@ class AmqpEngine:
             handler.on_remote_close()
 
     def _on_session_open(self, event: Any) -> None:
-        handler = self.sessions.get(native.event_session(event))
+        session = native.event_session(event)
+        handler = self.sessions.get(session)
         if handler is not None:
             handler.on_remote_open()
+        elif native.session_is_unasked(session):
+            self._count_unasked()
+
+    def _count_unasked(self) -> None:
+        self._unasked += 1
+        if self._unasked > MOST_UNASKED:
+            self.fail(
+                ConnectionLostException(f"the peer began {self._unasked} sessions or links that nobody asked for")
+            )
 
     def _on_session_close(self, event: Any) -> None:
         handler = self.sessions.get(native.event_session(event))

@@ -134,6 +134,7 @@ class AmqpProvider(AmqpConnection):
             generation=self.generation,
             dirty=self._dirty,
             connector=self._connector,
+            max_size=self._url.connection.max_message_size,
             drain_timeout=self._url.amqp.drain_timeout,
             single=self._single_credit(info),
         )

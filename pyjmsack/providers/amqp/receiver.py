@@ -7,12 +7,13 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
-from proton import Described, Receiver, Terminus, int32, symbol, ulong
+from proton import Condition, Described, Receiver, Terminus, int32, symbol, ulong
 
 from pyjmsack.errors import JMSException, RequestTimedOutException
 from pyjmsack.providers.amqp import caution, native
 from pyjmsack.providers.amqp.inbound import AmqpInbound
 from pyjmsack.providers.amqp.link import AmqpLink, set_terminus
+from pyjmsack.providers.amqp.oversize import Oversize, take
 from pyjmsack.providers.amqp.proton_engine import AmqpEngine
 from pyjmsack.providers.amqp.subscription import describe_source
 from pyjmsack.spi.completion import Completion
@@ -35,6 +36,11 @@ _LATE_ANSWERS, _LATE_ANSWER_PAUSE = 2, 0.005
 without credit, what Artemis still has to say is lost on us. Of drains with one credit on a filled queue, some 1 in 150
 was wrong before."""
 
+_OVERDRAFT = 100
+"""Messages beyond the prefetch that may come without credit before the link is closed: what a drain and a message that
+cross each other on the wire make of the count is no reason to end a consumer; memory without end is."""
+_TOO_MANY = "amqp:link:transfer-limit-exceeded"
+
 _STATES = {
     Outcome.ACCEPTED: native.ACCEPTED,
     Outcome.REJECTED: native.REJECTED,
@@ -52,6 +58,7 @@ class AmqpReceiver(AmqpLink):
         explicit_client_id: whether the client id is the user's, so that subscriptions belong to it (S143).
         generation: number of the connection, stamped on every delivery (S96).
         dirty: where the receiver enters itself when a burst brings it its first message.
+        max_size: bytes of the largest message that is kept (``jms.maxMessageSize``).
         drain_timeout: seconds a drain may stay unanswered before the link is closed (``amqp.drainTimeout``).
         single: whether the link has credit for one message at a time (:mod:`pyjmsack.providers.amqp.caution`).
     """
@@ -67,6 +74,7 @@ class AmqpReceiver(AmqpLink):
         generation: int,
         dirty: list[AmqpReceiver],
         connector: Connector,
+        max_size: int,
         drain_timeout: float | None,
         single: caution.Single = caution.Single.NO,
     ) -> None:
@@ -77,6 +85,9 @@ class AmqpReceiver(AmqpLink):
         self._generation = generation
         self._dirty = dirty
         self._connector = connector
+        self._max_size = max_size
+        self._oversize: Oversize | None = None
+        """The message that is arriving, if it is too large."""
         self._drain_timeout = drain_timeout
         self._single = single
         self._caution_timer: Timer | None = None
@@ -155,9 +166,9 @@ class AmqpReceiver(AmqpLink):
         """Grant one credit unless one is open (S50)."""
         if self._drained:
             self._pulling = True  # granted when the drain is over
-        elif not self._stopped and native.link_credit(self.native) == 0:
+        elif not self._stopped and (credit := native.link_credit(self.native)) <= 0:
             self._receiver.drain_mode = False
-            native.link_flow(self.native, 1)
+            native.link_flow(self.native, 1 - credit)
             self._pulling = True
 
     def drain(self, done: Completion[None]) -> None:
@@ -257,6 +268,10 @@ class AmqpReceiver(AmqpLink):
         error = RequestTimedOutException(
             f"{self._what} did not answer a drain within amqp.drainTimeout ({self._drain_timeout:g} s); it is closed"
         )
+        self._give_up(error)
+
+    def _give_up(self, error: JMSException) -> None:
+        """Close the link because the broker does not keep to what was agreed."""
         self.closed = error
         self._part()
         self._engine.flush()
@@ -267,17 +282,23 @@ class AmqpReceiver(AmqpLink):
 
     def on_delivery(self, delivery: Any) -> None:
         """Buffer a complete message; its bytes are not looked at here."""
-        if not native.delivery_readable(delivery) or native.delivery_partial(delivery):
+        if not native.delivery_readable(delivery):
             return
+        size = native.delivery_pending(delivery)
+        if self._oversize is not None or size > self._max_size:
+            self._drop(delivery)
+        if native.delivery_partial(delivery):
+            return
+        oversize, self._oversize = self._oversize, None
         if native.delivery_aborted(delivery):
             native.delivery_settle(delivery)
             return
-        payload = native.receive(self.native, native.delivery_pending(delivery), self._engine.scratch)
+        payload = b"" if oversize is not None else native.receive(self.native, size, self._engine.scratch)
         native.link_advance(self.native)
-        if self._stopped:
+        if self._stopped or self.closed is not None:
             self._update(delivery, Outcome.RELEASED)
         else:
-            self._deliver(delivery, payload)
+            self._deliver(delivery, oversize or AmqpInbound(payload))
         self._pulling = False
         if self._drained:
             self._arrived_in_drain = True
@@ -285,8 +306,13 @@ class AmqpReceiver(AmqpLink):
                 self._answers_owed = _LATE_ANSWERS
                 self._end_drain(None)
 
-    def _deliver(self, delivery: Any, payload: bytes) -> None:
-        inbound = AmqpInbound(payload)
+    def _drop(self, delivery: Any) -> None:
+        """Drop what arrived of a message that is too large, and go on so until its end."""
+        if self._oversize is None:
+            self._oversize = Oversize(self._max_size)
+        take(self.native, delivery, self._oversize, self._engine.scratch)
+
+    def _deliver(self, delivery: Any, inbound: AmqpInbound) -> None:
         inbound.consumer_id = self.info.id
         inbound.generation = self._generation
         inbound.source = self._source
@@ -301,11 +327,16 @@ class AmqpReceiver(AmqpLink):
             self._dirty.append(self)
 
     def burst_end(self) -> None:
-        """Wake the consumer, once for all that arrived."""
+        """Wake the consumer, once for all that arrived; end the link if that is much more than was asked for."""
         self._is_dirty = False
         if self._single:
             self.replenish()
         self.info.sink.arrived()
+        overdraft = -native.link_credit(self.native)
+        if overdraft > self.info.prefetch + _OVERDRAFT and self.closed is None:
+            text = f"{self._what}: the broker sent {overdraft} messages without credit; the link is closed"
+            self._link.condition = Condition(_TOO_MANY, text)
+            self._give_up(JMSException(text, error_code=_TOO_MANY))
 
     def settle(self, inbound: AmqpInbound, outcome: Outcome, template: Any = None) -> None:
         """Send an outcome; with ``template`` (a transactional state) it takes effect at the discharge (4.4.2).

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 from proton import Condition, Sender, Terminus
 
-from pyjmsack.errors import JMSException, SendTimedOutException, TransactionRolledBackException
+from pyjmsack.errors import (
+    JMSException,
+    ResourceAllocationException,
+    SendTimedOutException,
+    TransactionRolledBackException,
+)
 from pyjmsack.providers.amqp import native
 from pyjmsack.providers.amqp.errors import outcome_error
 from pyjmsack.providers.amqp.link import AmqpLink, set_terminus
@@ -65,6 +71,8 @@ class AmqpSender(AmqpLink):
         self._tell_closed = closed_by_broker
         self._backlog: deque[Outbound] = deque()
         self._unsettled: dict[Any, Outbound] = {}
+        self._largest: float = math.inf
+        """Bytes of the largest message that the broker takes."""
         set_terminus(link.target, address, info.destination.capability if info.destination else None)
         link.source.address = f"producer:{info.id}"
         link.snd_settle_mode = link.SND_SETTLED if info.presettled else link.SND_UNSETTLED
@@ -74,10 +82,19 @@ class AmqpSender(AmqpLink):
         """Transfer now, or as soon as there is credit, in order."""
         if self.closed is not None:
             outbound.done(self.closed)
+        elif len(outbound.payload) > self._largest:
+            outbound.done(self._too_large(len(outbound.payload)))
         elif self._backlog or native.link_credit(self.native) <= 0:
             self._backlog.append(outbound)
         else:
             self._transfer(outbound)
+
+    def _too_large(self, size: int) -> JMSException:
+        """Return the error for a message over the broker's limit, for which it would close the link (2.7.3)."""
+        return ResourceAllocationException(
+            f"{self._what}: the message has {size:,} bytes, and this broker takes {self._largest:,} (max-message-size)",
+            error_code="amqp:link:message-size-exceeded",
+        )
 
     def withdraw(self, outbound: Outbound) -> bool:
         """Forget a send: return True if it had not left and never will."""
@@ -156,4 +173,5 @@ class AmqpSender(AmqpLink):
         self._tell_closed(error)
 
     def _attached(self) -> bool:
+        self._largest = self._link.remote_max_message_size or math.inf
         return bool(self._link.remote_target.type != Terminus.UNSPECIFIED)

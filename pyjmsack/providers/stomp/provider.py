@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from typing import Any, cast
@@ -73,7 +74,9 @@ class StompProvider(Lifecycle[StompEngine]):
     def connect(self, info: ConnectionInfo, listener: ProviderListener, done: Completion[ConnectionMetadata]) -> None:
         """Open the stream, then CONNECT."""
         self._begin(info, listener, done)
-        engine = self._engine = StompEngine(self, self._url.stomp, trace_bytes=self._url.transport.trace_bytes)
+        largest = min(self._url.stomp.max_frame_size, self._url.connection.max_message_size)
+        options = replace(self._url.stomp, max_frame_size=largest)
+        engine = self._engine = StompEngine(self, options, trace_bytes=self._url.transport.trace_bytes)
         self._connector.connect(self._url.endpoints[0], engine, self._fail_opening)
 
     @property
