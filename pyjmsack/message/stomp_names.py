@@ -44,11 +44,13 @@ amq-msg-type transformation originalDestination original-destination originalExp
 JMSXGroupID JMSXGroupSeq JMSXUserID JMSXDeliveryCount JMSDestination JMSReplyTo JMSCorrelationID JMSType JMSMessageID
 JMSTimestamp JMSExpiration JMSPriority JMSDeliveryMode JMSRedelivered
 _AMQ_CONTENT_TYPE
-NATIVE_MESSAGE_ID __HDR_MESSAGE_ID _AMQ_GROUP_ID _AMQ_SCHED_DELIVERY _AMQ_LARGE_SIZE
+NATIVE_MESSAGE_ID __HDR_MESSAGE_ID _AMQ_GROUP_ID _AMQ_SCHED_DELIVERY _AMQ_LARGE_SIZE AMQ_SCHEDULED_TIME scheduledJobId
 """
 _TAKEN = frozenset(_TAKEN_TEXT.split())
 """Headers of the frame, of the broker and of JMS itself: no property of the application (trap 25 of STOMP on Artemis:
 the sender's ``receipt`` and ``destination-type`` come back with the message)."""
+_ORDERS = frozenset(("AMQ_SCHEDULED_TIME",))
+"""Of them those by which an application may tell a broker something."""
 _OURS = frozenset((BODY, TYPES))
 _NATIVE_ID = "NATIVE_MESSAGE_ID"
 _FRAME = frozenset(("destination-type", "receipt", "content-length"))
@@ -82,7 +84,7 @@ def properties_of(headers: Mapping[str, Any]) -> dict[str, Any]:
 @lru_cache(maxsize=1024)
 def header_name(name: str) -> str:
     """Return the header that carries a property."""
-    clear = is_property(name) and not name.startswith(_ESCAPED)
+    clear = (is_property(name) or name in _ORDERS) and not name.startswith(_ESCAPED)
     return name if clear else _ESCAPED + name
 
 

@@ -101,20 +101,34 @@ async def test_a_delivery_delay_is_refused_as_the_broker_would_ignore_it(jms: Jm
 
 
 @pytest.fixture(scope="module")
-def scheduling() -> Iterator[Callable[[], str]]:
+def scheduling() -> Iterator[Callable[[str], str]]:
     """The address of a broker with its scheduler on, started when it is first asked for."""
     with EmbeddedActiveMQ(scheduler=True) as broker:
-        yield lambda: f"{broker.amqp_url}?broker.scheduler=true"
+        yield lambda protocol: getattr(broker, f"{protocol}_url")
 
 
-@only_on("amqp-classic-6", "one broker with a scheduler is enough")
-async def test_a_delivery_delay_works_where_the_scheduler_is_on(jms: Jms, scheduling: Callable[[], str]) -> None:
-    """S157: ``broker.scheduler=true``."""
-    session = await jms.session(url=scheduling())
+@only_on("classic-6", "one broker with a scheduler is enough")
+@pytest.mark.parametrize("receiving", ["amqp", "stomp"])
+@pytest.mark.parametrize(
+    "url", ["{}?broker.scheduler=true", "failover:({}?broker.scheduler=true)", "failover:({})?broker.scheduler=true"]
+)
+async def test_a_delivery_delay_works_where_the_scheduler_is_on(
+    jms: Jms, scheduling: Callable[[str], str], url: str, receiving: str
+) -> None:
+    """S157, S160: ``broker.scheduler=true``; no property tells how it was done."""
+    session = await jms.session(url=url.format(scheduling(jms.target.protocol)))
     producer = await session.create_producer(jms.queue)
-    await producer.send("late", delivery_delay=0.3)
+    producer.disable_message_id = jms.target.protocol == "amqp"  # else Classic ends a STOMP connection at the ACK
+    consumer = await (await jms.session(url=scheduling(receiving))).create_consumer(jms.queue)
+    message = session.create_text_message("late")
+    message.properties["color"] = "red"
+    await producer.send(message, delivery_delay=1)
     await producer.send("soon")
-    assert texts(await take(await session.create_consumer(jms.queue), 2)) == ["soon", "late"]
+    soon, late = await take(consumer, 2)
+    assert texts([soon, late]) == ["soon", "late"]
+    assert dict(late.properties) == {"color": "red"}
+    if (jms.target.protocol, receiving) != ("stomp", "amqp"):  # the broker does not turn it into an annotation
+        assert late.delivery_time == message.delivery_time
 
 
 @only_on("stomp", "AMQP has no such limits")

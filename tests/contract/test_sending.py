@@ -383,11 +383,14 @@ async def test_a_delayed_message_is_delivered_late(jms: Jms) -> None:
     """S157, catalogue 46."""
     session = await jms.session()
     producer = await session.create_producer(jms.queue)
+    consumer = await session.create_consumer(jms.queue)
     message = session.create_text_message("late")
-    await producer.send(message, delivery_delay=0.3)
+    message.properties["color"] = "red"
+    await producer.send(message, delivery_delay=1)
     assert message.delivery_time is not None
     await producer.send("soon")
-    soon, late = await take(await session.create_consumer(jms.queue), 2)
+    soon, late = await take(consumer, 2)
     assert texts([soon, late]) == ["soon", "late"]
     assert datetime.now(timezone.utc) >= message.delivery_time - timedelta(milliseconds=50)
     assert late.delivery_time == message.delivery_time
+    assert dict(late.properties) == {"color": "red"}

@@ -14,7 +14,7 @@ __all__ = ["dead_letter"]
 _NOT_COPIED = re.compile(
     rb"\n(?:subscription|message-id|ack|destination|destination-type|content-length|redelivered|receipt|expires"
     rb"|transaction|browser|_AMQ_DUPL_ID|_AMQ_ORIG_ADDRESS|_AMQ_ORIG_QUEUE|_AMQ_SCHED_DELIVERY|AMQ_SCHEDULED_TIME"
-    rb"|_AMQ_LARGE_SIZE)(?::[^\n]*)?(?![^\n])"
+    rb"|_AMQ_LARGE_SIZE|AMQ_SCHEDULED_DELAY|scheduledJobId)(?::[^\n]*)?(?![^\n])"
 )
 """Header lines that were about this delivery. One search for all, as a message may have a million lines."""
 

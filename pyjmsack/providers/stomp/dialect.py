@@ -60,6 +60,8 @@ class Dialect:
     """Whether ``amq-msg-type:text`` makes text of a body with ``content-length``."""
     limits: Limits | None = None
     """What the broker takes in one frame; it closes the connection beyond."""
+    delays: bool = False
+    """Whether a delay is told by its length in ``AMQ_SCHEDULED_DELAY``, not by its end in ``AMQ_SCHEDULED_TIME``."""
     longest_head: int | None = None
     """Bytes of header lines, four added for each, that the broker can store. Artemis keeps them as UTF-16 in one record
     of its journal, of 490 KiB unless told otherwise; it ends the connection beyond."""
@@ -156,6 +158,7 @@ def _classic(broker: str) -> Dialect:
         hides_jmsx=True,
         pending_limit=True,
         typed_text=True,
+        delays=True,
         limits=Limits(body=104857600, headers=1000, header_line=10240),
         dead_letters="ActiveMQ.DLQ",
         expired="ActiveMQ.DLQ",

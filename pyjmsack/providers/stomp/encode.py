@@ -80,6 +80,8 @@ def _headers(message: Message, dialect: Dialect, escape: Callable[[str], str]) -
         text += f"reply-to:{escape(dialect.reply_to(message._reply_to))}\n"
     if message._delivery_time:
         text += f"AMQ_SCHEDULED_TIME:{message._delivery_time}\n"
+        if dialect.delays:  # the time is only for receivers then
+            text += f"AMQ_SCHEDULED_DELAY:{max(1, message._delivery_time - _now(message))}\n"
     return text + _jmsx(message, dialect, escape)
 
 

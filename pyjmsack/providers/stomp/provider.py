@@ -127,7 +127,7 @@ class StompProvider(Lifecycle[StompEngine]):
         shared.client_id = self._the_info.client_id
         shared.drain_timeout = self._url.stomp.drain_timeout
         shared.dead_letters = self._url.stomp.dead_letter_queue or dialect.dead_letters
-        table = features("stomp", broker)
+        table = features("stomp", broker, scheduler=self._url.scheduler)
         self._decide_marks(table)
         opening, self._opening = self._opening, None
         if opening is not None:
