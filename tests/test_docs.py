@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import html
 import importlib.util
 import re
 import subprocess
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from _pyjmsack_pytestplugin import _KINDS
+from pyjmsack.cli.demo.rows import FAILOVER_ROWS, ROWS
 from pyjmsack.cli.main import cli
 from pyjmsack.uri import DESTINATION_OPTIONS, IGNORED, IGNORED_OF_DESTINATIONS, OPTIONS, REFUSED
 from pyjmsack.uri.headers import is_websocket_header
@@ -74,6 +76,22 @@ def test_a_program_in_the_documentation_prints_what_stands_below_it(program: Pro
     assert (done.stdout, done.stderr) == (program.output, "")
 
 
+def test_the_readme_is_short_and_has_a_program_in_each_face() -> None:
+    """Two screens of text beside its programs."""
+    page = README.read_text(encoding="utf-8")
+    assert len(page.splitlines()) < 140
+    sources = [program.source for name, program in programs().items() if name.startswith("README.md")]
+    assert ["pyjmsack.aio" in source for source in sources] == [False, True]
+
+
+def test_the_picture_in_the_readme_is_of_todays_rows() -> None:
+    """Made by docs/make_demo_picture.py from a real run."""
+    picture = html.unescape((ROOT / "docs" / "demo.svg").read_text(encoding="utf-8")).replace("\xa0", " ")
+    for row in (*ROWS, *FAILOVER_ROWS):
+        assert row.label in picture, "run: python docs/make_demo_picture.py"
+    assert "FAILED" not in picture
+
+
 def generator_of(page: str) -> Any:
     """Return the module that writes a generated page."""
     spec = importlib.util.spec_from_file_location(f"generate_{page}", ROOT / "docs" / f"generate_{page}.py")
@@ -84,8 +102,8 @@ def generator_of(page: str) -> Any:
     return generator
 
 
-def test_the_table_of_features_in_the_readme_is_what_connections_say() -> None:
-    assert README.read_text(encoding="utf-8") == generator_of("features").page(), (
+def test_the_table_of_features_is_what_connections_say() -> None:
+    assert (ROOT / "docs" / "features.md").read_text(encoding="utf-8") == generator_of("features").page(), (
         "run: python docs/generate_features.py"
     )
 

@@ -1,5 +1,5 @@
 """What each protocol can honour at each broker: one table for the core's refusals, for ``connection.capabilities``
-and for the README (S119).
+and for docs/features.md (S119).
 
 A feature that a pair cannot honour is refused before a frame is sent; one that the client does in another, safe way is
 marked ``EMULATED`` and its note says how. Nothing is silently weaker.

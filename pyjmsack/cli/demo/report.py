@@ -62,7 +62,7 @@ def _cells(run: Run) -> tuple[str, ...]:
         return (*name, *((f"{run.job.confirmed:,}", f"{run.job.ledger.received:,}") if run.running else ()))
     result = run.result
     numbers = (result.confirmed, result.received, result.redelivered, result.lost)
-    return (*name, *(f"{number:,}" for number in numbers), "equal" if result.ok else "FAILED")
+    return (*name, *(f"{number:,}" for number in numbers), "[green]equal[/]" if result.ok else "FAILED")
 
 
 def _style(run: Run) -> str | None:
