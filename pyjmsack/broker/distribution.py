@@ -18,6 +18,7 @@ from pathlib import Path
 from pyjmsack.broker.errors import BrokerError
 from pyjmsack.broker.locks import FileLock
 from pyjmsack.broker.progress import ProgressFactory
+from pyjmsack.extras import missing_extra
 
 __all__ = ["Artefact", "Distribution", "cache_directory", "check", "ensure"]
 
@@ -63,7 +64,7 @@ class Artefact:
         try:
             from jgo.maven import MavenContext, PythonResolver
         except ImportError as error:
-            raise BrokerError("Fetching the broker needs the extra: pip install 'pyjmsack[broker]'.") from error
+            raise BrokerError(missing_extra("broker", "Fetching a broker", error)) from error
         with tempfile.TemporaryDirectory(prefix="download-", dir=target.parent) as private:
             context = MavenContext(repo_cache=Path(private), resolver=PythonResolver(progress_callback=progress))
             component = context.project(self.group, self.name).at_version(self.version)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyjmsack.core.transformer import hook
 from pyjmsack.errors import InvalidClientIDException, UnsupportedFeatureException
+from pyjmsack.extras import missing_extra
 from pyjmsack.spi.registry import create_ledger
 from pyjmsack.spi.resources import ConnectionInfo
 from pyjmsack.uri import parse_url, redact
@@ -72,7 +73,7 @@ class FactoryFacade:
         hook(message_transformer, "consumer_transform")
         self._ledger = ledger
         if ledger is not None and find_spec("pyarrow") is None:
-            raise UnsupportedFeatureException("a ledger is written by pyarrow: pip install 'pyjmsack[ledger]'")
+            raise UnsupportedFeatureException(missing_extra("ledger", "A ledger"))
 
     def _login(self, username: str | None, password: str | None) -> ConnectionInfo:
         explicit = self._client_id is not None

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pyjmsack.errors import InvalidURLException, UnsupportedFeatureException
+from pyjmsack.extras import missing_extra
 from pyjmsack.uri import Secret, store_conversion
 
 if TYPE_CHECKING:
@@ -132,8 +133,8 @@ class Store:
             from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
         except ImportError as error:
             raise UnsupportedFeatureException(
-                f"{self}: PKCS12 stores are read with the package cryptography, which is not installed: install"
-                f" pyjmsack[pkcs12], or {store_conversion('PKCS12', shlex.quote(self.path))}"
+                f"{self}: {missing_extra('pkcs12', 'Reading a PKCS12 store', error)}, or"
+                f" {store_conversion('PKCS12', shlex.quote(self.path))}"
             ) from error
         password = self.password.reveal().encode() if self.password else None
         try:

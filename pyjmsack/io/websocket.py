@@ -11,6 +11,7 @@ from pyjmsack.errors import (
     JMSSecurityException,
     UnsupportedFeatureException,
 )
+from pyjmsack.extras import missing_extra
 from pyjmsack.spi.engine import Engine, Stream
 from pyjmsack.uri import SCHEMES, Endpoint
 
@@ -20,9 +21,7 @@ try:
     from wsproto.frame_protocol import CloseReason
     from wsproto.utilities import RemoteProtocolError
 except ImportError as missing:
-    raise UnsupportedFeatureException(
-        "WebSocket needs the package wsproto, which is not installed: install pyjmsack[websocket]"
-    ) from missing
+    raise UnsupportedFeatureException(missing_extra("websocket", "WebSocket", missing)) from missing
 
 __all__ = ["WebSocketEngine"]
 

@@ -6,10 +6,12 @@
 
 from __future__ import annotations
 
+from pyjmsack.extras import missing_extra
+
 try:
     import pyarrow  # noqa: F401 - only to say in one sentence what is missing
 except ImportError as missing:
-    raise ImportError(f"{missing}; a ledger needs: pip install 'pyjmsack[ledger]'") from missing
+    raise ImportError(missing_extra("ledger", "A ledger", missing)) from missing
 
 from pyjmsack.ledger.reader import LedgerError, LedgerFiles, read_ledgers
 from pyjmsack.ledger.schema import SCHEMAS

@@ -5,11 +5,13 @@ Needs the extra ``pyjmsack[spark]``; ``import pyjmsack`` does not load it.
 
 from __future__ import annotations
 
+from pyjmsack.extras import missing_extra
+
 try:
     import pyarrow  # noqa: F401 - only to say in one sentence what is missing
     import pyspark  # noqa: F401 - as above
 except ImportError as missing:
-    raise ImportError(f"{missing}; pyjmsack.spark needs: pip install 'pyjmsack[spark]'") from missing
+    raise ImportError(missing_extra("spark", "pyjmsack.spark", missing)) from missing
 
 from pyjmsack.spark.recovery import recover
 from pyjmsack.spark.session import JavaError, check_java, local_session

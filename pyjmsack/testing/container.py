@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pyjmsack.broker import BrokerError
 from pyjmsack.broker.readiness import answers_amqp, answers_stomp, pick_port
+from pyjmsack.extras import missing_extra
 
 if TYPE_CHECKING:
     from docker.models.containers import Container
@@ -129,7 +130,7 @@ class ContainerBroker:
         try:
             from testcontainers.core.container import DockerContainer
         except ImportError as error:
-            raise BrokerError("Brokers in containers need the extra: pip install 'pyjmsack[testing]'.") from error
+            raise BrokerError(missing_extra("testing", "A broker in a container", error)) from error
         made = DockerContainer(self._image, env=dict(self._environment))
         for directory, target in self._volumes.items():
             made.with_volume_mapping(directory, target)

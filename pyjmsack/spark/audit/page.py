@@ -8,6 +8,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from pyjmsack.extras import missing_extra
 from pyjmsack.spark.audit.findings import Audit
 
 __all__ = ["write_page"]
@@ -49,7 +50,7 @@ def write_page(audit: Audit, path: Path) -> None:
     try:
         from plotly.io import to_html
     except ImportError as missing:
-        raise ImportError(f"{missing}; the report needs: pip install 'pyjmsack[spark]'") from missing
+        raise ImportError(missing_extra("spark", "The page of an audit", missing)) from missing
 
     config = {"responsive": True, "displayModeBar": False}
     figures = (_timeline(audit), _distribution(audit))
