@@ -21,7 +21,7 @@ from pyjmsack.io.thread import acquire
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Timer
 
-__all__ = ["SessionGuard", "SyncRuntime", "ThreadDispatcher"]
+__all__ = ["SyncRuntime", "ThreadDispatcher"]
 
 log = logging.getLogger("pyjmsack")
 BURST = 100
@@ -322,43 +322,3 @@ class ThreadDispatcher:
         self._signal.put(None)
         if self._thread is not None and not self.running_here():
             self._thread.join(_JOIN_TIMEOUT)
-
-
-class SessionGuard:
-    """A session belongs to one thread at a time (S15): a second one gets an error instead of a mixed-up session.
-
-    With a message listener there are two by design, the dispatcher and whoever else uses the session: those take turns,
-    call by call. Reentrant.
-    """
-
-    __slots__ = ("_has_listener", "_lock", "release")
-
-    def __init__(self, has_listener: Callable[[], bool]) -> None:
-        self._lock = threading.RLock()
-        self._has_listener = has_listener
-        self.release = self._lock.release
-
-    def acquire(self) -> None:
-        """Take the session for one call.
-
-        Raises:
-            IllegalStateException: another thread is inside a call, and there is no listener to explain it.
-        """
-        if self._lock.acquire(blocking=False):
-            return
-        if not self._has_listener():
-            raise IllegalStateException(
-                "this session is in use by another thread right now; a session and what it made belong to one thread "
-                "at a time, so give each thread a session of its own (S15)"
-            )
-        self._lock.acquire()
-
-    def wait(self) -> None:
-        """Take the session as its dispatcher, which may have to wait for a call to end."""
-        self._lock.acquire()
-
-    def __enter__(self) -> None:
-        self.acquire()
-
-    def __exit__(self, *exc: object) -> None:
-        self.release()

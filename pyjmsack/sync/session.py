@@ -15,7 +15,7 @@ from pyjmsack.core.steps import Steps
 from pyjmsack.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from pyjmsack.message import Message
 from pyjmsack.spi.resources import Subscription
-from pyjmsack.sync._runtime import SessionGuard
+from pyjmsack.sync._guard import SessionGuard
 from pyjmsack.sync.consumer import MessageConsumer, QueueBrowser
 from pyjmsack.sync.producer import MessageProducer
 from pyjmsack.sync.requestor import Requestor

@@ -14,7 +14,8 @@ from pyjmsack.aio._runtime import AioRuntime, SessionLock, TaskDispatcher
 from pyjmsack.core.steps import Steps
 from pyjmsack.errors import IllegalStateException
 from pyjmsack.spi.completion import Completion
-from pyjmsack.sync._runtime import SessionGuard, SyncRuntime, ThreadDispatcher, wait
+from pyjmsack.sync._guard import SessionGuard
+from pyjmsack.sync._runtime import SyncRuntime, ThreadDispatcher, wait
 
 PATIENCE = 10.0
 
@@ -72,8 +73,14 @@ def test_threads_may_take_turns_s15() -> None:
 
 def test_the_same_thread_may_enter_again() -> None:
     guard = SessionGuard(lambda: False)
-    with guard, guard:
-        pass
+
+    def called_by_the_holder() -> None:
+        with guard:
+            pass
+        assert isinstance(elsewhere(guard.acquire), IllegalStateException)
+
+    with guard:
+        called_by_the_holder()
     assert elsewhere(lambda: (guard.acquire(), guard.release())) == (None, None)
 
 
@@ -98,6 +105,69 @@ def test_an_error_inside_gives_the_session_back() -> None:
     with pytest.raises(ZeroDivisionError), guard:
         raise ZeroDivisionError
     assert elsewhere(lambda: (guard.acquire(), guard.release())) == (None, None)
+
+
+def test_a_holder_whom_ctrl_c_took_away_holds_nothing_s15() -> None:
+    """Between taking the session and the ``try`` that would give it back."""
+    guard = SessionGuard(lambda: False)
+
+    def interrupted() -> None:
+        guard.acquire()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert elsewhere(lambda: (guard.acquire(), guard.release())) == (None, None)
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    guard.acquire()
+    assert isinstance(elsewhere(guard.acquire), IllegalStateException)
+    guard.release()
+
+
+def test_who_waits_for_a_holder_whom_ctrl_c_took_away_gets_its_turn_s15() -> None:
+    guard = SessionGuard(lambda: True)
+    held, leave = threading.Event(), threading.Event()
+
+    def interrupted() -> None:
+        guard.acquire()
+        held.set()
+        leave.wait(PATIENCE)
+        raise KeyboardInterrupt
+
+    def run() -> None:
+        with pytest.raises(KeyboardInterrupt):
+            interrupted()
+
+    holder = threading.Thread(target=run)
+    holder.start()
+    assert held.wait(PATIENCE)
+    waiter = threading.Thread(target=lambda: (guard.acquire(), guard.release()))
+    waiter.start()
+    leave.set()
+    for thread in (holder, waiter):
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+
+
+def test_sixteen_threads_take_turns_s15() -> None:
+    guard = SessionGuard(lambda: True)
+    inside: list[int] = []
+
+    def work() -> None:
+        for _ in range(300):
+            with guard:
+                inside.append(1)
+                assert len(inside) == 1
+                inside.pop()
+
+    threads = [threading.Thread(target=work) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert not any(thread.is_alive() for thread in threads)
+    assert inside == []
 
 
 # -- ThreadDispatcher -------------------------------------------------------------------------------------------
