@@ -67,9 +67,9 @@ class Completions:
 
     def add(self, pending: _Pending, message: Message) -> None:
         """The message is about to be submitted: it is locked until its listener was called (S73)."""
+        self._pending.append(pending)
         pending.message = message
         message._locked = True
-        self._pending.append(pending)
 
     def advance(self) -> None:
         """Report what is answered, up to the first that is not: the order of the sends (S74)."""

@@ -298,12 +298,13 @@ class Connection:
         """
         if self._closing is not None:
             if self._events is None or not self._events.running_here():  # else the first closer waits for this listener
-                yield self._closing, None
+                yield self._closing, self.options.close_timeout
             return
         self._check_not_in_listener("close")
-        self._closing = Completion()
+        closing: Completion[None] = Completion()
         finished = False
         try:
+            self._closing = closing
             deadline = Deadline(self.options.close_timeout)
             for session in [*self.sessions.values()]:
                 yield from session.close(deadline)
@@ -317,11 +318,13 @@ class Connection:
                 yield from all_called(self._events, deadline)
                 self._events.close()
         finally:
-            self.closed = True
-            self.temporaries.end()
-            if not finished:  # the caller gave up: drop it without waiting
-                self.submit(self.provider.abort, IllegalStateException("the connection is closed"))
-            self._closing.succeed()
+            try:
+                self.closed = True
+                self.temporaries.end()
+                if not finished:  # the caller gave up: drop it without waiting
+                    self.submit(self.provider.abort, IllegalStateException("the connection is closed"))
+            finally:
+                closing.succeed()
 
     # -- failure ------------------------------------------------------------------------------------------------
 

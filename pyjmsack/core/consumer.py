@@ -153,16 +153,16 @@ class Consumer(Receiving):
         """Close for the caller; the link stays as long as delivered messages may still be acknowledged (S29, S84)."""
         if self.closed:
             return
-        self.closed = True
-        self.session.listener_changed()
-        self.arrived()
         try:
+            self.closed = True
+            self.session.listener_changed()
+            self.arrived()
             yield from self.session.handler_idle()
             self.flush_acks()
             done: Completion[None] = Completion()
             self._connection.submit(self._provider.stop_consumer, self.info.id, done)
             yield done, self._connection.options.close_timeout
-        except GeneratorExit:  # the caller gave up: finish without waiting
+        except BaseException:  # the caller gave up: finish without waiting
             self.flush_acks()
             self._connection.submit(self._provider.stop_consumer, self.info.id, Completion())
             self.release_inbox()

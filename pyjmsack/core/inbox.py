@@ -62,5 +62,8 @@ class PriorityInbox:
         for lane in self._lanes:
             lane.clear()
 
+    def __contains__(self, inbound: Inbound) -> bool:
+        return any(inbound in lane for lane in self._lanes)
+
     def __len__(self) -> int:
         return sum(map(len, self._lanes))

@@ -82,6 +82,7 @@ class Producer:
         self.remote_close = self._connection.remote_close(info.id, "on_producer_closed")
         self._make_send = make_send
         self._provider_send = self._connection.provider.send
+        self._hand_over = self._hand_over_transacted if session.info.transacted else self._hand_over_alone
         self._ttl = self._delay = 0
         self._encoders: dict[Destination, Encoder] = {}
         self._last_target: Destination | None = None
@@ -91,8 +92,10 @@ class Producer:
         # a bound destination that cannot be deleted needs no check with every message
         self._stays = info.destination is not None and not info.destination.is_temporary
         self._number = 0
-        self._settled = 0
-        self._bytes_sent = self._bytes_settled = 0
+        # Each has one side that writes: the caller counts what it submitted, for the window; the loop what it handed to
+        # the provider and what was answered. Ctrl-C may come before the caller counts, never between the loop's steps.
+        self._submitted = self._bytes_submitted = 0
+        self._handed_over = self._settled = self._bytes_settled = 0
         self._byte_window = _byte_window(session, info.destination)
         self._rooms: list[Completion[None]] = []
         """Who waits for room in the window: in asyncio any number of tasks."""
@@ -170,7 +173,6 @@ class Producer:
                 f"the message takes {len(payload)} bytes, wireFormat.maxFrameSize allows {self._max_size}"
             )
         self._number += 1
-        self._bytes_sent += len(payload)
         return message, self._make_send(self, payload, encoder, message, done)
 
     def _new_id(self) -> str:
@@ -224,22 +226,38 @@ class Producer:
 
     def submit(self, outbound: Outbound, *, awaited: bool = False) -> None:
         """Hand a prepared message to the provider: at once if the caller waits for it, else with those that follow."""
-        if self.transacted:
-            transaction = self.session.transaction
-            transaction.submitted += 1
-            if outbound.message_id is not None:
-                transaction.sent.append(outbound.message_id)
+        if self.transacted and outbound.message_id is not None:
+            self.session.transaction.sent.append(outbound.message_id)
         submit = self._connection.submit if awaited else self._connection.submit_lazily
-        submit(self._provider_send, outbound)
+        submit(self._hand_over, outbound)
+        self._submitted += 1
+        self._bytes_submitted += len(outbound.payload)
+
+    def _hand_over_alone(self, outbound: Outbound) -> None:
+        """Count and send; on the loop."""
+        self._handed_over += 1
+        self._provider_send(outbound)
+
+    def _hand_over_transacted(self, outbound: Send) -> None:
+        """The same; the commit waits for what is counted here."""
+        assert outbound._transaction is not None  # made by prepare()
+        outbound._transaction.submitted += 1
+        self._hand_over_alone(outbound)
 
     def submit_with_listener(self, listener: CompletionListener, then: Done | None, message: object, *how: Any) -> None:
         """Prepare and submit a message; the listener, and ``then`` if given, are told of its outcome (S73, S74)."""
         completions = self.session.completions
         entry = completions.entry(listener, then)
-        sent, outbound = self.prepare(entry.answered, message, *how)
-        outbound.notifies = True
-        completions.add(entry, sent)
-        self.submit(outbound)
+        try:
+            sent, outbound = self.prepare(entry.answered, message, *how)
+            outbound.notifies = True
+            completions.add(entry, sent)
+            self.submit(outbound)
+        except BaseException:
+            if entry.message is not None:  # Ctrl-C: else the listeners of later sends would wait for this one for ever
+                lost = JMSException("the send was interrupted; the message may have been stored")
+                self._connection.submit(entry.answered, lost)
+            raise
 
     def waits(self, persistent: bool) -> bool:
         """Whether a plain send waits for the broker (table S62)."""
@@ -275,9 +293,9 @@ class Producer:
     @property
     def full(self) -> bool:
         """Whether the window of unconfirmed sends is used up, in messages or in bytes (S65)."""
-        if self._number - self._settled >= WINDOW:
+        if self._submitted - self._settled >= WINDOW:
             return True
-        return self._byte_window is not None and self._bytes_sent - self._bytes_settled >= self._byte_window
+        return self._byte_window is not None and self._bytes_submitted - self._bytes_settled >= self._byte_window
 
     def wait_for_room(self) -> Steps[None]:
         """Wait until half of the window is free.
@@ -293,8 +311,8 @@ class Producer:
                 return
             if not (yield room, deadline.remaining()) and deadline.expired:
                 raise SendTimedOutException(
-                    f"send to {self.describe()}: {self._number - self._settled} messages of "
-                    f"{self._bytes_sent - self._bytes_settled} bytes are unconfirmed and the broker took none "
+                    f"send to {self.describe()}: {self._submitted - self._settled} messages of "
+                    f"{self._bytes_submitted - self._bytes_settled} bytes are unconfirmed and the broker took none "
                     f"within jms.sendTimeout ({self._send_timeout:g} s)"
                 )
 
@@ -302,14 +320,13 @@ class Producer:
         """One more send, of ``size`` bytes, is answered; on the loop."""
         self._settled += 1
         self._bytes_settled += size
-        open_sends = self._number - self._settled
-        if self._rooms and open_sends <= WINDOW // 2 and self._has_half_of_its_bytes():
+        if self._rooms and self._submitted - self._settled <= WINDOW // 2 and self._has_half_of_its_bytes():
             _wake(self._rooms)
-        if self._answered and open_sends <= 0:
+        if self._answered and self._settled >= self._handed_over:
             _wake(self._answered)
 
     def _has_half_of_its_bytes(self) -> bool:
-        return self._byte_window is None or self._bytes_sent - self._bytes_settled <= self._byte_window // 2
+        return self._byte_window is None or self._bytes_submitted - self._bytes_settled <= self._byte_window // 2
 
     def report(self, error: BaseException | None) -> None:
         """Outcome of a send nobody waits for: a failure goes to the exception listener (S64)."""
@@ -322,17 +339,18 @@ class Producer:
         """Detach; what was sent before is answered first. Idempotent."""
         if self.closed:
             return
-        self.closed = True
-        self.remote_close.forget()
-        deadline = Deadline(self._connection.options.close_timeout)
-        self.session.producers.pop(self.info.id, None)
         answered: Completion[None] = Completion()
         done: Completion[None] = Completion()
         try:
+            self.closed = True
+            self.remote_close.forget()
+            deadline = Deadline(self._connection.options.close_timeout)
+            self.session.producers.pop(self.info.id, None)
             self._connection.submit(self._when_answered, answered)
             yield answered, deadline.remaining()
         except BaseException:  # the caller gave up: detach without waiting, when what was sent is answered
             answered.add_callback(lambda _: self._submit_detach(done))
+            self._connection.submit(self._when_answered, answered)
             raise
         self._submit_detach(done)
         yield from self._connection.answer(done, f"closing the producer of {self.describe()}", deadline.remaining())
@@ -347,7 +365,7 @@ class Producer:
         yield answered, deadline.remaining()
 
     def _when_answered(self, answered: Completion[None]) -> None:
-        if self._settled >= self._number:
+        if self._settled >= self._handed_over:
             answered.succeed()
         else:
             self._answered.append(answered)

@@ -171,24 +171,29 @@ class Receiving(Settling):
         if self._stalled:
             return None
         while inbox and self.session.started:
+            inbound: Inbound | None = None
             try:
-                inbound = inbox.popleft()
-            except IndexError:  # rollback or recover emptied it
-                return None
-            if self._stale and self.lanes is not None and self.lanes.work_on(inbound):
-                self._in_work = True
-                inbox.appendleft(inbound)
-                return None
-            if self._holding is not None and self._holding.must_wait(inbound):
-                if self._holding.blocks:
+                try:
+                    inbound = inbox.popleft()
+                except IndexError:  # rollback or recover emptied it
                     return None
-                continue
-            self._taken += 1
-            if self._taken % self._step == 0:
-                self._connection.submit(self._provider.replenish, self.info.id)
-            message = self._admit(inbound)
-            if message is not None:
-                return message
+                if self._stale and self.lanes is not None and self.lanes.work_on(inbound):
+                    self._in_work = True
+                    inbox.appendleft(inbound)
+                    return None
+                if self._holding is not None and self._holding.must_wait(inbound):
+                    if self._holding.blocks:
+                        return None
+                    continue
+                self._taken += 1
+                if self._taken % self._step == 0:
+                    self._connection.submit(self._provider.replenish, self.info.id)
+                message = self._admit(inbound)
+                if message is not None:
+                    return message
+            except BaseException:
+                self._put_back(inbound)
+                raise
         return None
 
     def _admit(self, inbound: Inbound) -> Message | None:
@@ -249,16 +254,29 @@ class Receiving(Settling):
         Raises:
             MessageFormatException: its body is not a ``body_type``; in the automatic modes it is put back (S176).
         """
-        message = self.take()
-        if message is not None:
+        message: Message | None = None
+        try:
+            message = self.take()
+            if message is None:
+                return None
             fits = body_type is None or message.is_body_assignable_to(body_type)
-            if not fits and self._auto:
-                self.inbox.appendleft(message._delivery)
-            else:
+            if fits or not self._auto:
                 self._on_handover(message, acknowledge=True)
-            if not fits:
-                raise MessageFormatException(f"receive_body: {message!r} has no body of type {body_type!r} (S176)")
+            else:
+                self._put_back(message._delivery)
+        except BaseException:
+            if message is not None:
+                self._put_back(message._delivery)
+            raise
+        if not fits:
+            raise MessageFormatException(f"receive_body: {message!r} has no body of type {body_type!r} (S176)")
         return message
+
+    def _put_back(self, inbound: Inbound | None) -> None:
+        """Ctrl-C came between the inbox and the caller: it is the next one, unless an outcome was chosen."""
+        if inbound is not None and not inbound.settled and inbound not in self.inbox:
+            self.delivered.pop(inbound, None)
+            self.inbox.appendleft(inbound)
 
     def _on_handover(self, message: Message, *, acknowledge: bool) -> None:
         inbound: Inbound = message._delivery

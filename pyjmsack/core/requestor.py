@@ -122,10 +122,14 @@ class Requestor:
         stamped, outbound = self._producer.prepare(sent, message, None, *how)
         assert stamped.message_id is not None  # its producer never leaves them out
         request = Request(stamped.message_id, own)
-        for each in request.ids:
-            self._requests[each] = request
-        self._producer.submit(outbound, awaited=True)
-        self._look()  # a link that was lost meanwhile wakes nobody any more
+        try:
+            for each in request.ids:
+                self._requests[each] = request
+            self._producer.submit(outbound, awaited=True)
+            self._look()  # a link that was lost meanwhile wakes nobody any more
+        except BaseException:  # Ctrl-C
+            self._forget(request)
+            raise
         return request
 
     def _check(self) -> None:
@@ -148,10 +152,13 @@ class Requestor:
                 raise RequestTimedOutException(f"no reply from {self.destination} within {timeout:g} s")
             return reply.result()
         finally:
-            for each in request.ids:
-                self._requests.pop(each, None)
-            if not reply.done and request.correlation_id is not None:
-                self._given_up.add(request.correlation_id)
+            self._forget(request)
+
+    def _forget(self, request: Request) -> None:
+        for each in request.ids:
+            self._requests.pop(each, None)
+        if not request.reply.done and request.correlation_id is not None:
+            self._given_up.add(request.correlation_id)
 
     def _look(self) -> None:
         """Hand each reply to who waits for it; on the loop, but for a connection that was just started."""

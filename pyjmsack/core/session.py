@@ -379,22 +379,25 @@ class Session(Transacting):
             raise IllegalStateException("a message listener may not close its own session (S14)")
         self.check_not_in_callback("close()")
         if self._closing is not None:
-            yield self._closing, None
+            yield self._closing, self.connection.options.close_timeout
             return
-        self._closing = Completion()
+        closing: Completion[None] = Completion()
         finished = False
         try:
+            self._closing = closing
             yield from self._close(deadline)
             finished = True
         finally:
-            self.closed = True
-            if not finished and self.connection.usable:  # the caller gave up: end it without waiting
-                for consumer in [*self.consumers.values()]:
-                    consumer.abandon()
-                self._submit_end(Completion())
-            if self.processed is not None:
-                self.processed.close()
-            self._closing.succeed()
+            try:
+                self.closed = True
+                if not finished and self.connection.usable:  # the caller gave up: end it without waiting
+                    for consumer in [*self.consumers.values()]:
+                        consumer.abandon()
+                    self._submit_end(Completion())
+                if self.processed is not None:
+                    self.processed.close()
+            finally:
+                closing.succeed()
 
     def _close(self, deadline: Deadline | None) -> Steps[None]:
         self.started = False

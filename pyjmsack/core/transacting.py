@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +35,7 @@ class Transacting(ABC):
         self.info = info
         self.started = False
         """Whether messages may be handed out; see ``update``."""
-        self.ending = 0
+        self._endings: set[object] = set()
         """Commits and rollbacks under way."""
         self.transaction = Transaction()
         self.consumers: dict[int, Consumer] = {}
@@ -57,16 +56,15 @@ class Transacting(ABC):
     def update(self) -> None:
         """Let messages flow, or stop them, as is right now."""
 
-    @contextmanager
-    def _ending_transaction(self) -> Iterator[None]:
-        """While commit or rollback runs, and also if its caller gives up in the middle."""
-        self.ending += 1
-        self.started = False
-        try:
-            yield
-        finally:
-            self.ending -= 1
-            self.update()
+    @property
+    def ending(self) -> bool:
+        """Whether a commit or rollback is under way."""
+        return bool(self._endings)
+
+    def _ending_is_over(self, ending: object) -> None:
+        """It is over, or its caller gave up in the middle."""
+        self._endings.discard(ending)
+        self.update()
 
     def commit(self) -> Steps[None]:
         """Make the transaction's work take effect (S75, S78).
@@ -80,23 +78,25 @@ class Transacting(ABC):
         """
         self._check_transacted("commit()")
         transaction = self.transaction
-        with self._ending_transaction():
-            try:
-                yield from self._commit()
-            finally:
-                if transaction is not self.transaction:  # else nothing was asked of the broker, and it is still open
-                    transaction.ended("unknown")  # unless it is known
+        ending = object()
+        try:
+            self._endings.add(ending)
+            self.started = False
+            yield from self._commit()
+        finally:
+            self._ending_is_over(ending)
+            if transaction is not self.transaction:  # else nothing was asked of the broker, and it is still open
+                transaction.ended("unknown")  # unless it is known
 
     def _commit(self) -> Steps[None]:
         transaction = self.transaction
         timeout = self.connection.options.request_timeout
         deadline = Deadline(timeout)
-        while not transaction.decided and not deadline.expired:
-            answered: Completion[None] = Completion()
-            self.connection.submit(transaction.when_decided, answered)
-            yield answered, deadline.remaining()
+        decided: Completion[None] = Completion()
+        self.connection.submit(transaction.when_decided, decided)  # the loop knows: it comes behind all sends
+        yield decided, deadline.remaining()
         failure = transaction.failure
-        if failure is None and not transaction.decided:
+        if failure is None and not decided.done:
             failure = RequestTimedOutException(f"a send had no answer within jms.requestTimeout ({timeout:g} s)")
         if failure is not None:
             yield from self._roll_back()
@@ -127,8 +127,13 @@ class Transacting(ABC):
             IllegalStateException: the session is not transacted (S7), or the caller is in a completion listener (S74).
         """
         self._check_transacted("rollback()")
-        with self._ending_transaction():
+        ending = object()
+        try:
+            self._endings.add(ending)
+            self.started = False
             error = yield from self._roll_back()
+        finally:
+            self._ending_is_over(ending)
         if error is not None and self.connection.failure is None:
             raise error.fresh() if isinstance(error, JMSException) else error
 

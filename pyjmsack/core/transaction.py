@@ -17,8 +17,9 @@ _numbers: Iterator[int] = count(1)
 class Transaction:
     """Work since the last commit or rollback.
 
-    Two sides write, each its own fields: the session's thread counts what it submits, the loop counts what the broker
-    answered. ``settled`` meets ``submitted`` when no outcome is missing.
+    The loop counts what it hands to the provider and what the broker answered; ``settled`` meets ``submitted`` when no
+    outcome is missing. The session's thread does not count, because Ctrl-C may come between any two of its steps: it
+    asks behind what it submitted (``when_decided``).
     """
 
     __slots__ = (
@@ -63,7 +64,7 @@ class Transaction:
         if self.decided:
             done.succeed()
         else:
-            self._idle = done
+            self._idle = done  # of the last caller: one before it has given up
 
     def record(self, write: Callable[[str], None]) -> None:
         """Call ``write(outcome)`` once the outcome is known; either side."""

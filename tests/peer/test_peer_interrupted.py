@@ -1,0 +1,172 @@
+"""Ctrl-C at every line of the blocking face's verbs: afterwards the session works or can be closed, and nothing hangs.
+
+Each verb runs once to see which lines it has, and then once for each of them, with a ``KeyboardInterrupt`` there.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import CodeType, FrameType, SimpleNamespace
+from typing import Any, NamedTuple
+
+import pytest
+from peer import Peer, text
+from peer_faces import SyncFace, Told
+
+import pyjmsack
+from pyjmsack import AckMode, JMSException, Queue
+
+pytestmark = pytest.mark.timeout(240)
+PACKAGE = str(Path(pyjmsack.__file__).parent)
+PATIENCE = 15.0
+Line = tuple[CodeType, int]
+
+
+class Verb(NamedTuple):
+    """A call of the blocking face."""
+
+    name: str
+    call: Callable[[Any], Any]
+    mode: AckMode = AckMode.CLIENT_ACKNOWLEDGE
+    message: bool = False
+    """Whether it needs a message to receive; else it sends one first."""
+
+
+TRANSACTED = AckMode.SESSION_TRANSACTED
+VERBS = [
+    Verb("send", lambda o: o.producer.send("x")),
+    Verb("send in a transaction", lambda o: o.producer.send("x"), TRANSACTED),
+    Verb("send_async", lambda o: o.producer.send_async("x")),
+    Verb("send with a listener", lambda o: o.producer.send("x", completion_listener=o.told)),
+    Verb("receive", lambda o: o.consumer.receive(10), message=True),
+    Verb("receive in a transaction", lambda o: o.consumer.receive(10), TRANSACTED, message=True),
+    Verb("acknowledge", lambda o: (o.consumer.receive(10), o.session.acknowledge()), message=True),
+    Verb("recover", lambda o: (o.consumer.receive(10), o.session.recover()), message=True),
+    Verb("commit", lambda o: o.session.commit(), TRANSACTED),
+    Verb("rollback", lambda o: o.session.rollback(), TRANSACTED),
+    Verb("create_session", lambda o: o.connection.create_session()),
+    Verb("create_producer", lambda o: o.session.create_producer(Queue("q"))),
+    Verb("create_consumer", lambda o: o.session.create_consumer(Queue("q"))),
+    Verb("create_temporary_queue", lambda o: o.session.create_temporary_queue()),
+    Verb("create_requestor", lambda o: o.session.create_requestor(Queue("service"))),
+    Verb("close consumer", lambda o: o.consumer.close()),
+    Verb("close producer", lambda o: o.producer.close()),
+    Verb("close session", lambda o: o.session.close()),
+    Verb("close connection", lambda o: o.connection.close()),
+]
+
+
+class Tracer:
+    """Notes the lines of the package that a call runs, or interrupts it before one of them."""
+
+    def __init__(self, target: Line | None = None) -> None:
+        self.lines: dict[Line, None] = {}
+        self._target = target
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> Any:
+        if not frame.f_code.co_filename.startswith(PACKAGE):
+            return None
+        if event == "line":
+            line = frame.f_code, frame.f_lineno
+            if line == self._target:
+                self._target = None
+                raise KeyboardInterrupt
+            self.lines[line] = None
+        return self
+
+    def run(self, call: Callable[[Any], Any], o: Any) -> bool:
+        """Make the call; return whether it was interrupted."""
+        before = sys.gettrace()
+        sys.settrace(self)
+        try:
+            call(o)
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.settrace(before)
+        return False
+
+
+def made(sync: SyncFace, peer: Peer, verb: Verb, connection: Any) -> SimpleNamespace:
+    """Return a session with all that a verb needs."""
+    session = connection.create_session(verb.mode)
+    producer, consumer = session.create_producer(Queue("q")), session.create_consumer(Queue("q"))
+    if verb.message:
+        sync.until(lambda: len(peer.consumers) > 0 and peer.consumers[-1].link.credit > 0)
+        peer.deliver(text("for us"), consumer=-1)
+    else:
+        producer.send("before")
+    return SimpleNamespace(
+        connection=connection, session=session, producer=producer, consumer=consumer, told=Told(), verb=verb
+    )
+
+
+def afterwards(o: SimpleNamespace) -> None:
+    """Use the session, as far as it is open, and close it, from another thread."""
+    problem = ""
+    try:
+        if o.verb.mode is TRANSACTED:
+            o.session.rollback()
+        else:
+            o.session.recover()
+        o.producer.send("after")
+        if o.verb.mode is TRANSACTED:
+            o.session.commit()
+    except JMSException as error:
+        problem = str(error)
+    assert "S15" not in problem
+    if o.verb.name == "receive":
+        message = o.consumer.receive(10)
+        assert message is not None
+        assert message.text == "for us"
+    o.session.close()
+
+
+@pytest.fixture(params=VERBS, ids=lambda verb: verb.name)
+def verb(request: pytest.FixtureRequest) -> Verb:
+    """Each of them."""
+    verb: Verb = request.param
+    return verb
+
+
+@pytest.fixture
+def opened(sync: SyncFace) -> Iterator[Callable[[Peer], Any]]:
+    """Return a function that connects; what it made is forgotten when it is closed."""
+    yield lambda peer: sync.connect(peer, "jms.closeTimeout=1000", "jms.requestTimeout=10000")
+    sys.settrace(None)
+
+
+def test_ctrl_c_at_any_line_leaves_a_session_that_works_or_closes(
+    sync: SyncFace, verb: Verb, opened: Callable[[Peer], Any]
+) -> None:
+    """S15: and no other thread is told that the session is in use."""
+    peer = sync.peer()
+    connection = opened(peer)
+    tracer = Tracer()
+    o = made(sync, peer, verb, connection)
+    assert not tracer.run(verb.call, o)
+    sync.background(afterwards, o).result(PATIENCE)
+    assert len(tracer.lines) > 3
+    missed = 0
+    for line in tracer.lines:
+        if verb.name == "close connection":
+            connection = opened(peer)
+        o = made(sync, peer, verb, connection)
+        interrupted = Tracer(line).run(verb.call, o)
+        missed += not interrupted
+        where = f"{line[0].co_filename}:{line[1]}"
+        try:
+            sync.background(afterwards, o).result(PATIENCE)
+        except TimeoutError:
+            pytest.fail(f"something hangs after Ctrl-C before {where}")
+        except AssertionError as error:
+            pytest.fail(f"after Ctrl-C before {where}: {error}")
+        if verb.name == "close connection":
+            sync.background(connection.close).result(PATIENCE)
+    assert missed <= len(tracer.lines) // 2, "most of the lines are run each time"
+    if verb.name != "close connection":
+        session = connection.create_session()
+        session.create_producer(Queue("q")).send("last")
+        connection.close()
