@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from queue import SimpleQueue
 
 from pyjmsack import ConnectionFactory, JMSContext
 
@@ -28,10 +29,13 @@ def shared(reader: JMSContext, writer: JMSContext) -> None:
     topic = reader.create_topic(TOPIC)
     publish = writer.create_producer(topic).send
     with reader.create_shared_consumer(topic, "desk") as one, reader.create_shared_consumer(topic, "desk") as other:
+        stories: SimpleQueue[str] = SimpleQueue()
+        for consumer in (one, other):  # how many stories each of the two gets is the broker's decision
+            consumer.set_message_listener(lambda message: stories.put(message.text))
         for number in range(6):
             publish(f"story {number}")
-        stories = [consumer.receive_body(str, timeout=10) for consumer in (one, other) for _ in range(3)]
-    print("desk:", ", ".join(sorted(str(story) for story in stories)))
+        taken = [stories.get(timeout=30) for _ in range(6)]
+    print("desk:", ", ".join(sorted(taken)))
 
 
 def main() -> None:

@@ -1,4 +1,7 @@
-"""Fixtures for every test that needs a real broker, and the watch over what a test leaves behind."""
+"""Fixtures for every test that needs a real broker, and the watch over what a test leaves behind.
+
+``pytest`` runs the fast tier, ``pytest --tier full`` runs all; :mod:`tiers` says which test is in which.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +18,13 @@ from pathlib import Path
 import pytest
 from contract.brokers import FACTORIES, TARGETS, Embedded, Target
 from hypothesis import settings
+from shared_brokers import Served, SharedBrokers
 
-from pyjmsack.broker import EmbeddedArtemis
 from pyjmsack.providers.amqp import caution
 
 settings.register_profile("pyjmsack", deadline=None)  # a busy machine is no defect
 settings.load_profile("pyjmsack")
-pytest_plugins = ["pytester"]
+pytest_plugins = ["pytester", "tiers"]
 
 _STRICT = (
     "error::DeprecationWarning",
@@ -40,8 +43,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def brokers() -> Iterator[Callable[[str], Embedded]]:
-    """Brokers that let everybody in, by key, each started when it is first asked for; every worker has its own."""
+def brokers(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Callable[[str], Served]]:
+    """Brokers that nobody stops, by key, each started when it is first asked for; all workers share them."""
+    own = tmp_path_factory.getbasetemp()
+    shared = SharedBrokers(FACTORIES, (own.parent if hasattr(pytestconfig, "workerinput") else own) / "brokers")
+    yield shared.get
+    shared.close()
+
+
+@pytest.fixture(scope="session")
+def mortal_brokers() -> Iterator[Callable[[str], Embedded]]:
+    """Brokers that a test may kill, by key; every worker has its own. A test that kills one starts it again."""
     running: dict[str, Embedded] = {}
 
     def get(key: str) -> Embedded:
@@ -62,26 +74,25 @@ def target(request: pytest.FixtureRequest) -> Target:
 
 
 @pytest.fixture
-def broker(target: Target, brokers: Callable[[str], Embedded]) -> Embedded:
+def broker(target: Target, brokers: Callable[[str], Served]) -> Served:
     """The broker that the test runs on."""
     return brokers(target.broker)
 
 
 @pytest.fixture(scope="session")
-def any_broker(brokers: Callable[[str], Embedded]) -> Embedded:
+def any_broker(brokers: Callable[[str], Served]) -> Served:
     """The broker of the tests to which its kind does not matter."""
     return brokers("artemis")
 
 
 @pytest.fixture(scope="session")
-def secured_broker() -> Iterator[EmbeddedArtemis]:
+def secured_broker(brokers: Callable[[str], Served]) -> Served:
     """A broker that knows only the user ``alice`` with the password ``wonderland``."""
-    with EmbeddedArtemis(users={"alice": "wonderland"}) as running:
-        yield running
+    return brokers("secured")
 
 
 @pytest.fixture(scope="session")
-def broker_url(any_broker: Embedded) -> str:
+def broker_url(any_broker: Served) -> str:
     """Where the broker listens, without options."""
     return any_broker.amqp_url
 

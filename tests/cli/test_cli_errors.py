@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from cli_support import Cli
+from shared_brokers import Served
 
 from pyjmsack import ConnectionLostException, TransactionRolledBackException
-from pyjmsack.broker import EmbeddedArtemis
 from pyjmsack.cli.errors import explain
 
 ABSENT = "amqp://127.0.0.1:1"
@@ -42,9 +42,7 @@ def test_a_wrong_selector_shows_a_right_one(cli: Cli, queue_name: str) -> None:
     assert "a selector looks like" in result.stderr
 
 
-def test_a_login_works_from_environment_and_file(
-    secured_broker: EmbeddedArtemis, queue_name: str, tmp_path: Path
-) -> None:
+def test_a_login_works_from_environment_and_file(secured_broker: Served, queue_name: str, tmp_path: Path) -> None:
     secured = Cli(secured_broker.amqp_url)
     sent = secured.run("send", queue_name, "--user", "alice", stdin="secret\n", PYJMSACK_PASSWORD="wonderland")
     assert sent.exit_code == 0, sent.output
@@ -53,9 +51,7 @@ def test_a_login_works_from_environment_and_file(
     assert secured.ok(*arguments) == "secret\n"
 
 
-def test_a_refused_login_names_the_options_and_hides_the_password(
-    secured_broker: EmbeddedArtemis, queue_name: str
-) -> None:
+def test_a_refused_login_names_the_options_and_hides_the_password(secured_broker: Served, queue_name: str) -> None:
     secured = Cli(secured_broker.amqp_url)
     for arguments in (("--user", "alice"), ()):
         result = secured.run("browse", queue_name, *arguments, PYJMSACK_PASSWORD=PASSWORD)

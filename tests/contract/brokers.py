@@ -86,6 +86,7 @@ FACTORIES: dict[str, Callable[[], Embedded]] = {
     ),
     "classic-5": partial(EmbeddedActiveMQ, version="5.18.3"),
     "classic-6": partial(EmbeddedActiveMQ, version="6.3.1"),
+    "secured": partial(EmbeddedArtemis, users={"alice": "wonderland"}),
 }
 """How each broker is started."""
 
@@ -115,7 +116,7 @@ class Target:
         return name in (self.protocol, self.broker, kind, str(self), f"{self.protocol}-{kind}")
 
 
-TARGETS = [Target(protocol, broker) for protocol in ("amqp", "stomp") for broker in FACTORIES]
+TARGETS = [Target(protocol, broker) for protocol in ("amqp", "stomp") for broker in WAYS]
 """What the contract is tested on."""
 
 

@@ -9,8 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from shared_brokers import Served
 
-from contract.brokers import Embedded, Target, wanted
+from contract.brokers import Target, wanted
 from contract.faces import AIO, SYNC, Face
 from contract.harness import Jms
 
@@ -41,7 +42,7 @@ def face(request: pytest.FixtureRequest) -> Face:
 
 
 @pytest.fixture
-def jms(face: Face, target: Target, broker: Embedded, queue_name: str, no_leaks: None) -> Jms:
+def jms(face: Face, target: Target, broker: Served, queue_name: str, no_leaks: None) -> Jms:
     """What a scenario works with."""
     return Jms(face, getattr(broker, f"{target.protocol}_url"), queue_name, target)
 

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from shared_brokers import Served
 
 from contract.brokers import Embedded, not_on, only_on
 from contract.harness import PATIENCE, Completed, Gate, Heard, Jms, nothing, take, texts
@@ -24,7 +25,6 @@ from pyjmsack import (
     RequestTimedOutException,
     aio,
 )
-from pyjmsack.broker import EmbeddedArtemis
 
 # -- start and stop -------------------------------------------------------------------------------------------------
 
@@ -217,7 +217,7 @@ async def test_a_client_id_in_use_is_refused_and_free_again_after_close(jms: Jms
     ids=["wrong password", "unknown user", "anonymous"],
 )
 async def test_a_refused_login_is_a_security_error_that_shows_no_password(
-    jms: Jms, secured_broker: EmbeddedArtemis, login: dict[str, Any]
+    jms: Jms, secured_broker: Served, login: dict[str, Any]
 ) -> None:
     """S129."""
     with pytest.raises(JMSSecurityException) as raised:
@@ -227,7 +227,7 @@ async def test_a_refused_login_is_a_security_error_that_shows_no_password(
 
 
 @pytest.mark.parametrize("how", ["factory", "options", "create_connection"])
-async def test_the_right_login_gets_in(jms: Jms, secured_broker: EmbeddedArtemis, how: str) -> None:
+async def test_the_right_login_gets_in(jms: Jms, secured_broker: Served, how: str) -> None:
     """S129."""
     url = secured_broker.amqp_url
     if how == "factory":
@@ -347,10 +347,13 @@ async def test_every_call_after_a_lost_connection_says_so(jms: Jms, call: str) -
             await LOST[call](connection, session, consumer, producer)
 
 
+@pytest.mark.timeout(120)  # starts a broker twice
 async def test_a_killed_broker_is_a_lost_connection_and_durable_messages_are_there_after_its_restart(
-    jms: Jms, broker: Embedded
+    jms: Jms, mortal_brokers: Callable[[str], Embedded]
 ) -> None:
     """S128, S75: what a transaction had not committed never happened."""
+    broker = mortal_brokers(jms.target.broker)
+    jms.url = getattr(broker, f"{jms.target.protocol}_url")
     await jms.send("a")
     session = await jms.session(AckMode.SESSION_TRANSACTED)
     consumer, producer = await session.create_consumer(jms.queue), await session.create_producer(jms.queue)

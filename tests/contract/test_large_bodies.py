@@ -11,10 +11,15 @@ from contract.brokers import not_on
 from contract.harness import Jms
 
 SIZE = 100_000_000  # ActiveMQ Classic takes frames of 100 MiB, headers included
+STOMP_SIZE = 20_000_000  # the time that Artemis needs to read a STOMP frame grows with the square of its size
 PATIENCE = 120
 
 # in one worker: two at a time would need a gigabyte
-pytestmark = [pytest.mark.timeout(2 * PATIENCE), pytest.mark.xdist_group("large")]
+pytestmark = [
+    pytest.mark.timeout(2 * PATIENCE),
+    pytest.mark.xdist_group("large"),
+    pytest.mark.full_tier("many seconds of copying"),
+]
 
 PROGRAM = """
 import sys
@@ -43,9 +48,10 @@ with pyjmsack.ConnectionFactory(url).create_connection() as connection, connecti
 
 @not_on("stomp-classic", "STOMP: no frame may be larger than 100 MB")
 async def test_a_body_of_100_mb_passes(jms: Jms) -> None:
-    """S168."""
+    """S168; 20 MB where that would take minutes."""
     session = await jms.session()
-    body = bytes(range(256)) * (SIZE // 256)
+    size = STOMP_SIZE if jms.target.named("stomp-artemis") else SIZE
+    body = bytes(range(256)) * (size // 256)
     await (await session.create_producer(jms.queue)).send(body)
     message = await (await session.create_consumer(jms.queue)).receive(timeout=PATIENCE)
     assert message is not None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from contract.brokers import Embedded, only_on
+from shared_brokers import Served
+
+from contract.brokers import only_on
 from contract.harness import Jms, take
 from pyjmsack import AckMode, Queue, Topic
 
@@ -14,7 +16,7 @@ INDIVIDUAL = AckMode.INDIVIDUAL_ACKNOWLEDGE
 
 
 async def test_a_property_named_ack_does_not_choose_what_is_acknowledged(
-    jms: Jms, brokers: Callable[[str], Embedded]
+    jms: Jms, brokers: Callable[[str], Served]
 ) -> None:
     """S34: the broker writes its own line of that name behind it."""
     amqp = jms.factory(brokers("artemis").amqp_url).create_connection()

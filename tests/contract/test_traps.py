@@ -11,8 +11,9 @@ from datetime import datetime, timezone
 
 import pytest
 from polling import eventually
+from shared_brokers import Served
 
-from contract.brokers import Embedded, not_on, only_on
+from contract.brokers import not_on, only_on
 from contract.harness import Jms, counts, nothing, take, texts
 from contract.traps_support import line
 from pyjmsack import (
@@ -29,7 +30,7 @@ from pyjmsack import (
     aio,
 )
 
-Brokers = Callable[[str], Embedded]
+Brokers = Callable[[str], Served]
 TRANSACTED, CLIENT, INDIVIDUAL = (
     AckMode.SESSION_TRANSACTED,
     AckMode.CLIENT_ACKNOWLEDGE,

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 from proton import Message as ProtonMessage
 from proton import timestamp
+from shared_brokers import Served
 
-from contract.brokers import Embedded, not_on, only_on
+from contract.brokers import not_on, only_on
 from contract.harness import Jms, counts, nothing, take, texts
 from contract.traps_support import line, proton_send, raw_stomp, stomp_frame
 from pyjmsack import (
@@ -33,7 +34,7 @@ from pyjmsack import (
     UnsupportedFeatureException,
 )
 
-Brokers = Callable[[str], Embedded]
+Brokers = Callable[[str], Served]
 TRANSACTED, CLIENT, INDIVIDUAL = (
     AckMode.SESSION_TRANSACTED,
     AckMode.CLIENT_ACKNOWLEDGE,

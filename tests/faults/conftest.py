@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from contract.brokers import Target
+from contract.brokers import Embedded, Target
 from contract.faces import AIO, SYNC, Face
 from contract.harness import Jms
 
 from faults.faults_support import failover_url
-from pyjmsack.broker import EmbeddedArtemis
 
 
 @pytest.fixture(scope="session")
-def mortal() -> Iterator[EmbeddedArtemis]:
-    """A broker of this folder's own; a test that kills it starts it again."""
-    with EmbeddedArtemis() as broker:
-        yield broker
+def mortal(mortal_brokers: Callable[[str], Embedded]) -> Embedded:
+    """A broker that may be killed; a test that kills it starts it again."""
+    return mortal_brokers("artemis")
 
 
 @pytest.fixture(params=[SYNC, AIO], ids=lambda face: face.name)
@@ -37,7 +35,7 @@ def protocol(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def jms(face: Face, protocol: str, mortal: EmbeddedArtemis, queue_name: str, no_leaks: None) -> Jms:
+def jms(face: Face, protocol: str, mortal: Embedded, queue_name: str, no_leaks: None) -> Jms:
     """What a scenario works with, by way of a failover URL."""
     return Jms(face, failover_url(getattr(mortal, f"{protocol}_url")), queue_name, Target(protocol, "artemis"))
 

@@ -9,10 +9,10 @@ from contract.brokers import Target
 from contract.faces import Face
 from contract.harness import Jms, take, texts
 from polling import eventually
+from shared_brokers import Served
 
 from faults.faults_support import failover_url
 from pyjmsack import AckMode, Queue, TransactionRolledBackException, UnsupportedFeatureException
-from pyjmsack.broker import EmbeddedArtemis
 from pyjmsack.testing import Wire
 
 pytestmark = pytest.mark.timeout(60)
@@ -21,13 +21,13 @@ OTHER = {"amqp": "stomp", "stomp": "amqp"}
 
 
 @pytest.fixture
-def jms(face: Face, protocol: str, any_broker: EmbeddedArtemis, queue_name: str, no_leaks: None) -> Jms:
+def jms(face: Face, protocol: str, any_broker: Served, queue_name: str, no_leaks: None) -> Jms:
     """The broker itself, over the protocol that is lost. On Classic STOMP cannot acknowledge what AMQP sent."""
     return Jms(face, getattr(any_broker, f"{protocol}_url"), queue_name, Target(protocol, "artemis"))
 
 
 async def test_a_connection_that_is_lost_over_one_protocol_goes_on_over_the_other(
-    jms: Jms, protocol: str, any_broker: EmbeddedArtemis
+    jms: Jms, protocol: str, any_broker: Served
 ) -> None:
     """S91, S92, S95, S97, S101, S103, S106: sends, transactions and consumers; the repeated send is stored once."""
     with Wire(jms.url) as wire:
@@ -58,7 +58,7 @@ async def test_a_connection_that_is_lost_over_one_protocol_goes_on_over_the_othe
 
 
 async def test_a_send_that_goes_over_the_other_protocol_overtakes_nothing(
-    jms: Jms, protocol: str, any_broker: EmbeddedArtemis
+    jms: Jms, protocol: str, any_broker: Served
 ) -> None:
     """S91: Artemis puts a message that has a delivery time before the others when that has come."""
     await jms.send("a", "b")
@@ -72,7 +72,7 @@ async def test_a_send_that_goes_over_the_other_protocol_overtakes_nothing(
 
 @pytest.mark.parametrize("protocol", ["amqp"])
 async def test_a_browser_does_not_go_on_where_it_would_consume_the_queue(
-    jms: Jms, any_broker: EmbeddedArtemis, caplog: pytest.LogCaptureFixture
+    jms: Jms, any_broker: Served, caplog: pytest.LogCaptureFixture
 ) -> None:
     """S104, S119, S134: over STOMP Artemis takes a browser for a consumer. The broker is refused until it is closed."""
     caplog.set_level(logging.DEBUG, "pyjmsack.failover")
@@ -96,7 +96,7 @@ async def test_a_browser_does_not_go_on_where_it_would_consume_the_queue(
 
 @pytest.mark.parametrize("protocol", ["amqp"])
 async def test_a_strict_transaction_does_not_go_on_where_it_would_not_be_atomic(
-    jms: Jms, any_broker: EmbeddedArtemis, caplog: pytest.LogCaptureFixture
+    jms: Jms, any_broker: Served, caplog: pytest.LogCaptureFixture
 ) -> None:
     """S88, S104: what ``strict=true`` refuses at the start it refuses after a failover."""
     caplog.set_level(logging.DEBUG, "pyjmsack.failover")

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from contract.brokers import TARGETS, Embedded, Target
+from contract.brokers import TARGETS, Target
 from contract.faces import AIO, SYNC, Face
 from contract.harness import Jms, take, texts
+from shared_brokers import Served
 
 from faults.proof_cases import CASES
 from faults.proof_support import Moment, Proof
@@ -25,7 +26,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture
-def jms(face: Face, target: Target, broker: Embedded, queue_name: str, no_leaks: None) -> Jms:
+def jms(face: Face, target: Target, broker: Served, queue_name: str, no_leaks: None) -> Jms:
     """What a cell works with: the broker itself, not by way of the wire."""
     return Jms(face, getattr(broker, f"{target.protocol}_url"), queue_name, target)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from contract.brokers import Embedded
+from shared_brokers import Served
 
 from pyjmsack import ConnectionFactory, Queue
 
@@ -64,7 +64,7 @@ MakeOptions = Callable[..., "Options"]
 
 
 @pytest.fixture
-def amqp_url(any_broker: Embedded) -> str:
+def amqp_url(any_broker: Served) -> str:
     """Where the broker of the test listens for AMQP, over which every queue can be browsed."""
     return any_broker.amqp_url
 

@@ -12,7 +12,8 @@ import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from contract.brokers import TARGETS, Embedded, Target
+from contract.brokers import TARGETS, Target
+from shared_brokers import Served
 
 from pyjmsack import ConnectionFactory, ConnectionLostException, Queue, Session, UnsupportedFeatureException
 from pyjmsack.spark import pull as pulling
@@ -35,12 +36,12 @@ NEW = {target: POINTS if target.broker == "artemis" else (HALF,) for target in T
 
 
 @pytest.fixture
-def broker_url(target: Target, broker: Embedded) -> str:
+def broker_url(target: Target, broker: Served) -> str:
     return broker.stomp_url if target.protocol == "stomp" else broker.amqp_url
 
 
 @pytest.fixture
-def amqp_url(broker: Embedded) -> str:
+def amqp_url(broker: Served) -> str:
     return broker.amqp_url
 
 
