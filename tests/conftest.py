@@ -39,6 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for line in _STRICT:
         config.addinivalue_line("filterwarnings", line)
     config.addinivalue_line("markers", "not_on(name, fact): cannot hold there (tests/contract/brokers.py)")
+    config.addinivalue_line("markers", "alike(reason): once with each face (tests/contract/brokers.py)")
     config.addinivalue_line("markers", "only_on(name): to save time (tests/contract/brokers.py)")
 
 

@@ -9,6 +9,9 @@ A test's folder and its parameters decide, no list of names:
   tier only. So are all other folders.
 
 Paths on the command line run whole: ``pytest tests/faults`` needs no option.
+
+In the full tier all rows of ``tests/contract`` run with one face for each protocol and broker, because both faces have
+the same core. On Artemis one row runs with the other face, too (``contract.brokers.CELLS``).
 """
 
 from __future__ import annotations
@@ -20,11 +23,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from contract.brokers import CELLS, Target
 
 TESTS = Path(__file__).parent
 FAST_FOLDERS = {".", "unit", "peer", "contract"}
-FAST_CELLS = [("sync", "amqp-artemis"), ("aio", "stomp-artemis")]
-_CELL = {"face", "target", "broker"}
+_CELL = {"face", "target"}
 _LEFT_OUT = pytest.StashKey[Counter[str]]()
 _WORKERS = "left_out"
 
@@ -57,21 +60,33 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep the tests of the tier, in their order."""
+    kept = set(full(items))
     if config.option.tier == "fast":
-        kept = set(fast(items))
-        config.stash[_LEFT_OUT].update(folder(item) for item in items if item not in kept)
-        items[:] = [item for item in items if item in kept]
+        everything, kept = kept, set(fast(kept))
+        config.stash[_LEFT_OUT].update(folder(item) for item in everything - kept)
+    items[:] = [item for item in items if item in kept]
+
+
+def full(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
+    """Yield the tests of the full tier: of a face that another stands for, one row of each test."""
+    stood_for = [item for item in items if _stood_for(item)]
+    yield from {*items} - {*stood_for}
+    yield from _one_row(stood_for)
 
 
 def fast(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
     """Yield the tests of the fast tier; which row of a test is chosen does not depend on the order."""
     eligible = [item for item in items if folder(item) in FAST_FOLDERS and not _for_full_tier(item)]
     yield from (item for item in eligible if folder(item) != "contract")
-    contract = sorted((item for item in eligible if folder(item) == "contract" and _cell(item)), key=_place)
-    for (_, cell), rows in groupby(contract, key=lambda item: (_function(item), _cell(item))):
-        runnable = [*rows]
-        runnable = [item for item in runnable if item.get_closest_marker("skip") is None] or runnable
-        yield runnable[0 if cell == FAST_CELLS[0] else -1]
+    yield from _one_row(item for item in eligible if folder(item) == "contract" and _in_cells(item))
+
+
+def _one_row(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
+    """Yield one row of each test for each face and target: the first over AMQP, the last over STOMP."""
+    for (_, _, target), rows in groupby(sorted(items, key=_place), key=lambda item: (_function(item), *_cell(item))):
+        found = [*rows]
+        runnable = [item for item in found if item.get_closest_marker("skip") is None] or found
+        yield runnable[-1 if target.startswith("stomp") else 0]
 
 
 def folder(item: pytest.Item) -> str:
@@ -88,25 +103,33 @@ def _parameters(item: pytest.Item) -> dict[str, Any]:
     return dict(item.callspec.params) if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
 
 
-def _cell(item: pytest.Item) -> tuple[str, str] | None:
-    """Return the cell of the fast tier in which a test is: the first that fits if it has no face or no target."""
+def _cell(item: pytest.Item) -> tuple[str, str]:
+    """Return the names of the face and of the target; empty if a test has none."""
     parameters = _parameters(item)
     face, target = parameters.get("face"), parameters.get("target")
-    for cell in FAST_CELLS:
-        if (face is None or face.name == cell[0]) and (target is None or str(target) == cell[1]):
-            return cell
-    return None
+    return getattr(face, "name", ""), str(target) if isinstance(target, Target) else ""
+
+
+def _in_cells(item: pytest.Item) -> bool:
+    face, target = _cell(item)
+    return not target or face in ("", CELLS.get(target))
+
+
+def _stood_for(item: pytest.Item) -> bool:
+    """Whether another face runs all rows of this test on the same target."""
+    face, target = _cell(item)
+    return folder(item) == "contract" and bool(face) and target in CELLS and face != CELLS[target]
 
 
 def _function(item: pytest.Item) -> str:
     return item.nodeid.partition("[")[0]
 
 
-def _place(item: pytest.Item) -> tuple[str, str, list[tuple[str, int]]]:
+def _place(item: pytest.Item) -> tuple[str, tuple[str, str], list[tuple[str, int]]]:
     """Return what sorts the rows of a test in one cell as they stand in its file."""
     indices = item.callspec.indices if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
     rows = [(name, index) for name, index in indices.items() if name not in _CELL]
-    return _function(item), str(_cell(item)), rows
+    return _function(item), _cell(item), rows
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

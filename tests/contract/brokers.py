@@ -7,6 +7,10 @@ A test that cannot hold on a broker says so with a mark, and the mark names the 
 A module that has nothing to tell about brokers runs on Artemis alone, to save time::
 
     pytestmark = only_on("artemis", "how messages are made is not the broker's concern")
+
+A test in which neither broker nor protocol can make a difference says so, and runs once with each face::
+
+    @alike("modes are numbers of the session")
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ import pytest
 
 from pyjmsack.broker import EmbeddedActiveMQ, EmbeddedArtemis
 
-__all__ = ["FACTORIES", "TARGETS", "Embedded", "Target", "Ways", "not_on", "only_on", "wanted"]
+__all__ = ["CELLS", "FACTORIES", "TARGETS", "Embedded", "Target", "Ways", "alike", "not_on", "only_on", "wanted"]
 
 Embedded = EmbeddedArtemis | EmbeddedActiveMQ
 
@@ -120,6 +124,10 @@ TARGETS = [Target(protocol, broker) for protocol in ("amqp", "stomp") for broker
 """What the contract is tested on."""
 
 
+CELLS = {"amqp-artemis": "sync", "stomp-artemis": "aio"}
+"""On Artemis, the face that runs all rows of a test over each protocol. The other face runs one row."""
+
+
 def not_on(name: str, fact: str) -> pytest.MarkDecorator:
     """Skip a test on the targets of that name: see :meth:`Target.named`. ``fact`` says why it cannot hold there."""
     return pytest.mark.not_on(name, fact)
@@ -131,8 +139,18 @@ def only_on(name: str, reason: str) -> pytest.MarkDecorator:
     return pytest.mark.only_on(name)
 
 
-def wanted(item: pytest.Item, target: Target) -> bool:
+def alike(reason: str) -> pytest.MarkDecorator:
+    """Run a test, or a module's, once with each face, on Artemis."""
+    assert reason
+    return pytest.mark.alike(reason)
+
+
+def wanted(item: pytest.Item, target: Target, face: str | None) -> bool:
     """Whether a test runs on the target: its ``only_on`` marks name it. If its ``not_on`` marks do, it is skipped."""
+    if item.get_closest_marker("alike") and (str(target) not in CELLS or face not in (None, CELLS[str(target)])):
+        return False
+    if face is not None and not target.runs_on(face):
+        return False
     only = [mark.args[0] for mark in item.iter_markers("only_on")]
     if not all(target.named(name) for name in only):
         return False

@@ -29,9 +29,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _wanted(item: pytest.Item) -> bool:
     parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
     face, target = parameters.get("face"), parameters.get("target")
-    if not isinstance(target, Target):
-        return True
-    return wanted(item, target) and (not isinstance(face, Face) or target.runs_on(face.name))
+    return not isinstance(target, Target) or wanted(item, target, face.name if isinstance(face, Face) else None)
 
 
 @pytest.fixture(params=[SYNC, AIO], ids=lambda face: face.name)

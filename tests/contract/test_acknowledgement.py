@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from polling import eventually
 
-from contract.brokers import not_on, only_on
+from contract.brokers import alike, not_on, only_on
 from contract.harness import Gate, Heard, Jms, counts, nothing, take, texts
 from pyjmsack import (
     AckMode,
@@ -447,6 +447,7 @@ async def test_in_client_mode_an_outcome_method_concerns_its_message_alone(jms: 
     assert counts(await jms.left("a", "c")) == jms.ways.counted(2, 2)
 
 
+@alike("numbers of outcomes are checked before anything is sent")
 @pytest.mark.parametrize("mode", [CLIENT, INDIVIDUAL])
 @pytest.mark.parametrize("value", [0, 6, -1])
 async def test_an_unknown_outcome_number_is_refused_at_acknowledge(jms: Jms, mode: AckMode, value: int) -> None:

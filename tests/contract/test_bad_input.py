@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from contract.brokers import alike
 from contract.harness import Jms
 from pyjmsack import (
     InvalidDestinationException,
@@ -14,6 +15,8 @@ from pyjmsack import (
     MessageFormatException,
     UnsupportedFeatureException,
 )
+
+pytestmark = alike("bad input is refused before anything is sent")
 
 URLS = [
     ("tcp://localhost:61616", InvalidURLException, r"tcp://.*amqp://"),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from contract.brokers import alike
 from contract.harness import Jms, take, texts
 from pyjmsack import (
     AckMode,
@@ -19,6 +20,7 @@ from pyjmsack import (
     TextMessage,
 )
 
+THE_MESSAGE_S = alike("a message in the program knows no broker")
 SETTERS = {
     "boolean": True,
     "byte": 1,
@@ -33,6 +35,7 @@ SETTERS = {
 """The typed property setters and a value for each."""
 
 
+@THE_MESSAGE_S
 async def test_properties_of_a_received_message_are_read_only_until_cleared(jms: Jms) -> None:
     """S163."""
     await jms.send("a")
@@ -55,6 +58,7 @@ async def test_properties_of_a_received_message_are_read_only_until_cleared(jms:
     assert message.body == "a"
 
 
+@THE_MESSAGE_S
 async def test_the_body_of_a_received_text_message_is_read_only_until_cleared(jms: Jms) -> None:
     """S163."""
     await jms.send("a")
@@ -69,6 +73,7 @@ async def test_the_body_of_a_received_text_message_is_read_only_until_cleared(jm
     assert message.properties["test"] == jms.queue.name
 
 
+@THE_MESSAGE_S
 async def test_the_body_of_a_received_bytes_message_is_read_only_until_cleared(jms: Jms) -> None:
     """S163, S171."""
     session = await jms.session()
@@ -84,6 +89,7 @@ async def test_the_body_of_a_received_bytes_message_is_read_only_until_cleared(j
         message.read_int()
 
 
+@THE_MESSAGE_S
 async def test_headers_of_a_received_message_may_be_set(jms: Jms) -> None:
     """S163."""
     await jms.send("a")
@@ -147,6 +153,7 @@ async def test_the_text_none_is_not_the_empty_text(jms: Jms) -> None:
     assert [isinstance(message, TextMessage) for message in messages] == [True, True, True, False]
 
 
+@THE_MESSAGE_S
 @pytest.mark.parametrize(
     "name", ["", None, "with space", "with-dash", "1st", "a.b", "NULL", "TRUE", "NOT", "BETWEEN", "IS", "ESCAPE"]
 )
@@ -175,6 +182,7 @@ async def test_a_name_check_that_is_off_allows_all_names_but_none_and_empty(jms:
     assert received.property_exists("not-java")
 
 
+@THE_MESSAGE_S
 @pytest.mark.parametrize("value", [object(), [1], {"a": 1}, b"bytes", 1 << 63, {1}])
 async def test_a_property_value_that_jms_forbids_is_refused(jms: Jms, value: Any) -> None:
     """S161."""

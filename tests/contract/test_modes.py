@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from contract.brokers import not_on
+from contract.brokers import alike, not_on
 from contract.harness import Jms, counts, take, texts
 from pyjmsack import (
     AckMode,
@@ -15,6 +15,7 @@ from pyjmsack import (
     Queue,
 )
 
+THE_CORE_S = alike("modes are checked before anything is sent")
 NOT_TRANSACTED = [mode for mode in AckMode if mode is not AckMode.SESSION_TRANSACTED]
 
 
@@ -28,11 +29,13 @@ async def test_every_mode_of_the_list_is_accepted_as_a_number(jms: Jms, number: 
     assert session.transaction_guarantee == (kept if number == 0 else "none")
 
 
+@THE_CORE_S
 async def test_a_session_without_arguments_acknowledges_automatically(jms: Jms) -> None:
     """S6."""
     assert (await (await jms.connection()).create_session()).acknowledge_mode is AckMode.AUTO_ACKNOWLEDGE
 
 
+@THE_CORE_S
 @pytest.mark.parametrize("mode", [*AckMode, -1, 99])
 async def test_transacted_true_wins_over_any_mode(jms: Jms, mode: int) -> None:
     """S3."""
@@ -41,12 +44,14 @@ async def test_transacted_true_wins_over_any_mode(jms: Jms, mode: int) -> None:
     assert session.acknowledge_mode is AckMode.SESSION_TRANSACTED
 
 
+@THE_CORE_S
 @pytest.mark.parametrize("mode", NOT_TRANSACTED)
 async def test_transacted_false_keeps_the_mode(jms: Jms, mode: AckMode) -> None:
     """S1."""
     assert (await (await jms.connection()).create_session(mode, transacted=False)).acknowledge_mode is mode
 
 
+@THE_CORE_S
 @pytest.mark.parametrize("transacted", [None, False])
 @pytest.mark.parametrize("mode", [-1, 5, 99, 102, 258])
 async def test_a_mode_outside_the_list_is_refused(jms: Jms, mode: int, transacted: bool | None) -> None:
@@ -55,12 +60,14 @@ async def test_a_mode_outside_the_list_is_refused(jms: Jms, mode: int, transacte
         await (await jms.connection()).create_session(mode, transacted=transacted)
 
 
+@THE_CORE_S
 async def test_mode_zero_contradicts_transacted_false(jms: Jms) -> None:
     """S4."""
     with pytest.raises(JMSException, match="transacted"):
         await (await jms.connection()).create_session(0, transacted=False)
 
 
+@THE_CORE_S
 @pytest.mark.parametrize("java", [True, False])
 async def test_the_java_call_gets_an_error_that_shows_the_python_one(jms: Jms, java: bool) -> None:
     """S3-S6."""
@@ -68,6 +75,7 @@ async def test_the_java_call_gets_an_error_that_shows_the_python_one(jms: Jms, j
         await (await jms.connection()).create_session(java)
 
 
+@THE_CORE_S
 @pytest.mark.parametrize("mode", NOT_TRANSACTED)
 async def test_commit_and_rollback_need_a_transacted_session(jms: Jms, mode: AckMode) -> None:
     """S7."""
@@ -78,6 +86,7 @@ async def test_commit_and_rollback_need_a_transacted_session(jms: Jms, mode: Ack
     await session.recover()
 
 
+@THE_CORE_S
 async def test_recover_is_not_for_transacted_sessions(jms: Jms) -> None:
     """S7."""
     session = await jms.session(AckMode.SESSION_TRANSACTED)
@@ -85,6 +94,7 @@ async def test_recover_is_not_for_transacted_sessions(jms: Jms) -> None:
         await session.recover()
 
 
+@THE_CORE_S
 async def test_a_negative_prefetch_is_refused_on_the_factory(jms: Jms) -> None:
     """S11."""
     for name in ("queuePrefetch", "topicPrefetch", "queueBrowserPrefetch", "durableTopicPrefetch", "all"):
@@ -92,6 +102,7 @@ async def test_a_negative_prefetch_is_refused_on_the_factory(jms: Jms) -> None:
             jms.factory(options={f"jms.prefetchPolicy.{name}": -1})
 
 
+@THE_CORE_S
 async def test_a_negative_prefetch_is_refused_on_the_destination(jms: Jms) -> None:
     """S11."""
     session = await jms.session()

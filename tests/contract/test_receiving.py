@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 from polling import eventually
 
-from contract.brokers import not_on
+from contract.brokers import alike, not_on
 from contract.harness import PATIENCE, Gate, Heard, Jms, counts, nothing, take, texts
 from pyjmsack import AckMode, IllegalStateException, InvalidDestinationException, Message, Queue, Topic, aio
 
@@ -334,6 +334,7 @@ async def test_leaving_an_iteration_keeps_the_prefetched_messages_for_later(jms:
     assert counts(await jms.left("b", "c")) == jms.ways.counted(1, 1)
 
 
+@alike("options are checked before anything is sent")
 @pytest.mark.parametrize(
     "option", ["customer.prefetchSize=1", "consumer.prefetchsize=1", "consumer.prefetchSize=many", "prefetchSize=1"]
 )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from polling import eventually
 
-from contract.brokers import not_on, only_on
+from contract.brokers import alike, not_on, only_on
 from contract.harness import Completed, Heard, Jms, nothing, producer_behind, take, texts
 from pyjmsack import (
     AckMode,
@@ -216,6 +216,7 @@ async def test_a_destination_is_given_once(jms: Jms) -> None:
     await jms.left("a")
 
 
+@alike("names are checked before anything is sent")
 @pytest.mark.parametrize("name", ["", "  ", "?consumer.prefetchSize=1"])
 async def test_an_empty_destination_name_is_refused(jms: Jms, name: str) -> None:
     """S67."""
@@ -236,6 +237,7 @@ async def test_an_anonymous_producer_reaches_many_destinations(jms: Jms) -> None
         assert texts(await take(await session.create_consumer(queue), 1)) == [queue.name]
 
 
+@alike("bodies are checked before anything is sent")
 @pytest.mark.parametrize("body", [None, object(), 1, 1.5])
 async def test_what_is_no_message_is_refused(jms: Jms, body: object) -> None:
     """S69."""
@@ -338,6 +340,7 @@ WRONG = [
 ]
 
 
+@alike("values are checked before anything is sent")
 @pytest.mark.parametrize(("name", "value"), WRONG)
 async def test_values_outside_the_rules_are_refused_as_default_and_for_one_send(
     jms: Jms, name: str, value: int

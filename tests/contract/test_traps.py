@@ -13,7 +13,7 @@ import pytest
 from polling import eventually
 from shared_brokers import Served
 
-from contract.brokers import not_on, only_on
+from contract.brokers import alike, not_on, only_on
 from contract.harness import Jms, counts, nothing, take, texts
 from contract.traps_support import line
 from pyjmsack import (
@@ -184,6 +184,7 @@ async def test_what_a_dead_client_had_in_its_buffers_is_not_lost(jms: Jms, mode:
     assert {*"bcde"} <= {*found}
 
 
+@alike("modes are checked before anything is sent")
 @pytest.mark.parametrize("mode", [-1, 7, 99, "client", "CLIENT", "auto", None, True])
 async def test_a_misspelt_mode_is_refused_and_not_taken_for_auto(jms: Jms, mode: int) -> None:
     """Trap 6, S5: Classic takes any word that it does not know for ``auto``."""
