@@ -44,7 +44,9 @@ class MessageProducer(ProducerFacade):
     ) -> None:
         """Send a message, or what can be turned into one; see :meth:`pyjmsack.MessageProducer.send`.
 
-        A cancelled ``send`` may have been stored by the broker.
+        At most 4096 sends of a producer, and ``jms.producerWindowSize`` bytes, may be unconfirmed; the next one waits
+        for room, bounded by ``jms.sendTimeout`` (S65). A cancelled ``send`` may have been stored by the broker, unless
+        it had no credit: then it never leaves.
         """
         core = self._core
         async with self._session._lock.hold() if self._session.transacted else nullcontext():
@@ -76,9 +78,15 @@ class MessageProducer(ProducerFacade):
     ) -> asyncio.Future[None]:
         """Send without waiting; the future is done when the broker has confirmed, and fails as ``send`` would.
 
-        Nothing bounds how many are under way but the caller: await some of the futures now and then.
+        At most 4096 sends of a producer, and ``jms.producerWindowSize`` bytes, may be unconfirmed (S65). This call
+        cannot wait for room, so it raises when there is none: await some of the futures first.
+
+        Raises:
+            ResourceAllocationException: too much is unconfirmed; nothing was sent.
+            JMSException: as :meth:`send`, for what is wrong with the message or the producer.
         """
         core = self._core
+        core.check_room()
         future: asyncio.Future[None] = self._loop.create_future()
 
         def settle(error: BaseException | None) -> None:

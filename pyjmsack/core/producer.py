@@ -297,6 +297,22 @@ class Producer:
             return True
         return self._byte_window is not None and self._bytes_submitted - self._bytes_settled >= self._byte_window
 
+    def check_room(self) -> None:
+        """Raise if the window is full, for a caller who cannot wait (S65).
+
+        Raises:
+            ResourceAllocationException: the text says what is unconfirmed, and what to do.
+        """
+        if self.full:
+            limit = f"{WINDOW} messages"
+            if self._byte_window is not None:
+                limit += f" or {self._byte_window} bytes"
+            raise ResourceAllocationException(
+                f"send_async to {self.describe()}: nothing was sent, as {self._submitted - self._settled} messages of "
+                f"{self._bytes_submitted - self._bytes_settled} bytes are unconfirmed and {limit} are the limit; await "
+                "some of the futures first, or await send(), which waits for room (S65)"
+            )
+
     def wait_for_room(self) -> Steps[None]:
         """Wait until half of the window is free.
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
-from peer import Answer, accepted, in_turn, modified, rejected, released, settled, unanswered
-from peer_faces import Face, Told
+from peer import PATIENCE, Answer, accepted, in_turn, modified, rejected, released, settled, unanswered
+from peer_faces import AioFace, Face, Told
 
 from pyjmsack import (
     DeliveryMode,
@@ -332,3 +335,56 @@ def test_a_text_message_from_elsewhere_is_sent_as_it_is(face: Face) -> None:
     peer = face.peer()
     face.session(peer).create_producer(Q).send(TextMessage("made without a session"))
     assert peer.wait_transfers(1)[0].message.body == "made without a session"
+
+
+def test_in_asyncio_a_full_window_is_waited_for_by_send_and_refused_by_send_async(aio: AioFace) -> None:
+    """S65: nothing is lost, the order stays, and the memory is bounded."""
+    peer = aio.peer(credit=0)
+    session = aio.session(peer, "jms.producerWindowSize=2000")
+    producer = session.create_producer(Queue("q"))._target
+
+    async def fill() -> tuple[list[str], str, list[Any]]:
+        """Send until it is refused; then let a task wait for room."""
+        sent: list[str] = []
+        futures = []
+        while True:
+            try:
+                futures.append(producer.send_async(str(len(sent))))
+            except ResourceAllocationException as error:
+                refusal = str(error)
+                break
+            sent.append(str(len(sent)))
+        waiting = asyncio.create_task(producer.send(str(len(sent))))
+        await asyncio.sleep(0)
+        return sent, refusal, [*futures, waiting]
+
+    sent, refusal, answers = aio.call(fill)
+    assert 5 < len(sent) < 40
+    assert "2000 bytes" in refusal
+    assert "await some of the futures" in refusal
+    peer.grant(1000)
+
+    async def answered() -> None:
+        await asyncio.wait_for(asyncio.gather(*answers), PATIENCE)
+
+    aio.call(answered)
+    assert [transfer.message.body for transfer in peer.wait_transfers(len(sent) + 1)] == [*sent, str(len(sent))]
+    aio.call(lambda: producer.send_async("again")).result(PATIENCE)
+
+
+def test_in_asyncio_no_more_than_4096_sends_are_unconfirmed(aio: AioFace) -> None:
+    """S65."""
+    peer = aio.peer(credit=0)
+    producer = aio.session(peer).create_producer(Queue("q"))._target
+
+    def fill() -> int:
+        futures = []
+        try:
+            while True:
+                futures.append(producer.send_async("x"))
+        except ResourceAllocationException:
+            for future in futures:
+                future.cancel()
+        return len(futures)
+
+    assert aio.call(fill) == 4096
