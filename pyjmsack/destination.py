@@ -15,6 +15,7 @@ from pyjmsack.errors import IllegalStateException, InvalidDestinationException
 __all__ = ["Destination", "Queue", "TemporaryQueue", "TemporaryTopic", "Topic"]
 
 D = TypeVar("D", bound="_Temporary")
+T = TypeVar("T", bound="Destination")
 
 
 class Destination:
@@ -43,6 +44,20 @@ class Destination:
         self.name: str = plain
         self.options: Mapping[str, str] = dict(parse_qsl(query, keep_blank_values=True)) if query else {}
         self._hash = hash((self.jms_type, plain))
+
+    @classmethod
+    def _literal(cls: type[T], name: str) -> T:
+        """Return the destination with exactly this name, ``?`` and all: what came over the wire has no options, as its
+        sender would decide with them what happens here.
+
+        Raises:
+            InvalidDestinationException: the name is blank.
+        """
+        if not name.strip():
+            raise InvalidDestinationException(f"destination name {name!r}: expected a non-empty string")
+        made = cls("literal")
+        made.name, made._hash = name, hash((cls.jms_type, name))
+        return made
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Destination) and other.jms_type == self.jms_type and other.name == self.name

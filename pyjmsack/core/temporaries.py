@@ -41,7 +41,8 @@ class Temporaries:
         connection.submit(provider.create_temporary, info, named)
         what = f"creating a temporary {'topic' if kind.is_topic else 'queue'}"
         name = yield from connection.request(named, what, provider.delete_temporary, info.id)
-        destination: T = kind(name, lambda: run(self.delete(destination)))
+        destination: T = kind._literal(name)
+        destination._delete = lambda: run(self.delete(destination))
         self.live[info.id] = destination
         return destination
 

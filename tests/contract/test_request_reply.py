@@ -8,7 +8,7 @@ import pytest
 
 from contract.brokers import not_on
 from contract.harness import Heard, Jms, nothing, take, texts
-from pyjmsack import AckMode, InvalidDestinationException, Message, RequestTimedOutException, aio
+from pyjmsack import AckMode, InvalidDestinationException, Message, Queue, RequestTimedOutException, aio
 
 
 async def service(jms: Jms, mode: int = AckMode.AUTO_ACKNOWLEDGE) -> aio.MessageConsumer:
@@ -135,3 +135,23 @@ async def test_a_request_to_a_topic_gets_the_first_reply(jms: Jms) -> None:
             await producer.reply(request, f"{request.body}{number}")
         assert (await asking).body == f"{turn}0"
     await requestor.close()
+
+
+@pytest.mark.parametrize("options", ["producer.windowSize=many", "producer.duplicateDetection=false", "no.option=1"])
+async def test_what_a_request_says_behind_its_reply_to_is_a_part_of_the_name(jms: Jms, options: str) -> None:
+    """S160: who asks cannot configure, nor stop, who answers."""
+    name = f"{jms.queue.name}.replies?{options}"
+    replies = await (await jms.session()).create_consumer(Queue._literal(name))
+    session = await jms.session()
+    question = session.create_text_message("a")
+    question.reply_to = Queue._literal(name)
+    await (await session.create_producer(jms.queue)).send(question)
+    (request,) = await take(await session.create_consumer(jms.queue), 1)
+    assert request.reply_to is not None
+    assert request.reply_to.name.partition("?")[0] == f"{jms.queue.name}.replies"
+    assert not request.reply_to.options
+    producer = await session.create_producer()
+    await producer.reply(request, "A")
+    await producer.send("B", destination=request.reply_to)
+    if not jms.target.named("amqp-artemis"):  # which cuts the address of a consumer at the "?"
+        assert texts(await take(replies, 2)) == ["A", "B"]

@@ -255,8 +255,8 @@ def _to_destination(address: str, mark: int | None, consumer: Destination | None
 
 
 def _has_name(address: str) -> bool:
-    """Return True for an address that is more than spaces and a query."""
-    return bool(address.partition("?")[0].strip())
+    """Return True for an address that is more than spaces."""
+    return bool(address.strip())
 
 
 def _make_destination(address: str, mark: int | None, consumer: Destination | None) -> Destination:
@@ -264,11 +264,11 @@ def _make_destination(address: str, mark: int | None, consumer: Destination | No
     kind = None if mark is None else _KINDS.get(mark)
     for prefix, prefixed in _PREFIXES.items():
         if address.startswith(prefix) and _has_name(address[len(prefix) :]):
-            return (kind or prefixed)(address[len(prefix) :])
+            return (kind or prefixed)._literal(address[len(prefix) :])
     for prefix, prefixed in _KEPT_PREFIXES.items():
         if address.startswith(prefix):
-            return (kind or prefixed)(address)
-    return (kind or (Queue if consumer is None else type(consumer)))(address)
+            return (kind or prefixed)._literal(address)
+    return (kind or (Queue if consumer is None else type(consumer)))._literal(address)
 
 
 def _user_id(inbound: AmqpInbound, fields: list[Any]) -> str | None:

@@ -65,7 +65,7 @@ def translate(kept: Kept, dialect: Dialect, present_name: Callable[[str], str]) 
         require(dialect.metadata, "delivery-delay")
     reply_to = message._reply_to
     if isinstance(reply_to, TemporaryQueue | TemporaryTopic):
-        message._reply_to = type(reply_to)(present_name(reply_to.name))
+        message._reply_to = type(reply_to)._literal(present_name(reply_to.name))
     message._destination = old.destination
     encoder = MemberEncoder.of(dialect, old.destination)
     kept.payload, kept.encoder, kept.dialect = encoder(message, ttl_ms), encoder, dialect

@@ -204,12 +204,12 @@ def parse_destination(text: str, dialect: Dialect, kind: type[Destination]) -> D
     """
     for prefix, prefixed in _PREFIXES.items():
         if text.startswith(prefix) and text[len(prefix) :].strip():
-            return prefixed(text[len(prefix) :])
+            return prefixed._literal(text[len(prefix) :])
     for prefix, prefixed in _TEMPORARY.items():
         if text.startswith(prefix):
-            return prefixed(text)
+            return prefixed._literal(text)
     for prefix, (prefixed, ours) in _JAVA_TEMPORARY.items():
         name = text[len(prefix) :]
         if text.startswith(prefix) and name.strip():
-            return prefixed(name if dialect.routed else ours + name)
-    return kind(text)
+            return prefixed._literal(name if dialect.routed else ours + name)
+    return kind._literal(text)

@@ -247,8 +247,9 @@ def test_broken_bytes_are_reported_by_to_message_only_s166() -> None:
         (None, 0, None, None),
         ("", None, Queue("c"), Queue("c")),
         (" ", None, Queue("c"), Queue("c")),
-        ("?x=1", None, Queue("c"), Queue("c")),
-        ("queue://?x=1", None, Topic("c"), Topic("queue://")),
+        ("?x=1", None, Queue("c"), Queue._literal("?x=1")),
+        ("queue://a?x=1", None, Topic("c"), Queue._literal("a?x=1")),
+        ("temp-queue://a?x=1", 2, Queue("c"), TemporaryQueue._literal("temp-queue://a?x=1")),
     ],
 )
 def test_destination_from_address_mark_prefix_and_consumer_s165(
@@ -258,7 +259,8 @@ def test_destination_from_address_mark_prefix_and_consumer_s165(
     payload = section(0x72, marks) + section(0x73, [None, None, address, None, address]) + section(VALUE, "x")
     message = receive(payload, consumer)
     assert message.destination == expected
-    assert message.reply_to == (expected if address and address.partition("?")[0].strip() else None)
+    assert message.reply_to == (expected if address and address.strip() else None)
+    assert expected is None or not message.destination.options
 
 
 def test_delivery_time_is_the_annotation_else_the_send_time_s157() -> None:
