@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
-from pyjmsack.errors import InvalidURLException
+from pyjmsack.errors import InvalidURLException, UnsupportedFeatureException
 from pyjmsack.uri.address import FAILOVER, PLAIN, Address, parse_address, refuse, scheme_of, split_composite
 from pyjmsack.uri.headers import websocket_headers
 from pyjmsack.uri.model import BrokerUrl
@@ -20,7 +20,7 @@ from pyjmsack.uri.names import Place, belongs, check_names, is_of_member, of_pro
 from pyjmsack.uri.policies import plain_name, redelivery_policies
 from pyjmsack.uri.profiles import PROFILES
 from pyjmsack.uri.query import decode, has_secret, option_texts, query_texts
-from pyjmsack.uri.redaction import redact
+from pyjmsack.uri.redaction import before_secret, redact
 from pyjmsack.uri.scheme import SCHEMES, Endpoint
 from pyjmsack.uri.table import NESTED_PREFIX, OPTIONS, build
 from pyjmsack.uri.values import parse_values
@@ -45,9 +45,25 @@ def parse_url(url: str, options: Mapping[str, object] | None = None) -> BrokerUr
     """
     if not isinstance(url, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may be untyped
         raise InvalidURLException(f"broker URL: expected a text such as {PLAIN}, got {type(url).__name__}")
+    try:
+        return _parsed(url, options or {})
+    except (InvalidURLException, UnsupportedFeatureException):
+        harmless = before_secret(url)
+        if harmless is None:
+            raise
+    # what is wrong may stand in a password, or behind one: nothing of either may be in the error
+    _parsed(harmless + "x" + (")" if "(" in harmless and ")" not in harmless else ""), options or {})
+    raise InvalidURLException(
+        f"broker URL {redact(url)}: something from the '***' on is wrong, which is not shown, as it may be part of a"
+        " password. There '&' is written %26, '?' %3F and ',' %2C; write a percent sign as %25. Put passwords last,"
+        " so that errors can name the other options"
+    )
+
+
+def _parsed(url: str, options: Mapping[str, object]) -> BrokerUrl:
     if scheme_of(url) == FAILOVER:
-        return _failover(url, options or {})
-    return _single(url, options or {})
+        return _failover(url, options)
+    return _single(url, options)
 
 
 def _single(url: str, options: Mapping[str, object]) -> BrokerUrl:

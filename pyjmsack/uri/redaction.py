@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 from typing import Final
+from urllib.parse import unquote_plus
 
+from pyjmsack.uri.kinds import PASSWORD
 from pyjmsack.uri.scheme import SCHEMES
-from pyjmsack.uri.table import OPTION_PREFIXES, OPTIONS
+from pyjmsack.uri.table import NESTED_PREFIX, OPTION_PREFIXES, OPTIONS
 
-__all__ = ["redact", "split_query", "split_user_info"]
+__all__ = ["before_secret", "redact", "resembles_secret", "split_query", "split_user_info"]
 
 HIDDEN: Final = "***"
 _SIMPLE: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
@@ -18,6 +21,33 @@ _HOST_AND_PORT: Final = re.compile(r"(\[[0-9A-Fa-f:.]*(%25\w+)?\]|[\w.-]*)(:[0-9
 _OPTION_NAME: Final = re.compile(rf"({'|'.join(map(re.escape, OPTION_PREFIXES))})[A-Za-z.]+=.*", re.DOTALL)
 # of a scheme that is ours: the rest of a password behind a raw comma may look like one of another
 _MEMBER: Final = re.compile(rf"({'|'.join(map(re.escape, SCHEMES))})://{_HOST_AND_PORT.pattern}")
+
+
+_NAME: Final = re.compile(r"(?:^|[?&(,)])([^?&(,)=:]*)(?:=|:(?!//))")
+_WORDS: Final = re.compile(r"pas|ps+w|\bpwd?\b|secret|token|credential|authorization|cookie|api.?key")
+_SECRETS: Final = ("password", "passcode", "passphrase", "secret", "token", "keystorepassword", "truststorepassword")
+
+
+def resembles_secret(name: str) -> bool:
+    """Whether an option of this name, perhaps misspelt or of another client, may have a password as its value."""
+    plain = unquote_plus(name, errors="replace")
+    row = OPTIONS.get(plain.removeprefix(NESTED_PREFIX))
+    if row is not None:
+        return row.kind is PASSWORD
+    plain = plain.lower()
+    last = plain.rpartition(".")[2]
+    return bool(_WORDS.search(plain) or get_close_matches(last, _SECRETS, 1, 0.7))
+
+
+def before_secret(text: str) -> str | None:
+    """Return a query, or a URL, up to the value of the first option that resembles a secret; ``None`` without one.
+
+    What follows must not be shown, up to the end: a password may hold any delimiter, raw.
+    """
+    for found in _NAME.finditer(text):
+        if resembles_secret(found[1]):
+            return text[: found.end()]
+    return None
 
 
 def split_user_info(rest: str) -> tuple[str | None, str]:
@@ -63,7 +93,8 @@ def _redact_rest(rest: str) -> str:
     shown = host if _HOST_AND_PORT.fullmatch(host) else HIDDEN
     shown += slash + (HIDDEN if path else "")
     if query:
-        shown += "?" + "&".join(_redact_option(part) for part in query.split("&"))
+        harmless = before_secret(query)
+        shown += "?" + "&".join(_redact_option(part) for part in (harmless or query).split("&"))
     return shown + (f"#{HIDDEN}" if "#" in rest else "")
 
 
@@ -76,8 +107,11 @@ def _redact_option(part: str) -> str:
 
 
 def _redact_composite(scheme: str, rest: str) -> str:
-    members, closed, after = rest.partition(")")
+    harmless = before_secret(rest)
+    members, closed, after = (rest if harmless is None else harmless).partition(")")
     shown = [member.partition("?")[0] for member in members.split(",")]
     if "@" in rest or not all(_MEMBER.fullmatch(member) for member in shown):
         shown = [HIDDEN]
+    if harmless is not None and not closed:
+        shown, closed = [*shown, HIDDEN], ")"
     return f"{scheme}:({','.join(shown)}{closed}" + (f"?{HIDDEN}" if after else "")
