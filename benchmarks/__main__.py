@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -13,6 +15,8 @@ from rich.console import Console
 from rich.progress import Progress
 
 from benchmarks import auditing, memory, profiling, report, restore
+from benchmarks.fuzz import run as fuzzing
+from benchmarks.fuzz.targets import TARGETS
 from benchmarks.job import PASSWORD_VARIABLE, USERNAME_VARIABLE, BenchmarkError
 from benchmarks.run import run
 from benchmarks.scenarios import PEERS, PROTOCOLS, SCENARIOS, Settings
@@ -235,6 +239,30 @@ def shift_command(rounds: int, policy: str, healthy: bool, processes: int, seed:
         click.echo(f"{found.case}: {'; '.join(found.problems())}")
     if total.bad:
         raise SystemExit(1)
+
+
+@main.command(name="fuzz")
+@click.option("--minutes", default=10.0, show_default=True, type=click.FloatRange(min=0.01), help="For all targets.")
+@click.option("--target", "targets", multiple=True, type=click.Choice([*TARGETS]), help="Repeatable; all without.")
+@click.option("--seed", type=click.IntRange(min=0), help="Gives the same inputs again.  [default: another each time]")
+@click.option("--out", default=".", show_default=True, type=click.Path(path_type=Path), help="Where inputs are saved.")
+@click.option("--replay", type=click.Path(path_type=Path, exists=True), help="Run one saved input instead.")
+@click.pass_context
+def fuzz_command(
+    context: click.Context, minutes: float, targets: tuple[str, ...], seed: int | None, out: Path, replay: Path | None
+) -> None:
+    """Throw hostile frames, messages and texts at the parts that read them; exit code 1 if one does harm."""
+    if replay is not None:
+        found = fuzzing.replay(replay)
+        click.echo(found or "nothing is wrong with it")
+        context.exit(1 if found else 0)
+    seed = random.SystemRandom().randrange(1 << 31) if seed is None else seed
+    click.echo(f"seed {seed}")
+    with Console(stderr=True).status("") as status:
+        reports = fuzzing.run(targets or [*TARGETS], seed, minutes, out, status.update)
+    for one in reports:
+        click.echo(one.sentence())
+    context.exit(1 if any(one.findings for one in reports) else 0)
 
 
 if __name__ == "__main__":

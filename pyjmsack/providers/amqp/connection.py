@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.metadata import version
 from itertools import count
-from typing import Any, cast
+from typing import cast
 
 import proton
 from proton import symbol
@@ -137,8 +137,8 @@ class AmqpConnection(Lifecycle[AmqpEngine]):
         return dialect_of(self._url.broker or named, properties, options.queue_prefix, options.topic_prefix)
 
     def _remote_properties(self) -> dict[str, object]:
-        properties = self._the_engine.connection.remote_properties or {}
-        return {str(key): value for key, value in cast(dict[Any, object], properties).items()}
+        properties: object = self._the_engine.connection.remote_properties
+        return {str(key): value for key, value in properties.items()} if isinstance(properties, Mapping) else {}
 
     def _open_session(self, number: int, session: AmqpSession) -> Completion[None]:
         self._sessions[number] = session
@@ -155,9 +155,15 @@ class AmqpConnection(Lifecycle[AmqpEngine]):
         else:
             opening.succeed(self._metadata())
 
+    def _offered(self) -> set[str]:
+        try:
+            return {str(name) for name in self._the_engine.connection.remote_offered_capabilities or []}
+        except TypeError:  # proton's, for a field of another type: what cannot be read offers nothing
+            return set()
+
     def _metadata(self) -> ConnectionMetadata:
         properties = self._remote_properties()
-        offered = {str(name) for name in self._the_engine.connection.remote_offered_capabilities or []}
+        offered = self._offered()
         product, version = str(properties.get("product", "unknown")), str(properties.get("version", "unknown"))
         table = self._dialect.features(offered, scheduler=self._url.scheduler)
         self._decide_marks(table)

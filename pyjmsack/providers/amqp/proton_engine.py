@@ -249,6 +249,15 @@ class AmqpEngine:
         return rest
 
     def _process_events(self) -> None:
+        """Handle all events. proton decodes texts of the peer when they are asked for, and raises where it cannot."""
+        try:
+            self._pop_events()
+        except UnicodeDecodeError as error:
+            malformed = ConnectionLostException(f"the peer sent what is not an AMQP 1.0 frame: {error}")
+            malformed.__cause__ = error
+            self.fail(malformed)
+
+    def _pop_events(self) -> None:
         collector, links = self._native_collector, self.links
         peek, pop, kind_of = native.collector_peek, native.collector_pop, native.event_type
         event = peek(collector)

@@ -1,0 +1,100 @@
+"""The fuzzers of ``python -m benchmarks fuzz``, for a moment and with a fixed seed (S127, S129)."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.fuzz import run, targets, worker
+from benchmarks.fuzz.bench import FindingError
+
+CASES = 120
+
+
+@pytest.mark.parametrize("target", targets.TARGETS)
+def test_hostile_input_is_an_error_of_ours_or_is_survived(target: str) -> None:
+    """Whoever waits is told, with an exception of ours; nothing is kept or written without bound."""
+    findings = [(case, worker.look(target, worker.input_of(target, 1, case))) for case in range(CASES)]
+    assert [finding for finding in findings if finding[1] is not None] == []
+
+
+def test_an_input_is_the_same_each_time() -> None:
+    for target in targets.TARGETS:
+        assert worker.input_of(target, 5, 7) == worker.input_of(target, 5, 7) != worker.input_of(target, 5, 8)
+
+
+# -- the fuzzers reach what they are for ------------------------------------------------------------------------
+
+
+def test_the_amqp_fuzzers_have_a_consumer_that_gets_messages() -> None:
+    bench, sink = targets._amqp([*targets._WELCOME, b"".join(targets._transfer(random.Random(2), n) for n in range(5))])
+    assert [verb for verb, done in bench.asked if not done.done] == ["create_producer", "drain"]
+    assert [verb for verb, done in bench.asked if done.done and done.error is not None] == []
+    assert len(sink.kept) == 5
+
+
+def test_the_stomp_fuzzer_has_a_consumer_that_gets_messages() -> None:
+    message = b"MESSAGE\nsubscription:s%s\nmessage-id:1\nack:1\n\nx\0"
+    bench, sink = targets._stomp([targets._CONNECTED % b"other", b"".join(message % b"%d" % n for n in range(5))])
+    assert [verb for verb, done in bench.asked if not done.done] == ["unsubscribe"]
+    assert len(sink.kept) == 1
+
+
+def test_the_websocket_fuzzer_comes_past_the_upgrade(monkeypatch: pytest.MonkeyPatch) -> None:
+    received: list[bytes] = []
+    monkeypatch.setattr(targets._Inner, "receive_data", lambda self, data: received.append(data))
+    targets._run_websocket([targets._UPGRADED, b"\x82\x03abc"])
+    assert received == [b"abc"]
+
+
+# -- findings ---------------------------------------------------------------------------------------------------
+
+
+def broken(monkeypatch: pytest.MonkeyPatch, harm: Any) -> None:
+    monkeypatch.setitem(targets.TARGETS, "body", targets.TARGETS["body"]._replace(run=harm))
+
+
+def test_an_exception_is_a_finding_with_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    def harm(chunks: list[bytes]) -> None:
+        raise FindingError("harm")
+
+    broken(monkeypatch, harm)
+    found = worker.look("body", [b""])
+    assert found is not None
+    assert found[0] == "FindingError: harm"
+    assert found[1].startswith("test_fuzz.py:")
+
+
+def test_growing_memory_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[bytes] = []
+    broken(monkeypatch, lambda chunks: kept.append(b"x" * 1000))
+    monkeypatch.setattr(worker, "resident", lambda: (50 << 20) + 1_000_000 * len(kept))
+    told: list[dict[str, Any]] = []
+    assert sum(1 for _ in worker.cases("body", 1, 0, 30, told.append)) <= 601
+    assert [news["where"] for news in told if "finding" in news] == ["memory"]
+
+
+def test_an_input_that_does_harm_is_saved_and_can_be_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = run.Report("body")
+    run._save(report, 1, 3, "harm", tmp_path)
+    (saved,) = tmp_path.iterdir()
+    assert saved.name == "fuzz-body-1-3.json"
+    assert run.replay(saved) is None
+    seen: list[list[bytes]] = []
+
+    def harm(chunks: list[bytes]) -> None:
+        seen.append(chunks)
+        raise FindingError("again")
+
+    broken(monkeypatch, harm)
+    assert "again" in str(run.replay(saved))
+    assert seen == [worker.input_of("body", 1, 3)]
+
+
+def test_a_worker_runs_inputs_and_says_how_many(tmp_path: Path) -> None:
+    (report,) = run.run(["body"], 1, 0.01, tmp_path, lambda line: None)
+    assert report.inputs > 0
+    assert report.findings == []
