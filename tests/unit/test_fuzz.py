@@ -11,7 +11,7 @@ import pytest
 from benchmarks.fuzz import run, targets, worker
 from benchmarks.fuzz.bench import FindingError
 
-CASES = 120
+CASES = 60
 
 
 @pytest.mark.parametrize("target", targets.TARGETS)
