@@ -15,11 +15,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 if TYPE_CHECKING:
-    from pyjmsack.testing import Broker, Wire
+    from pyjmsack.broker import EmbeddedActiveMQ, EmbeddedArtemis
+    from pyjmsack.testing import Broker, ContainerBroker, Wire
 
 _MODES = ("auto", "container", "embedded")
 _DEFAULT_SOCKET = "/var/run/docker.sock"
 _ENGINE_SECONDS = 2.0
+_REASON_LENGTH = 300
+_REAPER = "testcontainers/ryuk"
+_NO_REAPER = f"{_REAPER}; docker pull it, or set TESTCONTAINERS_RYUK_DISABLED=true"
 
 
 class _Kind(NamedTuple):
@@ -42,6 +46,9 @@ class _Brokers:
 
     def __init__(self, mode: str) -> None:
         obstacle = _obstacle() if mode == "auto" else None
+        self._auto = mode == "auto"
+        self.fallback: str | None = None
+        """Why there are embedded brokers although the header says containers."""
         self.container = mode == "container" or (mode == "auto" and obstacle is None)
         where = "containers" if self.container else "embedded"
         self.header = f"pyjmsack brokers: {where} ({obstacle or f'--pyjmsack-broker={mode}'})"
@@ -49,18 +56,31 @@ class _Brokers:
 
     def run(self, name: str) -> Iterator[Broker]:
         """Start a broker, and end it when the fixture ends."""
+        broker = self._start(_KINDS[name])
+        self._started.append(broker)
+        try:
+            yield broker
+        finally:
+            self._started.remove(broker)
+            broker.stop()
+
+    def _start(self, kind: _Kind) -> ContainerBroker | EmbeddedArtemis | EmbeddedActiveMQ:
+        """Return a running broker: in a container, or embedded where the mode ``auto`` finds that none starts."""
         import pyjmsack.broker
         from pyjmsack.testing import ContainerBroker
 
-        kind = _KINDS[name]
         if self.container:
-            made = ContainerBroker(kind.image)
-        else:
-            made = getattr(pyjmsack.broker, kind.embedded)(version=kind.version)
-        with made as broker:
-            self._started.append(broker)
-            yield broker
-            self._started.remove(broker)
+            broker = ContainerBroker(kind.image)
+            try:
+                return broker.start()
+            except pyjmsack.broker.BrokerError as error:
+                if not self._auto:
+                    raise
+                self.container = False
+                self.fallback = f"embedded, because no container could be started: {_in_short(error)}"
+                broker.stop()
+        made: EmbeddedArtemis | EmbeddedActiveMQ = getattr(pyjmsack.broker, kind.embedded)(version=kind.version).start()
+        return made
 
     def recover(self) -> None:
         """Start again what a test killed, and resume what it paused."""
@@ -85,7 +105,34 @@ def _obstacle() -> str | None:
     except (OSError, ValueError) as error:
         return f"no containers: the engine at {path} does not answer: {error}"
     missing = [kind.image for kind in _KINDS.values() if kind.image not in present]
-    return f"no containers: no image {', '.join(missing)}" if missing else None
+    if missing:
+        return f"no containers: no image {', '.join(missing)}"
+    return None if _reaper_disabled() or any(map(_is_reaper, present)) else f"no containers: no image {_NO_REAPER}"
+
+
+def _is_reaper(image: str) -> bool:
+    """Whether testcontainers can take this image to remove what a killed run leaves behind."""
+    wanted = os.environ.get("RYUK_CONTAINER_IMAGE")
+    return image == wanted if wanted else image.startswith(f"{_REAPER}:")
+
+
+def _reaper_disabled() -> bool:
+    """Whether testcontainers shall do without, by its variable or its file; read here, as its import takes long."""
+    said = os.environ.get("TESTCONTAINERS_RYUK_DISABLED")
+    if said is None:
+        try:
+            with open(os.path.expanduser("~/.testcontainers.properties"), encoding="utf-8") as lines:
+                settings = dict(line.strip().split("=", 1) for line in lines if "=" in line)
+        except (OSError, ValueError):
+            return False
+        said = settings.get("ryuk.disabled", "")
+    return said.lower() in ("yes", "true", "t", "y", "1")
+
+
+def _in_short(error: BaseException) -> str:
+    """Return the first line of an error, as an engine may have much to say."""
+    text = str(error).partition("\n")[0]
+    return text if len(text) <= _REASON_LENGTH else f"{text[:_REASON_LENGTH]}…"
 
 
 def _images(path: str) -> set[str]:
@@ -129,6 +176,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_report_header(config: pytest.Config) -> str:
     """Say what the brokers of this run are."""
     return brokers_of(config).header
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say why the brokers were others than the first lines promised."""
+    fallback = config.stash[_BROKERS].fallback if _BROKERS in config.stash else None
+    if fallback is not None:
+        terminalreporter.write_line(f"pyjmsack brokers: {fallback}")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import socketserver
@@ -9,6 +10,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
@@ -16,6 +18,7 @@ import pytest
 
 PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
 IMAGES = ["pyjmsack/artemis:2.56.0", "pyjmsack/activemq:6.3.1", "pyjmsack/activemq:5.18.3"]
+NO_REAPER = "testcontainers/ryuk; docker pull it, or set TESTCONTAINERS_RYUK_DISABLED=true"
 
 Run = Callable[..., pytest.RunResult]
 
@@ -135,8 +138,7 @@ class Engine(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     def __init__(self, path: Path, answer: bytes) -> None:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                assert self.path == "/images/json"
-                self.send_response(200)
+                self.send_response(200 if self.path == "/images/json" else 500)
                 self.end_headers()
                 self.wfile.write(answer)
 
@@ -153,30 +155,73 @@ def short() -> Iterator[Path]:
         yield Path(name)
 
 
+@pytest.fixture
+def engine(short: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[list[str]], None]]:
+    """Have DOCKER_HOST be an engine with the images that it is called with."""
+    monkeypatch.delenv("TESTCONTAINERS_RYUK_DISABLED", raising=False)
+    monkeypatch.delenv("RYUK_CONTAINER_IMAGE", raising=False)
+    with ExitStack() as started:
+
+        def start(tags: list[str]) -> None:
+            path = short / "engine.sock"
+            rows = [{"RepoTags": None}, *({"RepoTags": [tag]} for tag in tags)]
+            made = started.enter_context(Engine(path, json.dumps(rows).encode()))
+            serving = threading.Thread(target=made.serve_forever)
+            serving.start()
+            started.callback(serving.join)
+            started.callback(made.shutdown)
+            monkeypatch.setenv("DOCKER_HOST", f"unix://{path}")
+
+        yield start
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="needs unix sockets")
 @pytest.mark.parametrize(
     ("tags", "expected"),
     [
-        (IMAGES, "containers (--pyjmsack-broker=auto)"),
+        ([*IMAGES, "testcontainers/ryuk:0.8.1"], "containers (--pyjmsack-broker=auto)"),
+        (IMAGES, f"embedded (no containers: no image {NO_REAPER})"),
         (IMAGES[1:], "embedded (no containers: no image pyjmsack/artemis:2.56.0)"),
         ([], f"embedded (no containers: no image {', '.join(IMAGES)})"),
     ],
 )
 def test_auto_takes_containers_if_the_engine_has_every_image(
-    run: Run, monkeypatch: pytest.MonkeyPatch, short: Path, tags: list[str], expected: str
+    run: Run, engine: Callable[[list[str]], None], tags: list[str], expected: str
 ) -> None:
-    path = short / "engine.sock"
-    rows = ", ".join(f'{{"RepoTags": ["{tag}"]}}' for tag in tags)
-    engine = Engine(path, f'[{{"RepoTags": null}}{", " + rows if rows else ""}]'.encode())
-    serving = threading.Thread(target=engine.serve_forever)
-    serving.start()
-    try:
-        monkeypatch.setenv("DOCKER_HOST", f"unix://{path}")
-        assert header(run("")) == expected
-    finally:
-        engine.shutdown()
-        serving.join()
-        engine.server_close()
+    engine(tags)
+    assert header(run("")) == expected
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs unix sockets")
+def test_auto_takes_containers_without_the_reapers_image_where_it_is_disabled_or_another(
+    run: Run, engine: Callable[[list[str]], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    engine([*IMAGES, "company/reaper:1"])
+    monkeypatch.setenv("TESTCONTAINERS_RYUK_DISABLED", "true")
+    assert header(run("")) == "containers (--pyjmsack-broker=auto)"
+    monkeypatch.delenv("TESTCONTAINERS_RYUK_DISABLED")
+    monkeypatch.setenv("RYUK_CONTAINER_IMAGE", "company/reaper:1")
+    assert header(run("")) == "containers (--pyjmsack-broker=auto)"
+    monkeypatch.delenv("RYUK_CONTAINER_IMAGE")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert header(run("")) == f"embedded (no containers: no image {NO_REAPER})"
+    (tmp_path / ".testcontainers.properties").write_text("tc.host=x\nryuk.disabled=true\n")
+    assert header(run("")) == "containers (--pyjmsack-broker=auto)"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs unix sockets")
+@pytest.mark.timeout(400)
+def test_auto_falls_back_to_embedded_brokers_when_no_container_starts_and_says_why(
+    run: Run, engine: Callable[[list[str]], None]
+) -> None:
+    """As with an engine that has another reaper than this testcontainers wants, and no registry to ask."""
+    engine([*IMAGES, "testcontainers/ryuk:0.0.1"])  # it can list its images and nothing else
+    result = run("def test_it(artemis): assert artemis.running")
+    result.assert_outcomes(passed=1)
+    assert "pyjmsack brokers: containers (--pyjmsack-broker=auto)" in result.stdout.str()
+    result.stdout.fnmatch_lines(
+        ["pyjmsack brokers: embedded, because no container could be started: The container of *"]
+    )
 
 
 def test_auto_says_why_it_takes_no_containers(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
