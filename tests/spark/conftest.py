@@ -102,12 +102,12 @@ def left(amqp_url: str) -> Left:
 
 @pytest.fixture
 def options(broker_url: str, queue_name: str, tmp_path: Path) -> MakeOptions:
-    """A function that returns options for the test's queue."""
+    """A function that returns options for the test's queue. A pull waits longer than a busy broker is silent."""
     from pyjmsack.spark.options import parse_options
 
     def make(**given: str) -> Options:
         return parse_options(
-            {"url": broker_url, "queue": queue_name, "spoolLocation": str(tmp_path / "spool"), "idleMs": "150", **given}
+            {"url": broker_url, "queue": queue_name, "spoolLocation": str(tmp_path / "spool"), "idleMs": "600", **given}
         )
 
     return make

@@ -67,7 +67,7 @@ def test_a_killed_task_is_tried_again_with_nothing_lost_and_nothing_twice(
 ) -> None:
     """The killed attempt, the attempt after it, and the batch after that, which meets what is redelivered."""
     sent = fill(queue_name, 300)
-    given = options(maxMessagesPerPartition="200")
+    given = options(maxMessagesPerPartition="200", idleMs="10000", maxWaitMs="60000")
     place = Place("query", 1, 0, 200)
     spool = Spool(given.spool, "query")
     spool.prepare(1)
@@ -81,7 +81,7 @@ def test_a_killed_task_is_tried_again_with_nothing_lost_and_nothing_twice(
     assert len(rows) == 200
     while left(queue_name):
         for part in range(3):  # redelivered ones fill pulls without making rows
-            rows += of_pull(given, Place("query", 2, part, 200))
+            rows += of_pull(options(), Place("query", 2, part, 200))
     assert ids(rows) == sorted(sent), "sent, stored, unique: 300 each; lost: 0"
 
 
