@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import islice
 from time import perf_counter
 
@@ -13,8 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from pyjmsack import Connection, JMSException, Queue
-from pyjmsack.cli.errors import explain
+from pyjmsack.cli.errors import Failure, explain
 from pyjmsack.cli.options import Login, connection_options
+from pyjmsack.cli.probing import members, wrong_port
 from pyjmsack.cli.terminal import stdout_console
 
 __all__ = ["doctor"]
@@ -39,8 +40,33 @@ _LOOKED_AT = 1000
 def doctor(login: Login, queue: str | None, as_json: bool) -> None:
     """Connect, say what is at the other end, and what this protocol and this broker can and cannot honour.
 
-    Exit code 1 if the connection or the queue fails; the message says what to do.
+    Of a failover URL each broker is looked at, one after the other. Exit code 1 if a connection or the queue fails; the
+    message says what to do.
     """
+    urls = members(login.url)
+    failures: list[JMSException | Failure] = []
+    for url in urls:
+        try:
+            _examine(replace(login, url=url), queue, as_json)
+        except (JMSException, Failure) as error:
+            if len(urls) == 1:
+                raise
+            failures.append(error)
+            click.echo(f"{explain(error)}", err=True)
+    if failures:
+        raise Failure(f"{len(failures)} of {len(urls)} brokers cannot be used")
+
+
+def _examine(login: Login, queue: str | None, as_json: bool) -> None:
+    """Look at one broker and print what it is.
+
+    Raises:
+        Failure: another protocol is spoken at its port.
+        JMSException: it cannot be connected to, or the queue cannot be looked into.
+    """
+    wrong_protocol = wrong_port(login.url)
+    if wrong_protocol is not None:
+        raise Failure(wrong_protocol)
     began = perf_counter()
     with login.factory().create_connection() as connection:
         seconds = perf_counter() - began

@@ -16,6 +16,7 @@ from typing import Any, cast
 
 from pyjmsack.errors import ConnectionLostException, JMSException, RequestTimedOutException
 from pyjmsack.io.tls import client_context, handshake_error, refusal
+from pyjmsack.recognition import mismatch, recognise
 from pyjmsack.spi.engine import Engine, Timer
 from pyjmsack.uri import SCHEMES, BrokerUrl, Endpoint, TransportOptions
 
@@ -32,8 +33,11 @@ WRITE_SIZE = 1 << 20
 class Driver(asyncio.Protocol):
     """One socket and one engine. asyncio calls it, and it calls the engine, always on the loop."""
 
-    def __init__(self, engine: Engine, loop: asyncio.AbstractEventLoop, encrypted: bool) -> None:
-        self.encrypted = encrypted
+    def __init__(self, engine: Engine, loop: asyncio.AbstractEventLoop, endpoint: Endpoint) -> None:
+        self.encrypted = endpoint.tls
+        self._endpoint = endpoint
+        self._expected = _expected(endpoint)
+        """What the first bytes have to be; ``None`` if they were, or need not be anything."""
         self._engine = engine
         self._loop = loop
         self._transport: asyncio.Transport | None = None
@@ -60,12 +64,24 @@ class Driver(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes from the peer."""
+        if self._expected is not None and self._is_stranger(data, self._expected):
+            return
         with self._net():
             self._engine.receive_data(data)
         if self._socket is not None and not self._closing:
             self._socket.setsockopt(socket.IPPROTO_TCP, cast(int, _QUICK_ACK), 1)  # holds for a while only
         if self._timer is None and not self._closing:
             self._tick()
+
+    def _is_stranger(self, data: bytes, expected: str) -> bool:
+        """Look at the first bytes; end the connection if they are of another protocol, and name it."""
+        self._expected = None
+        spoken = recognise(data)
+        if spoken is None or spoken == expected:
+            return False
+        self._engine.connection_lost(ConnectionLostException(mismatch(str(self._endpoint), spoken, expected)))
+        self.abort()
+        return True
 
     @contextmanager
     def _net(self) -> Iterator[None]:
@@ -207,7 +223,7 @@ class AsyncioConnector:
         if options.local_address or options.local_port:
             local = (options.local_address or "", options.local_port)
         transport, driver = await self._loop.create_connection(
-            partial(Driver, engine, self._loop, endpoint.tls),
+            partial(Driver, engine, self._loop, endpoint),
             endpoint.host,
             endpoint.port,
             ssl=context,
@@ -226,6 +242,11 @@ class AsyncioConnector:
         if _is_address(host) or not isinstance(self._loop, asyncio.BaseEventLoop):
             return {}
         return {"happy_eyeballs_delay": 0.25}
+
+
+def _expected(endpoint: Endpoint) -> str | None:
+    """Return the protocol of an endpoint as :func:`recognise` has it; a WebSocket's engine looks for itself."""
+    return None if SCHEMES[endpoint.scheme].websocket else SCHEMES[endpoint.scheme].protocol.upper()
 
 
 def _is_address(host: str) -> bool:

@@ -17,6 +17,9 @@ logger = logging.getLogger("pyjmsack")
 _UNKNOWN_AUTHORITY: Final = (18, 19, 20, 21)
 """OpenSSL's codes of a certificate that ends in none of the trusted authorities."""
 
+_NO_TLS: Final = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG", "UNKNOWN_PROTOCOL")
+"""OpenSSL's words for an answer that is no TLS."""
+
 
 def client_context(transport: TransportOptions, ssl_context: ssl.SSLContext | None) -> ssl.SSLContext:
     """Return the context with which to connect; one that the application gives is used as it is.
@@ -75,6 +78,8 @@ def handshake_error(endpoint: Endpoint, error: ssl.SSLError) -> JMSSecurityExcep
         code = "tls:certificate"
         if error.verify_code in _UNKNOWN_AUTHORITY:
             hint = "; transport.trustStoreLocation names the authorities to trust"
+    elif error.reason in _NO_TLS:
+        hint = "; this port does not speak TLS: try the scheme without it, amqp:// or stomp://, or another port"
     return JMSSecurityException(f"TLS with {endpoint} failed: {error}{hint}", error_code=code)
 
 

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import socketserver
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
+import pytest
 from cli_support import Cli, put
 
 
@@ -24,6 +29,61 @@ def test_the_doctor_fails_with_the_next_step_when_nobody_answers(cli: Cli) -> No
     result = cli.run("doctor", "--url", "amqp://127.0.0.1:1")
     assert result.exit_code == 1
     assert "pyjmsack broker" in result.output
+
+
+@pytest.fixture
+def port_that_answers() -> Iterator[Callable[[bytes, bytes], int]]:
+    """``port(wanted, answer)``: a port that answers so if the first bytes begin as wanted, and says nothing else."""
+    with ExitStack() as opened:
+
+        def port(wanted: bytes, answer: bytes) -> int:
+            class Handler(socketserver.BaseRequestHandler):
+                def handle(self) -> None:
+                    if self.request.recv(512).startswith(wanted):
+                        self.request.sendall(answer)
+                    while self.request.recv(512):
+                        pass  # until the client has gone
+
+            server = opened.enter_context(socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler))
+            serving = threading.Thread(target=server.serve_forever)
+            serving.start()
+            opened.callback(serving.join)
+            opened.callback(server.shutdown)
+            return int(server.server_address[1])
+
+        yield port
+
+
+@pytest.mark.parametrize(
+    ("scheme", "wanted", "answer", "spoken"),
+    [
+        ("amqp", b"", b"\0\0\1\x10\1ActiveMQ\0\0\0\x0c", "OpenWire"),
+        ("amqp", b"CONNECT\n", b"CONNECTED\nversion:1.2\n\n\0", "STOMP"),
+        ("stomp", b"AMQP", b"AMQP\3\1\0\0", "AMQP"),
+        ("amqp", b"HEAD", b"HTTP/1.0 200 OK\r\n\r\n", "HTTP"),
+        ("stomp", b"HEAD", b"-ERR unknown command 'HEAD'\r\n", "Redis"),
+        ("amqp", b"\x10", b"\x20\2\0\5", "MQTT"),
+        ("amqp", b"\x16", b"\x15\3\3\0\2\2\x28", "TLS"),
+    ],
+)
+def test_the_doctor_names_the_protocol_of_a_wrong_port(
+    port_that_answers: Callable[[bytes, bytes], int], scheme: str, wanted: bytes, answer: bytes, spoken: str
+) -> None:
+    """Also where the port is silent until it hears its own protocol."""
+    port = port_that_answers(wanted, answer)
+    result = Cli(f"{scheme}://127.0.0.1:{port}").run("doctor")
+    assert result.exit_code == 1
+    assert f"{scheme}://127.0.0.1:{port} speaks {spoken}, not {scheme.upper()}: " in result.stderr
+
+
+def test_the_doctor_of_a_failover_url_tells_of_each_broker_and_ends(cli: Cli) -> None:
+    address = cli.url.partition("?")[0]
+    result = cli.run("doctor", "--url", f"failover:(amqp://127.0.0.1:1,{address})?failover.maxReconnectDelay=100")
+    assert result.exit_code == 1
+    assert "apache-activemq-artemis 2." in result.stdout
+    assert "cannot connect to amqp://127.0.0.1:1" in result.stderr
+    assert result.stderr.endswith("Error: 1 of 2 brokers cannot be used\n")
+    assert cli.run("doctor", "--url", f"failover:({address})").exit_code == 0
 
 
 def test_a_queue_that_fails_is_reported_with_the_rest_and_by_the_exit_code(cli: Cli) -> None:

@@ -258,7 +258,26 @@ def test_a_port_nobody_listens_on_is_a_lost_connection_that_names_it(face: Face)
 )
 def test_a_peer_that_does_not_speak_amqp_with_sasl_is_named_as_such(face: Face, greeting: bytes) -> None:
     """S129: a clear ConnectionLostException, at once and not by time-out."""
-    with pytest.raises(ConnectionLostException, match=r"not an AMQP 1\.0 broker"):
+    with pytest.raises(ConnectionLostException, match=r"not an AMQP 1\.0 broker|speaks HTTP, not AMQP"):
+        face.connect(face.peer(greeting=greeting))
+
+
+@pytest.mark.parametrize(
+    ("greeting", "spoken"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "HTTP"),
+        (b"CONNECTED\nversion:1.2\n\n\0", "STOMP"),
+        (b"ERROR\nmessage:no\n\n\0", "STOMP"),
+        (b"\x15\x03\x03\0\x02\x02\x46", "TLS"),
+        (b"\0\0\1\x10\1ActiveMQ\0\0\0\x0c", "OpenWire"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "SSH"),
+        (b"-ERR unknown command\r\n", "Redis"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_another_protocol_is_named_by_its_first_bytes(face: Face, greeting: bytes, spoken: str) -> None:
+    """S129."""
+    with pytest.raises(ConnectionLostException, match=rf"amqp://\S+ speaks {spoken}, not AMQP: "):
         face.connect(face.peer(greeting=greeting))
 
 

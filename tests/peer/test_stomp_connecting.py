@@ -180,7 +180,7 @@ def test_what_is_not_stomp_ends_the_connection(face: Face) -> None:
         peer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n\0")
         return True
 
-    with pytest.raises(ConnectionLostException, match="STOMP"):
+    with pytest.raises(ConnectionLostException, match=r"stomp://\S+ speaks HTTP, not STOMP: "):
         face.connect(start(face, rule=rule))
 
 
