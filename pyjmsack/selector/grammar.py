@@ -44,18 +44,23 @@ negation: NOT _not
 EQUALITY: "=" | "<>"
 ORDER: /<=|>=|<(?!>)|>/
 PLUS: "+"
-MINUS: "-"
+MINUS: /-|\ue000/
 TIMES: "*"
 OVER: /[\/%](?!\*)/
 LPAR: "("
 STRING: /'(?:[^']|'')*'/
 QUOTED: /"(?:[^"]|"")*"/
-NUMBER: /0[xX][0-9a-fA-F]+[lL]?|(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+|0[0-7]*[lL]?|[1-9][0-9]*[lL]?/
+NUMBER: /0[xX][0-9a-fA-F]+[lL]?|(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+\-\ue000]?[0-9]+)?|[0-9]+[eE][+\-\ue000]?[0-9]+|0[0-7]*[lL]?|[1-9][0-9]*[lL]?/
 NAME: /[^\W\d][\w$]*|\$[\w$]*/
 %ignore /\s+/
 %ignore /--[^\r\n]*[\r\n]/
 %ignore /\/\*(?:[^*]|\*(?!\/))*\*\//
 """ + "\n".join(rf"{word}.2: /{word}(?![\w$])/i" for word in KEYWORDS)  # noqa: E501 - a terminal stands in one line
+
+_MINUS: Final = "\ue000"
+"""Stands for a ``-`` that begins no comment; a character that no text means,"""
+_NO_SIGN: Final = "\ue001"
+"""and what is put in its place if one has it after all: no part of a selector, but for strings."""
 
 _SHOWN: Final = {
     "EQUALITY": "'=' or '<>'",
@@ -217,10 +222,21 @@ def _fits_long(token: Token) -> bool:
 _PARSER: Final = Lark(GRAMMAR, parser="lalr", lexer="basic", transformer=_Types(), propagate_positions=False)
 
 
+def _with_plain_minus(text: str) -> str:
+    """Return the text with another sign for each ``-`` behind the last line end.
+
+    No comment ends there, so ``--`` is two signs. To the lexer it could be the begin of a comment, and the lexer would
+    look for its end once for each of them, up to the end of the text: of 64,000 that took a minute.
+    """
+    end = max(text.rfind("\n"), text.rfind("\r")) + 1
+    text = text.replace(_MINUS, _NO_SIGN)
+    return text[:end] + text[end:].replace("-", _MINUS)
+
+
 def parse(text: str) -> None:
     """Raise ``InvalidSelectorException`` if ``text`` is no selector, or one nested deeper than ``MAX_DEPTH``."""
     try:
-        _PARSER.parse(text)
+        _PARSER.parse(_with_plain_minus(text))
     except _Refused as error:
         position = error.position
         what = str(error)
@@ -233,11 +249,12 @@ def parse(text: str) -> None:
     except UnexpectedToken as error:
         ends = error.token.type == "$END"
         position = len(text) if ends else _at(error.token)
-        found = "the end" if ends else repr(str(error.token))
+        found = "the end" if ends else repr(error.token.replace(_MINUS, "-"))
         wanted = ", ".join(_SHOWN.get(name, name) for name in sorted(error.accepts))
         what = f"expected {wanted}; found {found[:40]}{_misspelt(text, position)}"
     else:
         return
+    what = what.replace(_MINUS, "-")
     raise InvalidSelectorException(f"selector, column {position + 1}: {what}\n{_caret(text, position)}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 
 import pytest
@@ -118,3 +119,79 @@ def test_any_text_passes_or_is_an_invalid_selector(text: str) -> None:
     """No other exception comes out."""
     with suppress(InvalidSelectorException):
         check_selector(text)
+
+
+QUADRATIC = {
+    "signs": ("a=1", "-", ""),
+    "signs after a line": ("a=1\n", "-", ""),
+    "plus and minus": ("a=1", "-+", "1"),
+    "subtractions": ("a=1", "--1", ""),
+    "spaced signs": ("a=1", "- -", ""),
+    "ended comments": ("a=1", "--\n", ""),
+    "open comments": ("a=1", "/*", ""),
+    "starry comment": ("a=1 /*", "*", ""),
+    "stars and slashes": ("a=1 ", "/**", ""),
+    "quotes": ("a='", "'", ""),
+    "doubled quotes": ("a='", "''", ""),
+    "quoted names": ("", '"', ""),
+    "quotes in turn": ("a=", "'\"", ""),
+    "opening": ("", "(", "a=1"),
+    "closing": ("a=1", ")", ""),
+    "both": ("", "(", "a=1" + ")" * 100),
+    "NOT": ("", "NOT ", "a"),
+    "not in lines": ("", "not\n", "a"),
+    "zeros": ("a=", "0", ""),
+    "digits": ("a=", "9", ""),
+    "octal and not": ("a=", "08", ""),
+    "hexadecimal": ("a=0x", "0x", ""),
+    "points": ("a=", "1.", ""),
+    "exponents": ("a=", "1e", ""),
+    "signed exponents": ("a=", "1e-", ""),
+    "a name": ("JMS", "a", "=1"),
+    "dollars": ("", "$", "=1"),
+    "spaces": ("a=1", " ", "x"),
+    "line ends": ("a=1", "\n", "x"),
+    "returns": ("a=1", "\r--", ""),
+    "conditions": ("a=1", " AND a=1", ""),
+    "list": ("a IN ('x'", ",'x'", ")"),
+    "open list": ("a IN ('x'", ",'x'", ""),
+    "likes": ("a=1", " OR a LIKE 'x' ESCAPE 'y'", ""),
+    "nothing known": ("a=1", "?", ""),
+}
+
+
+def cost(text: str) -> float:
+    """Return the lesser of two times, in seconds of this thread alone."""
+    times = []
+    for _ in range(2):
+        check_selector.cache_clear()
+        start = time.thread_time()
+        with suppress(InvalidSelectorException):
+            check_selector(text)
+        times.append(time.thread_time() - start)
+    return min(times)
+
+
+@pytest.mark.parametrize("name", QUADRATIC)
+def test_no_selector_takes_more_than_its_length_is_worth(name: str) -> None:
+    """S187: what is four times as long may take some four times as long; if it were quadratic it would take 16."""
+    start, repeated, end = QUADRATIC[name]
+    short, long = (start + repeated * (size // len(repeated)) + end for size in (4_000, 16_000))
+    assert cost(long) < 9 * cost(short) + 0.005
+
+
+@pytest.mark.parametrize("minus", ["a = 1--1", "a = b - -1", "a = '--' OR a = 1e-5 - 1.5e-5", "a LIKE '-' ESCAPE '-'"])
+def test_a_minus_that_begins_no_comment_is_a_sign(minus: str) -> None:
+    """As the brokers read it: a comment ends with its line."""
+    check_selector(minus)
+    check_selector(f"b = 1 AND -- {minus}\n {minus}")
+
+
+def test_the_sign_that_stands_for_a_minus_inside_is_no_sign_outside() -> None:
+    check_selector("a = '\ue000 - \ue001'")
+    with pytest.raises(InvalidSelectorException, match=r"is no part of a selector"):
+        check_selector("a = 1 \ue000 1")
+    with pytest.raises(InvalidSelectorException, match=r"- needs a number"):
+        check_selector("a = 1 - 'x'")
+    with pytest.raises(InvalidSelectorException, match=r"found '-'"):
+        check_selector("a IS -1")
