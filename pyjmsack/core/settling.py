@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from _thread import allocate_lock
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable, MutableMapping
@@ -42,6 +43,9 @@ class Settling(ABC):
         self._prefetch = prefetch
         self.inbox: deque[Inbound] | PriorityInbox = deque()
         self._plenty = max(1, min(prefetch // 2, PLENTY))
+        self._choosing = allocate_lock()
+        """For the choice of an outcome and its counters: the caller chooses, and so does the loop, for instance when the
+        time of a batch is over."""
         self._acknowledged = 0
         self._acknowledged_late = 0
         self._ended = dict.fromkeys(AckType, 0)
@@ -95,19 +99,21 @@ class Settling(ABC):
         ``ack_type`` is what ActiveMQ calls it, where the outcome alone does not say it. What ``repeats`` another
         message was not processed for that: the caller may still have the other one, and give it back.
         """
-        if inbound.settled:
-            return
-        inbound.settled = True
-        if outcome is Outcome.ACCEPTED:
-            self._acknowledged += 1
-            if self.guard is not None and not self._transacted and not repeats:
-                self.guard.add_one(inbound)
         stale = inbound.generation <= self._connection.lost_generation
-        self._acknowledged_late += stale
+        accepted = outcome is Outcome.ACCEPTED
+        with self._choosing:
+            if inbound.settled:
+                return
+            inbound.settled = True
+            self._acknowledged_late += stale
+            if accepted:
+                self._acknowledged += 1
+            if not accepted or ack_type is not None:
+                self._ended[ack_type or ACK_TYPES[outcome]] += 1
+        if accepted and self.guard is not None and not self._transacted and not repeats:
+            self.guard.add_one(inbound)
         if self.record is not None:
             self.record.settled(inbound, outcome, stale=stale)
-        if outcome is not Outcome.ACCEPTED or ack_type is not None:
-            self._ended[ack_type or ACK_TYPES[outcome]] += 1
         if self._traces:
             log_ack(ack_type or self._ack_type(outcome), 1, self.info.destination)
         many = len(self.inbox) >= self._plenty
@@ -130,17 +136,19 @@ class Settling(ABC):
 
     def _marked(self, inbounds: Iterable[Inbound], outcome: Outcome) -> list[Inbound]:
         """Choose the outcome of those that have none yet, and return them."""
-        unsettled = [inbound for inbound in inbounds if not inbound.settled]
-        for inbound in unsettled:
-            inbound.settled = True
-        if outcome is Outcome.ACCEPTED:
-            self._acknowledged += len(unsettled)
-            if self.guard is not None and not self._transacted:
-                self.guard.add(unsettled)
-        else:
-            self._ended[ACK_TYPES[outcome]] += len(unsettled)
         lost = self._connection.lost_generation
-        self._acknowledged_late += sum(inbound.generation <= lost for inbound in unsettled)
+        accepted = outcome is Outcome.ACCEPTED
+        with self._choosing:
+            unsettled = [inbound for inbound in inbounds if not inbound.settled]
+            for inbound in unsettled:
+                inbound.settled = True
+            self._acknowledged_late += sum(inbound.generation <= lost for inbound in unsettled)
+            if accepted:
+                self._acknowledged += len(unsettled)
+            else:
+                self._ended[ACK_TYPES[outcome]] += len(unsettled)
+        if accepted and self.guard is not None and not self._transacted:
+            self.guard.add(unsettled)
         if self.record is not None:
             for inbound in unsettled:
                 self.record.settled(inbound, outcome, stale=inbound.generation <= lost)

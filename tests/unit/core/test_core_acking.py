@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import sys
+import threading
 
 import pytest
 from core_fakes import Bench, FakeInbound
@@ -273,3 +275,27 @@ def test_how_a_message_ended_is_counted_and_logged_by_its_name_s190(caplog: pyte
     assert (stats.acknowledged, stats.expired, stats.poisoned) == (1, 1, 2)
     acks = [record.message.split()[0] for record in caplog.records if record.name == "pyjmsack.ack"]
     assert acks == ["EXPIRED", "POISON", "POISON", "STANDARD"]
+
+
+def test_what_two_threads_settle_is_counted_once_each_s190() -> None:
+    """The caller and the loop choose outcomes, of the same messages too: the first choice counts."""
+    bench = Bench()
+    consumer = bench.consumer(bench.session())
+    own = [[FakeInbound(f"{side}-{n}") for n in range(10_000)] for side in range(2)]
+    shared = [FakeInbound(f"shared-{n}") for n in range(10_000)]
+
+    def settle(mine: list[FakeInbound]) -> None:
+        for one, other in zip(mine, shared, strict=True):
+            consumer.mark_runs([(Outcome.ACCEPTED, [one]), (Outcome.REJECTED, [other])])
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=settle, args=(mine,)) for mine in own]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert (consumer.stats.acknowledged, consumer.stats.poisoned) == (20_000, 10_000)
