@@ -7,7 +7,7 @@ import inspect
 import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any, Generic, TypeGuard, TypeVar
 
@@ -83,6 +83,10 @@ class AioRuntime:
     def call_later(self, delay: float, callback: Callable[[], None]) -> None:
         """Run ``callback`` on the loop after ``delay`` seconds."""
         self.submit(self.loop.call_later, delay, callback)
+
+    def lock(self) -> AbstractContextManager[Any]:
+        """Return nothing that locks: the caller is on the loop."""
+        return nullcontext()
 
     def dispatcher(self, name: str) -> TaskDispatcher:
         """Return a new dispatcher."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from pyjmsack.core.steps import Deadline, Steps
@@ -99,6 +100,10 @@ class Runtime(Protocol):
 
     def call_later(self, delay: float, callback: Callable[[], None]) -> None:
         """Run ``callback`` on the loop after ``delay`` seconds."""
+        ...
+
+    def lock(self) -> AbstractContextManager[Any]:
+        """Return a new lock for what the loop and a caller change, in a few steps; not reentrant."""
         ...
 
     def dispatcher(self, name: str) -> Dispatcher:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from _thread import allocate_lock
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable, MutableMapping
@@ -43,9 +42,9 @@ class Settling(ABC):
         self._prefetch = prefetch
         self.inbox: deque[Inbound] | PriorityInbox = deque()
         self._plenty = max(1, min(prefetch // 2, PLENTY))
-        self._choosing = allocate_lock()
-        """For the choice of an outcome and its counters: the caller chooses, and so does the loop, for instance when the
-        time of a batch is over."""
+        self._choosing = session.connection.runtime.lock()
+        """For the choice of an outcome and its counters. The caller chooses, and so does the loop, for instance when
+        the time of a batch is over."""
         self._acknowledged = 0
         self._acknowledged_late = 0
         self._ended = dict.fromkeys(AckType, 0)

@@ -10,6 +10,7 @@ import weakref
 from _thread import allocate_lock
 from collections import deque
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from queue import SimpleQueue
 from time import monotonic
 from typing import Any, TypeVar
@@ -176,6 +177,10 @@ class SyncRuntime:
     def call_later(self, delay: float, callback: Callable[[], None]) -> None:
         """Run ``callback`` on the loop after ``delay`` seconds."""
         self.submit(self.loop.call_later, delay, callback)
+
+    def lock(self) -> AbstractContextManager[Any]:
+        """Return a new lock."""
+        return threading.Lock()
 
     def dispatcher(self, name: str) -> ThreadDispatcher:
         """Return a new dispatcher."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -102,6 +103,9 @@ class FakeRuntime:
                 completion, timeout = steps.send(completion.done)
         except StopIteration as stop:
             return stop.value
+
+    def lock(self) -> threading.Lock:
+        return threading.Lock()
 
     def dispatcher(self, name: str) -> FakeDispatcher:
         return self.dispatchers.setdefault(name, FakeDispatcher())
