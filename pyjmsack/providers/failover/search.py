@@ -17,10 +17,13 @@ from pyjmsack.providers.failover.schedule import Schedule
 from pyjmsack.spi.engine import Connector, Timer
 from pyjmsack.uri import BrokerUrl
 
-__all__ = ["Search", "Tried", "in_order", "is_final"]
+__all__ = ["LONGEST_PAUSE", "Search", "Tried", "in_order", "is_final"]
 
 log = logging.getLogger("pyjmsack.failover")
 
+LONGEST_PAUSE = 2.0
+"""Seconds, at most, before a broker is looked for again whose connections are lost at once: it does answer, so that the
+end of what disturbs it should not be missed for long."""
 Tried = Callable[["BaseException | None", bool], None]
 _PASSING = ("sasl:4", "tls:handshake")
 """Security errors that may be different at the next try: sys-temp, the broker cannot say now whether the login is right
@@ -74,7 +77,7 @@ class Search:
             log.warning("no broker after %d rounds, trying on: %s", rounds, self._error)
         delay = self._schedule.delay(rounds)
         if self._after and not rounds:
-            delay = max(delay, self._schedule.backoff(self._after))
+            delay = max(delay, min(LONGEST_PAUSE, self._schedule.backoff(self._after)))
         self._timer = self._connector.call_later(delay, self._begin_round)
 
     def stop(self) -> None:

@@ -8,6 +8,7 @@ from failover_fakes import Bench, Sink
 from pyjmsack.destination import Queue
 from pyjmsack.errors import ResourceAllocationException
 from pyjmsack.providers.failover.pending import MOST_LOSSES
+from pyjmsack.providers.failover.search import LONGEST_PAUSE
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.resources import ConsumerInfo, ProducerInfo
 
@@ -125,14 +126,14 @@ def test_rebuilding_that_fails_for_different_links_blames_none() -> None:
 
 
 def test_connections_that_are_lost_at_once_are_made_at_longer_intervals() -> None:
-    """Whatever ends them: the broker is not asked a hundred times a second."""
-    bench = Bench(options="failover.reconnectDelay=1000&failover.maxReconnectDelay=8000")
+    """Whatever ends them: the broker is not asked a hundred times a second, nor left alone for half a minute."""
+    bench = Bench(options="failover.reconnectDelay=500&failover.maxReconnectDelay=8000")
     waits = []
     for _ in range(7):
         bench.member.fail()
         waits.append(bench.clock.waits[-1])
         bench.clock.pass_by(waits[-1])
-    assert waits == [0, 0, 1, 2, 4, 8, 8]
+    assert waits == [0, 0, 0.5, 1, LONGEST_PAUSE, LONGEST_PAUSE, LONGEST_PAUSE]
     bench.clock.pass_by(1)
     bench.member.fail()
     assert bench.clock.waits[-1] == 0
