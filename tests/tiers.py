@@ -112,7 +112,7 @@ def _cell(item: pytest.Item) -> tuple[str, str]:
 
 def _in_cells(item: pytest.Item) -> bool:
     face, target = _cell(item)
-    return not target or face in ("", CELLS.get(target))
+    return not target or (target in CELLS and face in ("", CELLS[target]))
 
 
 def _stood_for(item: pytest.Item) -> bool:

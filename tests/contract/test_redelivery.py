@@ -201,13 +201,15 @@ async def test_a_poison_message_is_delivered_once_and_n_times_more_and_is_then_d
     first.message_listener = listener
     assert await heard.take(2) == [1, 2]
     await first.close()
+    while not heard.silent:  # closing may have met the third at work
+        await heard.next()
     second = await jms.consumer(options=options)
     second.message_listener = listener
     rest = [await heard.next()]
     while rest[-1] < 4:
         rest.append(await heard.next())
     if jms.ways.keeps_counts:
-        assert rest in ([3, 4], [4])  # closing may have met the third at work
+        assert rest in ([3, 4], [4])  # the third may have been the first consumer's
     else:
         assert rest == [*range(*jms.ways.counted(2), 5)]
     await jms.dead("poison")

@@ -27,11 +27,15 @@ Q = Queue("q?consumer.prefetchSize=10")
 PULL = Queue("q?consumer.prefetchSize=0")
 
 
+PATIENT = "jms.closeTimeout=60000"
+"""What waits for such a time-out is found by :func:`soon`, and a busy machine is not taken for it."""
+
+
 def soon(call: Any) -> None:
-    """Run a call that must not wait for a time-out of seconds."""
+    """Run a call that must not wait for the time-out of a ``PATIENT`` connection."""
     started = monotonic()
     call()
-    assert monotonic() - started < 2.5, "it waited for a time-out"
+    assert monotonic() - started < 30, "it waited for a time-out"
 
 
 # -- the connection ---------------------------------------------------------------------------------------------
@@ -222,7 +226,7 @@ def test_a_message_in_hand_stays_readable_after_the_drop(face: Face) -> None:
 def test_everything_can_be_closed_at_once_after_the_drop(face: Face) -> None:
     """S123: closing waits for nobody, and raises nothing."""
     peer = face.peer(on_transfer=unanswered, messages=[text("a")])
-    connection = face.connect(peer, "jms.closeTimeout=9000")
+    connection = face.connect(peer, PATIENT)
     connection.exception_listener = heard = Told()
     session = connection.create_session(2)
     producer, consumer = session.create_producer(Queue("q")), session.create_consumer(Q)
@@ -238,7 +242,7 @@ def test_everything_can_be_closed_at_once_after_the_drop(face: Face) -> None:
 def test_a_close_in_flight_when_the_connection_drops_returns_at_once(face: Face, what: str) -> None:
     """S123: nobody will answer it."""
     peer = face.peer(silent={"detach", "end", "close"})
-    connection = face.connect(peer, "jms.closeTimeout=9000")
+    connection = face.connect(peer, PATIENT)
     session = connection.create_session(0 if what == "transacted" else 1)
     closable = {
         "producer": lambda: session.create_producer(Queue("q")),
@@ -248,7 +252,7 @@ def test_a_close_in_flight_when_the_connection_drops_returns_at_once(face: Face,
     closing = face.background(closable.close)
     peer.wait_frames("detach" if what in ("producer", "consumer") else "end")
     peer.drop()
-    soon(lambda: closing.result(10))
+    soon(lambda: closing.result(30))
 
 
 def test_an_exception_listener_that_raises_harms_nobody(face: Face) -> None:
@@ -396,7 +400,7 @@ def test_a_message_of_a_consumer_that_the_broker_closed_can_be_acknowledged_with
 def test_a_session_that_the_broker_ends_raises_to_who_waits_and_leaves_the_others(face: Face) -> None:
     """S126, S129."""
     peer = face.peer(on_transfer=unanswered)
-    connection = face.connect(peer)
+    connection = face.connect(peer, PATIENT)
     session, other = connection.create_session(), connection.create_session()
     consumer, producer = session.create_consumer(PULL), session.create_producer(Queue("q"))
     future = producer.send_async("x")
@@ -429,7 +433,7 @@ def test_a_session_that_the_broker_ends_tells_the_exception_listener_of_its_list
 def test_a_transacted_session_that_the_broker_ends_fails_its_commit(face: Face) -> None:
     """S87."""
     peer = face.peer()
-    session = face.session(peer, mode=0)
+    session = face.session(peer, PATIENT, mode=0)
     session.create_producer(Queue("q")).send("x")
     peer.wait_transfers(1)
     peer.end_session(peer.producers[0], "amqp:resource-limit-exceeded")

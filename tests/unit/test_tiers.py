@@ -12,18 +12,20 @@ ROWS = "test_a_browser_shows_everything_in_order_ends_and_takes_nothing"
 
 
 def collected(*arguments: str) -> tuple[set[str], str]:
-    """Return the cells and rows of the tests of one file that would run, and what stands below."""
+    """Return the names of the tests that would run, with their parameters, and all that is printed."""
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n", "0", *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=True)
     return {line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line}, done.stdout
 
 
 def test_the_fast_tier_of_the_contract_has_one_row_over_each_protocol_in_any_order() -> None:
-    tests, out = collected("--tier", "fast", "tests/contract/test_browser.py")
+    files = ("tests/contract/test_browser.py", "tests/contract/test_asyncio_only.py")
+    tests, out = collected("--tier", "fast", *files)
     assert {name for name in tests if name.startswith(ROWS)} == {
         f"{ROWS}[sync-amqp-artemis-0-0]",
         f"{ROWS}[aio-stomp-artemis-1000-25]",
     }
+    assert not [name for name in tests if "classic" in name]
     assert "This was the fast tier. Left out:" in out
     assert "All tests: pytest --tier full" in out
 
