@@ -20,7 +20,10 @@ _NEXT_STEPS: tuple[tuple[type[JMSException], str], ...] = (
     (JMSSecurityException, "give --user NAME, and the password in PYJMSACK_PASSWORD or --password-file"),
     (InvalidSelectorException, "a selector looks like \"region = 'EU' AND amount > 10\""),
     (TransactionRolledBackException, "nothing of this transaction took effect; run the command again"),
-    (RequestTimedOutException, "the broker is reachable but silent; look at its log"),
+    (
+        RequestTimedOutException,
+        "the broker is silent: look at its log, or let `pyjmsack doctor` find out what its port speaks",
+    ),
 )
 _UNREACHABLE = "start one with `pyjmsack broker`, or point --url (PYJMSACK_URL) at a running one"
 _LOST = "look at the broker's log; messages that were not confirmed or acknowledged are safe to repeat"

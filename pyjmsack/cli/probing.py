@@ -12,26 +12,27 @@ __all__ = ["members", "wrong_port"]
 
 _SECONDS = 0.8
 _MOST = 512
-_PLAIN = {"amqp": ("AMQP", 5672), "stomp": ("STOMP", 61613)}
-_GREETINGS = (
-    b"AMQP\3\1\0\0",
-    b"CONNECT\naccept-version:1.2\nhost:probe\n\n\0",
-    b"HEAD / HTTP/1.0\r\n\r\n",
-    b"\x10\x0c\0\4MQTT\4\2\0\x0a\0\0",
-    # the beginning of TLS: a ClientHello of TLS 1.2 with one cipher suite and without extensions
-    b"\x16\3\1\0\x2d\1\0\0\x29\3\3" + bytes(32) + b"\0\0\2\xc0\x2f\1\0",
-)
+_EXPECTED = {"amqp": ("AMQP", 5672), "stomp": ("STOMP", 61613), "amqps": ("TLS", 5671), "stomp+ssl": ("TLS", 61614)}
+"""What answers at the port of a scheme, and which port that is."""
+_GREETINGS = {
+    "AMQP": b"AMQP\3\1\0\0",
+    "STOMP": b"CONNECT\naccept-version:1.2\nhost:probe\n\n\0",
+    "HTTP": b"HEAD / HTTP/1.0\r\n\r\n",
+    "MQTT": b"\x10\x0c\0\4MQTT\4\2\0\x0a\0\0",
+    # a ClientHello of TLS 1.2 with one cipher suite and without extensions; a refusal is an answer, too
+    "TLS": b"\x16\3\1\0\x2d\1\0\0\x29\3\3" + bytes(32) + b"\0\0\2\xc0\x2f\1\0",
+}
 
 
 def wrong_port(url: str) -> str | None:
     """Return what to say if another protocol than the URL's is spoken at its port; ``None`` if nothing else is found.
 
-    Only for ``amqp://`` and ``stomp://``: what TLS or a WebSocket meets, their own errors say.
+    Nothing is asked for a WebSocket, whose own errors say what it meets.
     """
     parts = urlsplit(url)
-    if parts.scheme not in _PLAIN or parts.hostname is None:
+    if parts.scheme not in _EXPECTED or parts.hostname is None:
         return None
-    expected, port = _PLAIN[parts.scheme]
+    expected, port = _EXPECTED[parts.scheme]
     host, port = parts.hostname, parts.port or port
     spoken = asyncio.run(_spoken(host, port, expected))
     return None if spoken in (None, expected) else mismatch(f"{parts.scheme}://{host}:{port}", str(spoken), expected)
@@ -48,11 +49,11 @@ def members(url: str) -> list[str]:
 
 async def _spoken(host: str, port: int, expected: str) -> str | None:
     """Ask for the expected protocol first: at the right port nothing else is sent."""
-    first = _GREETINGS[0 if expected == "AMQP" else 1]
-    answer = await _answer(host, port, first)
+    answer = await _answer(host, port, _GREETINGS[expected])
     if answer is not None:
         return answer
-    answers = await asyncio.gather(*(_answer(host, port, greeting) for greeting in _GREETINGS if greeting != first))
+    others = (greeting for protocol, greeting in _GREETINGS.items() if protocol != expected)
+    answers = await asyncio.gather(*(_answer(host, port, greeting) for greeting in others))
     return next(filter(None, answers), None)
 
 

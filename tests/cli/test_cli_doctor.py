@@ -64,6 +64,8 @@ def port_that_answers() -> Iterator[Callable[[bytes, bytes], int]]:
         ("stomp", b"HEAD", b"-ERR unknown command 'HEAD'\r\n", "Redis"),
         ("amqp", b"\x10", b"\x20\2\0\5", "MQTT"),
         ("amqp", b"\x16", b"\x15\3\3\0\2\2\x28", "TLS"),
+        ("amqps", b"AMQP", b"AMQP\3\1\0\0", "AMQP"),
+        ("stomp+ssl", b"CONNECT", b"ERROR\nmessage:no\n\n\0", "STOMP"),
     ],
 )
 def test_the_doctor_names_the_protocol_of_a_wrong_port(
@@ -71,9 +73,10 @@ def test_the_doctor_names_the_protocol_of_a_wrong_port(
 ) -> None:
     """Also where the port is silent until it hears its own protocol."""
     port = port_that_answers(wanted, answer)
+    expected = "TLS" if scheme in ("amqps", "stomp+ssl") else scheme.upper()
     result = Cli(f"{scheme}://127.0.0.1:{port}").run("doctor")
     assert result.exit_code == 1
-    assert f"{scheme}://127.0.0.1:{port} speaks {spoken}, not {scheme.upper()}: " in result.stderr
+    assert f"{scheme}://127.0.0.1:{port} speaks {spoken}, not {expected}: " in result.stderr
 
 
 def test_the_doctor_of_a_failover_url_tells_of_each_broker_and_ends(cli: Cli) -> None:
