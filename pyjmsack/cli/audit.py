@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pyjmsack.cli.errors import Failure
-from pyjmsack.cli.terminal import stdout_console
+from pyjmsack.cli.terminal import stdout_console, visible
 
 if TYPE_CHECKING:
     from pyjmsack.spark.audit import Audit
@@ -111,7 +111,9 @@ def _findings(found: Audit) -> Table:
     table.add_column("such as", overflow="fold")
     for finding in found.findings.values():
         style = "red" if finding.count and finding.name in ("lost", "torn") else None
-        table.add_row(finding.name, finding.title, f"{finding.count:,}", *finding.ids[:1], style=style)
+        table.add_row(
+            finding.name, finding.title, f"{finding.count:,}", *map(Text, map(visible, finding.ids[:1])), style=style
+        )
     return table
 
 

@@ -13,7 +13,7 @@ from rich.text import Text
 from pyjmsack import BytesMessage, Message, Queue
 from pyjmsack.cli.options import Login, connection_options
 from pyjmsack.cli.receive_output import as_document, body_text
-from pyjmsack.cli.terminal import printable, stdout_console
+from pyjmsack.cli.terminal import printable, stdout_console, visible_json
 
 __all__ = ["browse"]
 
@@ -35,7 +35,7 @@ def browse(queue: str, login: Login, selector: str | None, limit: int | None, as
         with session.create_browser(Queue(queue), selector) as browser:
             if as_json:
                 for message in islice(browser, limit):
-                    click.echo(json.dumps(as_document(message), ensure_ascii=False, default=str))
+                    click.echo(visible_json(json.dumps(as_document(message), ensure_ascii=False, default=str)))
             else:
                 _show(queue, browser, limit or _TABLE_LIMIT)
 

@@ -16,7 +16,7 @@ from pyjmsack import Connection, JMSException, Queue
 from pyjmsack.cli.errors import Failure, explain
 from pyjmsack.cli.options import Login, connection_options
 from pyjmsack.cli.probing import members, wrong_port
-from pyjmsack.cli.terminal import stdout_console
+from pyjmsack.cli.terminal import stdout_console, visible, visible_json
 
 __all__ = ["doctor"]
 
@@ -76,7 +76,7 @@ def _examine(login: Login, queue: str | None, as_json: bool) -> None:
         if queue is not None:
             facts["queue"], wrong = _look(connection, queue)
         if as_json:
-            click.echo(json.dumps(facts | {"features": _features(connection)}, ensure_ascii=False))
+            click.echo(visible_json(json.dumps(facts | {"features": _features(connection)}, ensure_ascii=False)))
         else:
             _show(connection, facts)
     if wrong is not None:
@@ -87,7 +87,7 @@ def _facts(connection: Connection, login: Login, seconds: float) -> dict[str, ob
     metadata = connection.metadata
     protocol = metadata.protocol.partition(" ")[0].lower()
     facts: dict[str, object] = {
-        "broker": f"{metadata.broker_name} {metadata.broker_version}",
+        "broker": visible(f"{metadata.broker_name} {metadata.broker_version}"),
         "treated as": metadata.broker,
         "protocol": metadata.protocol,
         "encrypted": "yes (TLS)" if metadata.encrypted else "no",

@@ -13,6 +13,7 @@ from pyjmsack import (
     RequestTimedOutException,
     TransactionRolledBackException,
 )
+from pyjmsack.cli.terminal import visible
 
 __all__ = ["Failure", "as_click_error", "explain"]
 
@@ -35,10 +36,14 @@ class Failure(click.ClickException):
 
     exit_code = 1
 
+    def format_message(self) -> str:
+        """Return the message; a broker's words in it cannot control the terminal."""
+        return visible(super().format_message())
+
 
 def explain(error: BaseException) -> str:
     """Return one line: what went wrong and the next step."""
-    text = " ".join(str(error).split()) or type(error).__name__
+    text = visible(" ".join(str(error).split())) or type(error).__name__
     step = _next_step(error)
     return f"{text}; {step}" if step else text
 

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 
 import click
 
+from pyjmsack.cli.terminal import visible
+
 __all__ = ["debugging", "narrate_broker", "quiet_about", "show_logs"]
 
 
@@ -15,7 +17,7 @@ class _StderrHandler(logging.Handler):
     """Writes through click, so that standard error is looked up anew for each line."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        click.echo(self.format(record), err=True)
+        click.echo(visible(self.format(record)), err=True)
 
 
 class _OneLine(logging.Formatter):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import errno
 import fcntl
 import io
 import itertools
 import json
 import os
+import secrets
 import select
 import stat
 import sys
@@ -19,12 +21,16 @@ from typing import Any, Protocol
 from pyjmsack import BytesMessage, Message, MessageFormatException, portable
 from pyjmsack.cli.send_input import FILE_NAME, STRUCTURED
 from pyjmsack.cli.stopping import Stop
+from pyjmsack.cli.terminal import visible, visible_json
 from pyjmsack.cli.values import wire_types
 
 __all__ = ["RENDERERS", "Directory", "Output", "as_document", "body_text", "open_output"]
 
 _PAGE = 4096
 _STOP_GRACE_MS = 200
+_LONGEST_NAME = 200
+"""Bytes of a sender's file name; most file systems take 255 with the number before it."""
+_BAD_NAME = (errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ)
 
 
 class Output(Protocol):
@@ -109,7 +115,13 @@ def _headers(message: Message) -> dict[str, Any]:
 
 
 def _json_of(message: Message) -> bytes:
-    return json.dumps(as_document(message), ensure_ascii=False, default=str).encode(errors="surrogatepass")
+    document = json.dumps(as_document(message), ensure_ascii=False, default=str)
+    return visible_json(document).encode(errors="surrogatepass")
+
+
+def _for_terminals(render: Callable[[Message], bytes]) -> Callable[[Message], bytes]:
+    """Return a renderer whose control characters do nothing, as a stranger may have chosen them."""
+    return lambda message: visible(render(message).decode("utf-8", "backslashreplace")).encode()
 
 
 RENDERERS: Mapping[str, Callable[[Message], bytes]] = {"text": _text_of, "jsonl": _json_of}
@@ -122,6 +134,8 @@ def open_output(format_name: str, stop: Stop) -> Output:
         descriptor = sys.stdout.fileno()
     except io.UnsupportedOperation:  # a test's standard output
         return Stream(render, _write_to_buffer)
+    if os.isatty(descriptor):
+        render = _for_terminals(render)
     if _make_small_pipe(descriptor):
         return Pipe(render, descriptor, stop)
     return Stream(render, lambda data: _write_all(descriptor, data))
@@ -214,15 +228,30 @@ class Directory:
         self._numbers = itertools.count(1)
 
     def write(self, message: Message) -> None:
-        """Write a file."""
-        partial = self._directory / f".{os.getpid()}.partial"
-        partial.write_bytes(_text_of(message))
-        label = _file_label(message)
+        """Write a file, first under a name that nobody can foresee: others may write into the directory as well."""
+        partial = self._directory / f".{secrets.token_hex(16)}.partial"
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(_text_of(message))
+            self._publish(partial, message)
+        finally:
+            partial.unlink()
+
+    def _publish(self, partial: Path, message: Message) -> None:
+        """Give the file its name; one without the sender's name if the file system does not take that."""
+        label, plain = _file_label(message), _extension(message)
         for number in self._numbers:
-            with contextlib.suppress(FileExistsError):
+            try:
                 os.link(partial, self._directory / f"{number:06d}{label}")
-                break
-        partial.unlink()
+            except FileExistsError:
+                continue
+            except OSError as error:
+                if label == plain or error.errno not in _BAD_NAME:
+                    raise
+                label = plain
+                continue
+            return
 
     def flush(self) -> None:
         """Nothing is held back."""
@@ -231,8 +260,11 @@ class Directory:
 def _file_label(message: Message) -> str:
     """Return what follows the number: the sender's file name without any directory, else an extension."""
     name = os.path.basename(str(message.properties.get(FILE_NAME) or ""))
-    safe = "".join(c if c.isprintable() else "_" for c in name).lstrip(".")[:200]
-    if safe:
-        return f"-{safe}"
+    safe = "".join(c if c.isprintable() else "_" for c in name).lstrip(".")
+    short = safe.encode()[:_LONGEST_NAME].decode(errors="ignore")  # cut between characters
+    return f"-{short}" if short else _extension(message)
+
+
+def _extension(message: Message) -> str:
     structured = isinstance(message, tuple(STRUCTURED.values()))
     return ".json" if structured else ".bin" if isinstance(message, BytesMessage) else ".txt"

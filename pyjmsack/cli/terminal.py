@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -10,7 +11,16 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-__all__ = ["Counter", "counting", "printable", "stderr_console", "stdout_console", "table_width"]
+__all__ = [
+    "Counter",
+    "counting",
+    "printable",
+    "stderr_console",
+    "stdout_console",
+    "table_width",
+    "visible",
+    "visible_json",
+]
 
 TABLE_WIDTH = 132
 _SHOW_SECONDS = 0.1
@@ -37,6 +47,22 @@ def printable(text: str, limit: int) -> str:
     """Return the start of a text without control characters, which could take over the terminal."""
     clean = "".join(c if c.isprintable() else "·" for c in text[: limit + 1].replace("\t", " ").rstrip("\r\n"))
     return clean if len(clean) <= limit else clean[: limit - 1] + "…"
+
+
+def visible(text: str) -> str:
+    """Return a text of any length whose control characters are shown as such, but for line ends and tabs."""
+    return text if text.isprintable() else "".join(c if c.isprintable() or c in "\n\t" else _shown(c) for c in text)
+
+
+def visible_json(document: str) -> str:
+    """Return the same JSON with the control characters escaped that JSON itself allows."""
+    if document.isprintable():
+        return document
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in document)
+
+
+def _shown(character: str) -> str:
+    return character.encode("unicode_escape").decode()
 
 
 @contextmanager
