@@ -54,9 +54,10 @@ class MessageConsumer(ConsumerFacade):
 
         Cancelling it loses no message and acknowledges none.
         """
+        limit = None if timeout is None else seconds(timeout)
         core = self._core
         core.check_receive()
-        return core.receive_now() or await self._run(core.receive(seconds(timeout)))
+        return core.receive_now() or await self._run(core.receive(limit))
 
     async def receive_nowait(self) -> Message | None:
         """``receive(timeout=0)``: a message that the broker has now, or ``None`` (catalogue 24)."""

@@ -14,7 +14,7 @@ from pyjmsack.core.recording import Recorder
 from pyjmsack.core.remote_close import RemoteClose
 from pyjmsack.core.runtime import Dispatcher, Runtime, all_called
 from pyjmsack.core.session import Session
-from pyjmsack.core.steps import Deadline, Steps, request
+from pyjmsack.core.steps import Deadline, Steps, request, together
 from pyjmsack.core.subscriptions import Subscriptions
 from pyjmsack.core.temporaries import Temporaries
 from pyjmsack.core.transformer import Transform, hook
@@ -306,8 +306,7 @@ class Connection:
         try:
             self._closing = closing
             deadline = Deadline(self.options.close_timeout)
-            for session in [*self.sessions.values()]:
-                yield from session.close(deadline)
+            yield from together([session.close(deadline) for session in [*self.sessions.values()]], deadline)
             self.closed = True
             done: Completion[None] = Completion()
             self.submit(self.provider.close, done)

@@ -7,18 +7,26 @@ from datetime import timedelta
 
 __all__ = ["ConsumerStats", "seconds"]
 
+LONGEST = 1_000_000_000
+"""Seconds, 31 years: well below what locks and event loops take."""
+
 
 def seconds(timeout: float | timedelta | None) -> float | None:
     """Return a time-out in seconds.
 
     Raises:
-        ValueError: negative or not a number: in Java such values mean different things in different clients.
+        TypeError: it is no number.
+        ValueError: it is negative, not a number (NaN), or more than the clocks of the system can count. In Java such
+            values mean different things in different clients.
     """
     if timeout is None:
         return None
     value = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
-    if not value >= 0:
-        raise ValueError(f"timeout {timeout!r}: expected seconds of at least 0, or None to wait for ever")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"timeout: expected seconds as a number, a timedelta, or None, not {type(timeout).__name__}")
+    if not 0 <= value <= LONGEST:
+        shown = repr(timeout) if isinstance(value, float) or abs(value) < 10**18 else "of more than 18 digits"
+        raise ValueError(f"timeout {shown}: expected seconds from 0 to {LONGEST:,}, or None to wait for ever")
     return value
 
 

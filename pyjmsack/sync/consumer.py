@@ -61,17 +61,18 @@ class MessageConsumer(ConsumerFacade):
             The message; ``None`` if there is none in time, or the consumer was closed meanwhile (S123).
 
         Raises:
-            ValueError: a negative timeout.
+            TypeError, ValueError: the timeout is no number, negative, NaN, or more than 1,000,000,000.
             IllegalStateException: closed, a listener is set in this session (S8), or another thread is here (S15).
             ConnectionLostException: the connection failed (S128).
             RequestTimedOutException: the broker did not answer a drain within ``amqp.drainTimeout``.
         """
+        limit = None if timeout is None else seconds(timeout)
         guard = self._guard
         guard.acquire()
         try:
             core = self._core
             core.check_receive()
-            return core.receive_now() or self._run(core.receive(seconds(timeout)))
+            return core.receive_now() or self._run(core.receive(limit))
         finally:
             guard.release()
 

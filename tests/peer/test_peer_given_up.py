@@ -329,3 +329,31 @@ def test_what_is_given_up_is_not_opened_at_the_next_broker(aio: AioFace, verb: V
     o.session.create_producer(Queue("q")).send("x")
     begins, attaches = second.all("begin"), second.all("attach")
     assert (len(begins), len(attaches) - 2 * late) == (2, 1), second.names()  # the barrier's two are open
+
+
+@pytest.mark.parametrize("mode", [AckMode.AUTO_ACKNOWLEDGE, AckMode.SESSION_TRANSACTED], ids=["auto", "transacted"])
+def test_closing_a_connection_ends_all_sessions_before_it_waits_for_one(face: Face, mode: AckMode) -> None:
+    """S123: one round trip for any number of sessions."""
+    peer = face.peer()
+    connection = face.connect(peer)
+    for _ in range(30):
+        connection.create_session(mode).create_producer(Queue("q"))
+    peer.pause()
+    closing = face.background(connection.close)
+    if mode is AckMode.SESSION_TRANSACTED:  # they roll back, all at once
+        peer.wait(lambda: [f for f in peer.frames if f.name == "transfer"][59:], "30 declares and 30 discharges")
+    else:
+        peer.wait_frames("end", 30)
+    peer.resume()
+    closing.result(10)
+    assert len(peer.wait_frames("end", 30)) == 30
+
+
+def test_closing_a_connection_whose_broker_stands_still_takes_one_close_time_out(face: Face) -> None:
+    """S123: not one for each session."""
+    peer = face.peer()
+    connection = face.connect(peer, "jms.closeTimeout=500")
+    for _ in range(60):
+        connection.create_session()
+    peer.pause()
+    face.background(connection.close).result(15)
