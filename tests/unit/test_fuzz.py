@@ -50,6 +50,18 @@ def test_the_websocket_fuzzer_comes_past_the_upgrade(monkeypatch: pytest.MonkeyP
     assert received == [b"abc"]
 
 
+@pytest.mark.parametrize(
+    "properties",
+    [b"\xc1\x04\x02\x45\x50\x01", b"\xc1\x05\x02\xa3\x01\xff\x41", b"\x00\x53\x01\x41", b"\x41"],
+    ids=["a list as key", "no symbol", "described", "a boolean"],
+)
+def test_properties_of_an_open_that_are_none_harm_nobody(properties: bytes) -> None:
+    """What the fuzzers found: proton raises for these when they are read."""
+    opened = targets.described(0x10, [targets._text("peer"), *[b"\x40"] * 8, properties])
+    answer = targets._AMQP + targets.frame(opened) + targets._begin(0)
+    assert worker.look("amqp", [targets._WELCOME[0], answer]) is None
+
+
 # -- findings ---------------------------------------------------------------------------------------------------
 
 

@@ -249,10 +249,12 @@ class AmqpEngine:
         return rest
 
     def _process_events(self) -> None:
-        """Handle all events. proton decodes texts of the peer when they are asked for, and raises where it cannot."""
+        """Handle all events. proton decodes fields of the peer when they are asked for, and raises where it cannot:
+        UnicodeDecodeError for a text that is none, TypeError for a list as the key of a map."""
         try:
             self._pop_events()
-        except UnicodeDecodeError as error:
+        except (UnicodeDecodeError, TypeError) as error:
+            log.debug("malformed", exc_info=error)
             malformed = ConnectionLostException(f"the peer sent what is not an AMQP 1.0 frame: {error}")
             malformed.__cause__ = error
             self.fail(malformed)
