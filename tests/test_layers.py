@@ -14,7 +14,7 @@ import pytest
 import pyjmsack
 
 ROOT = Path(pyjmsack.__file__).parent
-VOCABULARY = {"errors", "message", "destination", "types", "uri", "selector"}
+VOCABULARY = {"errors", "message", "destination", "types", "uri", "selector", "kept"}
 FACES = {"sync", "aio"}
 PUBLIC = {"pyjmsack", "aio", "broker", "explain", "ledger"}
 """What a user may import, and so what our own programs may."""

@@ -61,6 +61,10 @@ class AioRuntime:
     submit_lazily = submit
     """There is no thread to wake."""
 
+    def submit_from_thread(self, command: Callable[..., Any], *arguments: Any) -> None:
+        """Queue a command from another thread: that of the guard's file."""
+        self.loop.call_soon_threadsafe(self.submit, command, *arguments)
+
     def _run(self) -> None:
         self._scheduled = False
         run_commands(self._outbox)

@@ -214,9 +214,14 @@ class Connection:
         check_session(self.the_metadata, info, strict=self.url.strict)
         self.used = True
         session = Session(self, info)
-        done: Completion[None] = Completion()
-        self.submit(self.provider.create_session, session.info, done)
-        yield from self.request(done, "creating a session", self.provider.close_session, session.info.id)
+        try:
+            yield from session.opened()
+            done: Completion[None] = Completion()
+            self.submit(self.provider.create_session, session.info, done)
+            yield from self.request(done, "creating a session", self.provider.close_session, session.info.id)
+        except BaseException:
+            session.forget()
+            raise
         self.sessions[session.info.id] = session
         session.update()
         return session

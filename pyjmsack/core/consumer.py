@@ -187,7 +187,7 @@ class Consumer(Receiving):
         self._finishing = True
         self._end_record()
         self.session.consumers.pop(self.info.id, None)
-        self._connection.submit(self.close_link, self.info.id, done)
+        self.submit_behind(self.close_link, self.info.id, done)
 
     def _end_record(self) -> None:
         if self.record is not None:

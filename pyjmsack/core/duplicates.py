@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakValueDictionary
 
-from pyjmsack.errors import JMSException
+from pyjmsack.core.steps import Steps
+from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.envelope import Inbound
+from pyjmsack.spi.registry import open_guard_file
 from pyjmsack.spi.resources import ConsumerInfo
 
 if TYPE_CHECKING:
     from pyjmsack.core.connection import Connection
 
-__all__ = ["DuplicateGuard", "InHand", "MemoryStore", "SqliteStore", "Store", "make_store"]
+__all__ = ["DuplicateGuard", "FileStore", "InHand", "MemoryStore", "Store", "make_store", "nothing"]
 
-_ROWS = 500
-"""Keys written with one statement."""
-_TRIM_EVERY = 1000
 _AUDIT_DEPTH, _AUDITED_PRODUCERS = 2048, 64
 """Defaults of ActiveMQ for ``jms.auditDepth`` and ``jms.auditMaximumProducerNumber``."""
 
 
+def nothing() -> None:
+    """A command for what has to be waited for, and no more."""
+
+
 class Store(Protocol):
     """Remembers keys of messages: the newest ones, up to a number."""
-
-    outlives: bool
-    """Whether it may know messages of an earlier process."""
 
     def key(self, identity: bytes, /) -> Any:
         """Return what is kept of the bytes by which a message is known."""
@@ -53,8 +52,6 @@ class MemoryStore:
     Args:
         size: most keys that are remembered.
     """
-
-    outlives = False
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -82,73 +79,59 @@ class MemoryStore:
         """Nothing to close."""
 
 
-class SqliteStore:
-    """Keys in a file, so that they outlive the process. Sessions that name the same file share it.
-
-    A key is written before its acknowledgement is sent, in a way that a killed process does not undo. Each call is one
-    statement, and sqlite keeps those of several threads and processes apart.
+class FileStore:
+    """Keys in a file, so that they outlive the process; see :class:`pyjmsack.spi.guard_file.GuardFile`.
 
     Args:
-        path: the file; made if it is not there.
+        connection: of the session; its exception listener is told when the file cannot be used.
+        path: the file.
         size: most keys that are remembered.
-
-    Raises:
-        JMSException: the file cannot be used; each call may say so.
     """
 
-    outlives = True
-
-    def __init__(self, path: str, size: int) -> None:
-        self._path = path
-        self._size = size
-        self._added = 0
-        with self._named():
-            self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
-        for statement in (
-            "PRAGMA journal_mode=WAL",
-            "PRAGMA synchronous=NORMAL",
-            "CREATE TABLE IF NOT EXISTS processed (number INTEGER PRIMARY KEY, key BLOB UNIQUE)",
-        ):
-            self._execute(statement)
-
-    @contextmanager
-    def _named(self) -> Iterator[None]:
-        """Let an error say which file it is about."""
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise JMSException(f"failover.duplicateGuard=sqlite:{self._path}: {error}") from error
-
-    def _execute(self, statement: str, values: Sequence[bytes | int] = ()) -> list[Any]:
-        with self._named():
-            return self._database.execute(statement, values).fetchall()
+    def __init__(self, connection: Connection, path: str, size: int) -> None:
+        self._connection = connection
+        self._submit = connection.runtime.submit_from_thread
+        self._report = partial(self._submit, connection.report)
+        self._file = open_guard_file(path, size, self._report)
 
     @staticmethod
     def key(identity: bytes) -> bytes:
         """Return a digest: any process makes the same one."""
         return blake2b(identity, digest_size=16).digest()
 
-    def add(self, keys: Sequence[bytes]) -> None:
-        """Remember keys; now and then the oldest ones go."""
-        for start in range(0, len(keys), _ROWS):
-            rows = keys[start : start + _ROWS]
-            marks = ",".join(["(?)"] * len(rows))
-            self._execute(f"INSERT OR IGNORE INTO processed (key) VALUES {marks}", rows)  # noqa: S608 - marks only
-        self._added += len(keys)
-        if self._added >= _TRIM_EVERY:
-            self._added = 0
-            last = "(SELECT max(number) FROM processed)"
-            self._execute(f"DELETE FROM processed WHERE number <= {last} - ?", (self._size,))  # noqa: S608 - fixed
+    def opened(self) -> Steps[None]:
+        """Wait until the file can be used.
+
+        Raises:
+            JMSException: it cannot; the text names it.
+        """
+        done: Completion[None] = Completion()
+        self._file.opened(partial(self._submit, done.settle))
+        yield from self._connection.await_answer(done, "opening the file of failover.duplicateGuard")
+
+    def add(self, keys: Sequence[bytes], command: Callable[..., Any] = nothing, *arguments: Any) -> None:
+        """Remember keys; when they are in the file, and all that was added earlier, the loop runs the command."""
+        self._file.write(keys, nothing if command is nothing else partial(self._submit, command, *arguments))
+
+    def look_up(self, keys: Callable[[], Sequence[bytes]], answer: Callable[[set[bytes]], None]) -> None:
+        """Call ``answer`` with the keys that the file holds, on a thread of the file's."""
+        self._file.ask(keys, answer)
+
+    @property
+    def full(self) -> bool:
+        """Whether too much waits to be written."""
+        return self._file.full
 
     def __contains__(self, key: bytes) -> bool:
-        return bool(self._execute("SELECT 1 FROM processed WHERE key = ?", (key,)))
+        """Whether this process wrote it; what others wrote :meth:`look_up` tells."""
+        return key in self._file
 
     def close(self) -> None:
-        """Close the file."""
-        self._database.close()
+        """Leave the file to its other users."""
+        self._file.close(self._report)
 
 
-def make_store(connection: Connection) -> Store | None:
+def make_store(connection: Connection) -> MemoryStore | FileStore | None:
     """Return the store of a new session; ``None`` without failover, or if the user wants none."""
     options, jms = connection.url.failover, connection.options
     store, path = options.duplicate_guard
@@ -157,7 +140,7 @@ def make_store(connection: Connection) -> Store | None:
     size = options.duplicate_guard_size
     if jms.audit_depth is not None or jms.audit_maximum_producer_number is not None:
         size = (jms.audit_depth or _AUDIT_DEPTH) * (jms.audit_maximum_producer_number or _AUDITED_PRODUCERS)
-    return MemoryStore(size) if store == "memory" else SqliteStore(path, size)
+    return MemoryStore(size) if store == "memory" else FileStore(connection, path, size)
 
 
 class InHand(WeakValueDictionary[Any, Inbound]):
@@ -181,6 +164,8 @@ class DuplicateGuard:
 
     def __init__(self, store: Store, info: ConsumerInfo, client_id: str, in_hand: InHand, *, transacted: bool) -> None:
         self._store = store
+        self.file = store if isinstance(store, FileStore) else None
+        """Where what was processed is written before it is acknowledged; ``None``: nowhere."""
         self._in_hand = in_hand
         self._transacted = transacted
         destination, subscription = info.destination, info.subscription
@@ -188,7 +173,6 @@ class DuplicateGuard:
         if destination.is_topic:
             scope += [client_id, str(info.id) if subscription is None else subscription.name]
         self._scope = blake2b("\0".join(scope).encode(), digest_size=8).digest()
-        self.outlives = store.outlives
 
     def add_one(self, inbound: Inbound) -> None:
         """This one was processed; quicker than a list of one."""
@@ -198,14 +182,33 @@ class DuplicateGuard:
 
     def add(self, inbounds: Iterable[Inbound]) -> None:
         """These were processed."""
-        keys = [key for inbound in inbounds if (key := self._key(inbound)) is not None]
+        keys = self._keys(inbounds)
         if keys:
             self._store.add(keys)
+
+    def acknowledge(self, inbounds: Iterable[Inbound], command: Callable[..., Any], *arguments: Any) -> None:
+        """These were processed: with a file, once it says so the loop runs the command that acknowledges them."""
+        assert self.file is not None
+        self.file.add(self._keys(inbounds), command, *arguments)
+
+    def look_up(self, inbounds: Sequence[Inbound], told: Callable[[], None]) -> None:
+        """Let each inbound know whether the file knows it, then call ``told`` on the file's thread."""
+        assert self.file is not None
+
+        def answer(found: set[bytes]) -> None:
+            for inbound in inbounds:
+                inbound.known = self._key(inbound) in found
+            told()
+
+        self.file.look_up(lambda: self._keys(inbounds), answer)
+
+    def _keys(self, inbounds: Iterable[Inbound]) -> list[Any]:
+        return [key for inbound in inbounds if (key := self._key(inbound)) is not None]
 
     def knows(self, inbound: Inbound) -> bool:
         """Whether the same message was processed before, or another delivery of it is in the caller's hands."""
         key = self._key(inbound)
-        return key is not None and (key in self._store or self._holds(key, inbound))
+        return key is not None and (bool(inbound.known) or key in self._store or self._holds(key, inbound))
 
     def hold(self, inbound: Inbound) -> None:
         """The caller has it, not processed yet."""

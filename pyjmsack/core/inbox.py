@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from contextlib import suppress
 
 from pyjmsack.spi.envelope import Inbound
 
-__all__ = ["PriorityInbox"]
+__all__ = ["PriorityInbox", "emptied"]
 
 
 class PriorityInbox:
@@ -67,3 +68,12 @@ class PriorityInbox:
 
     def __len__(self) -> int:
         return sum(map(len, self._lanes))
+
+
+def emptied(queue: deque[Inbound]) -> list[Inbound]:
+    """Take all out, one by one: the loop adds, and another thread may be here too."""
+    taken: list[Inbound] = []
+    with suppress(IndexError):
+        while True:
+            taken.append(queue.popleft())
+    return taken

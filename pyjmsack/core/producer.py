@@ -20,6 +20,7 @@ from pyjmsack.errors import (
     SendTimedOutException,
     UnsupportedFeatureException,
 )
+from pyjmsack.kept import LONGEST
 from pyjmsack.message import Message, to_message
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.envelope import Encoder, Outbound
@@ -213,7 +214,9 @@ class Producer:
         if encoder is None:
             if len(self._encoders) >= 1000:  # an anonymous producer may meet any number of destinations
                 self._encoders.clear()
-            encoder = self._encoders[target] = self._connection.provider.encoder(target)
+            encoder = self._connection.provider.encoder(target)
+            if len(target.name) <= LONGEST:
+                self._encoders[target] = encoder
         return encoder
 
     def forget_encoders(self) -> None:

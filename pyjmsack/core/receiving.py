@@ -5,13 +5,15 @@ from __future__ import annotations
 import logging
 import time
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyjmsack.core.duplicates import DuplicateGuard, InHand, MemoryStore
 from pyjmsack.core.holding import Holding
-from pyjmsack.core.inbox import PriorityInbox
+from pyjmsack.core.inbox import PriorityInbox, emptied
 from pyjmsack.core.lanes import Lanes
 from pyjmsack.core.limit import RedeliveryLimit
 from pyjmsack.core.settling import Settling
@@ -69,6 +71,10 @@ class Receiving(Settling):
         """Whether it delivered messages of the open transaction (S83, S84)."""
         self._finishing = False
         self.lanes: Lanes | None = None
+        self._unasked: deque[Inbound] = deque()
+        """What came, and the guard's file was not asked about yet."""
+        self._untold = False
+        """Whether the next message waits for what that file says."""
         self._in_work = False
         """Whether the next message waits: a listener is still at work on it, since before the connection was lost."""
         self.drained = False
@@ -91,7 +97,7 @@ class Receiving(Settling):
         if self._redelivery_policy.delays and not info.browser:
             call_later, blocking = self._connection.runtime.call_later, not options.non_blocking_redelivery
             self._holding = Holding(self._redelivery_policy, blocking, self.inbox, call_later, self.arrived)
-        self._may_repeat = self.guard is not None and (self.guard.outlives or self._connection.lost_generation > 0)
+        self._may_repeat = self.guard is not None and (self._asks or self._connection.lost_generation > 0)
         if info.browser and self.session.processed is not None:
             client_id = self._connection.info.client_id
             self._shown = DuplicateGuard(MemoryStore(SHOWN), info, client_id, InHand(), transacted=False)
@@ -101,14 +107,20 @@ class Receiving(Settling):
     def deliver(self, inbound: Inbound) -> None:
         """Buffer one message."""
         self.inbox.append(inbound)
+        if self._asks:
+            self._unasked.append(inbound)
 
     def redeliver(self, inbounds: Sequence[Inbound]) -> None:
         """Put back, before what is buffered, what the caller had; oldest first."""
         self.inbox.extendleft(reversed(inbounds))
+        if self._asks:
+            self._unasked.extend(inbound for inbound in inbounds if inbound.known is None)
         self.arrived()
 
     def arrived(self) -> None:
         """Wake who waits; once per burst."""
+        if self._unasked and self.guard is not None:
+            self.guard.look_up(emptied(self._unasked), partial(self._connection.runtime.submit_from_thread, self._told))
         while self._arrivals:
             try:
                 self._arrivals.pop().succeed()
@@ -118,6 +130,11 @@ class Receiving(Settling):
             self.schedule()
         elif self.on_arrival is not None:
             self.on_arrival()
+
+    def _told(self) -> None:
+        """The guard's file told of some messages, or wrote what waited; on the loop."""
+        self._untold = False
+        self.arrived()
 
     def buffered(self) -> int:
         """How many messages wait here."""
@@ -144,12 +161,11 @@ class Receiving(Settling):
         """The connection is lost and is being rebuilt: what is buffered comes again, and what the caller has stays
         readable (S101)."""
         self.inbox.clear()
+        self._unasked.clear()
+        self._untold = False
         if self._holding is not None:
             self._holding.release()
-        try:
-            self.flush_acks()
-        except JMSException as error:  # the guard's file: the search for a broker must go on
-            log.error("%s: what %s processed may be handed out again", error, self.info.destination.name)
+        self.flush_acks()
         self._stale.update(dict.fromkeys(self._take_delivered()))
         self.guard = self._shown or self.guard
         self._may_repeat = self.guard is not None
@@ -160,12 +176,25 @@ class Receiving(Settling):
     @property
     def _stalled(self) -> bool:
         """Whether nothing is handed out although the inbox may hold messages."""
-        if self._holding is not None and self._holding.blocks:
+        if self._untold or (self._holding is not None and self._holding.blocks):
             return True
         return self.drained or (self._window is not None and self._window.is_full(len(self.delivered)))
 
     def take(self) -> Message | None:
         """Return the next message that may be handed out, not acknowledged yet, or ``None`` (S22, S156, S111, S166)."""
+        inbound: Inbound | None = None
+        try:
+            while (inbound := self.take_undecoded()) is not None:
+                message = self._admit(inbound)
+                if message is not None:
+                    return message
+        except BaseException:
+            self._put_back(inbound)
+            raise
+        return None
+
+    def take_undecoded(self) -> Inbound | None:
+        """Return the next message whose turn it is, as it came: :meth:`take` or :meth:`admit` decides about it."""
         inbox = self.inbox
         self._in_work = False
         if self._stalled:
@@ -181,6 +210,9 @@ class Receiving(Settling):
                     self._in_work = True
                     inbox.appendleft(inbound)
                     return None
+                if self._asks and self._must_wait_for_file(inbound):
+                    inbox.appendleft(inbound)
+                    return None
                 if self._holding is not None and self._holding.must_wait(inbound):
                     if self._holding.blocks:
                         return None
@@ -188,13 +220,35 @@ class Receiving(Settling):
                 self._taken += 1
                 if self._taken % self._step == 0:
                     self._connection.submit(self._provider.replenish, self.info.id)
-                message = self._admit(inbound)
-                if message is not None:
-                    return message
+                return inbound
             except BaseException:
                 self._put_back(inbound)
                 raise
         return None
+
+    def _must_wait_for_file(self, inbound: Inbound) -> bool:
+        """Whether the guard's file has not told yet of this message, or is too far behind with what was processed."""
+        file = self.guard.file if self.guard is not None else None
+        if file is None:
+            return False
+        if inbound.known is None and not inbound.redeliveries:
+            self._untold = True  # before the look: the file tells of the message first, and the loop undoes this later
+            if inbound.known is None:
+                return True
+            self._untold = False
+        if file.full:
+            self._untold = True
+            file.add((), self._told)
+            return True
+        return False
+
+    def admit(self, inbound: Inbound) -> Message | None:
+        """Return a message that was taken undecoded, acknowledged as by :meth:`receive_now`; ``None`` if it may not be
+        handed out."""
+        message = self._admit(inbound)
+        if message is not None:
+            self._on_handover(message, acknowledge=True)
+        return message
 
     def _admit(self, inbound: Inbound) -> Message | None:
         refusal: Outcome | None = None
@@ -310,7 +364,7 @@ class Receiving(Settling):
         options = self._connection.options
         local_only = options.receive_no_wait_local_only if timeout == 0 else options.receive_local_only
         while True:
-            message = self.receive_now(body_type)
+            message = yield from self._receive_told(body_type)
             if message is not None or self.closed or self.drained:
                 return message
             self._check_alive()
@@ -341,10 +395,24 @@ class Receiving(Settling):
         finally:  # also if the caller gives up: the drain used the credit up
             if self._prefetch > 0 and not self.drained:
                 self._connection.submit(self._provider.start_consumer, self.info.id)
-        message = self.receive_now(body_type)
+        message = yield from self._receive_told(body_type)
         if message is None and not self.closed:
             self._check_alive()
             done.result()
+        return message
+
+    def _receive_told(self, body_type: type[Any] | None) -> Steps[Message | None]:
+        """Take a message; if one is there of which the guard's file has not told yet, it may be as good as none."""
+        timeout = self._connection.options.request_timeout
+        while (message := self.receive_now(body_type)) is None and self._untold and not self.closed:
+            arrival: Completion[None] = Completion()
+            self._arrivals.append(arrival)
+            if self._untold and not (yield arrival, timeout) and self._untold:
+                raise RequestTimedOutException(
+                    f"receiving from {self.info.destination.name}: the file of failover.duplicateGuard does not answer"
+                    f" within jms.requestTimeout ({timeout:g} s)"
+                )
+            self._check_alive()
         return message
 
     def receive_body(self, body_type: type[T], timeout: float | None) -> Steps[T | None]:

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.producer import Producer
 from pyjmsack.core.session import Session
-from pyjmsack.core.steps import Steps, give_up
+from pyjmsack.core.steps import Deadline, Steps, give_up
 from pyjmsack.destination import Destination, TemporaryQueue
 from pyjmsack.errors import (
     IllegalStateException,
     InvalidDestinationException,
     JMSException,
+    MessageFormatException,
     RequestTimedOutException,
 )
 from pyjmsack.message import Message, to_message
 from pyjmsack.spi.completion import Completion
-from pyjmsack.types import AckMode
+from pyjmsack.spi.envelope import Inbound
+from pyjmsack.types import AckMode, Outcome
 
 __all__ = ["Request", "Requestor", "reply_to"]
 
@@ -48,10 +52,24 @@ class Request:
     """A request under way; its reply may carry the message id or the correlation id that the caller set."""
 
     def __init__(self, message_id: str, correlation_id: str | None) -> None:
-        self.reply: Completion[Message] = Completion()
+        self.replies: deque[Inbound] = deque()
+        """As they came: who waits decodes them, as a large one takes its time and the loop is everybody's."""
+        self.arrival: Completion[None] = Completion()
+        self.error: BaseException | None = None
+        self.over = False
         self.correlation_id = correlation_id
         ids = (message_id, message_id.removeprefix(_ONLY_IN_MESSAGE_IDS), correlation_id)
         self.ids = [*{each: None for each in ids if each is not None}]
+
+    def answered(self, reply: Inbound) -> None:
+        """A reply came."""
+        self.replies.append(reply)
+        self.arrival.succeed()
+
+    def fail(self, error: BaseException) -> None:
+        """None will come."""
+        self.error = self.error or error
+        self.arrival.succeed()
 
 
 class Requestor:
@@ -117,7 +135,7 @@ class Requestor:
 
         def sent(error: BaseException | None) -> None:
             if error is not None:
-                request.reply.fail(error)
+                request.fail(error)
 
         stamped, outbound = self._producer.prepare(sent, message, None, *how)
         assert stamped.message_id is not None  # its producer never leaves them out
@@ -146,36 +164,67 @@ class Requestor:
             RequestTimedOutException: none came in ``timeout`` seconds; a later one is dropped.
             JMSException: the request could not be sent, or the replies cannot arrive any more.
         """
-        reply = request.reply
+        deadline = Deadline(timeout)
+        message: Message | None = None
         try:
-            if not reply.done and not (yield reply, timeout) and not reply.done:
-                raise RequestTimedOutException(f"no reply from {self.destination} within {timeout:g} s")
-            return reply.result()
+            while (message := self._reply(request)) is None:
+                if request.error is not None:
+                    raise request.error.fresh() if isinstance(request.error, JMSException) else request.error
+                arrival = request.arrival
+                if not arrival.done and not (yield arrival, deadline.remaining()) and not arrival.done:
+                    raise RequestTimedOutException(f"no reply from {self.destination} within {timeout:g} s")
+            return message
         finally:
-            self._forget(request)
+            self._forget(request, answered=message is not None)
 
-    def _forget(self, request: Request) -> None:
+    def _forget(self, request: Request, *, answered: bool = False) -> None:
         for each in request.ids:
             self._requests.pop(each, None)
-        if not request.reply.done and request.correlation_id is not None:
+        if not answered and request.error is None and request.correlation_id is not None:
             self._given_up.add(request.correlation_id)
+        request.over = True
+        self._drop(request)
+
+    def _reply(self, request: Request) -> Message | None:
+        """Return the first reply that can be handed out, acknowledged; on the caller's side."""
+        request.arrival = Completion()  # before the look: what comes from here on completes this one
+        while request.replies:
+            message = self._consumer.admit(request.replies[0])  # after Ctrl-C it is still there, to be dropped
+            request.replies.popleft()
+            if message is not None:
+                return message
+        return None
+
+    def _drop(self, request: Request) -> None:
+        """Nobody waits for more replies: acknowledge those that came, too, unseen."""
+        with suppress(IndexError):  # the loop and who waited may both be here
+            while True:
+                self._consumer.settle(request.replies.popleft(), Outcome.ACCEPTED)
 
     def _look(self) -> None:
-        """Hand each reply to who waits for it; on the loop, but for a connection that was just started."""
+        """Hand each reply, undecoded, to who waits for it; on the loop, but for a connection that was just started."""
         consumer = self._consumer
         if consumer.closed or consumer.error is not None:
             self._fail(consumer.error or IllegalStateException("the requestor is closed"))
             return
-        while (message := consumer.receive_now()) is not None:
-            request = self._requests.get(message.correlation_id or "")
+        while (inbound := consumer.take_undecoded()) is not None:
+            try:
+                correlation_id = inbound.correlation_id
+            except MessageFormatException:
+                consumer.admit(inbound)  # refuses it
+                continue
+            request = self._requests.get(correlation_id or "")
             if request is None:
-                log.debug("%r came too late, or answers nothing that was asked", message)
-            else:
-                request.reply.succeed(message)
+                log.debug("a reply to %r came too late, or answers nothing that was asked", correlation_id)
+                consumer.settle(inbound, Outcome.ACCEPTED)
+                continue
+            request.answered(inbound)
+            if request.over:
+                self._drop(request)
 
     def _fail(self, error: BaseException) -> None:
         for request in [*self._requests.values()]:
-            request.reply.fail(error)
+            request.fail(error)
 
     def close(self) -> Steps[None]:
         """End the requests under way, delete the queue for the replies. Idempotent."""

@@ -98,6 +98,10 @@ class Runtime(Protocol):
         """Like :meth:`submit`, for what nobody waits for: what follows at once may join it before the loop is woken."""
         ...
 
+    def submit_from_thread(self, command: Callable[..., Any], *arguments: Any) -> None:
+        """Like :meth:`submit`, for a thread that is neither the caller's nor the loop's."""
+        ...
+
     def call_later(self, delay: float, callback: Callable[[], None]) -> None:
         """Run ``callback`` on the loop after ``delay`` seconds."""
         ...

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyjmsack.core.completions import Completions
 from pyjmsack.core.consumer import Consumer
+from pyjmsack.core.duplicates import FileStore
 from pyjmsack.core.lanes import Lanes
 from pyjmsack.core.producer import Producer
 from pyjmsack.core.recording import RecordedProducer
@@ -394,8 +395,7 @@ class Session(Transacting):
                     for consumer in [*self.consumers.values()]:
                         consumer.abandon()
                     self._submit_end(Completion())
-                if self.processed is not None:
-                    self.processed.close()
+                self.forget()
             finally:
                 closing.succeed()
 
@@ -438,8 +438,12 @@ class Session(Transacting):
         """Detach the consumers and end the session; the broker rolls back what is open (S84)."""
         self.connection.sessions.pop(self.info.id, None)
         for consumer in [*self.consumers.values()]:
-            self.connection.submit(consumer.close_link, consumer.info.id, Completion())
-        self.connection.submit(self.connection.provider.close_session, self.info.id, done)
+            consumer.submit_behind(consumer.close_link, consumer.info.id, Completion())
+        end = self.connection.provider.close_session
+        if isinstance(self.processed, FileStore):
+            self.processed.add((), end, self.info.id, done)
+        else:
+            self.connection.submit(end, self.info.id, done)
 
 
 def _check_destination(destination: object) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Callable, Iterable, MutableMapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from pyjmsack.core.acking import ACK_TYPES, AckBatch, AckWindow, ack_threshold, log_ack, traces_acks
@@ -54,6 +54,9 @@ class Settling(ABC):
         CLIENT mode can acknowledge what nobody has any more, so only there it is kept alive."""
         self.guard: DuplicateGuard | None = None
         """Knows what was processed; ``None`` outside failover."""
+        self._asks = self._writes = False
+        """Whether the guard has a file: what comes is looked up there, and what was processed is written there before
+        it is acknowledged; in a transaction when that is committed."""
         self.record: Deliveries | None = None
         """What a ledger is told; ``None`` without one."""
 
@@ -82,6 +85,8 @@ class Settling(ABC):
             client_id, in_hand = self._connection.info.client_id, self.session.in_hand
             transacted = self._transacted
             self.guard = DuplicateGuard(self.session.processed, info, client_id, in_hand, transacted=transacted)
+            self._asks = self.guard.file is not None
+            self._writes = self._asks and not transacted
 
     def _consumed(self, inbound: Inbound) -> None:
         """Acknowledge automatically: now, or with others (S40, S45, S46)."""
@@ -109,12 +114,15 @@ class Settling(ABC):
                 self._acknowledged += 1
             if not accepted or ack_type is not None:
                 self._ended[ack_type or ACK_TYPES[outcome]] += 1
-        if accepted and self.guard is not None and not self._transacted and not repeats:
+        if accepted and self.guard is not None and not self._transacted and not repeats and not self._writes:
             self.guard.add_one(inbound)
         if self.record is not None:
             self.record.settled(inbound, outcome, stale=stale)
         if self._traces:
             log_ack(ack_type or self._ack_type(outcome), 1, self.info.destination)
+        if self._writes and accepted and self.guard is not None:
+            self.guard.acknowledge(() if repeats else (inbound,), self._provider.settle, inbound, outcome)
+            return
         many = len(self.inbox) >= self._plenty
         submit = self._connection.submit_lazily if many else self._connection.submit
         submit(self._provider.settle, inbound, outcome)
@@ -130,7 +138,10 @@ class Settling(ABC):
 
     def settle_runs(self, runs: Runs) -> None:
         """Send outcomes in one command, in this order: one broker redelivers in the order in which it is told."""
-        if runs:
+        accepted = [inbound for outcome, inbounds in runs if outcome is Outcome.ACCEPTED for inbound in inbounds]
+        if accepted and self._writes and self.guard is not None:
+            self.guard.acknowledge(accepted, self.settle_now, runs)
+        elif runs:
             self._connection.submit(self.settle_now, runs)
 
     def _marked(self, inbounds: Iterable[Inbound], outcome: Outcome) -> list[Inbound]:
@@ -146,7 +157,7 @@ class Settling(ABC):
                 self._acknowledged += len(unsettled)
             else:
                 self._ended[ACK_TYPES[outcome]] += len(unsettled)
-        if accepted and self.guard is not None and not self._transacted:
+        if accepted and self.guard is not None and not self._transacted and not self._writes:
             self.guard.add(unsettled)
         if self.record is not None:
             for inbound in unsettled:
@@ -154,6 +165,13 @@ class Settling(ABC):
         if self._traces and unsettled:
             log_ack(self._ack_type(outcome), len(unsettled), self.info.destination)
         return unsettled
+
+    def submit_behind(self, command: Callable[..., Any], *arguments: Any) -> None:
+        """Let the loop run a command behind the acknowledgements that wait for the guard's file."""
+        if self._writes and self.guard is not None:
+            self.guard.acknowledge((), command, *arguments)
+        else:
+            self._connection.submit(command, *arguments)
 
     def settle_now(self, runs: Runs) -> None:
         """Send chosen outcomes; on the loop."""

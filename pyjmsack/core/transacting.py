@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyjmsack.core.consumer import Consumer
-from pyjmsack.core.duplicates import InHand, make_store
+from pyjmsack.core.duplicates import FileStore, InHand, make_store
 from pyjmsack.core.settling import Runs
 from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.core.transaction import Transaction
@@ -43,6 +43,20 @@ class Transacting(ABC):
         """Which messages were processed in this session, so that none is twice after a failover (S105)."""
         self.in_hand = InHand()
         """What the callers of its consumers have, for the same purpose; the guards of the consumers fill it."""
+
+    def opened(self) -> Steps[None]:
+        """Wait until the session can remember what was processed.
+
+        Raises:
+            JMSException: the file for that cannot be used.
+        """
+        if isinstance(self.processed, FileStore):
+            yield from self.processed.opened()
+
+    def forget(self) -> None:
+        """Nothing more is processed in this session."""
+        if self.processed is not None:
+            self.processed.close()
 
     @abstractmethod
     def check_open(self) -> None:
@@ -105,7 +119,7 @@ class Transacting(ABC):
         if error is None:
             transaction.ended("committed")
             if self.processed is not None:
-                self._remember(transaction)
+                yield from self._remember(transaction)
         for consumer in [*self.consumers.values()]:
             consumer.transaction_ended()
         if error is not None:
@@ -113,12 +127,17 @@ class Transacting(ABC):
             transaction.ended("rolled_back" if known else "unknown")
             raise self._rolled_back(transaction, "the commit failed", error, in_doubt=not known)
 
-    def _remember(self, transaction: Transaction) -> None:
-        """What the transaction received is processed now (S105)."""
+    def _remember(self, transaction: Transaction) -> Steps[None]:
+        """What the transaction received is processed now (S105). It took effect: a file that cannot be written is no
+        failure of it, and its error goes to the exception listener."""
         for message in transaction.acknowledged:
             consumer = self.consumers.get(message._delivery.consumer_id)
             if consumer is not None and consumer.guard is not None:
                 consumer.guard.add_one(message._delivery)
+        if transaction.acknowledged and isinstance(self.processed, FileStore):
+            written: Completion[None] = Completion()
+            self.processed.add((), written.succeed)
+            yield written, self.connection.options.request_timeout
 
     def rollback(self) -> Steps[None]:
         """Undo the transaction's work; its messages come again, before newer ones, counted (S80, S83).

@@ -32,14 +32,15 @@ import base64
 import json
 import math
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
 from pyjmsack.errors import JMSException, MessageFormatException
+from pyjmsack.kept import kept
 from pyjmsack.message.base import Message
 from pyjmsack.message.codecs import SerializedObject, plain_type
 from pyjmsack.message.convert import kind_of
+from pyjmsack.message.mapping import check_keys, mapping
 from pyjmsack.types import Byte, Char, Float, Int, Long, Short
 
 __all__ = ["CONTENT_TYPES", "PREFIX", "decode", "encode", "is_portable"]
@@ -60,7 +61,7 @@ _WIRE_TYPES = {content_type: wire_type for wire_type, content_type in CONTENT_TY
 _NUMBERS = frozenset(("byte", "short", "int", "long"))
 
 
-@lru_cache(maxsize=256)
+@kept(256)
 def is_portable(content_type: str) -> bool:
     """Whether ``decode`` reads this content type."""
     return plain_type(content_type) in _WIRE_TYPES
@@ -138,6 +139,11 @@ def _tag_float(value: float) -> dict[str, float | str]:
     return {"float" if type(value) is Float else "double": number}
 
 
+def _tag_map(value: dict[Any, Any]) -> dict[str, Any]:
+    check_keys([*value])
+    return {"map": [[_tagged(key), _tagged(item)] for key, item in value.items()]}
+
+
 def _base64(value: bytes) -> str:
     return base64.b64encode(value).decode()
 
@@ -148,7 +154,7 @@ _WRITERS: dict[type, Callable[[Any], Any]] = {
     SerializedObject: lambda value: {"serialized": [value.content_type, _base64(value)]},
     bytes: lambda value: {"bytes": _base64(value)},
     UUID: lambda value: {"uuid": str(value)},
-    dict: lambda value: {"map": [[_tagged(key), _tagged(item)] for key, item in value.items()]},
+    dict: _tag_map,
     list: lambda value: {"list": [_tagged(item) for item in value]},
 }
 """The first class that fits decides."""
@@ -185,7 +191,8 @@ def _read_bytes(content: Any) -> bytes:
 
 
 def _read_map(content: Any) -> dict[Any, Any]:
-    return {_value(key): _value(item) for key, item in map(_pair, _expect(list, content))}
+    pairs = [_pair(pair) for pair in _expect(list, content)]
+    return mapping([_value(key) for key, _ in pairs], [_value(item) for _, item in pairs])
 
 
 def _pair(content: Any) -> tuple[Any, Any]:

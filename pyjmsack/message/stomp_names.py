@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any
 
 from pyjmsack.errors import MessageFormatException
+from pyjmsack.kept import kept
 from pyjmsack.message.convert import kind_of
 from pyjmsack.types import Byte, Float, Long, Short
 
@@ -81,7 +81,7 @@ def properties_of(headers: Mapping[str, Any]) -> dict[str, Any]:
     return properties if types is None else _typed(properties, types)
 
 
-@lru_cache(maxsize=1024)
+@kept(1024)
 def header_name(name: str) -> str:
     """Return the header that carries a property."""
     clear = (is_property(name) or name in _ORDERS) and not name.startswith(_ESCAPED)
@@ -117,7 +117,7 @@ def types_line(properties: dict[str, Any]) -> str | None:
     return _types_text(kinds) if kinds else None
 
 
-@lru_cache(maxsize=256)
+@kept(256, lambda kinds: sum(len(name) for name, _ in kinds))
 def _types_text(kinds: tuple[tuple[str, str], ...]) -> str:
     return json.dumps(dict(kinds), separators=(",", ":"))
 
@@ -140,7 +140,7 @@ def _typed(properties: dict[str, Any], types: str) -> dict[str, Any]:
     return properties
 
 
-@lru_cache(maxsize=256)
+@kept(256)
 def _types_of(text: str) -> tuple[tuple[str, str], ...]:
     try:
         kinds = json.loads(text)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 from pyjmsack.errors import InvalidSelectorException
+from pyjmsack.kept import kept
 
 __all__ = ["MAX_LENGTH", "check_selector"]
 
@@ -15,7 +15,7 @@ MAX_LENGTH = 65_536
 _BROKER_DIALECT = re.compile(r"\s*(no_convert_string_expressions|convert_string_expressions|hyphenated_props):")
 
 
-@lru_cache(maxsize=256)
+@kept(256)
 def check_selector(text: str) -> None:
     """Raise unless ``text`` is a selector of JMS 2.0 (3.8.1), or of Artemis with ``"m.annotation"`` (S187, S188).
 

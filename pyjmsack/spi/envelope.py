@@ -58,6 +58,8 @@ class Inbound(Protocol):
     """Number of the connection that delivered it: an outcome for an older one is never sent (S95, S96)."""
     redeliveries: int
     """Local redeliveries by ``recover()``, on top of those the broker counted (S32)."""
+    known: bool | None
+    """Whether the file of the guard says that it was processed; ``None`` until the file was asked (S105)."""
     settled: bool
     """True once an outcome was chosen, and from the start where the broker settled before dispatch."""
 
@@ -71,10 +73,19 @@ class Inbound(Protocol):
         """0 to 9; 4 if nothing can be read. Asked on the loop if messages are buffered by it, else never."""
         ...
 
+    @property
+    def correlation_id(self) -> str | None:
+        """What message it answers. Asked on the loop, where a body is never decoded.
+
+        Raises:
+            MessageFormatException: it cannot be decoded.
+        """
+        ...
+
     def identity(self) -> bytes | None:
-        """Return what two deliveries of the same message have in common, and no other message has: its id and its
-        content, as far as the latter tells it from others. ``None`` for a message without an id, which may be repeated
-        on purpose (S105)."""
+        """Return what two deliveries of the same message have in common, and no other message has: all that its sender
+        made of it, and nothing that the broker changes when it delivers again; a digest stands for much of it.
+        ``None`` for a message without an id, which may be repeated on purpose (S105)."""
         ...
 
     def expired(self, now_ms: int) -> bool:

@@ -1,5 +1,5 @@
-"""URL scheme -> provider, protocol -> decoder, and the ledger. All are imported on first use, so that ``import
-pyjmsack`` stays light, and by name, so that no provider knows another."""
+"""URL scheme -> provider, protocol -> decoder, the ledger and the guard's file. All are imported on first use, so that
+``import pyjmsack`` stays light, and by name, so that no provider knows another."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from pyjmsack.destination import Destination
 from pyjmsack.errors import UnsupportedFeatureException
 from pyjmsack.message import Message
 from pyjmsack.spi.engine import Connector
+from pyjmsack.spi.guard_file import GuardFile, Report
 from pyjmsack.spi.ledger import Ledger
 from pyjmsack.spi.provider import Provider
 from pyjmsack.uri import BrokerUrl
 
-__all__ = ["create_ledger", "create_provider", "decode_foreign"]
+__all__ = ["create_ledger", "create_provider", "decode_foreign", "open_guard_file"]
 
 ProviderFactory = Callable[[BrokerUrl, Connector], Provider]
 
@@ -56,6 +57,12 @@ def create_ledger(path: str | os.PathLike[str]) -> Ledger:
         JMSException: the directory cannot be made or written to.
     """
     return cast(Callable[[object], Ledger], import_module("pyjmsack.ledger").Ledger)(path)
+
+
+def open_guard_file(path: str, size: int, report: Report) -> GuardFile:
+    """Return the file in which processed messages are remembered; see ``pyjmsack.io.guard_file``."""
+    opener = import_module("pyjmsack.io.guard_file").open_guard_file
+    return cast(Callable[[str, int, Report], GuardFile], opener)(path, size, report)
 
 
 class _Encoded(Protocol):

@@ -75,6 +75,9 @@ class SyncRuntime:
         elif len(outbox) >= BURST:
             self._hand_over()
 
+    submit_from_thread = submit
+    """Any thread may submit."""
+
     def submit_lazily(self, command: Callable[..., Any], *arguments: Any) -> None:
         """Queue a command that nobody waits for yet. The first one wakes the loop; those that follow at once gather for
         ``GATHER`` seconds, until ``BURST`` of them are there, or until somebody waits (:meth:`hurry`)."""

@@ -71,6 +71,22 @@ async def test_many_cuts_of_the_connection_lose_nothing_and_double_nothing(
         await finish(load, jms)
 
 
+async def test_many_cuts_lose_nothing_and_double_nothing_with_a_guard_in_a_file(
+    jms: Jms, mortal: EmbeddedArtemis, tmp_path: Path
+) -> None:
+    """S105: as above; acknowledgements leave when the file has their messages."""
+    with Wire(url_of(jms, mortal)) as wire:
+        guarded = f"{jms.url}&failover.duplicateGuard=sqlite:{tmp_path / 'ids'}"
+        jms.url = guarded.replace(url_of(jms, mortal), wire.url)
+        load = Load(jms.session, jms.queue.name)
+        load.start()
+        for number in range(1, 6):
+            await load.reaches(150 * number)
+            wire.cut()
+            wire.heal()
+        await finish(load, jms)
+
+
 async def test_many_cuts_of_the_connection_tear_no_transaction(jms: Jms, mortal: EmbeddedArtemis) -> None:
     """S75, S92, S94, S97."""
     with Wire(url_of(jms, mortal)) as wire:

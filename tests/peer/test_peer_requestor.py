@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from concurrent.futures import Future
 from typing import Any
 
+import proton
 import pytest
 from peer import Peer, accepted, in_turn, rejected, text, unanswered
-from peer_faces import AioFace, Face
+from peer_faces import AioFace, Face, SyncFace
 from proton import Condition
 
 from pyjmsack import (
@@ -83,6 +85,41 @@ def test_a_late_reply_is_not_taken_for_the_next_one(face: Face) -> None:
     answer(peer, "right", current)
     assert next_one.result(5).text == "right"
     peer.wait(lambda: sum(1 for frame in peer.all("disposition") if frame["role"]) >= 1)
+
+
+def test_a_reply_is_decoded_by_who_waits_for_it_and_not_by_the_loop(sync: SyncFace) -> None:
+    """A large one would hold up all connections of the process; nor does the caller's transformer run there."""
+    threads: list[str] = []
+
+    class Watching:
+        def producer_transform(self, message: Any, destination: Any) -> Any:
+            return message
+
+        def consumer_transform(self, message: Any, destination: Any) -> Any:
+            threads.append(threading.current_thread().name)
+            return message
+
+    peer = sync.peer()
+    asking = sync.session(peer, message_transformer=Watching()).create_requestor(Queue("service"))
+    waiting = sync.background(asking.request, "?", 5)
+    answer(peer, "!", asked(peer, 1)[0])
+    assert waiting.result(5).text == "!"
+    assert [name for name in threads if "pyjmsack" in name] == []
+    assert len(threads) == 1
+
+
+def test_a_reply_that_cannot_be_decoded_is_refused_and_the_next_one_counts(face: Face) -> None:
+    """S166: and the one after that is acknowledged, as nobody waits for it."""
+    peer = face.peer()
+    asking = requestor(face, peer)
+    waiting = face.background(asking.request, "?", 5)
+    (number,) = asked(peer, 1)
+    broken = bytes(proton.Message(correlation_id=number).encode()) + b"\0\x53\x77\x3f"
+    for payload in (b"garbage", broken, text("!", correlation_id=number), text("!!", correlation_id=number)):
+        peer.deliver(payload)
+    assert waiting.result(5).text == "!"
+    outcomes = lambda: [frame.state[0] for frame in peer.all("disposition") if frame["role"]]  # noqa: E731
+    peer.wait(lambda: {0x24, 0x27} == {*outcomes()})
 
 
 def test_a_correlation_id_that_was_given_up_or_is_in_use_is_refused(face: Face) -> None:

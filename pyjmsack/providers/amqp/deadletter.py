@@ -10,8 +10,7 @@ import logging
 from collections.abc import Callable
 from functools import partial
 from itertools import count
-
-import proton
+from typing import Any
 
 from pyjmsack.destination import Queue
 from pyjmsack.errors import MessageFormatException
@@ -22,6 +21,8 @@ from pyjmsack.providers.amqp.proton_engine import AmqpEngine
 from pyjmsack.providers.amqp.receiver import AmqpReceiver
 from pyjmsack.providers.amqp.sender import AmqpSender
 from pyjmsack.providers.amqp.session import AmqpSession
+from pyjmsack.providers.amqp.wire_encode import encode_value
+from pyjmsack.providers.amqp.wire_types import Timestamp, UByte
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.envelope import Outbound
 from pyjmsack.spi.resources import ProducerInfo
@@ -127,14 +128,26 @@ class _Copy(Outbound):
 
 
 def _without_expiry(inbound: AmqpInbound) -> bytes:
-    """Return the message so that it stays; one whose body is in several sections is left alone."""
+    """Return the message so that it stays. Its body passes as it came: this runs on the loop."""
     try:
-        expires = inbound._header.ttl_ms or inbound._decode()[sections.ABSOLUTE_EXPIRY_TIME]
+        fields = inbound._decode()
     except MessageFormatException:
         return inbound.payload
-    if not expires or len(inbound._body) > 1:
-        return inbound.payload
-    message = proton.Message()
-    message.decode(inbound.payload)
-    message.ttl = message.expiry_time = 0
-    return message.encode()
+    header, payload = inbound._header, inbound.payload
+    if not header.ttl_ms and not fields[sections.ABSOLUTE_EXPIRY_TIME]:
+        return payload
+    parts = [_section(sections.HEADER, [header.durable, UByte(header.priority)])]
+    for code, begin, (_, end) in sections.split(payload):
+        if code == sections.PROPERTIES:
+            fields = [*fields]
+            fields[sections.ABSOLUTE_EXPIRY_TIME] = None
+            if fields[sections.CREATION_TIME] is not None:
+                fields[sections.CREATION_TIME] = Timestamp(fields[sections.CREATION_TIME])
+            parts.append(_section(code, fields))
+        elif code not in (sections.HEADER, sections.DELIVERY_ANNOTATIONS):  # said above; the broker's
+            parts.append(payload[begin:end])
+    return b"".join(parts)
+
+
+def _section(code: int, fields: list[Any]) -> bytes:
+    return b"\x00\x53%c" % code + encode_value(fields)

@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from pyjmsack.destination import Destination
 from pyjmsack.errors import MessageFormatException
+from pyjmsack.kept import kept
 from pyjmsack.message import BytesMessage, MapMessage, Message, ObjectMessage, SerializedObject, StreamMessage
 from pyjmsack.providers.amqp.ids import encode_id
 from pyjmsack.providers.amqp.wire_encode import (
@@ -117,7 +118,7 @@ def _marks(kind: int, to_kind: int, reply_kind: int) -> bytes:
     return _build_annotations(kind, to_kind, reply_kind, 0)
 
 
-_address = lru_cache(maxsize=1024)(encode_string)
+_address = kept(1024)(encode_string)
 
 
 def _properties(message: Message, address: str, reply_address: str | None, kind: int) -> bytes:

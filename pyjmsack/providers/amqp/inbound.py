@@ -7,6 +7,7 @@ from typing import Any
 
 from pyjmsack.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from pyjmsack.errors import MessageFormatException
+from pyjmsack.kept import LONGEST
 from pyjmsack.message import (
     BytesMessage,
     MapMessage,
@@ -21,6 +22,7 @@ from pyjmsack.message.stomp_names import properties_of, sent_over_stomp
 from pyjmsack.providers.amqp import sections
 from pyjmsack.providers.amqp.body import read_body
 from pyjmsack.providers.amqp.encode import DUPLICATE_ID
+from pyjmsack.providers.amqp.identity import as_it_came, as_values
 from pyjmsack.providers.amqp.ids import to_correlation_id, to_message_id
 
 __all__ = ["AmqpInbound"]
@@ -36,8 +38,6 @@ _KEPT_PREFIXES: dict[str, type[Destination]] = {"temp-queue://": TemporaryQueue,
 
 _destinations: dict[tuple[str, int | None, type[Destination] | None], Destination] = {}
 _DESTINATIONS_LIMIT = 1024
-_TELLING = 1 << 16
-"""Bytes of each body section that tell a message from others with the same id and times."""
 
 
 class AmqpInbound(sections.Sections):
@@ -54,11 +54,14 @@ class AmqpInbound(sections.Sections):
     __slots__ = (
         "__weakref__",
         "_fields",
+        "_identity",
         "arrival_ms",
         "consumer_destination",
         "consumer_id",
         "generation",
         "handle",
+        "kept_whole",
+        "known",
         "payload",
         "redeliveries",
         "settled",
@@ -72,11 +75,15 @@ class AmqpInbound(sections.Sections):
         self.consumer_id: int = 0
         self.generation: int = 0
         self.redeliveries: int = 0
+        self.known: bool | None = None
         self.settled: bool = False
         self.source: str | None = None
         """The address that it was received from."""
         self.handle: Any = None
         """The engine's delivery."""
+        self.kept_whole = False
+        """Whether the broker gives the bare message with the same bytes each time; not known of each broker."""
+        self._identity: bytes | None = None
         self._fields: list[Any] | None = None
 
     @property
@@ -90,12 +97,11 @@ class AmqpInbound(sections.Sections):
 
     @property
     def priority(self) -> int:
-        """0 to 9; 4 for a message that cannot be decoded."""
+        """0 to 9; 4 for a message that cannot be decoded. Nothing but the header is looked at, as the loop asks."""
         try:
-            self._decode()
+            return sections.read_priority(self.payload)
         except MessageFormatException:  # to_message() will say so
             return 4
-        return self._header.priority
 
     @property
     def expiration_ms(self) -> int:
@@ -176,24 +182,28 @@ class AmqpInbound(sections.Sections):
             found = next((value for value in kept if isinstance(value, str)), None)
         return found
 
-    def identity(self) -> bytes | None:
-        """Return what no broker may change: the values of the properties section and the beginning of the body (3.2).
+    @property
+    def correlation_id(self) -> str | None:
+        """What message it answers; read without a look at the body.
 
-        Not their types and sizes: ActiveMQ Classic encodes a message anew when it delivers it again (S105).
+        Raises:
+            MessageFormatException: it cannot be decoded.
         """
-        try:
-            fields = self._fields or self._decode()
-        except MessageFormatException:  # to_message() will say so
-            return None
-        if fields[sections.MESSAGE_ID] is None or self._properties is None:
-            return None
-        payload = self.payload
-        start, end = sections.content(payload, self._properties)
-        parts = [payload[start:end]]
-        for section in self._body:
-            start, end = sections.content(payload, section)
-            parts.append(payload[start : min(end, start + _TELLING)])
-        return b"".join(parts)
+        found: str | None = self.load_header("_correlation_id")
+        return found
+
+    def identity(self) -> bytes | None:
+        """Return all that the sender made of it, and nothing that the broker changes when it delivers again (S105)."""
+        if self._identity is None:
+            try:
+                fields = self._fields or self._decode()
+            except MessageFormatException:  # to_message() will say so
+                return None
+            if fields[sections.MESSAGE_ID] is None:
+                return None
+            payload = self.payload
+            self._identity = as_it_came(self, payload) if self.kept_whole else as_values(self, payload, fields)
+        return self._identity
 
     def load_header(self, slot: str) -> Any:
         """Return the value of a header slot of ``Message``."""
@@ -245,6 +255,8 @@ class AmqpInbound(sections.Sections):
 
 
 def _to_destination(address: str, mark: int | None, consumer: Destination | None) -> Destination:
+    if len(address) > LONGEST:
+        return _make_destination(address, mark, consumer)
     key = (address, mark, None if consumer is None else type(consumer))
     known = _destinations.get(key)
     if known is None:

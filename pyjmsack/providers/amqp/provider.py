@@ -132,6 +132,7 @@ class AmqpProvider(AmqpConnection):
             address,
             explicit_client_id=explicit,
             generation=self.generation,
+            kept_whole=self._dialect.broker == "artemis",
             dirty=self._dirty,
             connector=self._connector,
             max_size=self._url.connection.max_message_size,

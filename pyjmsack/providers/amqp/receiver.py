@@ -57,6 +57,7 @@ class AmqpReceiver(AmqpLink):
         address: the node's name in this broker's dialect.
         explicit_client_id: whether the client id is the user's, so that subscriptions belong to it (S143).
         generation: number of the connection, stamped on every delivery (S96).
+        kept_whole: whether this broker never writes the bytes of a message anew, stamped as well (S105).
         dirty: where the receiver enters itself when a burst brings it its first message.
         max_size: bytes of the largest message that is kept (``jms.maxMessageSize``).
         drain_timeout: seconds a drain may stay unanswered before the link is closed (``amqp.drainTimeout``).
@@ -72,6 +73,7 @@ class AmqpReceiver(AmqpLink):
         *,
         explicit_client_id: bool,
         generation: int,
+        kept_whole: bool,
         dirty: list[AmqpReceiver],
         connector: Connector,
         max_size: int,
@@ -83,6 +85,7 @@ class AmqpReceiver(AmqpLink):
         self.selector = info.selector
         self._receiver = link
         self._generation = generation
+        self._kept_whole = kept_whole
         self._dirty = dirty
         self._connector = connector
         self._max_size = max_size
@@ -315,6 +318,7 @@ class AmqpReceiver(AmqpLink):
     def _deliver(self, delivery: Any, inbound: AmqpInbound) -> None:
         inbound.consumer_id = self.info.id
         inbound.generation = self._generation
+        inbound.kept_whole = self._kept_whole
         inbound.source = self._source
         if native.delivery_remote_settled(delivery):  # no outcome is wanted any more (S36)
             native.delivery_settle(delivery)

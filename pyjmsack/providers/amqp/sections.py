@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from struct import Struct
 from struct import error as StructError  # noqa: N812 - "error" says too little
 from typing import Any, NamedTuple, TypeVar
@@ -10,11 +10,21 @@ from uuid import UUID
 
 from pyjmsack.errors import MessageFormatException
 from pyjmsack.providers.amqp.foreign import as_jms_map
-from pyjmsack.providers.amqp.wire import decode_value, malformed, skip
+from pyjmsack.providers.amqp.wire import decode_value, malformed, skip, told
 from pyjmsack.providers.amqp.wire_types import Symbol, Timestamp, UByte, UInt, ULong
 from pyjmsack.spi.envelope import NotOneMessageError
 
-__all__ = ["Annotations", "Header", "Sections", "Span", "content", "read_application_properties", "read_properties"]
+__all__ = [
+    "Annotations",
+    "Header",
+    "Sections",
+    "Span",
+    "content",
+    "read_application_properties",
+    "read_priority",
+    "read_properties",
+    "split",
+]
 
 Span = tuple[int, int]
 """Where the value of a section begins and ends."""
@@ -80,6 +90,8 @@ _ORIGIN = {
     "x-opt-ORIG-QUEUE": "_AMQ_ORIG_QUEUE",
     "x-opt-ORIG-MESSAGE-ID": "_AMQ_ORIG_MESSAGE_ID",
 }
+_NOTED = "x-opt-ORIG-"
+"""How the annotations begin that Artemis adds to a dead letter."""
 _ABSENT = tuple([None] * (len(_PROPERTY_TYPES) - count) for count in range(len(_PROPERTY_TYPES) + 1))
 
 _U32 = Struct(">I").unpack_from
@@ -113,6 +125,8 @@ class Annotations(NamedTuple):
     delivery_time: int = 0
     origin: tuple[tuple[str, str], ...] = ()
     """What Artemis notes on a dead letter, by the names that its selectors know."""
+    told: bytes = b""
+    """What the sender annotated, whatever that is: all but the names of ``_NOTED`` (S105)."""
 
 
 _NO_HEADER = Header()
@@ -222,6 +236,29 @@ def _cached(cache: dict[bytes, T], data: bytes, start: int, end: int, read: Call
     return value
 
 
+def read_priority(data: bytes) -> int:
+    """Return the priority: the header, if there is one, is the first section.
+
+    Raises:
+        MessageFormatException: the header cannot be decoded.
+    """
+    if _DESCRIPTORS.get(data[:3]) != HEADER:
+        return _NO_HEADER.priority
+    return _cached(_headers, data, 3, _section_end(data, 3, len(data), HEADER), _read_header).priority
+
+
+def split(data: bytes) -> Iterator[tuple[int, int, Span]]:
+    """Yield the code of each section of a message that was scanned, where it begins, and where its value is."""
+    position, end = 0, len(data)
+    while position < end:
+        begin = position
+        code, start = _DESCRIPTORS.get(data[position : position + 3]), position + 3
+        if code is None:
+            code, start = _long_descriptor(data, position, end)
+        position = _section_end(data, start, end, code)
+        yield code, begin, (start, position)
+
+
 def _read_header(data: bytes, start: int, end: int) -> Header:
     durable, priority, ttl, _, delivery_count = _read_list(data, start, end, _HEADER_TYPES, "header")
     return Header(
@@ -278,7 +315,8 @@ def read_properties(data: bytes, span: Span | None) -> list[Any]:
     signature = tuple(map(type, values))
     if signature not in _good_properties:
         _check_types(values, _PROPERTY_TYPES, "properties", start)
-        _good_properties.add(signature)
+        if len(_good_properties) < _CACHE_LIMIT:
+            _good_properties.add(signature)
     return values + _ABSENT[len(values)]
 
 
@@ -329,6 +367,7 @@ def _read_annotations(data: bytes, start: int, end: int) -> Annotations:
         _small_int(found.get("x-opt-jms-reply-to")),
         int(delivery_time) if isinstance(delivery_time, int) else 0,
         tuple((name, str(found[key])) for key, name in _ORIGIN.items() if key in found),
+        repr(told({name: found[name] for name in found if not str(name).startswith(_NOTED)})).encode(),
     )
 
 
@@ -348,5 +387,7 @@ def read_application_properties(data: bytes, span: Span | None) -> dict[str, Any
     found = _read_map(data, start, end, "application-properties")
     for name in found:
         if type(name) is not str:
-            raise MessageFormatException(f"application-properties section: name {name!r} is no string")
+            raise MessageFormatException(
+                f"application-properties section: a name is a {type(name).__name__}, no string"
+            )
     return as_jms_map(found)

@@ -25,6 +25,7 @@ from typing import Any
 from uuid import UUID
 
 from pyjmsack.errors import MessageFormatException
+from pyjmsack.message.mapping import mapping
 from pyjmsack.providers.amqp.wire_types import (
     Described,
     OpaqueDecimal,
@@ -37,7 +38,7 @@ from pyjmsack.providers.amqp.wire_types import (
 )
 from pyjmsack.types import Byte, Char, Float, Long, Short
 
-__all__ = ["MAX_DEPTH", "Described", "decode_value", "malformed", "skip"]
+__all__ = ["MAX_DEPTH", "Described", "decode_value", "malformed", "skip", "told"]
 
 MAX_DEPTH = 64
 """Levels of nested values; far below what Python's own stack allows."""
@@ -85,6 +86,20 @@ def decode_value(data: bytes, position: int, end: int | None = None, depth: int 
     if reader is None:
         raise malformed(f"unknown type code 0x{data[position]:02x}", position)
     return reader(data, position + 1, end, depth)
+
+
+def told(value: Any) -> Any:
+    """Return a decoded value as tuples whose ``repr`` is the same for equal values of equal types, and for no others:
+    the entries of a map are in one order, whatever order they came in."""
+    kind = type(value)
+    if kind is dict:
+        names = sorted(value) if all(isinstance(name, str) for name in value) else sorted(value, key=repr)
+        return ["map", *[(type(name).__name__, name, told(value[name])) for name in names]]
+    if kind is list:
+        return [told(item) for item in value]
+    if kind is Described:
+        return "described", told(value.descriptor), told(value.value)
+    return kind.__name__, value
 
 
 def skip(data: bytes, position: int, end: int, depth: int = 0) -> int:
@@ -228,7 +243,7 @@ def _map(wide: bool) -> Reader:
             raise malformed(f"map of {count} elements, not of pairs", position)
         values = _elements(data, first, count, after, depth + 1)
         try:
-            return dict(zip(values[::2], values[1::2], strict=True)), after
+            return mapping(values[::2], values[1::2]), after
         except TypeError as error:
             raise malformed("map with a list or map as key", position) from error
 

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from pyjmsack.errors import MessageFormatException
+from pyjmsack.message.mapping import check_keys
 from pyjmsack.providers.amqp.wire import MAX_DEPTH
 from pyjmsack.providers.amqp.wire_types import (
     ByteArray,
@@ -97,6 +98,7 @@ def encode_value(value: Any, depth: int = 0) -> bytes:
     if isinstance(value, Described):
         return b"\x00" + encode_value(value.descriptor, depth + 1) + encode_value(value.value, depth + 1)
     if isinstance(value, dict):
+        check_keys([*value])
         pairs = [encode_value(item, depth + 1) for pair in value.items() for item in pair]
         return _compound(0xC1, pairs)
     if isinstance(value, (list, tuple)):

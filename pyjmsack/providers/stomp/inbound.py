@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from hashlib import sha256
 from typing import Any
 
 from pyjmsack.destination import Destination, Queue, Topic
@@ -34,8 +35,11 @@ _CLASSES: dict[int, type[Message]] = {
     STREAM: StreamMessage,
     TEXT: TextMessage,
 }
-_TELLING = 65536
-"""Bytes of a body that tell it from others."""
+_CHANGED = (b"ack:", b"subscription:", b"message-id:", b"redelivered:", b"receipt:", b"transaction:")
+"""Header lines that name a delivery, or the frame that its sender wrote: another delivery of the message has others,
+and so has the copy that a broker stored of a repeated send."""
+_LARGE = 4096
+"""Bytes above which a digest stands for a body."""
 _ABOUT_BODY = tuple(f"\n{name}:".encode() for name in (BODY, "content-type", "amq-msg-type", "JMS_AMQP_NATIVE"))
 _KINDS = {"ANYCAST": Queue, "MULTICAST": Topic}
 
@@ -55,6 +59,7 @@ class StompInbound:
     __slots__ = (
         "__weakref__",
         "_headers",
+        "_identity",
         "ack",
         "body",
         "consumer_destination",
@@ -65,6 +70,7 @@ class StompInbound:
         "failed",
         "generation",
         "head",
+        "known",
         "lane",
         "redeliveries",
         "refusal",
@@ -81,6 +87,7 @@ class StompInbound:
         self.consumer_id = 0
         self.generation = 0
         self.redeliveries = 0
+        self.known: bool | None = None
         self.settled = False
         self.counted = 0
         """Deliveries before this one that this connection remembers."""
@@ -98,6 +105,7 @@ class StompInbound:
         self.unreadable = False
         """Whether somebody tried to decode it in vain."""
         self._headers: dict[str, str] | None = None
+        self._identity: bytes | None = None
 
     # -- for the core -------------------------------------------------------------------------------------------
 
@@ -167,19 +175,34 @@ class StompInbound:
         told = mark in head or content_type in head or kind in head or native in head
         return not told and head.isascii() and b"\\" not in head and not self.is_bytes
 
-    def identity(self) -> bytes | None:
-        """Return what no broker may change: the sender's id and the beginning of the body (S105).
+    @property
+    def correlation_id(self) -> str | None:
+        """What message it answers; read without a look at the body.
 
-        Senders that give none, as STOMP clients, get the broker's number of the message; with its time, as another
+        Raises:
+            MessageFormatException: it cannot be decoded.
+        """
+        return (self._headers or self._decode()).get("correlation-id")
+
+    def identity(self) -> bytes | None:
+        """Return all that the sender made of it, and nothing that the broker changes when it delivers again (S105).
+
+        Senders that give no id, as STOMP clients, get the broker's number of the message; with its time, as another
         broker counts anew.
         """
-        message_id = raw_header(self.head, b"\nNATIVE_MESSAGE_ID:")
-        if message_id is None:
-            message_id, time = self.broker_id, raw_header(self.head, b"\ntimestamp:")
-            if not message_id or time in (None, b"0"):
-                return None
-            message_id += b" %b" % time
-        return b"%b\n%b" % (message_id, self.body[:_TELLING])
+        if self._identity is None:
+            head, broker_id = self.head, b""
+            if b"\nNATIVE_MESSAGE_ID:" not in head:
+                broker_id = self.broker_id
+                if not broker_id or raw_header(head, b"\ntimestamp:") in (None, b"0"):
+                    return None
+            lines = [line for line in head.split(b"\n") if not line.startswith(_CHANGED)]
+            if self.dialect.routed and head.count(b"\ntimestamp:") > 1:  # the first is when this copy was stored
+                lines.remove(b"timestamp:%b" % (raw_header(head, b"\ntimestamp:") or b""))
+            lines.sort()
+            body = self.body if len(self.body) <= _LARGE else sha256(self.body).digest()
+            self._identity = b"%b\n%b\0%d%d %b" % (broker_id, b"\n".join(lines), self.is_bytes, len(self.body), body)
+        return self._identity
 
     @property
     def whole(self) -> bool:

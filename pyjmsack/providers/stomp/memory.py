@@ -13,22 +13,23 @@ _LIMIT = 10_000
 
 
 class DeliveryCounts:
-    """Counts by message id, for one connection."""
+    """Counts by message, for one connection."""
 
     def __init__(self) -> None:
-        self._counts: OrderedDict[bytes, int] = OrderedDict()
+        self._counts: OrderedDict[int, int] = OrderedDict()
+        """By a hash of the id, which a sender may have chosen, in any length."""
 
     def __bool__(self) -> bool:
         return bool(self._counts)
 
     def of(self, inbound: StompInbound) -> int:
         """Return the count and forget it: the message carries it from now on."""
-        return self._counts.pop(inbound.broker_id, 0)
+        return self._counts.pop(hash(inbound.broker_id), 0)
 
     def remember(self, inbound: StompInbound) -> None:
         """Keep the count of a message that goes back to the broker."""
         count = inbound.redelivery_count + inbound.redeliveries
         if count:
-            self._counts[inbound.broker_id] = count
+            self._counts[hash(inbound.broker_id)] = count
             if len(self._counts) > _LIMIT:
                 self._counts.popitem(last=False)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+
+from pyjmsack.kept import kept
 
 __all__ = ["artemis_filter"]
 
@@ -21,7 +22,7 @@ _CONVERT = "convert_string_expressions:"
 _PREFIX = re.compile(r"\s*(no_convert_string_expressions|convert_string_expressions|hyphenated_props):")
 
 
-@lru_cache(maxsize=256)
+@kept(256)
 def artemis_filter(selector: str) -> str:
     """Return the filter that selects the same messages; one that starts with a prefix of the broker is left alone."""
     if _PREFIX.match(selector):

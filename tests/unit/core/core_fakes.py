@@ -75,7 +75,7 @@ class FakeRuntime:
     def submit(self, command: Callable[..., Any], *arguments: Any) -> None:
         self.commands.append((command, arguments))
 
-    submit_lazily = submit
+    submit_lazily = submit_from_thread = submit
 
     def call_later(self, delay: float, callback: Callable[[], None]) -> None:
         self.timers.append((delay, callback))
@@ -166,6 +166,7 @@ class FakeInbound:
         self.redelivery_count = redeliveries
         self.priority = priority
         self.settled = False
+        self.known: bool | None = None
         self._expired = expired
         self._broken = broken
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from pyjmsack.core.duplicates import DuplicateGuard, InHand, MemoryStore, SqliteStore, Store, make_store
+from pyjmsack.core.duplicates import DuplicateGuard, FileStore, InHand, MemoryStore, Store, make_store
 from pyjmsack.destination import Destination, Queue, Topic
-from pyjmsack.errors import JMSException
 from pyjmsack.spi.resources import ConsumerInfo, Subscription
 from pyjmsack.uri import parse_url
 
@@ -22,6 +22,7 @@ class Delivery:
 
     def __init__(self, key: bytes | None) -> None:
         self._key = key
+        self.known: bool | None = None
 
     def identity(self) -> bytes | None:
         return self._key
@@ -40,7 +41,8 @@ def guard(
 
 @pytest.fixture(params=["memory", "sqlite"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    made: Store = MemoryStore(1000) if request.param == "memory" else SqliteStore(str(tmp_path / "ids"), 1000)
+    connection: Any = SimpleNamespace(runtime=SimpleNamespace(submit_from_thread=lambda: None), report=None)
+    made: Store = MemoryStore(1000) if request.param == "memory" else FileStore(connection, str(tmp_path / "ids"), 1000)
     yield made
     made.close()
 
@@ -107,27 +109,6 @@ def test_memory_takes_keys_of_two_threads_at_once() -> None:
 def _add_many(store: MemoryStore, start: int) -> None:
     for key in range(start, start + 50_000):
         store.add((key,))
-
-
-def test_the_file_outlives_its_process_is_bounded_and_shared(tmp_path: Path) -> None:
-    """A restart is covered; two sessions see each other's."""
-    path = str(tmp_path / "ids")
-    one, two = SqliteStore(path, 100), SqliteStore(path, 100)
-    keys = [b"%d" % n for n in range(1500)]
-    one.add(keys)
-    assert keys[-1] in two
-    assert keys[0] not in two
-    one.close()
-    two.close()
-    again = SqliteStore(path, 100)
-    assert keys[-1] in again
-    again.close()
-
-
-def test_a_file_that_cannot_be_used_says_so(tmp_path: Path) -> None:
-    """The text names the option."""
-    with pytest.raises(JMSException, match=r"failover\.duplicateGuard=sqlite:"):
-        SqliteStore(str(tmp_path / "no" / "such" / "folder"), 1)
 
 
 @pytest.mark.parametrize(

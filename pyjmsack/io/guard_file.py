@@ -1,0 +1,266 @@
+"""The file of ``failover.duplicateGuard=sqlite:PATH``, and the thread that alone touches it.
+
+A disk may be slow, full, or locked by another process. So no loop ever waits for the file: others leave what is to be
+done, and are called when it is.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import sqlite3
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import islice
+from time import monotonic
+from typing import TypeVar
+
+from pyjmsack.errors import JMSException
+from pyjmsack.spi.guard_file import Answer, Keys, Report
+
+__all__ = ["GuardFile", "open_guard_file"]
+
+log = logging.getLogger("pyjmsack")
+T = TypeVar("T")
+
+_ROWS = 500
+"""Keys written or looked up with one statement."""
+_TRIM_EVERY = 1000
+_BUSY = 0.1
+"""Seconds that a statement waits for a lock; then the questions that came meanwhile are answered first."""
+_RETRY = 0.2
+"""Seconds until the next try, after the file could not be written."""
+_PATIENCE = 5.0
+"""Seconds that another process may lock the file until the users of the file are told."""
+_SCHEMA = (
+    "PRAGMA journal_mode=WAL",
+    "PRAGMA synchronous=NORMAL",
+    "CREATE TABLE IF NOT EXISTS processed (number INTEGER PRIMARY KEY, key BLOB UNIQUE)",
+)
+_files: dict[tuple[int, str], GuardFile] = {}
+_opening = threading.Lock()
+
+
+def open_guard_file(path: str, size: int, report: Report) -> GuardFile:
+    """Return the file, which all sessions of this process share that name it. Whoever opens it closes it.
+
+    Args:
+        path: the file; made if it is not there.
+        size: most keys that are remembered.
+        report: told of an error of the disk, once until the file can be used again; on a thread of its own.
+    """
+    place = os.getpid(), os.path.realpath(path)
+    with _opening:
+        file = _files.get(place)
+        if file is None or not file.share(report):
+            file = _files[place] = GuardFile(path, size, partial(_files.pop, place, None))
+            file.share(report)
+        return file
+
+
+class GuardFile:
+    """Keys in a file; see :class:`pyjmsack.spi.guard_file.GuardFile`."""
+
+    def __init__(self, path: str, size: int, gone: Callable[[], object]) -> None:
+        self._path = path
+        self._gone = gone
+        self._size = size
+        self._recent: OrderedDict[bytes, None] = OrderedDict()
+        """What this process wrote, or is about to write."""
+        self._work = threading.Condition()
+        self._openers: deque[Callable[[JMSException | None], None]] = deque()
+        self._questions: deque[tuple[Keys, Answer]] = deque()
+        self._writes: deque[tuple[Sequence[bytes], Callable[[], None]]] = deque()
+        self._users: list[Report] = []
+        self._database: sqlite3.Connection | None = None
+        self._added = 0
+        self._failing_since: float | None = None
+        self._told = False
+        self._idle = True
+        self._ended = False
+        self._thread = threading.Thread(target=self._run, name="pyjmsack-guard", daemon=True)
+
+    # -- for the sessions; from any thread ----------------------------------------------------------------------
+
+    def share(self, report: Report) -> bool:
+        """Take one more user; False if the file was closed by the last one."""
+        with self._work:
+            if self._ended:
+                return False
+            self._users.append(report)
+            if not self._thread.is_alive():
+                self._thread.start()
+            return True
+
+    def close(self, report: Report) -> None:
+        """This user leaves. What it still wants written is written; the last one does not wait for a broken disk."""
+        with self._work, suppress(ValueError):  # it left before
+            self._users.remove(report)
+            self._work.notify()
+
+    def opened(self, answer: Callable[[JMSException | None], None]) -> None:
+        """Call ``answer`` when the file can be used, or with the reason why it cannot."""
+        self._leave(self._openers, answer)
+
+    def ask(self, keys: Keys, answer: Answer) -> None:
+        """Call ``answer`` with the keys among ``keys()`` that the file holds, whoever wrote them."""
+        self._leave(self._questions, (keys, answer))
+
+    def write(self, keys: Sequence[bytes], then: Callable[[], None]) -> None:
+        """Remember keys, and call ``then`` when they are in the file, and all that was left here earlier."""
+        for key in keys:
+            self._recent[key] = None
+        while len(self._recent) > self._size:
+            self._recent.popitem(last=False)
+        self._leave(self._writes, (keys, then))
+
+    def __contains__(self, key: bytes) -> bool:
+        return key in self._recent
+
+    @property
+    def full(self) -> bool:
+        """Whether as many writes wait as keys are remembered: more would be forgotten before they are written."""
+        return len(self._writes) >= self._size
+
+    def _leave(self, queue: deque[T], work: T) -> None:
+        with self._work:
+            queue.append(work)
+            self._idle = False
+            self._work.notify()
+
+    def finish(self, timeout: float) -> None:
+        """Wait until all that was left is done."""
+        with self._work:
+            self._work.wait_for(lambda: self._idle or self._ended, timeout)
+
+    # -- the thread ---------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while self._wait():
+            try:
+                self._open()
+                self._answer()
+                self._write()
+                self._failing_since, self._told = None, False
+            except sqlite3.Error as error:
+                self._failed(error)
+        for keys, then in self._writes:  # acknowledgements that cannot be remembered are not sent; the rest must be
+            if not keys:
+                self._call(then)
+        self._close_database()
+
+    def _wait(self) -> bool:
+        """Wait for work, or for the next try; False at the end."""
+        with self._work:
+            while True:
+                if not (self._openers or self._questions or self._writes):
+                    self._idle = True
+                    self._work.notify_all()
+                    if not self._users:
+                        break
+                    self._work.wait()
+                elif self._failing_since is None or self._questions or self._openers:
+                    return True
+                elif not self._users:
+                    log.error("failover.duplicateGuard=sqlite:%s: given up; messages may come again", self._path)
+                    break
+                else:
+                    self._work.wait(_RETRY)
+                    return True
+            self._ended = True
+            self._gone()
+            self._work.notify_all()
+            return False
+
+    def _open(self) -> None:
+        if self._database is None:
+            self._database = sqlite3.connect(self._path, isolation_level=None, timeout=_BUSY)
+            for statement in _SCHEMA:
+                self._database.execute(statement)
+        while self._openers:
+            self._call(self._openers.popleft(), None)
+
+    def _answer(self) -> None:
+        assert self._database is not None
+        while self._questions:
+            keys, answer = self._questions[0]
+            wanted = keys()
+            found: set[bytes] = set()
+            for start in range(0, len(wanted), _ROWS):
+                some = wanted[start : start + _ROWS]
+                marks = ",".join("?" * len(some))
+                rows = self._database.execute(f"SELECT key FROM processed WHERE key IN ({marks})", some)  # noqa: S608 - marks only
+                found.update(key for (key,) in rows)
+            self._questions.popleft()
+            self._call(answer, found)
+
+    def _write(self) -> None:
+        assert self._database is not None
+        while self._writes and not self._questions:
+            batch: list[Callable[[], None]] = []
+            rows: list[bytes] = []
+            with self._work:
+                waiting = [*islice(self._writes, _ROWS)]
+            for keys, then in waiting:
+                if rows and len(rows) + len(keys) > _ROWS:
+                    break
+                rows += keys
+                batch.append(then)
+            self._insert(rows)
+            for then in batch:
+                self._writes.popleft()
+                self._call(then)
+
+    def _insert(self, rows: Sequence[bytes]) -> None:
+        assert self._database is not None
+        for start in range(0, len(rows), _ROWS):
+            some = rows[start : start + _ROWS]
+            marks = ",".join(["(?)"] * len(some))
+            self._database.execute(f"INSERT OR IGNORE INTO processed (key) VALUES {marks}", some)  # noqa: S608 - marks only
+        self._added += len(rows)
+        if self._added >= _TRIM_EVERY:
+            self._added = 0
+            last = "(SELECT max(number) FROM processed)"
+            self._database.execute(f"DELETE FROM processed WHERE number <= {last} - ?", (self._size,))  # noqa: S608 - fixed
+
+    def _failed(self, error: sqlite3.Error) -> None:
+        """Keep what waits for the next try, and say so: a lock may be gone soon, anything else is told at once."""
+        locked = isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
+        now = monotonic()
+        self._failing_since = since = now if self._failing_since is None else self._failing_since
+        if not locked:
+            self._close_database()  # the next try finds, or makes, the file again
+        if locked and now - since < _PATIENCE:
+            return
+        failure = JMSException(f"failover.duplicateGuard=sqlite:{self._path}: {error}")
+        while self._openers:
+            self._call(self._openers.popleft(), failure)
+        if not self._told:
+            self._told = True
+            waiting = JMSException(f"{failure}; what was processed is acknowledged when the file can be written")
+            for report in [*self._users]:
+                self._call(report, waiting)
+
+    def _close_database(self) -> None:
+        if self._database is not None:
+            self._database.close()
+            self._database = None
+
+    @staticmethod
+    def _call(call: Callable[..., None], *arguments: object) -> None:
+        try:
+            call(*arguments)
+        except Exception:  # a loop that is gone, say: the others must be called
+            log.debug("who used the guard's file is gone", exc_info=True)
+
+
+@atexit.register
+def _finish_all() -> None:
+    """A program that ends without closing its connections still has what it acknowledged written and sent."""
+    for (process, _), file in [*_files.items()]:
+        if process == os.getpid():
+            file.finish(timeout=2.0)

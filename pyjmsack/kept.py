@@ -1,0 +1,36 @@
+"""What is remembered of texts that repeat: so many short ones, and never a long one, whoever chooses the texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import lru_cache, wraps
+from typing import Any, TypeVar
+
+__all__ = ["LONGEST", "kept"]
+
+LONGEST = 256
+"""Characters, or bytes, of a text that a cache may keep: with their number this bounds the memory of every cache here.
+Names that repeat from message to message are shorter; a longer one costs the work again, and no memory."""
+
+K = TypeVar("K", bound=Hashable)
+R = TypeVar("R")
+
+
+def kept(count: int, length: Callable[[Any], int] = len) -> Callable[[Callable[[K], R]], Callable[[K], R]]:
+    """Return a decorator that keeps the results of a function of one text.
+
+    Args:
+        count: results that are kept, those asked for last.
+        length: of an argument; one above ``LONGEST`` is not kept.
+    """
+
+    def decorate(function: Callable[[K], R]) -> Callable[[K], R]:
+        known = lru_cache(maxsize=count)(function)
+
+        @wraps(function)
+        def call(text: K) -> R:
+            return known(text) if length(text) <= LONGEST else function(text)
+
+        return call
+
+    return decorate

@@ -1,0 +1,79 @@
+"""What tells one delivered AMQP message from another, and what a broker changes when it delivers the same one again.
+
+The identity of a message is all that its sender made of it: the properties section, the application properties, the
+body and the footer, which are the bare message (3.2), and of the header and the annotations what is the sender's. The
+brokers change the rest, and ``tests/faults/test_identity.py`` looks on each of them at what they change.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any
+
+from pyjmsack.errors import MessageFormatException
+from pyjmsack.providers.amqp import sections
+from pyjmsack.providers.amqp.wire import decode_value, told
+
+__all__ = ["LARGE", "as_it_came", "as_values"]
+
+LARGE = 4096
+"""Bytes above which a digest stands for them, so that nobody keeps a second copy of a large message."""
+_TEXT = (0xA1, 0xB1)
+_TEXT_OR_BINARY = (0xA0, 0xA1, 0xB0, 0xB1)
+
+
+def as_it_came(message: sections.Sections, payload: bytes) -> bytes:
+    """Return the identity for a broker that never touches the bytes of the bare message: one slice of the payload."""
+    assert message._properties is not None  # the caller looked for the id
+    start = message._properties[0]
+    end = len(payload)
+    return _head(message) + (payload[start:] if end - start <= LARGE else _digest(payload, start, end))
+
+
+def as_values(message: sections.Sections, payload: bytes, fields: list[Any]) -> bytes:
+    """Return the identity for a broker that writes the values of a message anew when it delivers again.
+
+    ActiveMQ Classic does: it leaves out empty fields at the end, and takes the shortest form of a size or number. So
+    values are compared, with their types, and the names of a map in any order.
+    """
+    parts = [_head(message), repr(fields).encode(), b"\0"]
+    span = message._application_properties
+    if span is not None:
+        parts.append(_values(payload, span))
+    after = max(end for _, end in (message._properties or (0, 0), span or (0, 0), *message._body))
+    for section in message._body:
+        parts += (b"\0%d" % message._body_code, _body(payload, section))
+    if after < len(payload):
+        parts += (b"\0footer", _values(payload, (after + 3, len(payload))))
+    whole = b"".join(parts)
+    return whole if len(whole) <= LARGE else parts[0] + _digest(whole, 0, len(whole))
+
+
+def _head(message: sections.Sections) -> bytes:
+    """Return what the sender said before the bare message; the time to live and the counts are the broker's."""
+    header = message._header
+    return b"%d%d%b\0" % (header.durable, header.priority, message._annotations.told)
+
+
+def _digest(data: bytes, start: int, end: int) -> bytes:
+    return b"sha256 %b" % sha256(memoryview(data)[start:end]).digest()
+
+
+def _body(payload: bytes, section: sections.Span) -> bytes:
+    """Return the content of a body section; text and binary are not decoded."""
+    code = payload[section[0]]
+    if code not in _TEXT_OR_BINARY:
+        return _values(payload, section)
+    start, end = sections.content(payload, section)
+    content = payload[start:end] if end - start <= LARGE else _digest(payload, start, end)
+    return (b"text " if code in _TEXT else b"binary ") + content
+
+
+def _values(payload: bytes, section: sections.Span) -> bytes:
+    """Return what a section says, however it is written; its bytes, if these cannot be decoded."""
+    start, end = section
+    try:
+        value, _ = decode_value(payload, start, end)
+    except MessageFormatException:
+        return payload[start:end]
+    return repr(told(value)).encode()

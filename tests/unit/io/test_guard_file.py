@@ -1,0 +1,199 @@
+"""The file of ``failover.duplicateGuard=sqlite:PATH``: nobody waits for it, and nothing is acknowledged before it is
+written (S105)."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from queue import Queue
+from typing import Any
+
+import pytest
+
+from pyjmsack.errors import JMSException
+from pyjmsack.io import guard_file
+from pyjmsack.io.guard_file import GuardFile, open_guard_file
+
+PATIENCE = 10
+KEYS = [b"%d" % number for number in range(1500)]
+
+
+class User:
+    """A session: it writes, asks, and is told."""
+
+    def __init__(self, path: Path, size: int = 1000) -> None:
+        self.errors: Queue[JMSException] = Queue()
+        self.report = self.errors.put
+        self.file: GuardFile = open_guard_file(str(path), size, self.report)
+
+    def opened(self) -> JMSException | None:
+        told: Queue[JMSException | None] = Queue()
+        self.file.opened(told.put)
+        return told.get(timeout=PATIENCE)
+
+    def found(self, *keys: bytes) -> set[bytes]:
+        told: Queue[set[bytes]] = Queue()
+        self.file.ask(lambda: keys, told.put)
+        return told.get(timeout=PATIENCE)
+
+    def write(self, *keys: bytes) -> threading.Event:
+        written = threading.Event()
+        self.file.write(keys, written.set)
+        return written
+
+    def close(self) -> None:
+        self.file.close(self.report)
+
+
+@contextmanager
+def using(path: Path, size: int = 1000) -> Iterator[User]:
+    user = User(path, size)
+    try:
+        yield user
+    finally:
+        user.close()
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Lock the file, as another process may."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
+
+
+def stored(path: Path) -> list[Any]:
+    with closing(sqlite3.connect(path)) as reader:
+        return [key for (key,) in reader.execute("SELECT key FROM processed ORDER BY number")]
+
+
+def ended(user: User) -> None:
+    user.file._thread.join(PATIENCE)
+    assert not user.file._thread.is_alive()
+
+
+def test_a_key_is_in_the_file_when_its_acknowledgement_is_called_for(tmp_path: Path) -> None:
+    """A process that is killed then does not undo it."""
+    path = tmp_path / "ids"
+    with using(path) as user:
+        seen: Queue[list[Any]] = Queue()
+        user.file.write([b"1", b"2"], lambda: seen.put(stored(path)))
+        assert seen.get(timeout=PATIENCE) == [b"1", b"2"]
+
+
+def test_it_outlives_its_users_is_bounded_and_tells_what_others_wrote(tmp_path: Path) -> None:
+    path = tmp_path / "ids"
+    with using(path, 100) as user:
+        assert user.write(*KEYS).wait(PATIENCE)
+    ended(user)
+    with using(path, 100) as later:
+        assert later.found(KEYS[0], KEYS[-1], b"x") == {KEYS[-1]}
+        assert KEYS[-1] not in later.file
+        with closing(sqlite3.connect(path)) as other:
+            other.execute("INSERT INTO processed (key) VALUES (?)", (b"x",))
+            other.commit()
+        assert later.found(b"x") == {b"x"}
+
+
+def test_the_sessions_of_a_process_share_one_thread_which_ends_with_the_last(tmp_path: Path) -> None:
+    """S123: and what one wrote the others know at once."""
+    with using(tmp_path / "ids") as one:
+        with using(tmp_path / "ids") as two:
+            assert one.file is two.file
+        one.write(b"1")
+        assert b"1" in one.file
+        assert one.found(b"1") <= {b"1"}
+    ended(one)
+    assert guard_file._files == {}
+
+
+def test_a_file_that_is_locked_is_written_later_and_can_be_read_meanwhile(tmp_path: Path) -> None:
+    """Acknowledgements wait, in their order; nothing else does, and nobody is told of a short wait."""
+    path = tmp_path / "ids"
+    order: list[str] = []
+    with using(path) as user:
+        assert user.write(b"1").wait(PATIENCE)
+        with locked(path):
+            user.file.write([b"2"], lambda: order.append("2"))
+            user.file.write([], lambda: order.append("end"))
+            for _ in range(3):
+                assert user.found(b"1", b"2") == {b"1"}
+            assert order == []
+        assert user.write(b"3").wait(PATIENCE)
+        assert order == ["2", "end"]
+        assert user.errors.empty()
+
+
+def test_who_uses_a_file_that_stays_locked_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its name, and again only after it could be written."""
+    monkeypatch.setattr(guard_file, "_PATIENCE", 0.0)
+    path = tmp_path / "ids"
+    with using(path) as user:
+        assert user.write(b"1").wait(PATIENCE)
+        for number in (2, 3):
+            with locked(path):
+                written = user.write(b"%d" % number)
+                error = str(user.errors.get(timeout=PATIENCE))
+                assert f"failover.duplicateGuard=sqlite:{path}: database is locked" in error
+                assert "acknowledged when the file can be written" in error
+                assert user.found(b"1") == {b"1"}
+            assert written.wait(PATIENCE)
+        assert user.errors.empty()
+
+
+def test_a_broken_file_is_told_at_once_and_mended(tmp_path: Path) -> None:
+    """Somebody dropped its table: the next try makes it again."""
+    path = tmp_path / "ids"
+    with using(path) as user:
+        assert user.opened() is None
+        with closing(sqlite3.connect(path)) as other:
+            other.execute("DROP TABLE processed")
+        assert user.write(b"1").wait(PATIENCE)
+        assert "no such table" in str(user.errors.get(timeout=PATIENCE))
+        assert stored(path) == [b"1"]
+
+
+def test_a_file_that_cannot_be_made_says_so(tmp_path: Path) -> None:
+    """The text names the option and the file."""
+    path = tmp_path / "no" / "such" / "folder"
+    with using(path) as user:
+        assert f"failover.duplicateGuard=sqlite:{path}: unable to open" in str(user.opened())
+
+
+def test_what_cannot_be_written_is_not_acknowledged_when_the_last_session_ends(tmp_path: Path) -> None:
+    """S105: it comes again. The ends of links and sessions that wait behind it are still told to the broker."""
+    path = tmp_path / "ids"
+    order: list[str] = []
+    with locked_after_use(path) as user:
+        user.file.write([b"2"], lambda: order.append("acknowledged"))
+        user.file.write([], lambda: order.append("closed"))
+        user.close()
+        ended(user)
+    assert order == ["closed"]
+    assert stored(path) == [b"1"]
+
+
+@contextmanager
+def locked_after_use(path: Path) -> Iterator[User]:
+    user = User(path)
+    assert user.write(b"1").wait(PATIENCE)
+    with locked(path):
+        yield user
+
+
+def test_more_than_the_file_remembers_may_not_wait(tmp_path: Path) -> None:
+    """Else a key would be forgotten before it is written."""
+    path = tmp_path / "ids"
+    with using(path, 3) as user:
+        assert user.write(b"0").wait(PATIENCE)
+        with locked(path):
+            events = []
+            for number in range(1, 4):
+                assert not user.file.full
+                events.append(user.write(b"%d" % number))
+            assert user.file.full
+        assert all(event.wait(PATIENCE) for event in events)
+        assert not user.file.full

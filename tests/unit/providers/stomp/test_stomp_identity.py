@@ -1,0 +1,104 @@
+"""By what a STOMP message is known when it comes again (S105): by all of it, and by nothing that a broker changes."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyjmsack.providers.stomp.dialect import dialect_of
+from pyjmsack.providers.stomp.inbound import StompInbound
+
+ARTEMIS = """
+subscription:s1
+message-id:1503,275
+destination:q
+correlation-id:correlation
+redelivered:false
+priority:4
+persistent:true
+timestamp:1000
+type:type
+NATIVE_MESSAGE_ID:ID\\c1
+state:NEW
+timestamp:900
+receipt:1
+ack:1503,275
+content-length:70000"""
+CLASSIC = """
+state:NEW
+correlation-id:correlation
+destination:/queue/q
+ack:ID\\cbroker\\c41
+subscription:s1
+type:type
+message-id:ID\\cbroker\\c1
+persistent:true
+timestamp:900
+NATIVE_MESSAGE_ID:ID\\c1
+priority:4"""
+HEADS = {"artemis": ARTEMIS, "classic-6": CLASSIC}
+BODY = b"x" * 70_000
+BROKER = pytest.mark.parametrize("broker", HEADS)
+
+
+def identity(broker: str, *changes: tuple[str, str], body: bytes = BODY) -> bytes | None:
+    head = HEADS[broker]
+    for old, new in changes:
+        assert old in head
+        head = head.replace(old, new)
+    return StompInbound(head.encode(), body, dialect_of(broker)).identity()
+
+
+@BROKER
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("state:NEW", "state:PAID"),
+        ("state:NEW", "state:NEW\nmore:"),
+        ("\ntype:type", "\ntype:other"),
+        ("\ntype:type", ""),
+        ("correlation-id:correlation", "correlation-id:other"),
+        ("priority:4", "priority:5"),
+        ("persistent:true", "persistent:false"),
+        ("timestamp:900", "timestamp:901"),
+        ("NATIVE_MESSAGE_ID:ID\\c1", "NATIVE_MESSAGE_ID:ID\\c2"),
+    ],
+)
+def test_messages_with_one_id_that_differ_in_a_header_are_two_messages_s105(broker: str, old: str, new: str) -> None:
+    """One that is taken for a copy of the other is lost."""
+    assert identity(broker, (old, new)) not in (identity(broker), None)
+
+
+@BROKER
+def test_messages_with_one_id_that_differ_in_the_end_of_a_long_body_are_two_messages_s105(broker: str) -> None:
+    """All of it counts."""
+    assert identity(broker, body=BODY[:-1] + b"y") not in (identity(broker), None)
+
+
+def test_text_and_bytes_are_two_messages_s105() -> None:
+    """Artemis says it by where ``content-length`` stands, Classic by whether it is there."""
+    as_bytes = [("\ncontent-length:70000", ""), ("\nmessage-id", "\ncontent-length:70000\nmessage-id")]
+    assert identity("artemis", *as_bytes) != identity("artemis")
+    assert identity("classic-6", ("\nstate", "\ncontent-length:70000\nstate")) != identity("classic-6")
+
+
+def test_what_a_broker_says_of_a_delivery_is_no_part_of_the_message_s105() -> None:
+    """Nor is the order of the lines, nor what only the copy of a repeated send has."""
+    again = [("redelivered:false", "redelivered:true"), ("1503,275", "9,275"), ("subscription:s1", "subscription:s2")]
+    copied = [("1503,275", "9,276"), ("timestamp:1000", "timestamp:1001"), ("receipt:1", "receipt:7\ntransaction:t")]
+    assert identity("artemis", *again) == identity("artemis", *copied) == identity("artemis")
+    again = [("\\c41", "\\c42\nredelivered:true"), ("subscription:s1", "subscription:s2")]
+    copied = [("message-id:ID\\cbroker\\c1", "message-id:ID\\cbroker\\c2")]
+    moved = [("\nstate:NEW", ""), ("\npriority:4", "\npriority:4\nstate:NEW")]
+    assert {identity("classic-6", *changes) for changes in (again, copied, moved)} == {identity("classic-6")}
+
+
+@BROKER
+def test_without_the_senders_id_the_brokers_number_and_time_name_a_message_s105(broker: str) -> None:
+    """Clients of STOMP give none."""
+    nameless = ("\nNATIVE_MESSAGE_ID:ID\\c1", "")
+    number = ("1503,275", "1503,276") if broker == "artemis" else ("ID\\cbroker\\c1", "ID\\cbroker\\c2")
+    known = identity(broker, nameless)
+    assert known is not None
+    assert identity(broker, nameless, number) not in (known, None)
+    if broker == "artemis":
+        assert identity(broker, nameless, ("1503,275", "9,275")) == known
