@@ -84,6 +84,24 @@ def _marks() -> tuple[Scenario, ...]:
     )
 
 
+def _engines(scenarios: tuple[Scenario, ...]) -> tuple[Scenario, ...]:
+    """The rows that are compared with proton again, on our own AMQP engine instead of proton's."""
+    return tuple(
+        replace(
+            row,
+            name=f"{row.name}-python",
+            title=f"{row.title}, amqp.engine=python",
+            raw_target=None,
+            url="{url}?amqp.engine=python",
+            variant_of=row.name,
+            variant_target=1.0,
+            same_job_as=row.name,
+        )
+        for row in scenarios
+        if row.raw_target is not None
+    )
+
+
 _MARKS = "producer.duplicateDetection="
 
 
@@ -102,8 +120,9 @@ class Protocol:
 
 
 _PROTON, _QPID_JMS, _STOMP_PY = Peer("raw", "proton"), Peer("java", "Qpid JMS", warmup=True), Peer("stompy", "stomp.py")
+_AMQP = _scenarios(3.0, 3.0, 3.0, 0.95)
 PROTOCOLS = {
-    "amqp": Protocol(_scenarios(3.0, 3.0, 3.0, 0.95), (*_OURS, _PROTON, _QPID_JMS)),
+    "amqp": Protocol((*_AMQP, *_engines(_AMQP)), (*_OURS, _PROTON, _QPID_JMS)),
     # stomp.py acknowledges by hand or not at all: nothing of it does what AUTO does
     "stomp": Protocol(_scenarios(1.3, None, 2.0, 0.95), (*_OURS, _STOMP_PY)),
 }

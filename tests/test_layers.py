@@ -181,6 +181,17 @@ def test_a_layer_imports_only_the_layers_below_it(name: str) -> None:
     assert not wrong
 
 
+def test_the_amqp_engine_imports_nothing_but_the_codec() -> None:
+    """So that it can be read, fuzzed and some day published alone."""
+    engine, codec = "pyjmsack.providers.amqp.engine", ("pyjmsack.providers.amqp.wire", "pyjmsack.errors")
+    inside = [edge for edge in EDGES if edge.module == engine or edge.module.startswith(f"{engine}.")]
+    assert len(inside) > 20
+    ours = [edge for edge in inside if edge.target.partition(".")[0] == "pyjmsack"]
+    assert not [str(edge) for edge in ours if not edge.target.startswith((engine + ".", *codec))]
+    others = {edge.target.partition(".")[0] for edge in inside} - {"pyjmsack"}
+    assert others <= {"__future__", "collections", "dataclasses", "struct", "typing"}
+
+
 def test_programs_import_public_names_from_the_top_only() -> None:
     """``pyjmsack.aio``, ``broker`` and ``ledger``, not what is inside; but one way to see that a broker is ready."""
     programs = {"cli", "testing", "spark"}

@@ -63,6 +63,13 @@ class AmqpOptions:
         " ActiveMQ.DLQ",
         "S118",
     )
+    engine: str = option(
+        "amqp.engine",
+        choice({name: name for name in ("proton", "python")}),
+        "proton",
+        "what speaks AMQP 1.0: python-qpid-proton, or pyjmsack itself, in Python alone",
+        "pyjmsack",
+    )
     channel_max: int = option("amqp.channelMax", integer(0, 65535), "32767", "highest channel number (sessions - 1)")
     single_credit: str = option(
         "amqp.singleCredit",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import struct
 import tracemalloc
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -163,8 +164,9 @@ def test_a_declare_answered_with_nonsense_fails_the_session(sync: SyncFace, answ
 
     peer = sync.peer(on_declare=nonsense)
     connection = sync.connect(peer, "jms.requestTimeout=3000")
-    if answer == [b"short", 1, 2]:
-        connection.create_session(0)
+    if answer == [b"short", 1, 2]:  # it names an id; an engine may overlook the rest or end the connection
+        with suppress(ConnectionLostException):
+            connection.create_session(0)
         return
     with pytest.raises(JMSException):
         connection.create_session(0)

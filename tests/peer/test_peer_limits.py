@@ -17,7 +17,8 @@ from polling import wait_until
 from proton import uint
 
 from pyjmsack import InvalidDestinationException, JMSException, Queue, ResourceAllocationException
-from pyjmsack.providers.amqp.proton_engine import AmqpEngine
+from pyjmsack.providers.amqp import connection
+from pyjmsack.providers.amqp.engine.performatives import Open
 from pyjmsack.providers.amqp.sizes import ATTACH_BESIDES
 
 GUILTY = Queue("guilty")
@@ -197,7 +198,8 @@ def test_what_the_peer_begins_and_nobody_asked_for_is_bounded(face: Face, what: 
     assert "nobody asked for" in str(heard.first())
 
 
-def test_an_idle_time_out_of_a_millisecond_is_not_kept_at_any_price() -> None:
+@pytest.mark.parametrize("name", ["proton", "python"])
+def test_an_idle_time_out_of_a_millisecond_is_not_kept_at_any_price(name: str) -> None:
     """AMQP 1.0 2.4.5: 57,000 empty frames in two seconds were."""
     sent: list[bytes] = []
 
@@ -216,7 +218,7 @@ def test_an_idle_time_out_of_a_millisecond_is_not_kept_at_any_price() -> None:
 
     class Listener:
         def on_ready(self) -> None:
-            engine.connection.open()
+            engine.open(Open(container_id="ours"))
 
         def on_remote_open(self) -> None: ...
 
@@ -224,7 +226,8 @@ def test_an_idle_time_out_of_a_millisecond_is_not_kept_at_any_price() -> None:
 
         def on_failure(self, error: JMSException) -> None: ...
 
-    engine = AmqpEngine(Listener(), None, trace=None)
+    kind = connection.engine_class(name)
+    engine = kind(Listener(), None, max_frame_size=65536, channel_max=9, idle_timeout=None, trace=None)
     engine.connection_made(Quiet())
     body = described(0x10, ["peer", None, None, None, uint(1)])
     engine.receive_data(b"AMQP\0\1\0\0" + struct.pack(">IBBH", len(body) + 8, 2, 0, 0) + body)

@@ -171,7 +171,7 @@ def test_every_other_mode_asks_for_unsettled_and_settles_first(face: Face, mode:
     """S1: the receiver settles at once, with its outcome."""
     peer = face.peer()
     face.session(peer, mode=mode).create_consumer(Queue("q"))
-    assert (attach(peer)["snd-settle-mode"], attach(peer)["rcv-settle-mode"]) == (UNSETTLED, 0)
+    assert (attach(peer)["snd-settle-mode"], attach(peer)["rcv-settle-mode"] or 0) == (UNSETTLED, 0)
 
 
 # -- refused ----------------------------------------------------------------------------------------------------

@@ -29,8 +29,10 @@ def test_an_input_is_the_same_each_time() -> None:
 # -- the fuzzers reach what they are for ------------------------------------------------------------------------
 
 
-def test_the_amqp_fuzzers_have_a_consumer_that_gets_messages() -> None:
-    bench, sink = targets._amqp([*targets._WELCOME, b"".join(targets._transfer(random.Random(2), n) for n in range(5))])
+@pytest.mark.parametrize("engine", ["proton", "python"])
+def test_the_amqp_fuzzers_have_a_consumer_that_gets_messages(engine: str) -> None:
+    transfers = b"".join(targets._transfer(random.Random(2), n) for n in range(5))
+    bench, sink = targets._amqp([*targets._WELCOME, transfers], engine)
     assert [verb for verb, done in bench.asked if not done.done] == ["create_producer", "drain"]
     assert [verb for verb, done in bench.asked if done.done and done.error is not None] == []
     assert len(sink.kept) == 5
@@ -55,11 +57,12 @@ def test_the_websocket_fuzzer_comes_past_the_upgrade(monkeypatch: pytest.MonkeyP
     [b"\xc1\x04\x02\x45\x50\x01", b"\xc1\x05\x02\xa3\x01\xff\x41", b"\x00\x53\x01\x41", b"\x41"],
     ids=["a list as key", "no symbol", "described", "a boolean"],
 )
-def test_properties_of_an_open_that_are_none_harm_nobody(properties: bytes) -> None:
+@pytest.mark.parametrize("target", ["amqp", "amqp-python"])
+def test_properties_of_an_open_that_are_none_harm_nobody(target: str, properties: bytes) -> None:
     """What the fuzzers found: proton raises for these when they are read."""
     opened = targets.described(0x10, [targets._text("peer"), *[b"\x40"] * 8, properties])
     answer = targets._AMQP + targets.frame(opened) + targets._begin(0)
-    assert worker.look("amqp", [targets._WELCOME[0], answer]) is None
+    assert worker.look(target, [targets._WELCOME[0], answer]) is None
 
 
 # -- findings ---------------------------------------------------------------------------------------------------

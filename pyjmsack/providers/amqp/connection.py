@@ -7,17 +7,15 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.metadata import version
 from itertools import count
-from typing import cast
-
-import proton
-from proton import symbol
+from typing import TYPE_CHECKING, cast
 
 from pyjmsack.destination import Destination, Queue
 from pyjmsack.errors import JMSException, JMSSecurityException
 from pyjmsack.providers.amqp import caution
 from pyjmsack.providers.amqp.deadletter import DeadLetters
 from pyjmsack.providers.amqp.dialect import Dialect, dialect_of
-from pyjmsack.providers.amqp.proton_engine import AmqpEngine
+from pyjmsack.providers.amqp.engine.performatives import Open
+from pyjmsack.providers.amqp.engines import AmqpEngine
 from pyjmsack.providers.amqp.receiver import AmqpReceiver
 from pyjmsack.providers.amqp.sasl import SaslClient
 from pyjmsack.providers.amqp.sender import AmqpSender
@@ -32,10 +30,25 @@ from pyjmsack.spi.provider import ProviderListener
 from pyjmsack.spi.resources import ConnectionInfo, ConnectionMetadata
 from pyjmsack.uri import BrokerUrl
 
-__all__ = ["AmqpConnection"]
+if TYPE_CHECKING:
+    from pyjmsack.providers.amqp.proton_engine import ProtonEngine
+    from pyjmsack.providers.amqp.python_engine import PythonEngine
+
+__all__ = ["AmqpConnection", "engine_class"]
 
 _DESIRED = ("ANONYMOUS-RELAY", "DELAYED_DELIVERY", "SHARED-SUBS")
 _EXCLUSIVE_CLIENT_ID = "sole-connection-for-container"
+
+
+def engine_class(name: str) -> type[PythonEngine] | type[ProtonEngine]:
+    """Return the engine that ``amqp.engine`` names; proton, which is large, is imported by those who use it."""
+    if name == "python":
+        from pyjmsack.providers.amqp.python_engine import PythonEngine
+
+        return PythonEngine
+    from pyjmsack.providers.amqp.proton_engine import ProtonEngine
+
+    return ProtonEngine
 
 
 class AmqpConnection(Lifecycle[AmqpEngine]):
@@ -73,9 +86,12 @@ class AmqpConnection(Lifecycle[AmqpEngine]):
         if unfit is not None:
             self._fail_opening(unfit)
             return
-        engine = self._engine = AmqpEngine(
+        engine = self._engine = engine_class(amqp.engine)(
             self,
             self._sasl if amqp.sasl_layer else None,
+            max_frame_size=amqp.max_frame_size,
+            channel_max=amqp.channel_max,
+            idle_timeout=amqp.idle_timeout,
             trace=amqp.trace_frames_payload_limit if amqp.trace_frames else None,
             trace_bytes=self._url.transport.trace_bytes,
         )
@@ -104,24 +120,20 @@ class AmqpConnection(Lifecycle[AmqpEngine]):
 
     def on_ready(self) -> None:
         """SASL is over: send Open and Begin in one burst."""
-        engine, info, amqp = self._the_engine, self._the_info, self._url.amqp
-        connection, transport = engine.connection, engine.transport
-        connection.container = info.client_id
-        if self._hostname:
-            connection.hostname = self._hostname
+        engine, info = self._the_engine, self._the_info
         desired = _DESIRED + ((_EXCLUSIVE_CLIENT_ID,) if info.explicit_client_id else ())
-        connection.desired_capabilities = [symbol(name) for name in desired]
-        connection.properties = {
-            symbol("product"): "pyjmsack",
-            symbol("version"): version("pyjmsack"),
-            symbol("platform"): f"Python/{platform.python_version()}",
-        }
-        transport.max_frame_size = amqp.max_frame_size
-        transport.channel_max = amqp.channel_max
-        if amqp.idle_timeout is not None:
-            transport.idle_timeout = amqp.idle_timeout
-        connection.open()
-        self._open_session(0, AmqpSession(engine, connection.session(), False)).add_callback(self._on_first_session)
+        description = Open(
+            container_id=info.client_id,
+            hostname=self._hostname or None,
+            desired_capabilities=desired,
+            properties={
+                "product": "pyjmsack",
+                "version": version("pyjmsack"),
+                "platform": f"Python/{platform.python_version()}",
+            },
+        )
+        engine.open(description)
+        self._open_session(0, AmqpSession(engine, False)).add_callback(self._on_first_session)
 
     def on_remote_open(self) -> None:
         """The answer to Open; only the Begin that follows makes it count."""
@@ -137,8 +149,7 @@ class AmqpConnection(Lifecycle[AmqpEngine]):
         return dialect_of(self._url.broker or named, properties, options.queue_prefix, options.topic_prefix)
 
     def _remote_properties(self) -> dict[str, object]:
-        properties: object = self._the_engine.connection.remote_properties
-        return {str(key): value for key, value in properties.items()} if isinstance(properties, Mapping) else {}
+        return dict(self._the_engine.remote.properties or {})
 
     def _open_session(self, number: int, session: AmqpSession) -> Completion[None]:
         self._sessions[number] = session
@@ -155,15 +166,9 @@ class AmqpConnection(Lifecycle[AmqpEngine]):
         else:
             opening.succeed(self._metadata())
 
-    def _offered(self) -> set[str]:
-        try:
-            return {str(name) for name in self._the_engine.connection.remote_offered_capabilities or []}
-        except TypeError:  # proton's, for a field of another type: what cannot be read offers nothing
-            return set()
-
     def _metadata(self) -> ConnectionMetadata:
         properties = self._remote_properties()
-        offered = self._offered()
+        offered = set(self._the_engine.remote.offered_capabilities)
         product, version = str(properties.get("product", "unknown")), str(properties.get("version", "unknown"))
         table = self._dialect.features(offered, scheduler=self._url.scheduler)
         self._decide_marks(table)
@@ -171,7 +176,7 @@ class AmqpConnection(Lifecycle[AmqpEngine]):
             protocol="AMQP 1.0",
             broker_name=product,
             broker_version=version,
-            provider_version=f"python-qpid-proton {proton.VERSION_MAJOR}.{proton.VERSION_MINOR}.{proton.VERSION_POINT}",
+            provider_version=self._the_engine.name,
             capabilities=Capabilities(table, offered),
             properties=properties,
             broker=self._dialect.broker,

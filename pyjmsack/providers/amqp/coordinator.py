@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from typing import Any
 
-from proton import Data, Described, Sender, Terminus, symbol, ulong
-
 from pyjmsack.errors import JMSException, TransactionRolledBackException
-from pyjmsack.providers.amqp import native
+from pyjmsack.providers.amqp.engine.performatives import (
+    ACCEPTED,
+    Accepted,
+    Attach,
+    Composite,
+    Coordinator,
+    Declared,
+    Rejected,
+    Source,
+    Transactional,
+    encode,
+)
+from pyjmsack.providers.amqp.engines import AmqpEngine, SessionEnd
 from pyjmsack.providers.amqp.errors import outcome_error
 from pyjmsack.providers.amqp.link import AmqpLink
-from pyjmsack.providers.amqp.proton_engine import AmqpEngine
 from pyjmsack.spi.completion import Completion
 
 __all__ = ["AmqpCoordinator"]
 
 _DECLARE = b"\x00\x53\x77\x00\x53\x31\x45"  # amqp-value of declare (4.5.2) with no global id
+
+
+_LONGEST_ID = 255
+"""Bytes of a transaction id that a discharge has room for."""
 
 
 def _discharge(txn_id: bytes, fail: bool) -> bytes:
@@ -26,43 +38,36 @@ def _discharge(txn_id: bytes, fail: bool) -> bytes:
     return b"\x00\x53\x77\x00\x53\x32\xc0" + bytes([len(fields) + 1, 2]) + fields
 
 
-def _txn_id(fields: object) -> bytes | None:
-    """Return the id in a declared state (4.5.7), ``None`` if there is none of a length that a frame has room for."""
-    value = fields[0] if isinstance(fields, list) and fields else None
-    return bytes(value) if isinstance(value, bytes | memoryview) and 0 < len(value) <= 255 else None
-
-
 class AmqpCoordinator(AmqpLink):
     """The coordinator of one transacted session."""
 
-    def __init__(self, engine: AmqpEngine, link: Sender, next_tag: Callable[[], bytes]) -> None:
-        super().__init__(engine, link, "the transaction coordinator")
-        self._next_tag = next_tag
+    def __init__(self, engine: AmqpEngine, session: SessionEnd, name: str) -> None:
+        attach = Attach(
+            link_name=name,
+            handle=0,
+            role=False,
+            snd_settle_mode=0,
+            source=Source(address="transactions"),
+            target=Coordinator(capabilities=("amqp:local-transactions",)),
+        )
+        super().__init__(engine, session, attach, "the transaction coordinator")
         self._txn_id: bytes | None = None
         self._failed: JMSException | None = None
         self._waiting: deque[tuple[bytes, Completion[None], bool]] = deque()
-        self._sent: dict[Any, tuple[Completion[None], bool]] = {}
         self._declaring: list[Completion[None]] = []
-        self._send_state: Data | None = None
-        self._ack_state: Data | None = None
-        link.target.type = Terminus.COORDINATOR
-        link.target.capabilities.put_object(symbol("amqp:local-transactions"))
-        link.source.address = "transactions"
-        link.snd_settle_mode = link.SND_UNSETTLED
+        self._send_state = self._ack_state = b""
 
     # -- states of the open transaction -------------------------------------------------------------------------
 
-    def send_state(self) -> Any:
-        """Return the transactional state for a transfer (4.4.1), or raise why there is no transaction (S87)."""
+    def send_state(self) -> bytes:
+        """Return the encoded transactional state for a transfer (4.4.1), or raise why there is no transaction (S87)."""
         self._check()
-        assert self._send_state is not None  # set with the id
-        return self._send_state._data
+        return self._send_state
 
-    def ack_state(self) -> Any:
-        """Return the transactional state for an acceptance (4.4.2), or raise why there is no transaction."""
+    def ack_state(self) -> bytes:
+        """Return the encoded transactional state for an acceptance (4.4.2), or raise why there is no transaction."""
         self._check()
-        assert self._ack_state is not None  # set with the id
-        return self._ack_state._data
+        return self._ack_state
 
     def _check(self) -> None:
         error = self.closed or self._failed
@@ -116,33 +121,19 @@ class AmqpCoordinator(AmqpLink):
 
     def on_flow(self) -> None:
         """Send requests while there is credit."""
-        while self._waiting and native.link_credit(self.native) > 0:
+        while self._waiting and self._link.credit > 0:
             payload, done, declares = self._waiting.popleft()
-            delivery = native.new_delivery(self.native, self._next_tag())
-            native.send(self.native, payload)
-            native.link_advance(self.native)
-            self._sent[delivery] = (done, declares)
+            self._link.send(payload, (done, declares))
 
-    def on_delivery(self, delivery: Any) -> None:
+    def on_outcome(self, context: Any, state: Composite | None) -> None:
         """The answer to one request."""
-        state = native.delivery_remote_state(delivery)
-        if not state and not native.delivery_remote_settled(delivery):
-            return
-        request = self._sent.pop(delivery, None)
-        if request is None:
-            return
-        done, declares = request
-        remote = native.wrap(delivery).remote
-        txn_id = _txn_id(remote.data) if declares and state == native.DECLARED else None
-        error: JMSException | None
-        if txn_id is not None:
-            self._declared(txn_id)
-            error = None
-        elif not declares and state == native.ACCEPTED:
-            error = None
-        else:
-            error = self._refused(declares, outcome_error("rejected", remote.condition))
-        native.delivery_settle(delivery)
+        done, declares = context
+        error: JMSException | None = None
+        if declares and isinstance(state, Declared) and 0 < len(state.txn_id) <= _LONGEST_ID:
+            self._declared(state.txn_id)
+        elif declares or not isinstance(state, Accepted):
+            reason = state.error if isinstance(state, Rejected) else None
+            error = self._refused(declares, outcome_error("rejected", reason))
         done.settle(error)
 
     def _refused(self, declares: bool, cause: JMSException) -> JMSException:
@@ -157,17 +148,15 @@ class AmqpCoordinator(AmqpLink):
     def _declared(self, txn_id: bytes) -> None:
         self._txn_id = txn_id
         self._failed = None
-        self._send_state = Data()
-        self._send_state.put_object([txn_id])
-        self._ack_state = Data()
-        self._ack_state.put_object([txn_id, Described(ulong(native.ACCEPTED), [])])
+        self._send_state = encode(Transactional(txn_id=txn_id))
+        self._ack_state = encode(Transactional(txn_id=txn_id, outcome=ACCEPTED))
 
     # -- end ----------------------------------------------------------------------------------------------------
 
     def _ended(self, error: JMSException) -> None:
         """No request will be answered."""
-        pending = [done for done, _ in self._sent.values()] + [done for _, done, _ in self._waiting]
-        self._sent.clear()
+        sent = [] if self._link is None else self._link.abandon()
+        pending = [done for done, _ in sent] + [done for _, done, _ in self._waiting]
         self._waiting.clear()
         for done in pending:
             done.fail(error)

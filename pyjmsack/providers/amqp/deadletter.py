@@ -15,9 +15,9 @@ from typing import Any
 from pyjmsack.destination import Queue
 from pyjmsack.errors import MessageFormatException
 from pyjmsack.providers.amqp import sections
+from pyjmsack.providers.amqp.engines import AmqpEngine
 from pyjmsack.providers.amqp.inbound import AmqpInbound
 from pyjmsack.providers.amqp.oversize import Oversize
-from pyjmsack.providers.amqp.proton_engine import AmqpEngine
 from pyjmsack.providers.amqp.receiver import AmqpReceiver
 from pyjmsack.providers.amqp.sender import AmqpSender
 from pyjmsack.providers.amqp.session import AmqpSession
@@ -82,10 +82,9 @@ class DeadLetters:
     def _attach(self, queue: Queue) -> AmqpSender:
         """Return a sender that takes copies at once, and fails them if the broker refuses it."""
         session = self._session
-        link = session.new_sender(f"pyjmsack:dead-letters:{next(self._numbers)}")
-        sender = AmqpSender(
-            self._engine, link, ProducerInfo(_LINK, 0, queue), self._address, session.next_tag, session.send_state
-        )
+        name = f"pyjmsack:dead-letters:{next(self._numbers)}"
+        info = ProducerInfo(_LINK, 0, queue)
+        sender = AmqpSender(self._engine, session.end, name, info, self._address, session.send_state)
         session.links[_LINK] = sender
         opened: Completion[None] = Completion()
         opened.add_callback(lambda _: None if opened.error is None else sender.fail(opened.error))

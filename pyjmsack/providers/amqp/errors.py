@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from proton import Condition
-
 from pyjmsack.errors import (
     ConnectionLostException,
     IllegalStateException,
@@ -16,6 +14,7 @@ from pyjmsack.errors import (
     TransactionRolledBackException,
     UnsupportedFeatureException,
 )
+from pyjmsack.providers.amqp.engine.performatives import Error
 
 __all__ = ["connection_error", "link_error", "outcome_error", "transport_error"]
 
@@ -34,46 +33,44 @@ _BY_CONDITION: dict[str, type[JMSException]] = {
 }
 
 
-def _exception(condition: Condition | None, what: str, default: type[JMSException]) -> JMSException:
-    if condition is None:
+def _exception(error: Error | None, what: str, default: type[JMSException]) -> JMSException:
+    if error is None:
         return default(what)
-    name = str(condition.name)
-    text = f"{what}: {name}" + (f" ({condition.description})" if condition.description else "")
+    name = error.condition
+    text = f"{what}: {name}" + (f" ({error.description})" if error.description else "")
     return _BY_CONDITION.get(name, default)(text, error_code=name)
 
 
-def connection_error(condition: Condition | None, what: str) -> JMSException:
+def connection_error(error: Error | None, what: str) -> JMSException:
     """Return the exception for a closed connection; a taken client id is recognised by the field it names (S122)."""
-    if condition is not None and _names_field(condition, "container-id"):
-        return InvalidClientIDException(
-            f"{what}: the broker says the client id is in use", error_code=str(condition.name)
-        )
-    if condition is not None and "idle-timeout" in str(condition.description):  # said by a broker that lost us
-        return ConnectionLostException(f"{what}: {condition.description}", error_code=str(condition.name))
-    return _exception(condition, what, ConnectionLostException)
+    if error is not None and _names_field(error, "container-id"):
+        return InvalidClientIDException(f"{what}: the broker says the client id is in use", error_code=error.condition)
+    if error is not None and "idle-timeout" in (error.description or ""):  # said by a broker that lost us
+        return ConnectionLostException(f"{what}: {error.description}", error_code=error.condition)
+    return _exception(error, what, ConnectionLostException)
 
 
-def transport_error(condition: Condition | None) -> ConnectionLostException:
-    """Return the exception for a connection that proton gave up: lost, whatever proton calls the reason."""
+def transport_error(error: Error | None) -> ConnectionLostException:
+    """Return the exception for a connection that the engine gave up: lost, whatever it calls the reason."""
     text = "the AMQP connection failed"
-    if condition is None:
+    if error is None:
         return ConnectionLostException(f"{text}: the peer sent what is not an AMQP 1.0 frame")
-    return ConnectionLostException(f"{text}: {condition.description or condition.name}", error_code=str(condition.name))
+    return ConnectionLostException(f"{text}: {error.description or error.condition}", error_code=error.condition)
 
 
-def link_error(condition: Condition | None, what: str, *, selector: str | None = None) -> JMSException:
+def link_error(error: Error | None, what: str, *, selector: str | None = None) -> JMSException:
     """Return the exception for a refused or closed link. A refused field can only be the selector if there is one."""
-    if condition is not None and selector and str(condition.name) == "amqp:invalid-field":
-        text = f"{what}: selector {selector!r} refused ({condition.description})"
-        return InvalidSelectorException(text, error_code=str(condition.name))
-    return _exception(condition, what, JMSException)
+    if error is not None and selector and error.condition == "amqp:invalid-field":
+        text = f"{what}: selector {selector!r} refused ({error.description})"
+        return InvalidSelectorException(text, error_code=error.condition)
+    return _exception(error, what, JMSException)
 
 
-def outcome_error(state: str, condition: Condition | None) -> JMSException:
+def outcome_error(state: str, error: Error | None) -> JMSException:
     """Return the exception for a message the broker did not accept (S63)."""
-    return _exception(condition, f"the broker did not accept the message, outcome: {state}", JMSException)
+    return _exception(error, f"the broker did not accept the message, outcome: {state}", JMSException)
 
 
-def _names_field(condition: Condition, field: str) -> bool:
-    info = condition.info
+def _names_field(error: Error, field: str) -> bool:
+    info = error.info
     return isinstance(info, dict) and field in [str(v) for v in info.values()]

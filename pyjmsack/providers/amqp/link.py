@@ -4,53 +4,61 @@ from __future__ import annotations
 
 from typing import Any
 
-from proton import Link, Terminus, symbol
-
-from pyjmsack.errors import IllegalStateException, JMSException
+from pyjmsack.destination import Destination
+from pyjmsack.errors import IllegalStateException, JMSException, ResourceAllocationException
+from pyjmsack.providers.amqp.engine import StateError
+from pyjmsack.providers.amqp.engine.performatives import Attach, Composite
+from pyjmsack.providers.amqp.engines import AmqpEngine, SessionEnd
 from pyjmsack.providers.amqp.errors import link_error
-from pyjmsack.providers.amqp.proton_engine import AmqpEngine
 from pyjmsack.providers.amqp.sizes import shortened
 from pyjmsack.spi.completion import Completion
 
-__all__ = ["AmqpLink", "set_terminus"]
+__all__ = ["AmqpLink", "words"]
 
 
-def set_terminus(terminus: Terminus, address: str | None, capability: str | None) -> None:
-    """Point a terminus at a node, always with its routing capability: Artemis drops messages without (S165)."""
-    if address is not None:
-        terminus.address = address
-    if capability is not None:
-        terminus.capabilities.put_object(symbol(capability))
+def words(destination: Destination | None) -> tuple[str, ...]:
+    """Return the capabilities of a terminus: always the routing one, as Artemis drops messages without (S165)."""
+    return () if destination is None else (destination.capability,)
 
 
 class AmqpLink:
     """One end of a link. Subclasses say what happens to deliveries and credit.
 
-    The proton object is kept for as long as the engine may name its address.
+    Args:
+        session: what it is attached on.
+        attach: what the Attach says; handle and role are the engine's affair.
+        what: what it is called in errors.
     """
 
     selector: str | None = None
 
-    def __init__(self, engine: AmqpEngine, link: Link, what: str) -> None:
+    def __init__(self, engine: AmqpEngine, session: SessionEnd, attach: Attach, what: str) -> None:
         self._engine = engine
-        self._link = link
+        self._session = session
+        self._description = attach
         self._what = shortened(what)
-        self.native: Any = link._impl
+        self._link: Any = None
+        """The engine's end (``SenderEnd`` or ``ReceiverEnd``), once it is attached."""
         self._opening: Completion[None] | None = None
         self._closing: Completion[None] | None = None
         self._attach_answered = False
         """Whether the peer answered our attach."""
         self.closed: JMSException | None = None
         """Set once the link can no longer be used, with the reason."""
-        engine.links[self.native] = self
 
     def open(self, done: Completion[None]) -> None:
         """Attach; ``done`` when the peer attached its end to a node, not merely answered."""
         self._opening = done
-        self._attach()
+        try:
+            self._attach()
+        except StateError as error:
+            self.closed = ResourceAllocationException(f"{self._what} cannot be attached: {error}")
+            self._opening = None
+            done.fail(self.closed)
 
     def _attach(self) -> None:
-        self._link.open()
+        """Attach, to send; a link to receive on does so itself."""
+        self._link = self._session.attach_sender(self._description, self)
 
     def close(self, done: Completion[None]) -> None:
         """Close the link; one whose attach is not answered when that answer comes: a detach frees our handle for the
@@ -65,12 +73,11 @@ class AmqpLink:
 
     def _part(self) -> None:
         """Say that this end is over."""
-        self._link.close()
+        self._link.detach(closed=True)
 
     def fail(self, error: BaseException) -> None:
         """The session or connection is over."""
         self.closed = error if isinstance(error, JMSException) else JMSException(str(error))
-        self._engine.links.pop(self.native, None)
         for completion in (self._opening, self._closing):
             if completion is not None:
                 completion.fail(error)
@@ -96,14 +103,13 @@ class AmqpLink:
             self._fail_opening(error)
             closing.succeed()
         elif self.closed is None:
-            error = link_error(self._link.remote_condition, f"the broker closed {self._what}", selector=self.selector)
+            error = link_error(self._link.remote_error, f"the broker closed {self._what}", selector=self.selector)
             self.closed = error
             self._part()
             if not self._fail_opening(error):
                 self._ended(error)
                 self._lost(error)
                 self._closed_by_broker(error)
-        self._free()
 
     def _fail_opening(self, error: JMSException) -> bool:
         """Tell who waits for the attach; False if nobody does."""
@@ -112,9 +118,17 @@ class AmqpLink:
             opening.fail(error)
         return opening is not None
 
-    def on_delivery(self, delivery: Any) -> None:
+    def on_message(self, delivery: Any, payload: bytes, settled: bool) -> None:
         """See the subclass."""
         raise AssertionError("a link without deliveries got one")
+
+    def on_oversize(self, delivery: Any, start: bytes, size: int, settled: bool) -> None:
+        """See the subclass."""
+        raise AssertionError("a link without deliveries got one")
+
+    def on_outcome(self, context: Any, state: Composite | None) -> None:
+        """See the subclass."""
+        raise AssertionError("a link without deliveries got an outcome")
 
     def on_flow(self) -> None:
         """Credit changed."""
@@ -133,7 +147,3 @@ class AmqpLink:
 
     def _closed_by_broker(self, error: JMSException) -> None:
         """The broker closed a link that was in use, alone."""
-
-    def _free(self) -> None:
-        self._engine.links.pop(self.native, None)
-        self._link.free()

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pyjmsack.destination import Destination
 from pyjmsack.errors import MessageFormatException
 from pyjmsack.message import Message
-from pyjmsack.providers.amqp import native
 from pyjmsack.providers.amqp.inbound import AmqpInbound
 from pyjmsack.providers.amqp.wire import decode_value
 from pyjmsack.providers.amqp.wire_types import Described
 
-__all__ = ["Oversize", "take"]
+__all__ = ["Oversize"]
 
-_KEPT = 1024
-"""Bytes from the start that are kept: the header, which says whether the message is persistent, comes first (3.2)."""
 _HEADER = 0x70
-_PIECE = native.SCRATCH_SIZE
 
 
 class Oversize(AmqpInbound):
@@ -25,16 +19,11 @@ class Oversize(AmqpInbound):
 
     __slots__ = ("limit", "size")
 
-    def __init__(self, limit: int) -> None:
-        super().__init__(b"")
+    def __init__(self, start: bytes, size: int, limit: int) -> None:
+        """``start``: its first bytes, with the header, which says whether the message is persistent (3.2)."""
+        super().__init__(start)
+        self.size = size
         self.limit = limit
-        self.size = 0
-
-    def add(self, piece: bytes) -> None:
-        """More of it arrived."""
-        if len(self.payload) < _KEPT:
-            self.payload += piece[: _KEPT - len(self.payload)]
-        self.size += len(piece)
 
     @property
     def persistent(self) -> bool:
@@ -53,9 +42,3 @@ class Oversize(AmqpInbound):
             MessageFormatException: always; the text has size and limit.
         """
         raise MessageFormatException(f"it has {self.size:,} bytes, and jms.maxMessageSize allows {self.limit:,}")
-
-
-def take(link: native.Link, delivery: native.Delivery, oversize: Oversize, scratch: Any) -> None:
-    """Drop what is here of a delivery, piece by piece: at no time is there a second copy of it."""
-    while (size := min(native.delivery_pending(delivery), _PIECE)) > 0:
-        oversize.add(native.receive(link, size, scratch))

@@ -1,4 +1,4 @@
-"""The AMQP 1.0 provider: the core's verbs on one proton engine. Everything runs on the loop."""
+"""The AMQP 1.0 provider: the core's verbs on one engine. Everything runs on the loop."""
 
 from __future__ import annotations
 
@@ -42,7 +42,6 @@ class AmqpProvider(AmqpConnection):
             return
         session = AmqpSession(
             self._the_engine,
-            self._the_engine.connection.session(),
             info.transacted,
             partial(self._the_listener.on_resource_closed, info.id),
         )
@@ -82,10 +81,10 @@ class AmqpProvider(AmqpConnection):
             return
         sender = AmqpSender(
             self._the_engine,
-            session.new_sender(name),
+            session.end,
+            name,
             info,
             address,
-            session.next_tag,
             session.send_state,
             partial(self._the_listener.on_resource_closed, info.id),
         )
@@ -127,7 +126,8 @@ class AmqpProvider(AmqpConnection):
             return
         receiver = AmqpReceiver(
             self._the_engine,
-            session.new_receiver(name),
+            session.end,
+            name,
             info,
             address,
             explicit_client_id=explicit,
@@ -175,7 +175,7 @@ class AmqpProvider(AmqpConnection):
         name = f"pyjmsack:temporary:{info.id}:{self._the_info.client_id}"
         if not self._fits("a temporary destination", done, link_name=name):
             return
-        temporary = AmqpTemporary(self._the_engine, session.new_sender(name), info)
+        temporary = AmqpTemporary(self._the_engine, session.end, name, info)
         self._temporaries[info.id] = session.links[info.id] = temporary
         temporary.create(done)
 
@@ -203,11 +203,9 @@ class AmqpProvider(AmqpConnection):
         if session is None:
             return
         explicit = self._the_info.explicit_client_id
-        wanted = durable_link_name(name, explicit)
-        if not self._fits(f"durable subscription {name!r}", done, link_name=wanted):
+        if not self._fits(f"durable subscription {name!r}", done, link_name=durable_link_name(name, explicit)):
             return
-        receiver = session.new_receiver(wanted)
-        link = AmqpLookup(self._the_engine, receiver, name, explicit_client_id=explicit, delete=delete)
+        link = AmqpLookup(self._the_engine, session.end, name, explicit_client_id=explicit, delete=delete)
         number = -next(self._lookups)  # links of the core have positive ones
         session.links[number] = link
         done.add_callback(lambda _: session.links.pop(number, None))

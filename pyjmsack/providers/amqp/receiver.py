@@ -7,15 +7,25 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
-from proton import Condition, Described, Receiver, Terminus, int32, symbol, ulong
-
 from pyjmsack.errors import JMSException, RequestTimedOutException
-from pyjmsack.providers.amqp import caution, native
+from pyjmsack.providers.amqp import caution
+from pyjmsack.providers.amqp.engine.performatives import (
+    ACCEPTED,
+    RELEASED,
+    Attach,
+    Error,
+    Modified,
+    Rejected,
+    Source,
+    Target,
+    encode,
+)
+from pyjmsack.providers.amqp.engines import AmqpEngine, SessionEnd
 from pyjmsack.providers.amqp.inbound import AmqpInbound
-from pyjmsack.providers.amqp.link import AmqpLink, set_terminus
-from pyjmsack.providers.amqp.oversize import Oversize, take
-from pyjmsack.providers.amqp.proton_engine import AmqpEngine
-from pyjmsack.providers.amqp.subscription import describe_source
+from pyjmsack.providers.amqp.link import AmqpLink, words
+from pyjmsack.providers.amqp.oversize import Oversize
+from pyjmsack.providers.amqp.subscription import described_source
+from pyjmsack.providers.amqp.wire_types import Described, ULong
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Connector, Timer
 from pyjmsack.spi.resources import ConsumerInfo
@@ -24,8 +34,8 @@ from pyjmsack.types import Outcome
 __all__ = ["AmqpReceiver"]
 
 # Registered filters, http://www.amqp.org/ filter registry of Apache: descriptor codes understood by both brokers.
-_SELECTOR_FILTER = (symbol("jms-selector"), ulong(0x0000468C00000004))
-_NO_LOCAL_FILTER = (symbol("no-local"), ulong(0x0000468C00000003))
+_SELECTOR_FILTER = ("jms-selector", ULong(0x0000468C00000004))
+_NO_LOCAL_FILTER = ("no-local", ULong(0x0000468C00000003))
 
 _REPEAT_DRAIN, _REPEAT_DRAIN_AT_MOST = 0.05, 1.0
 """Seconds until an unanswered drain is sent again, doubled each time up to the latter: who waits for it is not handed
@@ -42,12 +52,38 @@ cross each other on the wire make of the count is no reason to end a consumer; m
 _TOO_MANY = "amqp:link:transfer-limit-exceeded"
 
 _STATES = {
-    Outcome.ACCEPTED: native.ACCEPTED,
-    Outcome.REJECTED: native.REJECTED,
-    Outcome.RELEASED: native.RELEASED,
-    Outcome.MODIFIED_FAILED: native.MODIFIED,
-    Outcome.MODIFIED_FAILED_UNDELIVERABLE: native.MODIFIED,
+    Outcome.ACCEPTED: encode(ACCEPTED),
+    Outcome.REJECTED: encode(Rejected()),
+    Outcome.RELEASED: encode(RELEASED),
+    Outcome.MODIFIED_FAILED: encode(Modified(delivery_failed=True)),
+    Outcome.MODIFIED_FAILED_UNDELIVERABLE: encode(Modified(delivery_failed=True, undeliverable_here=True)),
 }
+
+
+def _described(name: str, info: ConsumerInfo, address: str, explicit_client_id: bool) -> Attach:
+    """Return the Attach of a consumer's link."""
+    filters: dict[str, Any] = {}
+    if info.selector:
+        filters[_SELECTOR_FILTER[0]] = Described(_SELECTOR_FILTER[1], info.selector)
+    if info.no_local:
+        filters[_NO_LOCAL_FILTER[0]] = Described(_NO_LOCAL_FILTER[1], "NoLocalFilter{}")
+    source = Source(
+        address=address,
+        distribution_mode="copy" if info.browser else None,
+        filter=filters or None,
+        capabilities=words(info.destination),
+    )
+    if info.subscription is not None:
+        source = described_source(source, info.subscription, explicit_client_id)
+    return Attach(
+        link_name=name,
+        handle=0,
+        role=True,
+        snd_settle_mode=1 if info.presettled else 0,  # settled, unsettled (2.8.2)
+        source=source,
+        target=Target(address=f"consumer:{info.id}"),
+        properties=None if info.priority is None else {"priority": info.priority},
+    )
 
 
 class AmqpReceiver(AmqpLink):
@@ -67,7 +103,8 @@ class AmqpReceiver(AmqpLink):
     def __init__(
         self,
         engine: AmqpEngine,
-        link: Receiver,
+        session: SessionEnd,
+        name: str,
         info: ConsumerInfo,
         address: str,
         *,
@@ -80,17 +117,15 @@ class AmqpReceiver(AmqpLink):
         drain_timeout: float | None,
         single: caution.Single = caution.Single.NO,
     ) -> None:
-        super().__init__(engine, link, f"the consumer of {info.destination.name}")
+        attach = _described(name, info, address, explicit_client_id)
+        super().__init__(engine, session, attach, f"the consumer of {info.destination.name}")
         self.info = info
         self.selector = info.selector
-        self._receiver = link
         self._generation = generation
         self._kept_whole = kept_whole
         self._dirty = dirty
         self._connector = connector
         self._max_size = max_size
-        self._oversize: Oversize | None = None
-        """The message that is arriving, if it is too large."""
         self._drain_timeout = drain_timeout
         self._single = single
         self._caution_timer: Timer | None = None
@@ -110,27 +145,11 @@ class AmqpReceiver(AmqpLink):
         self._drained: list[Completion[None]] = []
         self._drain_timer: Timer | None = None
         self._repeat_timer: Timer | None = None
-        self._configure(address, explicit_client_id)
 
-    def _configure(self, address: str, explicit_client_id: bool) -> None:
-        info, source = self.info, self._link.source
-        set_terminus(source, address, info.destination.capability)
-        if info.subscription is not None:
-            describe_source(source, info.subscription, explicit_client_id)
-        self._link.target.address = f"consumer:{info.id}"
-        if info.browser:
-            source.distribution_mode = Terminus.DIST_MODE_COPY
-        filters: dict[Any, Any] = {}
-        if info.selector:
-            filters[_SELECTOR_FILTER[0]] = Described(_SELECTOR_FILTER[1], info.selector)
-        if info.no_local:
-            filters[_NO_LOCAL_FILTER[0]] = Described(_NO_LOCAL_FILTER[1], "NoLocalFilter{}")
-        if filters:
-            source.filter.put_dict(filters)
-        if info.priority is not None:
-            self._link.properties = {symbol("priority"): int32(info.priority)}
-        self._link.snd_settle_mode = self._link.SND_SETTLED if info.presettled else self._link.SND_UNSETTLED
-        self._link.rcv_settle_mode = self._link.RCV_FIRST
+    def _attach(self) -> None:
+        self._link = self._session.attach_receiver(
+            self._description, self, max_message_size=self._max_size, overdraft=None
+        )
 
     # -- flow ---------------------------------------------------------------------------------------------------
 
@@ -142,13 +161,12 @@ class AmqpReceiver(AmqpLink):
         if self._drained:
             self._replenish_after_drain = True
             return
-        credit = native.link_credit(self.native)
+        credit = self._link.credit
         held = credit + self._buffered()
         if self._single:
             self._grant_one(credit, held)
         elif credit <= prefetch * 0.5 and held <= prefetch * 0.7:
-            self._receiver.drain_mode = False
-            native.link_flow(self.native, prefetch - held)
+            self._link.grant(prefetch - held)
 
     def _grant_one(self, credit: int, held: int) -> None:
         """Grant credit for the next message, once the one before has arrived."""
@@ -156,8 +174,7 @@ class AmqpReceiver(AmqpLink):
             careful = caution.seconds(self._answered_after)
             self._caution_timer = self._connector.call_later(careful, self._end_caution)
         if credit == 0 and held < self.info.prefetch:
-            self._receiver.drain_mode = False
-            native.link_flow(self.native, 1)
+            self._link.grant(1)
 
     def _end_caution(self) -> None:
         """The lost connection has nothing left to send: take the whole window."""
@@ -169,9 +186,8 @@ class AmqpReceiver(AmqpLink):
         """Grant one credit unless one is open (S50)."""
         if self._drained:
             self._pulling = True  # granted when the drain is over
-        elif not self._stopped and (credit := native.link_credit(self.native)) <= 0:
-            self._receiver.drain_mode = False
-            native.link_flow(self.native, 1 - credit)
+        elif not self._stopped and (credit := self._link.credit) <= 0:
+            self._link.grant(1 - credit)
             self._pulling = True
 
     def drain(self, done: Completion[None]) -> None:
@@ -179,7 +195,7 @@ class AmqpReceiver(AmqpLink):
         if self.closed is not None:
             done.fail(self.closed)
             return
-        credit = native.link_credit(self.native)
+        credit = self._link.credit
         if credit == 0 and (self.info.prefetch > 0 or self._stopped) and not self._drained:
             done.succeed()
             return
@@ -188,7 +204,7 @@ class AmqpReceiver(AmqpLink):
             self._drain_credit = credit or 1
             self._arrived_in_drain = self._pulling = False
             self._engine.barrier()  # credit just granted goes out first: Artemis delivers on that, then sees the drain
-            self._receiver.drain(0 if credit else 1)
+            self._link.start_drain(0 if credit else 1)
             if self._drain_timeout is not None:
                 self._drain_timer = self._connector.call_later(self._drain_timeout, self._drain_overdue)
             self._restart_timer(_REPEAT_DRAIN, partial(self._repeat_drain, _REPEAT_DRAIN))
@@ -209,7 +225,7 @@ class AmqpReceiver(AmqpLink):
         A drain is over when the credit is (AMQP 1.0 2.6.7), so a message that takes the last credit ends it before
         Artemis has written its own answer; that answer then takes the credit granted next.
         """
-        if native.link_credit(self.native) != 0 or self._pausing:
+        if self._link.credit != 0 or self._pausing:
             return
         if not self._drained:
             self._grant_again()
@@ -223,15 +239,14 @@ class AmqpReceiver(AmqpLink):
 
     def _grant_again(self) -> None:
         if self._pulling and not self._stopped:
-            native.link_flow(self.native, 1)
+            self._link.grant(1)
         else:
             self.replenish()
 
     def _ask_again(self) -> None:
         """Drain once more, in two frames: Artemis delivers on the credit, then sees the drain."""
         self._pausing = False
-        self._receiver.drain_mode = False
-        native.link_flow(self.native, self._drain_credit)
+        self._link.grant(self._drain_credit)
         self._engine.barrier()
         self._repeat_drain(_REPEAT_DRAIN)
 
@@ -246,7 +261,7 @@ class AmqpReceiver(AmqpLink):
         Artemis 2.56 drops a drain that reaches it while it is still writing the answer to the one before, about one in
         five thousand; the frame is a statement of state, so repeating it is harmless (AMQP 1.0 2.7.4).
         """
-        self._receiver.drain(0)
+        self._link.start_drain()
         self._engine.flush()
         later = min(2 * delay, _REPEAT_DRAIN_AT_MOST)
         self._restart_timer(later, partial(self._repeat_drain, later))
@@ -283,45 +298,32 @@ class AmqpReceiver(AmqpLink):
 
     # -- deliveries ---------------------------------------------------------------------------------------------
 
-    def on_delivery(self, delivery: Any) -> None:
+    def on_message(self, delivery: Any, payload: bytes, settled: bool) -> None:
         """Buffer a complete message; its bytes are not looked at here."""
-        if not native.delivery_readable(delivery):
-            return
-        size = native.delivery_pending(delivery)
-        if self._oversize is not None or size > self._max_size:
-            self._drop(delivery)
-        if native.delivery_partial(delivery):
-            return
-        oversize, self._oversize = self._oversize, None
-        if native.delivery_aborted(delivery):
-            native.delivery_settle(delivery)
-            return
-        payload = b"" if oversize is not None else native.receive(self.native, size, self._engine.scratch)
-        native.link_advance(self.native)
-        if self._stopped or self.closed is not None:
-            self._update(delivery, Outcome.RELEASED)
-        else:
-            self._deliver(delivery, oversize or AmqpInbound(payload))
+        self._take(delivery, AmqpInbound(payload), settled)
+
+    def on_oversize(self, delivery: Any, start: bytes, size: int, settled: bool) -> None:
+        """Buffer what is left of a message that is too large: enough to refuse it."""
+        self._take(delivery, Oversize(start, size, self._max_size), settled)
+
+    def _take(self, delivery: Any, inbound: AmqpInbound, settled: bool) -> None:
+        if not self._stopped and self.closed is None:
+            self._deliver(delivery, inbound, settled)
+        elif not settled:
+            self._link.settle(delivery, _STATES[Outcome.RELEASED])
         self._pulling = False
         if self._drained:
             self._arrived_in_drain = True
-            if native.link_credit(self.native) == 0:
+            if self._link.credit == 0:
                 self._answers_owed = _LATE_ANSWERS
                 self._end_drain(None)
 
-    def _drop(self, delivery: Any) -> None:
-        """Drop what arrived of a message that is too large, and go on so until its end."""
-        if self._oversize is None:
-            self._oversize = Oversize(self._max_size)
-        take(self.native, delivery, self._oversize, self._engine.scratch)
-
-    def _deliver(self, delivery: Any, inbound: AmqpInbound) -> None:
+    def _deliver(self, delivery: Any, inbound: AmqpInbound, settled: bool) -> None:
         inbound.consumer_id = self.info.id
         inbound.generation = self._generation
         inbound.kept_whole = self._kept_whole
         inbound.source = self._source
-        if native.delivery_remote_settled(delivery):  # no outcome is wanted any more (S36)
-            native.delivery_settle(delivery)
+        if settled:  # no outcome is wanted any more (S36)
             inbound.settled = True
         else:
             inbound.handle = delivery
@@ -336,44 +338,31 @@ class AmqpReceiver(AmqpLink):
         if self._single:
             self.replenish()
         self.info.sink.arrived()
-        overdraft = -native.link_credit(self.native)
+        overdraft = -self._link.credit
         if overdraft > self.info.prefetch + _OVERDRAFT and self.closed is None:
             text = f"{self._what}: the broker sent {overdraft} messages without credit; the link is closed"
-            self._link.condition = Condition(_TOO_MANY, text)
+            self._link.detach(closed=True, error=Error(condition=_TOO_MANY, description=text))
             self._give_up(JMSException(text, error_code=_TOO_MANY))
 
-    def settle(self, inbound: AmqpInbound, outcome: Outcome, template: Any = None) -> None:
-        """Send an outcome; with ``template`` (a transactional state) it takes effect at the discharge (4.4.2).
+    def settle(self, inbound: AmqpInbound, outcome: Outcome, template: bytes | None = None) -> None:
+        """Send an outcome; with ``template`` (an encoded transactional state) it takes effect at the discharge (4.4.2).
 
         Settled locally in both cases: an unsettled delivery would stay ours after a rollback instead of coming back.
         """
         delivery, inbound.handle = inbound.handle, None
         if delivery is None or self.closed is not None:
             return
-        if template is not None:
-            native.data_copy(native.delivery_data(delivery), template)
-            native.delivery_update(delivery, native.TRANSACTIONAL)
-            native.delivery_settle(delivery)
-        else:
-            self._update(delivery, outcome)
-
-    def _update(self, delivery: Any, outcome: Outcome) -> None:
-        if outcome is Outcome.MODIFIED_FAILED or outcome is Outcome.MODIFIED_FAILED_UNDELIVERABLE:
-            native.set_modified(delivery, outcome is Outcome.MODIFIED_FAILED_UNDELIVERABLE)
-        native.delivery_update(delivery, _STATES[outcome])
-        native.delivery_settle(delivery)
+        self._link.settle(delivery, _STATES[outcome] if template is None else template)
 
     # -- end ----------------------------------------------------------------------------------------------------
 
     def _part(self) -> None:
         """Close; but detach from a durable subscription, also in answer to a close: a close deletes it (S141)."""
-        if self.info.subscription is not None and self.info.subscription.durable:
-            self._link.detach()
-        else:
-            self._link.close()
+        durable = self.info.subscription is not None and self.info.subscription.durable
+        self._link.detach(closed=not durable)
 
     def _attached(self) -> bool:
-        return bool(self._link.remote_source.type != Terminus.UNSPECIFIED)
+        return self._link.remote.source is not None
 
     def _ended(self, error: JMSException) -> None:
         if self._caution_timer is not None:

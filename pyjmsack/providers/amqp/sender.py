@@ -7,41 +7,34 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from proton import Condition, Sender, Terminus
-
 from pyjmsack.errors import (
     JMSException,
     ResourceAllocationException,
     SendTimedOutException,
     TransactionRolledBackException,
 )
-from pyjmsack.providers.amqp import native
+from pyjmsack.providers.amqp.engine.performatives import (
+    ACCEPTED,
+    Attach,
+    Composite,
+    Modified,
+    Rejected,
+    Released,
+    Source,
+    Target,
+    Transactional,
+)
+from pyjmsack.providers.amqp.engines import AmqpEngine, SessionEnd
 from pyjmsack.providers.amqp.errors import outcome_error
-from pyjmsack.providers.amqp.link import AmqpLink, set_terminus
-from pyjmsack.providers.amqp.proton_engine import AmqpEngine
+from pyjmsack.providers.amqp.link import AmqpLink, words
 from pyjmsack.spi.envelope import Outbound
 from pyjmsack.spi.resources import ProducerInfo
 
-__all__ = ["AmqpSender", "new_tags"]
+__all__ = ["AmqpSender"]
 
-_STATE_NAMES = {
-    native.REJECTED: "rejected",
-    native.RELEASED: "released",
-    native.MODIFIED: "modified",
-    0: "none (settled without an outcome)",
-}
-
-
-def new_tags() -> Callable[[], bytes]:
-    """Return a source of delivery tags that differ within a session (2.6.12): a counter of eight bytes."""
-    number = 0
-
-    def next_tag() -> bytes:
-        nonlocal number
-        number += 1
-        return number.to_bytes(8, "big")
-
-    return next_tag
+_UNSETTLED, _SETTLED = 0, 1
+"""What a sender settles (2.8.2)."""
+_STATE_NAMES: dict[type[Composite], str] = {Rejected: "rejected", Released: "released", Modified: "modified"}
 
 
 class AmqpSender(AmqpLink):
@@ -49,34 +42,37 @@ class AmqpSender(AmqpLink):
 
     Args:
         address: the node's name, or ``None`` for the anonymous relay.
-        transactional_state: returns the state to put on transfers of the open transaction, or raises why there is none.
+        transactional_state: returns the encoded state to put on transfers of the open transaction, or raises why there
+            is none.
         closed_by_broker: told when the broker closes this link alone.
     """
 
     def __init__(
         self,
         engine: AmqpEngine,
-        link: Sender,
+        session: SessionEnd,
+        name: str,
         info: ProducerInfo,
         address: str | None,
-        next_tag: Callable[[], bytes],
-        transactional_state: Callable[[], Any],
+        transactional_state: Callable[[], bytes],
         closed_by_broker: Callable[[JMSException], None] = lambda _: None,
     ) -> None:
-        name = info.destination.name if info.destination else "any destination"
-        super().__init__(engine, link, f"the producer for {name}")
+        to = info.destination.name if info.destination else "any destination"
+        attach = Attach(
+            link_name=name,
+            handle=0,
+            role=False,
+            snd_settle_mode=_SETTLED if info.presettled else _UNSETTLED,
+            source=Source(address=f"producer:{info.id}"),
+            target=Target(address=address, capabilities=words(info.destination)),
+        )
+        super().__init__(engine, session, attach, f"the producer for {to}")
         self.info = info
-        self._next_tag = next_tag
         self._transactional_state = transactional_state
         self._tell_closed = closed_by_broker
         self._backlog: deque[Outbound] = deque()
-        self._unsettled: dict[Any, Outbound] = {}
         self._largest: float = math.inf
         """Bytes of the largest message that the broker takes."""
-        set_terminus(link.target, address, info.destination.capability if info.destination else None)
-        link.source.address = f"producer:{info.id}"
-        link.snd_settle_mode = link.SND_SETTLED if info.presettled else link.SND_UNSETTLED
-        link.rcv_settle_mode = link.RCV_FIRST
 
     def send(self, outbound: Outbound) -> None:
         """Transfer now, or as soon as there is credit, in order."""
@@ -84,7 +80,7 @@ class AmqpSender(AmqpLink):
             outbound.done(self.closed)
         elif len(outbound.payload) > self._largest:
             outbound.done(self._too_large(len(outbound.payload)))
-        elif self._backlog or native.link_credit(self.native) <= 0:
+        elif self._backlog or self._link.credit <= 0:
             self._backlog.append(outbound)
         else:
             self._transfer(outbound)
@@ -112,59 +108,43 @@ class AmqpSender(AmqpLink):
             outbound.done(TransactionRolledBackException("rolled back before it could be sent"))
 
     def _transfer(self, outbound: Outbound) -> None:
-        link = self.native
-        state = None
+        state = b""
         if outbound.transacted:
             try:
                 state = self._transactional_state()
             except JMSException as error:  # the transaction is lost: the send would be stored outside it (S87)
                 outbound.done(error)
                 return
-        delivery = native.new_delivery(link, self._next_tag())
-        if state is not None:
-            native.data_copy(native.delivery_data(delivery), state)
-            native.delivery_update(delivery, native.TRANSACTIONAL)
-        native.send(link, outbound.payload)
-        native.link_advance(link)
+        self._link.send(outbound.payload, outbound, state=state, settled=outbound.presettled)
         if outbound.presettled:
-            native.delivery_settle(delivery)
             outbound.done(None)
-        else:
-            self._unsettled[delivery] = outbound
 
     def on_flow(self) -> None:
         """Credit came: send what waits for it; a drain gives the rest back (2.6.7)."""
-        backlog = self._backlog
-        while backlog and native.link_credit(self.native) > 0:
+        backlog, link = self._backlog, self._link
+        while backlog and link.credit > 0:
             self._transfer(backlog.popleft())
-        if self._link.drain_mode:
-            self._link.drained()
+        if link.drain:
+            link.drained()
 
-    def on_delivery(self, delivery: Any) -> None:
+    def on_outcome(self, context: Any, state: Composite | None) -> None:
         """The broker's outcome for one transfer."""
-        state = native.delivery_remote_state(delivery)
-        if not state and not native.delivery_remote_settled(delivery):
+        if state is ACCEPTED:
+            context.done(None)
             return
-        outbound = self._unsettled.pop(delivery, None)
-        if outbound is None:
-            return
-        if state == native.TRANSACTIONAL:
-            state = native.remote_transactional_state(delivery)
-        error = None if state == native.ACCEPTED else self._refusal(delivery, state)
-        native.delivery_settle(delivery)
-        outbound.done(error)
+        outcome = state.outcome if isinstance(state, Transactional) else state
+        context.done(None if outcome == ACCEPTED else self._refusal(outcome))
 
     @staticmethod
-    def _refusal(delivery: Any, state: int) -> JMSException:
-        condition: Condition | None = None
-        if state == native.REJECTED:
-            condition = native.wrap(delivery).remote.condition
-        return outcome_error(_STATE_NAMES.get(state, f"0x{state:02x}"), condition)
+    def _refusal(outcome: Composite | None) -> JMSException:
+        if outcome is None:
+            return outcome_error("none (settled without an outcome)", None)
+        error = outcome.error if isinstance(outcome, Rejected) else None
+        return outcome_error(_STATE_NAMES.get(type(outcome), outcome.name), error)
 
     def _ended(self, error: JMSException) -> None:
         """Nobody will confirm what is out."""
-        pending = [*self._unsettled.values(), *self._backlog]
-        self._unsettled.clear()
+        pending = [*([] if self._link is None else self._link.abandon()), *self._backlog]
         self._backlog.clear()
         for outbound in pending:
             outbound.done(error)
@@ -173,5 +153,5 @@ class AmqpSender(AmqpLink):
         self._tell_closed(error)
 
     def _attached(self) -> bool:
-        self._largest = self._link.remote_max_message_size or math.inf
-        return bool(self._link.remote_target.type != Terminus.UNSPECIFIED)
+        self._largest = self._link.remote.max_message_size or math.inf
+        return self._link.remote.target is not None

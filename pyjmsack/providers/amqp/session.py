@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any
 
-from proton import Receiver, Sender, Session
-
-from pyjmsack.errors import IllegalStateException, JMSException, TransactionRolledBackException
+from pyjmsack.errors import (
+    IllegalStateException,
+    JMSException,
+    ResourceAllocationException,
+    TransactionRolledBackException,
+)
 from pyjmsack.providers.amqp.coordinator import AmqpCoordinator
+from pyjmsack.providers.amqp.engine import StateError
+from pyjmsack.providers.amqp.engines import AmqpEngine, SessionEnd
 from pyjmsack.providers.amqp.errors import link_error
 from pyjmsack.providers.amqp.inbound import AmqpInbound
 from pyjmsack.providers.amqp.link import AmqpLink
-from pyjmsack.providers.amqp.proton_engine import AmqpEngine
 from pyjmsack.providers.amqp.receiver import AmqpReceiver
-from pyjmsack.providers.amqp.sender import new_tags
 from pyjmsack.spi.completion import Completion
 from pyjmsack.types import Outcome
 
@@ -33,13 +35,12 @@ class AmqpSession:
     def __init__(
         self,
         engine: AmqpEngine,
-        session: Session,
         transacted: bool,
         closed_by_broker: Callable[[JMSException], None] = lambda _: None,
     ) -> None:
         self._engine = engine
-        self._session = session
-        self._native: Any = session._impl
+        self.end: SessionEnd
+        """The engine's end, once it has begun."""
         self._opening: Completion[None] | None = None
         self._closing: Completion[None] | None = None
         self._begun = False
@@ -47,16 +48,19 @@ class AmqpSession:
         self.closed: JMSException | None = None
         self.links: dict[int, AmqpLink] = {}
         self.orphans: list[tuple[AmqpReceiver, AmqpInbound]] = []
-        self.next_tag = new_tags()
         self._transacted = transacted
         self._tell_closed = closed_by_broker
         self._coordinators = itertools.count(1)
         self.coordinator: AmqpCoordinator | None = None
-        engine.sessions[self._native] = self
 
     def open(self, done: Completion[None]) -> None:
         """Begin the session; for a transacted one ``done`` waits for the coordinator and the first declare (S76)."""
-        self._session.open()
+        try:
+            self.end = self._engine.begin(self)
+        except StateError as error:
+            self.closed = ResourceAllocationException(f"the session cannot be begun: {error}")
+            done.fail(self.closed)
+            return
         self._opening = done
         if self._transacted:
             self._open_coordinator(done).declare(done)
@@ -74,15 +78,7 @@ class AmqpSession:
         self.closed = IllegalStateException("the session is closed")
         self._closing = done
         if self._begun:
-            self._session.close()
-
-    def new_sender(self, name: str) -> Sender:
-        """Return a sending link that is not attached yet."""
-        return self._session.sender(name)
-
-    def new_receiver(self, name: str) -> Receiver:
-        """Return a receiving link that is not attached yet."""
-        return self._session.receiver(name)
+            self.end.end()
 
     # -- transactions: a session has a coordinator exactly if it is transacted ----------------------------------
 
@@ -91,12 +87,12 @@ class AmqpSession:
             raise IllegalStateException("the session is not transacted")
         return self.coordinator
 
-    def send_state(self) -> Any:
-        """Return the state for a transfer of the open transaction."""
+    def send_state(self) -> bytes:
+        """Return the encoded state for a transfer of the open transaction."""
         return self._the_coordinator().send_state()
 
-    def ack_state(self) -> Any:
-        """Return the state for an acceptance in the open transaction."""
+    def ack_state(self) -> bytes:
+        """Return the encoded state for an acceptance in the open transaction."""
         return self._the_coordinator().ack_state()
 
     def declare(self, done: Completion[None]) -> None:
@@ -109,7 +105,7 @@ class AmqpSession:
     def _open_coordinator(self, done: Completion[None]) -> AmqpCoordinator:
         """Attach a coordinator link; ``done`` fails if the broker refuses it."""
         name = f"coordinator-{next(self._coordinators)}"
-        coordinator = AmqpCoordinator(self._engine, self._session.sender(name), self.next_tag)
+        coordinator = AmqpCoordinator(self._engine, self.end, name)
         attached: Completion[None] = Completion()
         attached.add_callback(lambda c: done.fail(c.error) if c.error is not None else None)
         coordinator.open(attached)
@@ -147,7 +143,7 @@ class AmqpSession:
         """The broker began its end."""
         self._begun = True
         if self._closing is not None:  # who wanted it has gone
-            self._session.close()
+            self.end.end()
         elif self._opening is not None and self.coordinator is None:
             opening, self._opening = self._opening, None
             opening.succeed()
@@ -162,14 +158,12 @@ class AmqpSession:
             if opening is not None:
                 opening.fail(self.closed)
             closing.succeed()
-            self._session.free()
         else:
-            error = link_error(self._session.remote_condition, "the broker ended the session")
-            self._session.close()
+            error = link_error(self.end.remote_error, "the broker ended the session")
+            self.end.end()
             if self._opening is None or self._opening.done:  # else who opens it is told
                 self._tell_closed(error)
             self.fail(error)
-        self._engine.sessions.pop(self._native, None)
 
     def _fail_links(self, error: BaseException) -> None:
         links: list[AmqpLink] = [*self.links.values()]

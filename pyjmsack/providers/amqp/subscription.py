@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from proton import Data, Receiver, Terminus, symbol
+from dataclasses import replace
 
 from pyjmsack.errors import IllegalStateException, InvalidDestinationException
+from pyjmsack.providers.amqp.engine.performatives import Attach, Source, Target
+from pyjmsack.providers.amqp.engines import AmqpEngine, SessionEnd
 from pyjmsack.providers.amqp.link import AmqpLink
-from pyjmsack.providers.amqp.proton_engine import AmqpEngine
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.resources import Subscription
 
-__all__ = ["AmqpLookup", "describe_source", "durable_link_name", "link_name", "still_there"]
+__all__ = ["AmqpLookup", "described_source", "durable_link_name", "link_name", "still_there"]
+
+_UNSETTLED_STATE = 2
+"""How durable: messages and what is known of them (3.5.5)."""
 
 
 def link_name(subscription: Subscription, explicit_client_id: bool) -> str:
@@ -29,24 +33,16 @@ def durable_link_name(name: str, explicit_client_id: bool) -> str:
     return name if explicit_client_id else f"{name}|global"
 
 
-def describe_source(source: Terminus, subscription: Subscription, explicit_client_id: bool) -> None:
-    """Say what the subscription is: for how long, whose, and shared or not (AMQP 1.0 3.5.3, 3.5.6)."""
+def described_source(source: Source, subscription: Subscription, explicit_client_id: bool) -> Source:
+    """Return the source that says what the subscription is: for how long, whose, shared or not (3.5.3, 3.5.6)."""
     words = ["topic"]
     if subscription.durable:
-        source.durability = Terminus.DELIVERIES
-        source.expiry_policy = Terminus.EXPIRE_NEVER
-        source.distribution_mode = Terminus.DIST_MODE_COPY
+        source = replace(source, durable=_UNSETTLED_STATE, expiry_policy="never", distribution_mode="copy")
     if subscription.shared:
         words.append("shared")
         if not explicit_client_id:
             words.append("global")
-    capabilities = source.capabilities
-    capabilities.clear()
-    capabilities.put_array(False, Data.SYMBOL)
-    capabilities.enter()
-    for word in words:
-        capabilities.put_symbol(symbol(word))
-    capabilities.exit()
+    return replace(source, capabilities=tuple(words))
 
 
 def still_there(name: str, error: BaseException | None) -> BaseException | None:
@@ -66,14 +62,19 @@ class AmqpLookup(AmqpLink):
     """
 
     def __init__(
-        self, engine: AmqpEngine, link: Receiver, name: str, *, explicit_client_id: bool, delete: bool
+        self, engine: AmqpEngine, session: SessionEnd, name: str, *, explicit_client_id: bool, delete: bool
     ) -> None:
-        super().__init__(engine, link, f"durable subscription {name!r}")
+        attach = Attach(
+            link_name=durable_link_name(name, explicit_client_id),
+            handle=0,
+            role=True,
+            snd_settle_mode=0,
+            target=Target(),
+            desired_capabilities=() if explicit_client_id else ("shared", "global"),
+        )
+        super().__init__(engine, session, attach, f"durable subscription {name!r}")
         self._delete = delete
         self._name = name
-        self._global = not explicit_client_id
-        link.source.type = Terminus.UNSPECIFIED
-        link.snd_settle_mode, link.rcv_settle_mode = link.SND_UNSETTLED, link.RCV_FIRST
 
     def run(self, done: Completion[None]) -> None:
         """Attach and part; ``done`` fails with ``InvalidDestinationException`` if the broker has none of the name."""
@@ -82,10 +83,7 @@ class AmqpLookup(AmqpLink):
         self.open(attached)
 
     def _attach(self) -> None:
-        if self._global:
-            self._engine.attach(self._link, ("shared", "global"))
-        else:
-            super()._attach()
+        self._link = self._session.attach_receiver(self._description, self)
 
     def _found(self, error: BaseException | None, done: Completion[None]) -> None:
         if isinstance(error, InvalidDestinationException):
@@ -100,10 +98,7 @@ class AmqpLookup(AmqpLink):
             self.close(done)
 
     def _part(self) -> None:
-        if self._delete:
-            self._link.close()
-        else:
-            self._link.detach()
+        self._link.detach(closed=self._delete)
 
     def _attached(self) -> bool:
-        return bool(self._link.remote_source.type != Terminus.UNSPECIFIED)
+        return self._link.remote.source is not None

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from proton import Described, Sender, Terminus, symbol, ulong
-
-from pyjmsack.providers.amqp.link import AmqpLink, set_terminus
-from pyjmsack.providers.amqp.proton_engine import AmqpEngine
+from pyjmsack.providers.amqp.engine.performatives import Attach, Source, Target
+from pyjmsack.providers.amqp.engines import AmqpEngine, SessionEnd
+from pyjmsack.providers.amqp.link import AmqpLink
+from pyjmsack.providers.amqp.wire_types import Described, ULong
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.resources import TemporaryInfo
 
 __all__ = ["AmqpTemporary"]
 
-_DELETE_ON_CLOSE = Described(ulong(0x2B), [])
+_DELETE_ON_CLOSE = Described(ULong(0x2B), [])
 
 
 class AmqpTemporary(AmqpLink):
     """A sending link that nothing is sent on: its target is made for it, and deleted when it closes (S132)."""
 
-    def __init__(self, engine: AmqpEngine, link: Sender, info: TemporaryInfo) -> None:
-        super().__init__(engine, link, f"a temporary {'topic' if info.kind.is_topic else 'queue'}")
+    def __init__(self, engine: AmqpEngine, session: SessionEnd, name: str, info: TemporaryInfo) -> None:
+        target = Target(
+            dynamic=True,
+            dynamic_node_properties={"lifetime-policy": _DELETE_ON_CLOSE},
+            capabilities=(info.kind.capability,),
+        )
+        source = Source(address=f"temporary:{info.id}")
+        attach = Attach(link_name=name, handle=0, role=False, snd_settle_mode=0, source=source, target=target)
+        super().__init__(engine, session, attach, f"a temporary {'topic' if info.kind.is_topic else 'queue'}")
         self.info = info
-        set_terminus(link.target, None, info.kind.capability)
-        link.target.dynamic = True
-        link.target.properties.put_dict({symbol("lifetime-policy"): _DELETE_ON_CLOSE})
-        link.source.address = f"temporary:{info.id}"
-        link.snd_settle_mode, link.rcv_settle_mode = link.SND_UNSETTLED, link.RCV_FIRST
 
     def create(self, named: Completion[str]) -> None:
         """Attach; ``named`` with the name that the broker chose."""
@@ -34,9 +36,9 @@ class AmqpTemporary(AmqpLink):
 
     def _answered(self, error: BaseException | None, named: Completion[str]) -> None:
         if error is None:
-            named.succeed(self._link.remote_target.address)
+            named.succeed(self._link.remote.target.address)
         else:
             named.fail(error)
 
     def _attached(self) -> bool:
-        return bool(self._link.remote_target.type != Terminus.UNSPECIFIED)
+        return self._link.remote.target is not None

@@ -146,6 +146,7 @@ VALUES = [
     ("amqp.maxFrameSize", "512", "amqp.max_frame_size", 512),
     ("amqp.traceFrames", "true", "amqp.trace_frames", True),
     ("amqp.channelMax", "65535", "amqp.channel_max", 65535),
+    ("amqp.engine", "python", "amqp.engine", "python"),
 ]
 
 

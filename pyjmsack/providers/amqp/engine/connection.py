@@ -1,0 +1,297 @@
+"""Connections: the protocol header, open and close, channels, idle time-outs (AMQP 1.0 2.2, 2.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from pyjmsack.providers.amqp.engine.deliveries import SERIAL_MASK
+from pyjmsack.providers.amqp.engine.errors import StateError, ViolationError
+from pyjmsack.providers.amqp.engine.events import BEGUN, CLOSED, ENDED, FAILED, OPENED, Event
+from pyjmsack.providers.amqp.engine.fastpath import DISPOSITION, TRANSFER, disposition_frame
+from pyjmsack.providers.amqp.engine.frames import (
+    EMPTY_FRAME,
+    FRAMING_ERROR,
+    LEAST_MAX_FRAME_SIZE,
+    PROTOCOL_HEADER,
+    FrameReader,
+    frame,
+)
+from pyjmsack.providers.amqp.engine.idle import IdleTimes
+from pyjmsack.providers.amqp.engine.performatives import Begin, Close, Composite, End, Error, Open, decode, encode
+from pyjmsack.providers.amqp.engine.session import HANDLERS, LARGEST_WINDOW, Session
+
+__all__ = ["Connection"]
+
+_BURST: Final = 1 << 18
+"""Bytes to give out at once: more would only be copied while they wait for the socket."""
+
+
+class Connection:
+    """One connection, as a client.
+
+    Args:
+        max_frame_size: bytes of the largest frame that is accepted, at least 512.
+        channel_max: the highest channel number, 0 to 65535: one less than the number of sessions.
+        idle_timeout: seconds without a byte of the peer after which it counts as dead; the peer is told half of it, so
+            that its frames come in time (2.4.5). ``None`` = for ever.
+    """
+
+    def __init__(
+        self, *, max_frame_size: int = 1 << 20, channel_max: int = 0xFFFF, idle_timeout: float | None = None
+    ) -> None:
+        self.local: Open | None = None
+        self.remote: Open | None = None
+        """The peer's Open, once it is here."""
+        self.closed = False
+        """Whether our Close has been sent, or nothing more can be."""
+        self._max_frame_size = max_frame_size
+        self._channel_max = channel_max
+        self._idle = IdleTimes(idle_timeout)
+        self._frames = FrameReader(max_frame_size)
+        self._over = False
+        """Whether nothing more is read."""
+        self._sessions: dict[int, Session] = {}
+        """By our channel; until both ends have ended."""
+        self._remote_sessions: dict[int, Session] = {}
+        self._output: list[bytes | memoryview] = []
+        self._written = 0
+        """Pieces of the output that have been given out."""
+        self._settling: tuple[int, bool, bytes] | None = None
+        """Channel, role and state of a disposition that may become longer."""
+        self._first = self._last = 0
+
+    # -- verbs --------------------------------------------------------------------------------------------------
+
+    def open(self, description: Open) -> None:
+        """Send the protocol header and Open; what the constructor was told goes into it.
+
+        Raises:
+            StateError: it is open already.
+        """
+        if self.local is not None:
+            raise StateError("the connection is open already")
+        self.local = Open(
+            container_id=description.container_id,
+            hostname=description.hostname,
+            max_frame_size=self._max_frame_size,
+            channel_max=self._channel_max,
+            idle_time_out=self._idle.announced_ms,
+            desired_capabilities=description.desired_capabilities,
+            properties=description.properties,
+        )
+        self._output.append(PROTOCOL_HEADER)
+        self._output.append(frame(0, encode(self.local)))
+
+    def begin(self, owner: Any = None, *, incoming_window: int = LARGEST_WINDOW, first_id: int = 0) -> Session:
+        """Begin a session, on the lowest channel that is free; it may be used at once.
+
+        Raises:
+            StateError: the connection is not open, or all channels are in use.
+        """
+        if self.local is None or self.closed:
+            raise StateError("the connection is not open")
+        most = self._channel_max if self.remote is None else min(self._channel_max, self.remote.channel_max)
+        channel = next(number for number in range(len(self._sessions) + 1) if number not in self._sessions)
+        if channel > most:
+            raise StateError(f"all {most + 1} channels of the connection are in use")
+        session = Session(self, channel, owner, incoming_window=incoming_window, first_id=first_id)
+        session.start()
+        self._sessions[channel] = session
+        return session
+
+    def close(self, error: Error | None = None) -> None:
+        """Send Close; only the peer's answer is of interest then. Again: nothing happens."""
+        if self.local is not None and not self.closed:
+            self.send(0, Close(error=error))
+            self._end_all()
+
+    def nudge(self) -> None:
+        """Send an empty frame."""
+        if self.local is not None and not self.closed:
+            self._flush_settling()
+            self._output.append(EMPTY_FRAME)
+
+    def data_to_send(self) -> bytes:
+        """Return bytes for the peer; call it until there are none."""
+        if self._settling is not None:
+            self._flush_settling()
+        output = self._output
+        if not output:
+            return b""
+        if len(output) < 64:  # the usual burst: in one piece
+            self._output = []
+            return self._counted(b"".join(output))
+        end, size = 0, 0
+        while end < len(output) and size < _BURST:
+            size += len(output[end])
+            end += 1
+        burst = b"".join(output[:end])
+        del output[:end]
+        return self._counted(burst)
+
+    def _counted(self, data: bytes) -> bytes:
+        self._idle.written += len(data)
+        return data
+
+    def tick(self, now: float) -> tuple[float | None, list[Event]]:
+        """Do what is due at ``now``, in seconds of any clock that does not go back.
+
+        Returns:
+            When to call again (``None``: never), and the event that the peer is dead, if it is.
+        """
+        if self.local is None or self._over:
+            return None, []
+        if self._idle.silent(now):
+            text = f"no frame of the peer within the idle time-out of {self._idle.timeout:g} s"
+            return None, [self._fail(ViolationError("amqp:resource-limit-exceeded", text))]
+        if self._idle.must_write(now, waiting=bool(self._output)):
+            self.nudge()
+        return self._idle.deadline(now), []
+
+    # -- for sessions and links ---------------------------------------------------------------------------------
+
+    @property
+    def peer_frame_size(self) -> int:
+        """Bytes of the largest frame that the peer takes; 512 until its Open says so (2.4.1)."""
+        return LEAST_MAX_FRAME_SIZE if self.remote is None else self.remote.max_frame_size
+
+    def send(self, channel: int, performative: Composite) -> None:
+        """Send a frame without a payload.
+
+        Raises:
+            StateError: the peer takes no frame that large.
+        """
+        if self.closed:
+            return
+        data = frame(channel, encode(performative))
+        if self.remote is not None and len(data) > self.remote.max_frame_size:
+            text = f"{performative.name} takes a frame of {len(data)} bytes, the peer takes {self.peer_frame_size}"
+            raise StateError(text)
+        if self._settling is not None:
+            self._flush_settling()
+        self._output.append(data)
+
+    def put(self, head: bytes, payload: bytes | memoryview) -> None:
+        """Send a transfer."""
+        if self._settling is not None:
+            self._flush_settling()
+        self._output.append(head)
+        self._output.append(payload)
+
+    def settle(self, channel: int, role: bool, first: int, state: bytes, last: int | None = None) -> None:
+        """Settle deliveries; those that follow each other with the same outcome leave in one frame (2.7.6)."""
+        if self.closed:
+            return
+        what = (channel, role, state)
+        if self._settling is not None:
+            if self._settling == what and first == (self._last + 1) & SERIAL_MASK:
+                self._last = first if last is None else last
+                return
+            self._flush_settling()
+        self._settling = what
+        self._first, self._last = first, first if last is None else last
+
+    def _flush_settling(self) -> None:
+        if self._settling is not None:
+            channel, role, state = self._settling
+            self._settling = None
+            self._output.append(disposition_frame(channel, role, self._first, self._last, state))
+
+    # -- bytes of the peer --------------------------------------------------------------------------------------
+
+    def receive(self, data: bytes) -> Iterator[Event]:
+        """Take bytes; yield what they mean, frame by frame, so that verbs between two events are in time.
+
+        Iterate to the end: what is not asked for is not read.
+        """
+        if self._over:
+            return
+        self._idle.read += len(data)
+        try:
+            for channel, buffer, start, end in self._frames.cut(data):
+                if start == end:
+                    continue
+                session = self._remote_sessions.get(channel)
+                kind = buffer[start : start + 3]
+                if session is not None and kind == TRANSFER:
+                    event = session.on_transfer(buffer, start, end)
+                    if event is not None:
+                        yield event
+                elif session is not None and kind == DISPOSITION:
+                    yield from session.on_disposition(buffer, start, end)
+                else:
+                    yield from self._on_frame(channel, session, *decode(buffer, start, end), end)
+                if self._over:
+                    return
+        except ViolationError as violation:
+            yield self._fail(violation)
+
+    def _on_frame(
+        self, channel: int, session: Session | None, performative: Composite, after: int, end: int
+    ) -> list[Event]:
+        kind = type(performative)
+        if after != end:
+            raise ViolationError(FRAMING_ERROR, f"{end - after} bytes behind {performative.name}")
+        if isinstance(performative, Open):
+            return self._on_open(performative)
+        if isinstance(performative, Close):
+            return self._on_close(performative)
+        if self.remote is None:
+            raise ViolationError("amqp:illegal-state", f"{performative.name} before the Open")
+        if isinstance(performative, Begin):
+            return self._on_begin(channel, session, performative)
+        if session is None:
+            raise ViolationError("amqp:not-allowed", f"{performative.name} on channel {channel}, which has no session")
+        if isinstance(performative, End):
+            return self._on_end(channel, session, performative)
+        handler = HANDLERS.get(kind)
+        if handler is None:
+            raise ViolationError("amqp:not-allowed", f"{performative.name} is no performative")
+        events: list[Event] = handler(session, performative)
+        return events
+
+    def _on_open(self, performative: Open) -> list[Event]:
+        if self.remote is not None:
+            raise ViolationError("amqp:illegal-state", "a second Open")
+        if performative.max_frame_size < LEAST_MAX_FRAME_SIZE:
+            text = f"max-frame-size {performative.max_frame_size}, the least is {LEAST_MAX_FRAME_SIZE}"
+            raise ViolationError("amqp:invalid-field", text)
+        self.remote = performative
+        self._idle.peer_announced(performative.idle_time_out)
+        return [(OPENED, performative)]
+
+    def _on_begin(self, channel: int, session: Session | None, begin: Begin) -> list[Event]:
+        if session is not None:
+            raise ViolationError("amqp:illegal-state", f"a second Begin on channel {channel}")
+        ours = self._sessions.get(-1 if begin.remote_channel is None else begin.remote_channel)
+        if ours is None or ours.remote is not None:
+            raise ViolationError("amqp:not-allowed", "a Begin that nobody asked for: a client takes no sessions")
+        ours.begun(begin, channel, self.peer_frame_size)
+        self._remote_sessions[channel] = ours
+        return [(BEGUN, ours)]
+
+    def _on_end(self, channel: int, session: Session, end: End) -> list[Event]:
+        """Both ends are over with our answer: the channels are free (2.5.5)."""
+        session.remote_error = end.error
+        session.end()
+        del self._remote_sessions[channel]
+        del self._sessions[session.channel]
+        return [(ENDED, session)]
+
+    def _on_close(self, close: Close) -> list[Event]:
+        self.close()
+        self._over = True
+        return [(CLOSED, close.error)]
+
+    def _fail(self, violation: ViolationError) -> Event:
+        """Tell the peer what it did wrong, and read no more (2.4.3)."""
+        error = Error(condition=violation.condition, description=violation.description)
+        self.close(error)
+        self._over = True
+        return FAILED, error
+
+    def _end_all(self) -> None:
+        self.closed = True
+        for session in self._sessions.values():
+            session.over()

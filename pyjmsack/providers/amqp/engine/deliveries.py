@@ -1,0 +1,169 @@
+"""Deliveries: their numbers, messages that take several transfers, outcomes (AMQP 1.0 2.6.12, 2.6.14, 2.8.10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from pyjmsack.providers.amqp.engine.errors import ViolationError
+from pyjmsack.providers.amqp.engine.fastpath import TransferHeads
+from pyjmsack.providers.amqp.engine.performatives import (
+    ACCEPTED,
+    DECODE_ERROR,
+    RELEASED,
+    Composite,
+    Received,
+    decode,
+    encode,
+)
+
+__all__ = ["KEPT_OF_OVERSIZE", "SERIAL_MASK", "Assembly", "Outgoing", "States", "serial_distance", "span"]
+
+SERIAL_MASK: Final = 0xFFFFFFFF
+KEPT_OF_OVERSIZE: Final = 1024
+"""Bytes that are kept of a message that is too large: its header, and what else comes first."""
+_HALF: Final = 1 << 31
+
+
+def serial_distance(after: int, before: int) -> int:
+    """Return how far a serial number is from another one; negative: it comes before (RFC 1982, 32 bits)."""
+    distance = (after - before) & SERIAL_MASK
+    return distance if distance < _HALF else distance - (1 << 32)
+
+
+def span(first: int, last: int, known: dict[int, Any]) -> list[int]:
+    """Return the keys of ``known`` from ``first`` to ``last``, in their order; the time it takes is bounded by the
+    number of keys, whatever the numbers are.
+
+    Raises:
+        ViolationError: ``last`` comes before ``first``.
+    """
+    count = serial_distance(last, first) + 1
+    if count < 1:
+        raise ViolationError("amqp:invalid-field", f"a disposition of deliveries {first} to {last}")
+    if count <= len(known):
+        numbers = ((first + index) & SERIAL_MASK for index in range(count))
+        return [number for number in numbers if number in known]
+    return sorted(
+        (number for number in known if 0 <= serial_distance(number, first) < count),
+        key=lambda number: serial_distance(number, first),
+    )
+
+
+class Assembly:
+    """A message that arrives in several transfers (2.6.14), or one that is too large.
+
+    Args:
+        limit: bytes that it may have; ``None`` = as many as come. Of a message beyond that the first bytes are kept,
+            and the others are dropped as they arrive.
+    """
+
+    __slots__ = ("_bytes", "_limit", "delivery_id", "settled", "size")
+
+    def __init__(self, delivery_id: int, limit: int | None) -> None:
+        self.delivery_id = delivery_id
+        self.settled = False
+        self.size = 0
+        """Bytes so far, with those that were dropped."""
+        self._limit = limit
+        self._bytes = bytearray()  # and no list of pieces: they may be tiny
+
+    def add(self, piece: bytes, settled: bool) -> None:
+        """Take the payload of one transfer; the message is settled if one of them says so."""
+        self.size += len(piece)
+        self.settled = self.settled or settled
+        if self.oversize:
+            del self._bytes[KEPT_OF_OVERSIZE:]
+            self._bytes += piece[: KEPT_OF_OVERSIZE - len(self._bytes)]
+        else:
+            self._bytes += piece
+
+    @property
+    def oversize(self) -> bool:
+        """Whether it is larger than it may be."""
+        return self._limit is not None and self.size > self._limit
+
+    def kept(self) -> bytes:
+        """Return the message; of one that is too large, its first bytes."""
+        return bytes(self._bytes)
+
+
+class Outgoing:
+    """A message that leaves in several transfers, or waits for room in the peer's session window (2.5.6)."""
+
+    __slots__ = ("_delivery_id", "_heads", "_payload", "_position", "_settled", "_state", "link")
+
+    def __init__(
+        self, link: Any, heads: TransferHeads, delivery_id: int, payload: bytes, state: bytes, settled: bool
+    ) -> None:
+        self.link = link
+        self._heads = heads
+        self._delivery_id = delivery_id
+        self._payload = memoryview(payload)
+        self._state = state
+        self._settled = settled
+        self._position = -1
+        """Bytes that have left; -1: not even the first transfer."""
+
+    def frame(self, max_frame_size: int) -> tuple[bytes, memoryview]:
+        """Return the next transfer, head and payload."""
+        begun, payload = self._position >= 0, self._payload
+        position = max(self._position, 0)
+        overhead = len(self._head(begun, True, 0))
+        piece = payload[position : position + max_frame_size - overhead]
+        self._position = position + len(piece)
+        return self._head(begun, not self.done, len(piece)), piece
+
+    def _head(self, begun: bool, more: bool, size: int) -> bytes:
+        if begun:
+            return self._heads.following(more, size)
+        return self._heads.first(self._delivery_id, self._settled, self._state, more, size)
+
+    @property
+    def done(self) -> bool:
+        """Whether all of it has left."""
+        return self._position >= len(self._payload)
+
+
+class States:
+    """Decodes delivery states; the same few bytes come again and again."""
+
+    __slots__ = ("_known", "_last", "_last_bytes")
+
+    _COMMON: Final[dict[bytes, Composite | None]] = {
+        b"": None,
+        **{encode(state): state for state in (ACCEPTED, RELEASED)},
+        **{b"\x00\x53" + bytes((state.code,)) + b"\xc0\x01\x00": state for state in (ACCEPTED, RELEASED)},
+    }
+
+    def __init__(self) -> None:
+        self._last_bytes: bytes = b""
+        self._last: Composite | None = None
+
+    def read(self, encoded: bytes) -> Composite | None:
+        """Return an outcome or a transactional state; ``None`` if there is none, or none yet (3.4.1).
+
+        Raises:
+            ViolationError: the bytes are no state.
+        """
+        if encoded in self._COMMON:
+            return self._COMMON[encoded]
+        if encoded == self._last_bytes:
+            return self._last
+        state, after = decode(encoded, 0, len(encoded))
+        if after != len(encoded) or state.code not in _STATE_CODES:
+            raise ViolationError(DECODE_ERROR, f"{state.name} is no delivery state")
+        self._last_bytes, self._last = encoded, None if isinstance(state, Received) else state
+        return self._last
+
+
+_STATE_CODES: Final = frozenset((0x23, 0x24, 0x25, 0x26, 0x27, 0x33, 0x34))
+
+
+def ranges(numbers: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield first and last of each run of consecutive numbers."""
+    start = 0
+    for index in range(1, len(numbers) + 1):
+        if index == len(numbers) or numbers[index] != (numbers[index - 1] + 1) & SERIAL_MASK:
+            yield numbers[start], numbers[index - 1]
+            start = index

@@ -1,0 +1,53 @@
+"""What the engine tells its caller: tuples whose first element is one of these numbers.
+
+============================================= ===================================================================
+event                                         the peer ...
+============================================= ===================================================================
+``(OPENED, open)``                            opened its end of the connection
+``(BEGUN, session)``                          answered our Begin
+``(ATTACHED, link)``                          answered our Attach with ``link.remote``; without the node it refuses
+``(CREDIT, link)``                            sent a Flow: ``link.credit`` and ``link.drain`` are what they are now
+``(DELIVERY, link, id, payload, settled)``    sent a whole message
+``(OVERSIZE, link, id, start, size, settled)`` sent a message over the limit of the link; its first bytes are kept
+``(OUTCOME, link, context, state)``           told what became of a message of ours; ``None``: settled, no outcome
+``(DETACHED, link)``                          detached; ``link.remote_error`` and ``link.remote_closed`` say how
+``(ENDED, session)``                          ended the session and so its links; ``session.remote_error`` says why
+``(CLOSED, error)``                           closed the connection; ``None``: without an error
+``(FAILED, error)``                           broke the specification, and was told so; or fell silent
+============================================= ===================================================================
+
+They are bare tuples because two of them run per message: a class per event would cost more than to parse the frame.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+__all__ = [
+    "ATTACHED",
+    "BEGUN",
+    "CLOSED",
+    "CREDIT",
+    "DELIVERY",
+    "DETACHED",
+    "ENDED",
+    "FAILED",
+    "OPENED",
+    "OUTCOME",
+    "OVERSIZE",
+    "Event",
+]
+
+Event: TypeAlias = "tuple[Any, ...]"
+
+DELIVERY: Final = 0
+OUTCOME: Final = 1
+CREDIT: Final = 2
+OPENED: Final = 3
+BEGUN: Final = 4
+ATTACHED: Final = 5
+DETACHED: Final = 6
+ENDED: Final = 7
+CLOSED: Final = 8
+FAILED: Final = 9
+OVERSIZE: Final = 10

@@ -1,0 +1,102 @@
+"""Frames (AMQP 1.0 2.3) and the protocol header (2.2): cut out of a byte stream, and put around a body."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import Struct
+
+from pyjmsack.providers.amqp.engine.errors import ViolationError
+
+__all__ = ["EMPTY_FRAME", "FRAMING_ERROR", "LEAST_MAX_FRAME_SIZE", "PROTOCOL_HEADER", "FrameReader", "frame"]
+
+PROTOCOL_HEADER = b"AMQP\x00\x01\x00\x00"
+EMPTY_FRAME = b"\x00\x00\x00\x08\x02\x00\x00\x00"
+"""A frame without a body: it says nothing but that we are alive (2.4.5)."""
+LEAST_MAX_FRAME_SIZE = 512
+"""Bytes that any peer takes in one frame (2.7.1), and all that it takes before it has said more."""
+FRAMING_ERROR = "amqp:connection:framing-error"
+
+_HEAD = Struct(">IBBH")
+_HEAD_SIZE = 8
+_AMQP_FRAME = 0
+
+
+def frame(channel: int, body: bytes) -> bytes:
+    """Return a frame with this body, which begins with a performative."""
+    return _HEAD.pack(_HEAD_SIZE + len(body), 2, _AMQP_FRAME, channel) + body
+
+
+class FrameReader:
+    """Cuts the peer's bytes into frames.
+
+    At most one incomplete frame is kept, and a frame that is larger than allowed is refused when its first four bytes
+    are here. Bytes are joined once per frame, however small the pieces are in which it arrives.
+
+    Args:
+        max_frame_size: bytes of the largest frame that is accepted.
+    """
+
+    def __init__(self, max_frame_size: int) -> None:
+        self._max_frame_size = max_frame_size
+        self._header_seen = False
+        self._pieces: list[bytes] = []
+        self._kept = 0
+        self._wanted = len(PROTOCOL_HEADER)
+        """Bytes that have to be here before there is anything to do."""
+
+    def cut(self, data: bytes) -> Iterator[tuple[int, bytes, int, int]]:
+        """Take bytes; yield each complete frame as its channel, a buffer, and where in that the body begins and ends.
+
+        Raises:
+            ViolationError: the bytes are no AMQP 1.0 frames.
+        """
+        self._pieces.append(data)
+        self._kept += len(data)
+        if self._kept < self._wanted:
+            if not self._header_seen:
+                self._check_header(b"".join(self._pieces))
+            return
+        if len(self._pieces) > 1:
+            data = b"".join(self._pieces)
+        self._pieces = []
+        position, size = 0, len(data)
+        if not self._header_seen:
+            self._check_header(data)
+            self._header_seen = True
+            position = len(PROTOCOL_HEADER)
+        while size - position >= _HEAD_SIZE:
+            length, offset, kind, channel = _HEAD.unpack_from(data, position)
+            if not _HEAD_SIZE <= length <= self._max_frame_size or offset < 2 or offset * 4 > length or kind:
+                raise self._malformed(length, offset, kind)
+            if length > size - position:
+                break
+            yield channel, data, position + offset * 4, position + length
+            position += length
+        self._keep(data, position)
+
+    def _keep(self, data: bytes, position: int) -> None:
+        """Keep the beginning of the frame that is not complete."""
+        self._kept = len(data) - position
+        self._wanted = _HEAD_SIZE
+        if self._kept >= 4:  # its size is known: refuse it before its bytes are gathered
+            length = int.from_bytes(data[position : position + 4], "big")
+            if not _HEAD_SIZE <= length <= self._max_frame_size:
+                raise self._malformed(length, 2, _AMQP_FRAME)
+            self._wanted = length
+        if self._kept:
+            self._pieces.append(data[position:])
+
+    def _malformed(self, length: int, offset: int, kind: int) -> ViolationError:
+        if kind != _AMQP_FRAME:
+            return ViolationError(FRAMING_ERROR, f"a frame of type {kind}, expected type 0 (AMQP)")
+        if length > self._max_frame_size:
+            return ViolationError(
+                FRAMING_ERROR, f"a frame of {length} bytes, more than the {self._max_frame_size} of max-frame-size"
+            )
+        return ViolationError(FRAMING_ERROR, f"a frame of {length} bytes whose body begins behind {offset} words")
+
+    @staticmethod
+    def _check_header(data: bytes) -> None:
+        start = data[: len(PROTOCOL_HEADER)]
+        if start != PROTOCOL_HEADER[: len(start)]:
+            raise ViolationError(FRAMING_ERROR, f"the peer does not speak AMQP 1.0: it began with {start!r}")

@@ -1,0 +1,313 @@
+"""Sessions: begin and end, the transfer windows, handles, what belongs to which link (AMQP 1.0 2.5)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from pyjmsack.providers.amqp.engine.deliveries import SERIAL_MASK, Outgoing, States, ranges, serial_distance, span
+from pyjmsack.providers.amqp.engine.errors import StateError, ViolationError
+from pyjmsack.providers.amqp.engine.events import ATTACHED, DETACHED, OUTCOME, Event
+from pyjmsack.providers.amqp.engine.fastpath import read_disposition, read_transfer
+from pyjmsack.providers.amqp.engine.link import Link, ReceiverLink, SenderLink
+from pyjmsack.providers.amqp.engine.performatives import Attach, Begin, Composite, Detach, End, Error, Flow
+
+if TYPE_CHECKING:
+    from pyjmsack.providers.amqp.engine.connection import Connection
+
+__all__ = ["LARGEST_WINDOW", "Session"]
+
+L = TypeVar("L", bound=Link)
+
+LARGEST_WINDOW: Final = 0x7FFFFFFF
+"""Transfers; a window larger than half of the serial numbers would not be one (RFC 1982)."""
+_HANDLE_MAX: Final = 0xFFFFFFFF
+
+
+class Session:
+    """One session. :meth:`.Connection.begin` makes it.
+
+    Two windows count transfer frames, not messages (2.5.6): what the peer lets us send, and what we let it send. Ours
+    is opened again when it is half used, in a Flow; memory is bounded by the credit of the links.
+
+    Args:
+        incoming_window: transfer frames that the peer may send before it hears from us.
+        first_id: the first transfer-id and delivery-id.
+    """
+
+    def __init__(
+        self, connection: Connection, channel: int, owner: Any, *, incoming_window: int, first_id: int = 0
+    ) -> None:
+        self.connection = connection
+        self.channel = channel
+        self.owner = owner
+        """The caller's own."""
+        self.remote: Begin | None = None
+        """The peer's Begin, once it is here."""
+        self.remote_channel: int | None = None
+        self.remote_error: Error | None = None
+        self.ended = False
+        """Whether our End has been sent, or the connection is over."""
+        self.max_frame_size = 0
+        """The peer's, once its Begin is here."""
+        self._links: dict[int, Link] = {}
+        """By our handle; until both ends are detached."""
+        self._remote_links: dict[int, Link] = {}
+        self._unsettled: dict[int, SenderLink] = {}
+        """Who waits for an outcome, by delivery-id."""
+        self._states = States()
+        self._queue: deque[Outgoing] = deque()
+        self._first_id = self._next_delivery_id = self._next_outgoing_id = first_id & SERIAL_MASK
+        self._outgoing_room = 0
+        """Transfers that the peer takes now (remote-incoming-window)."""
+        self._window = self._incoming_room = incoming_window
+        self._next_incoming_id: int | None = None
+        self._next_incoming_delivery: int | None = None
+
+    # -- verbs --------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Send Begin."""
+        begin = Begin(next_outgoing_id=self._first_id, incoming_window=self._window, outgoing_window=LARGEST_WINDOW)
+        self.connection.send(self.channel, begin)
+
+    def end(self, error: Error | None = None) -> None:
+        """End the session and with it its links. Again: nothing happens."""
+        if not self.ended:
+            self.connection.send(self.channel, End(error=error))
+            self.over()
+
+    def over(self) -> None:
+        """Nothing can be sent any more."""
+        self.ended = True
+        self._queue.clear()
+        for link in self._links.values():
+            link.over()
+
+    def attach_sender(self, attach: Attach, owner: Any = None) -> SenderLink:
+        """Attach a link to send on; handle, role and count of ``attach`` are filled in here.
+
+        Raises:
+            StateError: the session is over, has no handle left, or the peer takes no frame as large as this one.
+        """
+        return self._attach(SenderLink(self, self._described(attach, role=False), owner))
+
+    def attach_receiver(
+        self,
+        attach: Attach,
+        owner: Any = None,
+        *,
+        max_message_size: int | None = None,
+        overdraft: int | None = 0,
+    ) -> ReceiverLink:
+        """Attach a link to receive on.
+
+        Args:
+            attach: handle and role are filled in here.
+            owner: the caller's own.
+            max_message_size: bytes; of a message that is larger only the start is kept. ``None`` = no limit.
+            overdraft: messages without credit after which the peer is in the wrong; ``None``: the caller minds that.
+
+        Raises:
+            StateError: as :meth:`attach_sender`.
+        """
+        local = self._described(attach, role=True)
+        link = ReceiverLink(self, local, owner, max_message_size=max_message_size, overdraft=overdraft)
+        return self._attach(link)
+
+    def _described(self, attach: Attach, *, role: bool) -> Attach:
+        if self.ended:
+            raise StateError("the session has ended")
+        most = _HANDLE_MAX if self.remote is None else self.remote.handle_max
+        handle = next(number for number in range(len(self._links) + 1) if number not in self._links)
+        if handle > most:
+            raise StateError(f"the session has no handle left, the peer allows {most + 1}")
+        return replace(attach, handle=handle, role=role, initial_delivery_count=None if role else 0)
+
+    def _attach(self, link: L) -> L:
+        self.connection.send(self.channel, link.local)
+        self._links[link.handle] = link
+        return link
+
+    # -- for links ----------------------------------------------------------------------------------------------
+
+    def next_delivery_id(self, link: SenderLink | None) -> int:
+        """Number a message of ours; the outcome will be told to ``link``, if one is wanted."""
+        number = self._next_delivery_id
+        self._next_delivery_id = (number + 1) & SERIAL_MASK
+        if link is not None:
+            self._unsettled[number] = link
+        return number
+
+    def forget_unsettled(self, numbers: Iterable[int]) -> None:
+        """Nobody wants to hear of these any more."""
+        for number in numbers:
+            self._unsettled.pop(number, None)
+
+    def take_window(self) -> bool:
+        """Take room for one transfer, if there is some and nothing waits for it."""
+        if self._outgoing_room <= 0 or self._queue:
+            return False
+        self._outgoing_room -= 1
+        self._next_outgoing_id = (self._next_outgoing_id + 1) & SERIAL_MASK
+        return True
+
+    def queue(self, outgoing: Outgoing) -> None:
+        """Send a message behind those that wait, in as many transfers as it takes, as the window allows."""
+        self._queue.append(outgoing)
+        self._send_queued()
+
+    def forget_queued(self, link: SenderLink) -> None:
+        """Drop what a link that is detached wanted to send."""
+        self._queue = deque(outgoing for outgoing in self._queue if outgoing.link is not link)
+
+    def _send_queued(self) -> None:
+        queue, size = self._queue, self.max_frame_size
+        while queue and self._outgoing_room > 0:
+            head, piece = queue[0].frame(size)
+            self._outgoing_room -= 1
+            self._next_outgoing_id = (self._next_outgoing_id + 1) & SERIAL_MASK
+            self.connection.put(head, piece)
+            if queue[0].done:
+                queue.popleft().link.sent()
+
+    def begin_delivery(self, delivery_id: int | None) -> int:
+        """Check the number of a message that arrives: they count up without a gap (2.6.12)."""
+        expected = self._next_incoming_delivery
+        if delivery_id is None or (expected is not None and delivery_id != expected):
+            raise ViolationError("amqp:invalid-field", f"delivery-id {delivery_id}, expected {expected}")
+        self._next_incoming_delivery = (delivery_id + 1) & SERIAL_MASK
+        return delivery_id
+
+    def send_flow(self, link: Link | None) -> None:
+        """Say how the windows are, and what is on one link (2.5.6, 2.6.7)."""
+        fields: dict[str, Any] = {} if link is None else {"handle": link.handle, **link.flow_fields()}
+        self._incoming_room = self._window
+        flow = Flow(
+            next_incoming_id=self._next_incoming_id,
+            incoming_window=self._window,
+            next_outgoing_id=self._next_outgoing_id,
+            outgoing_window=LARGEST_WINDOW,
+            **fields,
+        )
+        self.connection.send(self.channel, flow)
+
+    def send_detach(self, link: Link, detach: Detach) -> None:
+        """Send a Detach."""
+        self.connection.send(self.channel, detach)
+        self._forget_if_over(link)
+
+    # -- frames of the peer -------------------------------------------------------------------------------------
+
+    def begun(self, begin: Begin, remote_channel: int, max_frame_size: int) -> None:
+        """The peer's Begin is here."""
+        self.remote, self.remote_channel, self.max_frame_size = begin, remote_channel, max_frame_size
+        self._next_incoming_id = begin.next_outgoing_id
+        self._outgoing_room = begin.incoming_window
+
+    def on_transfer(self, buffer: bytes, start: int, end: int) -> Event | None:
+        """Take a transfer; return the event of the message that it completes."""
+        handle, delivery_id, settled, more, aborted, payload = read_transfer(buffer, start, end)
+        link = self._remote_links.get(handle)
+        if link is None:
+            raise self._unattached(handle)
+        if self._incoming_room <= 0:
+            raise ViolationError("amqp:session:window-violation", f"more transfers than the window of {self._window}")
+        self._incoming_room -= 1
+        self._next_incoming_id = (self._next_incoming_id + 1) & SERIAL_MASK  # type: ignore[operator]  # set by begun()
+        if not isinstance(link, ReceiverLink):
+            raise ViolationError("amqp:not-allowed", f"a transfer on link {link.local.link_name!r}, which only sends")
+        event = link.on_transfer(delivery_id, settled, more, aborted, buffer[payload:end])
+        if self._incoming_room <= self._window >> 1 and not self.ended:
+            self.send_flow(None)
+        return event
+
+    def on_disposition(self, buffer: bytes, start: int, end: int) -> list[Event]:
+        """Take outcomes of our messages, or hear that the peer settled some of its own (2.7.6)."""
+        role, first, last, settled, encoded = read_disposition(buffer, start, end)
+        if not role:
+            if settled:
+                self._settled_by_sender(first, last)
+            return []
+        state = self._states.read(encoded)
+        if state is None and not settled:
+            return []
+        unsettled = self._unsettled
+        numbers = [first] if first == last and first in unsettled else span(first, last, unsettled)
+        events: list[Event] = []
+        for number in numbers:
+            link = unsettled.pop(number)
+            events.append((OUTCOME, link, link.unsettled.pop(number), state))
+        if not settled and not self.ended:  # with the outcome here there is nothing left to wait for
+            for start_of, end_of in ranges(numbers):
+                self.connection.settle(self.channel, False, start_of, b"", end_of)
+        return events
+
+    def _settled_by_sender(self, first: int, last: int) -> None:
+        for link in self._links.values():
+            if isinstance(link, ReceiverLink) and link.unsettled:
+                link.unsettled.difference_update(span(first, last, dict.fromkeys(link.unsettled)))
+
+    def on_attach(self, attach: Attach) -> list[Event]:
+        """Take the answer to an Attach of ours, which has its name and the other role (2.6.3)."""
+        if attach.handle in self._remote_links:
+            raise ViolationError("amqp:session:handle-in-use", f"handle {attach.handle} is in use")
+        wanted = (attach.link_name, not attach.role)
+        waiting = (link for link in self._links.values() if link.remote is None)
+        link = next((link for link in waiting if (link.local.link_name, link.local.role) == wanted), None)
+        if link is None:
+            raise ViolationError("amqp:not-allowed", f"link {attach.link_name[:200]!r}, which nobody asked for")
+        link.attached(attach)
+        self._remote_links[attach.handle] = link
+        return [(ATTACHED, link)]
+
+    def on_flow(self, flow: Flow) -> list[Event]:
+        """Take the windows, and what is on one link."""
+        received = self._first_id if flow.next_incoming_id is None else flow.next_incoming_id
+        if serial_distance(received, self._next_outgoing_id) > 0:
+            text = f"next-incoming-id {received}, but next-outgoing-id is {self._next_outgoing_id}"
+            raise ViolationError("amqp:invalid-field", text)
+        limit = (received + flow.incoming_window) & SERIAL_MASK
+        self._outgoing_room = max(0, serial_distance(limit, self._next_outgoing_id))
+        self._send_queued()
+        link = None
+        events: list[Event] = []
+        if flow.handle is not None:
+            link = self._remote_links.get(flow.handle)
+            if link is None:
+                raise self._unattached(flow.handle)
+            events = link.on_flow(flow)
+        if flow.echo and not self.ended:
+            self.send_flow(None if link is None or link.detached else link)
+        return events
+
+    def on_detach(self, detach: Detach) -> list[Event]:
+        """The peer detached: the answer to ours, a refusal, or its own idea."""
+        link = self._remote_links.pop(detach.handle, None)
+        if link is None:
+            raise self._unattached(detach.handle)
+        link.remote_error, link.remote_closed = detach.error, detach.closed
+        link.remote_handle = None
+        if isinstance(link, SenderLink):
+            self.forget_unsettled(link.unsettled)
+        self._forget_if_over(link)
+        return [(DETACHED, link)]
+
+    def _forget_if_over(self, link: Link) -> None:
+        """Free the handle when both ends are detached."""
+        if link.detached and link.remote is not None and link.remote_handle is None:
+            self._links.pop(link.handle, None)
+
+    @staticmethod
+    def _unattached(handle: int) -> ViolationError:
+        return ViolationError("amqp:session:unattached-handle", f"handle {handle} is not attached")
+
+
+HANDLERS: Mapping[type[Composite], Any] = {
+    Attach: Session.on_attach,
+    Flow: Session.on_flow,
+    Detach: Session.on_detach,
+}
+"""What a session does with a performative that is not among those that run per message."""

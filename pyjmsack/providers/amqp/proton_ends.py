@@ -1,0 +1,237 @@
+"""Sessions and links of proton, as the provider needs them (:mod:`.engines`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from proton import Condition, Link, Receiver, Sender, Session
+
+from pyjmsack.providers.amqp import native
+from pyjmsack.providers.amqp.attach import with_desired_capabilities
+from pyjmsack.providers.amqp.engine.deliveries import KEPT_OF_OVERSIZE
+from pyjmsack.providers.amqp.engine.performatives import Attach, Error
+from pyjmsack.providers.amqp.engines import LinkHandler, SessionHandler
+from pyjmsack.providers.amqp.proton_words import configure, error_of, outcome_of, remote_attach, state_of
+
+if TYPE_CHECKING:
+    from pyjmsack.providers.amqp.proton_engine import ProtonEngine
+
+__all__ = ["ProtonLink", "ProtonReceiver", "ProtonSender", "ProtonSession"]
+
+
+class ProtonSession:
+    """Our end of a session."""
+
+    def __init__(self, engine: ProtonEngine, session: Session, owner: SessionHandler) -> None:
+        self._engine = engine
+        self._session = session
+        self._tags = count(1)
+        self.owner = owner
+        engine.sessions[session._impl] = self
+        session.open()
+
+    @property
+    def remote_error(self) -> Error | None:
+        """Why the peer ended it, if it said so."""
+        return error_of(self._session.remote_condition)
+
+    def attach_sender(self, attach: Attach, owner: LinkHandler) -> ProtonSender:
+        """Attach a link to send on."""
+        return ProtonSender(self._engine, self._session.sender(attach.link_name), attach, owner, self._tags)
+
+    def attach_receiver(
+        self,
+        attach: Attach,
+        owner: LinkHandler,
+        *,
+        max_message_size: int | None = None,
+        overdraft: int | None = 0,
+    ) -> ProtonReceiver:
+        """Attach a link to receive on; proton never minds an overdraft."""
+        link = self._session.receiver(attach.link_name)
+        return ProtonReceiver(self._engine, link, attach, owner, max_message_size)
+
+    def end(self) -> None:
+        """End the session."""
+        self._session.close()
+
+    def on_remote_close(self) -> None:
+        """The peer ended it: when the owner has heard of it, proton forgets it."""
+        self.owner.on_remote_close()
+        self._engine.sessions.pop(self._session._impl, None)
+        self._session.free()
+
+
+class ProtonLink:
+    """Our end of a link. The proton object is kept for as long as the engine may name its address."""
+
+    def __init__(self, engine: ProtonEngine, link: Link, attach: Attach, owner: LinkHandler) -> None:
+        self._engine = engine
+        self._link = link
+        self._native: Any = link._impl
+        self._freed = False
+        self.owner = owner
+        engine.links[self._native] = self
+        configure(link, attach)
+        if attach.desired_capabilities:
+            engine.rewritten(link.open, partial(with_desired_capabilities, words=attach.desired_capabilities))
+        else:
+            link.open()
+
+    @property
+    def credit(self) -> int:
+        """Messages that may be sent, or may still arrive."""
+        return int(native.link_credit(self._native))
+
+    @property
+    def remote(self) -> Attach | None:
+        """What the peer's Attach says of its node."""
+        return remote_attach(self._link) if self._link.state & Link.REMOTE_UNINIT == 0 else None
+
+    @property
+    def remote_error(self) -> Error | None:
+        """Why the peer detached, if it said so."""
+        return error_of(self._link.remote_condition)
+
+    def detach(self, *, closed: bool, error: Error | None = None) -> None:
+        """Detach."""
+        if self._freed:
+            return
+        if error is not None:
+            self._link.condition = Condition(error.condition, error.description)
+        if closed:
+            self._link.close()
+        else:
+            self._link.detach()
+
+    def on_remote_close(self) -> None:
+        """The peer detached: when the owner has heard of it, proton forgets the link."""
+        self.owner.on_remote_close()
+        self._engine.links.pop(self._native, None)
+        self._freed = True
+        self._link.free()
+
+    def on_delivery(self, delivery: native.Delivery) -> None:
+        """Something happened to a delivery of this link."""
+        raise NotImplementedError
+
+
+class ProtonSender(ProtonLink):
+    """A link to send on.
+
+    Args:
+        tags: of the session: no two deliveries of one have the same.
+    """
+
+    def __init__(
+        self, engine: ProtonEngine, link: Sender, attach: Attach, owner: LinkHandler, tags: Iterator[int]
+    ) -> None:
+        super().__init__(engine, link, attach, owner)
+        self._unsettled: dict[native.Delivery, Any] = {}
+        self._tags = tags
+
+    @property
+    def drain(self) -> bool:
+        """Whether the peer asks to use up the credit."""
+        return bool(self._link.drain_mode)
+
+    def send(self, payload: bytes, context: Any, *, state: bytes = b"", settled: bool = False) -> None:
+        """Send a message."""
+        delivery = native.new_delivery(self._native, next(self._tags).to_bytes(8, "big"))
+        if state:
+            state_of(state).put_on(delivery)
+        native.send(self._native, payload)
+        native.link_advance(self._native)
+        if settled:
+            native.delivery_settle(delivery)
+        else:
+            self._unsettled[delivery] = context
+
+    def drained(self) -> None:
+        """Give credit back that is not needed."""
+        self._link.drained()
+
+    def abandon(self) -> list[Any]:
+        """Return the contexts of all that has no outcome."""
+        contexts = list(self._unsettled.values())
+        self._unsettled.clear()
+        return contexts
+
+    def on_delivery(self, delivery: native.Delivery) -> None:
+        """The peer's outcome for one transfer."""
+        if delivery not in self._unsettled:
+            return
+        state = outcome_of(delivery)
+        if state is None and not native.delivery_remote_settled(delivery):
+            return
+        context = self._unsettled.pop(delivery)
+        native.delivery_settle(delivery)
+        self.owner.on_outcome(context, state)
+
+
+class ProtonReceiver(ProtonLink):
+    """A link to receive on.
+
+    Args:
+        max_message_size: bytes of the largest message that is kept; ``None`` = any.
+    """
+
+    def __init__(
+        self, engine: ProtonEngine, link: Receiver, attach: Attach, owner: LinkHandler, max_message_size: int | None
+    ) -> None:
+        super().__init__(engine, link, attach, owner)
+        self._max_message_size = math.inf if max_message_size is None else max_message_size
+        self._dropped: tuple[bytes, int] | None = None
+        """First bytes and size so far of the message that is arriving, if it is too large."""
+
+    def grant(self, credit: int) -> None:
+        """Allow so many more messages."""
+        self._link.drain_mode = False
+        native.link_flow(self._native, credit)
+
+    def start_drain(self, credit: int = 0) -> None:
+        """Ask the peer to use up the credit now, and as much more."""
+        self._link.drain(credit)
+
+    def settle(self, delivery: native.Delivery, state: bytes) -> None:
+        """Settle a message with an encoded outcome or transactional state."""
+        if self._freed:
+            return
+        state_of(state).put_on(delivery)
+        native.delivery_settle(delivery)
+
+    def on_delivery(self, delivery: native.Delivery) -> None:
+        """Take a complete message; of one that is too large, drop what is here."""
+        if not native.delivery_readable(delivery):
+            return
+        if self._dropped is not None or native.delivery_pending(delivery) > self._max_message_size:
+            self._drop(delivery)
+        if native.delivery_partial(delivery):
+            return
+        dropped, self._dropped = self._dropped, None
+        if native.delivery_aborted(delivery):
+            native.delivery_settle(delivery)
+            self.owner.on_flow()
+            return
+        size = native.delivery_pending(delivery)
+        payload = b"" if dropped is not None else native.receive(self._native, size, self._engine.scratch)
+        native.link_advance(self._native)
+        settled = bool(native.delivery_remote_settled(delivery))
+        if settled:
+            native.delivery_settle(delivery)
+        if dropped is None:
+            self.owner.on_message(delivery, payload, settled)
+        else:
+            self.owner.on_oversize(delivery, *dropped, settled)
+
+    def _drop(self, delivery: native.Delivery) -> None:
+        """Drop what is here of a delivery, piece by piece: at no time is there a second copy of it."""
+        start, size = self._dropped or (b"", 0)
+        while (pending := min(native.delivery_pending(delivery), native.SCRATCH_SIZE)) > 0:
+            piece = native.receive(self._native, pending, self._engine.scratch)
+            start, size = start + piece[: KEPT_OF_OVERSIZE - len(start)], size + pending
+        self._dropped = (start, size)
