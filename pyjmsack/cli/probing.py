@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from urllib.parse import urlsplit
 
-from pyjmsack.recognition import mismatch, recognise
+from pyjmsack.probing import GREETINGS, answer
+from pyjmsack.recognition import mismatch
 
 __all__ = ["members", "wrong_port"]
 
-_SECONDS = 0.8
-_MOST = 512
 _EXPECTED = {"amqp": ("AMQP", 5672), "stomp": ("STOMP", 61613), "amqps": ("TLS", 5671), "stomp+ssl": ("TLS", 61614)}
 """What answers at the port of a scheme, and which port that is."""
-_GREETINGS = {
-    "AMQP": b"AMQP\3\1\0\0",
-    "STOMP": b"CONNECT\naccept-version:1.2\nhost:probe\n\n\0",
-    "HTTP": b"HEAD / HTTP/1.0\r\n\r\n",
-    "MQTT": b"\x10\x0c\0\4MQTT\4\2\0\x0a\0\0",
-    # a ClientHello of TLS 1.2 with one cipher suite and without extensions; a refusal is an answer, too
-    "TLS": b"\x16\3\1\0\x2d\1\0\0\x29\3\3" + bytes(32) + b"\0\0\2\xc0\x2f\1\0",
-}
 
 
 def wrong_port(url: str) -> str | None:
@@ -49,25 +39,9 @@ def members(url: str) -> list[str]:
 
 async def _spoken(host: str, port: int, expected: str) -> str | None:
     """Ask for the expected protocol first: at the right port nothing else is sent."""
-    answer = await _answer(host, port, _GREETINGS[expected])
-    if answer is not None:
-        return answer
-    others = (greeting for protocol, greeting in _GREETINGS.items() if protocol != expected)
-    answers = await asyncio.gather(*(_answer(host, port, greeting) for greeting in others))
+    first = await answer(host, port, expected)
+    if first is not None:
+        return first
+    others = (protocol for protocol in GREETINGS if protocol != expected)
+    answers = await asyncio.gather(*(answer(host, port, protocol) for protocol in others))
     return next(filter(None, answers), None)
-
-
-async def _answer(host: str, port: int, greeting: bytes) -> str | None:
-    """Return the protocol of what comes back; ``None`` if nothing comes, or nothing known."""
-    with contextlib.suppress(OSError, asyncio.TimeoutError):
-        return await asyncio.wait_for(_exchange(host, port, greeting), _SECONDS / 2)
-    return None
-
-
-async def _exchange(host: str, port: int, greeting: bytes) -> str | None:
-    reader, writer = await asyncio.open_connection(host, port)
-    try:
-        writer.write(greeting)
-        return recognise(await reader.read(_MOST))
-    finally:
-        writer.close()

@@ -15,6 +15,7 @@ from ssl import SSLContext, SSLError
 from typing import Any, cast
 
 from pyjmsack.errors import ConnectionLostException, JMSException, RequestTimedOutException
+from pyjmsack.io.inquiry import History, Inquiry
 from pyjmsack.io.tls import client_context, handshake_error, refusal
 from pyjmsack.recognition import mismatch, recognise
 from pyjmsack.spi.engine import Engine, Timer
@@ -31,13 +32,22 @@ WRITE_SIZE = 1 << 20
 
 
 class Driver(asyncio.Protocol):
-    """One socket and one engine. asyncio calls it, and it calls the engine, always on the loop."""
+    """One socket and one engine. asyncio calls it, and it calls the engine, always on the loop.
 
-    def __init__(self, engine: Engine, loop: asyncio.AbstractEventLoop, endpoint: Endpoint) -> None:
+    Args:
+        history: what is known of the brokers; ``None`` = a port that is silent is not asked what it speaks.
+    """
+
+    def __init__(
+        self, engine: Engine, loop: asyncio.AbstractEventLoop, endpoint: Endpoint, history: History | None = None
+    ) -> None:
         self.encrypted = endpoint.tls
         self._endpoint = endpoint
         self._expected = _expected(endpoint)
         """What the first bytes have to be; ``None`` if they were, or need not be anything."""
+        self._history = history
+        self._inquiry: Inquiry | None = None
+        """Set while a plain stream waits for its first byte, if its port may be asked."""
         self._engine = engine
         self._loop = loop
         self._transport: asyncio.Transport | None = None
@@ -61,6 +71,17 @@ class Driver(asyncio.Protocol):
         with self._net():
             self._engine.connection_made(self)
         self._tick()
+        self._inquire(transport)
+
+    def _inquire(self, transport: asyncio.BaseTransport) -> None:
+        """Have the port asked what it speaks if nothing comes: not inside TLS, which has said that already, nor by a
+        connection that has met its broker before."""
+        if self._history is None or self._history.answered or self._expected is None or self.encrypted:
+            return
+        address = transport.get_extra_info("peername")
+        if address:
+            self._inquiry = Inquiry(self._loop, self._expected, self._end_with)
+            self._inquiry.begin(address[:2])
 
     def data_received(self, data: bytes) -> None:
         """Bytes from the peer."""
@@ -75,13 +96,27 @@ class Driver(asyncio.Protocol):
 
     def _is_stranger(self, data: bytes, expected: str) -> bool:
         """Look at the first bytes; end the connection if they are of another protocol, and name it."""
-        self._expected = None
+        self._end_inquiry()
         spoken = recognise(data)
         if spoken is None or spoken == expected:
+            self._expected = None
+            if self._history is not None:
+                self._history.answered = True
             return False
-        self._engine.connection_lost(ConnectionLostException(mismatch(str(self._endpoint), spoken, expected)))
-        self.abort()
+        self._end_with(spoken)
         return True
+
+    def _end_with(self, spoken: str) -> None:
+        """The port speaks another protocol than its URL says."""
+        expected, self._expected = self._expected, None
+        if expected is not None and not self._closing:
+            self._engine.connection_lost(ConnectionLostException(mismatch(str(self._endpoint), spoken, expected)))
+            self.abort()
+
+    def _end_inquiry(self) -> None:
+        inquiry, self._inquiry = self._inquiry, None
+        if inquiry is not None:
+            inquiry.end()
 
     @contextmanager
     def _net(self) -> Iterator[None]:
@@ -107,6 +142,7 @@ class Driver(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The socket is gone."""
         self._closing = True
+        self._end_inquiry()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -165,17 +201,25 @@ class AsyncioConnector:
     Args:
         url: its transport options say how.
         ssl_context: used for TLS endpoints instead of one made from the options.
+        history: what the connection knows of its brokers, from the connector of the failover URL.
     """
 
-    def __init__(self, url: BrokerUrl, loop: asyncio.AbstractEventLoop, ssl_context: SSLContext | None) -> None:
+    def __init__(
+        self,
+        url: BrokerUrl,
+        loop: asyncio.AbstractEventLoop,
+        ssl_context: SSLContext | None,
+        history: History | None = None,
+    ) -> None:
         self._options: TransportOptions = url.transport
         self._loop = loop
         self._ssl_context = ssl_context
+        self._history = history or History()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def for_url(self, url: BrokerUrl) -> AsyncioConnector:
         """Return one of its own for a member of a failover URL."""
-        return AsyncioConnector(url, self._loop, self._ssl_context)
+        return AsyncioConnector(url, self._loop, self._ssl_context, self._history)
 
     def call_later(self, delay: float, callback: Callable[[], None]) -> Timer:
         """Run ``callback`` after ``delay`` seconds."""
@@ -223,7 +267,7 @@ class AsyncioConnector:
         if options.local_address or options.local_port:
             local = (options.local_address or "", options.local_port)
         transport, driver = await self._loop.create_connection(
-            partial(Driver, engine, self._loop, endpoint),
+            partial(Driver, engine, self._loop, endpoint, self._history),
             endpoint.host,
             endpoint.port,
             ssl=context,

@@ -271,6 +271,17 @@ async def test_something_else_than_a_broker_is_an_error(jms: Jms) -> None:
             await asyncio.wait_for(jms.connection(url), PATIENCE)
 
 
+async def test_the_port_of_the_other_protocol_is_named(
+    jms: Jms, broker: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S129: Artemis says nothing at all there, so that the client has to ask; ``jms.connectTimeout`` is not awaited."""
+    monkeypatch.setattr("pyjmsack.io.inquiry._asked", {})
+    mine, other = ("amqp", "stomp") if jms.target.protocol == "amqp" else ("stomp", "amqp")
+    url = getattr(broker, f"{other}_url").replace(f"{other}://", f"{mine}://").partition("?")[0]
+    with pytest.raises(ConnectionLostException, match=rf"speaks {other.upper()}, not {mine.upper()}: use {other}://"):
+        await asyncio.wait_for(jms.connection(url), PATIENCE)
+
+
 async def test_a_request_without_an_answer_is_an_error_bounded_in_time(jms: Jms) -> None:
     """S129, jms.requestTimeout."""
     wire = jms.wire()

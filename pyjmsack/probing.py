@@ -1,0 +1,41 @@
+"""Asks what listens at a port: the first words of one protocol are said on a connection of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from pyjmsack.recognition import recognise
+
+__all__ = ["GREETINGS", "answer"]
+
+_SECONDS = 0.4
+_MOST = 512
+GREETINGS = {
+    "AMQP": b"AMQP\3\1\0\0",
+    "STOMP": b"CONNECT\naccept-version:1.2\nhost:probe\n\n\0",
+    "HTTP": b"HEAD / HTTP/1.0\r\n\r\n",
+    "MQTT": b"\x10\x0c\0\4MQTT\4\2\0\x0a\0\0",
+    # a ClientHello of TLS 1.2 with one cipher suite and without extensions; a refusal is an answer, too
+    "TLS": b"\x16\3\1\0\x2d\1\0\0\x29\3\3" + bytes(32) + b"\0\0\2\xc0\x2f\1\0",
+}
+"""What a client of each protocol says first."""
+
+
+async def answer(host: str, port: int, protocol: str) -> str | None:
+    """Greet a port in one protocol, and return which protocol comes back; ``None`` if nothing comes, or nothing known.
+
+    It takes 0.4 seconds and reads 512 bytes, at most.
+    """
+    with contextlib.suppress(OSError, asyncio.TimeoutError):
+        return await asyncio.wait_for(_exchange(host, port, GREETINGS[protocol]), _SECONDS)
+    return None
+
+
+async def _exchange(host: str, port: int, greeting: bytes) -> str | None:
+    reader, writer = await asyncio.open_connection(host, port)
+    try:
+        writer.write(greeting)
+        return recognise(await reader.read(_MOST))
+    finally:
+        writer.close()
