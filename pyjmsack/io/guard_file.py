@@ -80,6 +80,8 @@ class GuardFile:
         self._added = 0
         self._failing_since: float | None = None
         self._told = False
+        self._stuck = False
+        """Whether the last try failed before the questions were answered: they wait for the next one as well."""
         self._idle = True
         self._ended = False
         self._thread = threading.Thread(target=self._run, name="pyjmsack-guard", daemon=True)
@@ -142,8 +144,10 @@ class GuardFile:
     def _run(self) -> None:
         while self._wait():
             try:
+                self._stuck = True
                 self._open()
                 self._answer()
+                self._stuck = False
                 self._write()
                 self._failing_since, self._told = None, False
             except sqlite3.Error as error:
@@ -163,7 +167,7 @@ class GuardFile:
                     if not self._users:
                         break
                     self._work.wait()
-                elif self._failing_since is None or self._questions or self._openers:
+                elif self._failing_since is None or ((self._questions or self._openers) and not self._stuck):
                     return True
                 elif not self._users:
                     log.error("failover.duplicateGuard=sqlite:%s: given up; messages may come again", self._path)

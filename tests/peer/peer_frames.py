@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from proton import Data, Described
+from proton import Data, Described, uint
 
-__all__ = ["SASL_HEADER", "Frame", "FrameReader", "plain", "sasl_frame"]
+__all__ = ["SASL_HEADER", "Frame", "FrameReader", "described", "plain", "sasl_frame", "transfer"]
 
 SASL_HEADER = b"AMQP\x03\x01\x00\x00"
 
@@ -173,3 +173,10 @@ def sasl_frame(code: int, fields: list[Any]) -> bytes:
     """Encode one SASL frame."""
     body = described(code, fields)
     return struct.pack(">IBBH", len(body) + 8, 2, 1, 0) + body
+
+
+def transfer(number: int, payload: bytes, *, more: bool = False, handle: int = 0) -> bytes:
+    """Return a transfer as no broker sends it, for the first link of the first session of the caller."""
+    fields = [uint(handle), uint(number), b"%d" % number, uint(0), False, more]
+    body = described(0x14, fields) + payload
+    return struct.pack(">IBBH", len(body) + 8, 2, 0, 1) + body

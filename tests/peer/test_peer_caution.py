@@ -8,6 +8,7 @@ import pytest
 from failover_support import interruptible
 from peer import Peer, text
 from peer_faces import Face, SyncFace
+from peer_frames import transfer
 
 from pyjmsack import Queue
 from pyjmsack.providers.amqp import caution
@@ -155,3 +156,27 @@ def test_a_loss_is_forgotten_after_a_minute(monkeypatch: pytest.MonkeyPatch) -> 
     assert caution.single_credit("afterLoss") is caution.Single.FOR_A_WHILE
     now += 2
     assert caution.single_credit("afterLoss") is caution.Single.NO
+
+
+def test_a_broker_that_sends_more_than_was_asked_for_does_not_stall_a_careful_link(sync: SyncFace) -> None:
+    """S53: the credit is below zero then, and the next message still gets its own."""
+    peer = sync.peer(properties=ARTEMIS)
+    consumer = sync.session(peer, "amqp.singleCredit=always").create_consumer(Q)
+    peer.wait_frames("flow")
+    peer.do(lambda: peer.connections[0].write_raw(transfer(0, text("1")) + transfer(1, text("2"))))
+    assert received(consumer, 2) == ["1", "2"]
+    sync.until(lambda: [(f["delivery-count"], f["link-credit"]) for f in peer.all("flow")][-1] == (2, 1))
+
+
+def test_a_rollback_meets_no_newer_message_on_a_careful_link(face: Face) -> None:
+    """S83: a message that ends the drain of a rollback is not followed by credit for the next one."""
+    peer = face.peer(properties=ARTEMIS, messages=texts(1))
+    session = face.session(peer, "amqp.singleCredit=always", mode=0)
+    consumer = session.create_consumer(Q)
+    assert consumer.receive(5).text == "1"
+    face.barrier(peer, session)
+    peer.messages.extend(texts(2, 3))
+    before = len(peer.frames)
+    session.rollback()
+    told = [f for f in peer.frames[before:] if f.name == "transfer" or (f.name == "flow" and not f["drain"])]
+    assert told[0].name == "transfer"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from peer import Peer, text
 from peer_faces import AioFace, Face, Told
+from peer_frames import transfer
 
 from pyjmsack import ConnectionLostException, IllegalStateException, JMSException, Queue, RequestTimedOutException
 
@@ -337,3 +338,14 @@ def test_a_cancelled_receive_loses_no_message_and_acknowledges_none(aio: AioFace
     aio.barrier(peer, session)
     assert peer.all("disposition") == []
     assert consumer.receive(5).text == "kept"
+
+
+def test_a_consumer_with_more_than_it_asked_for_closes_without_a_drain(face: Face) -> None:
+    """Catalogue 24: its credit is below zero, nothing is on its way, and an answer would never bring it to zero."""
+    peer = face.peer()
+    consumer = face.session(peer, mode=2).create_consumer(prefetch(1))
+    peer.wait_frames("flow")
+    peer.do(lambda: peer.connections[0].write_raw(transfer(0, text("1")) + transfer(1, text("2"))))
+    buffered(consumer, 2, face)
+    consumer.close()
+    assert not any(drain for _, _, drain in credits(peer))

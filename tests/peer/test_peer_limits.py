@@ -12,7 +12,7 @@ import pytest
 from failover_support import Events
 from peer import PATIENCE, Peer, PeerLink, text
 from peer_faces import Face, SyncFace, Told
-from peer_frames import described
+from peer_frames import described, transfer
 from polling import wait_until
 from proton import uint
 
@@ -94,13 +94,6 @@ def test_the_size_of_an_attach_is_never_larger_than_it_is_taken_for(sync: SyncFa
 
 
 # -- what arrives -----------------------------------------------------------------------------------------------
-
-
-def transfer(number: int, payload: bytes, *, more: bool = False, handle: int = 0) -> bytes:
-    """Return a transfer as no broker sends it, for the first link of the first session of the caller."""
-    fields = [uint(handle), uint(number), b"%d" % number, uint(0), False, more]
-    body = described(0x14, fields) + payload
-    return struct.pack(">IBBH", len(body) + 8, 2, 0, 1) + body
 
 
 def test_a_message_over_the_limit_is_refused_alone(face: Face) -> None:

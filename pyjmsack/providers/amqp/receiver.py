@@ -133,6 +133,9 @@ class AmqpReceiver(AmqpLink):
         self._answered_after = 0.0
         self._is_dirty = False
         self._stopped = False
+        self._held_back = False
+        """Whether a drain took the credit: none is given until the core says so, or a rollback would meet messages that
+        are newer than its own (S83)."""
         self._replenish_after_drain = False
         self._pulling = False
         self._drain_credit = 0
@@ -154,32 +157,37 @@ class AmqpReceiver(AmqpLink):
     # -- flow ---------------------------------------------------------------------------------------------------
 
     def replenish(self) -> None:
+        """Top up, because the core says so: it took messages, or it wants them."""
+        self._held_back = False
+        self._top_up()
+
+    def _top_up(self) -> None:
         """Top up by rule S53: at half the window, unless what is buffered fills it already."""
         prefetch = self.info.prefetch
-        if prefetch == 0 or self._stopped or self.closed:
+        if prefetch == 0 or self._stopped or self._held_back or self.closed:
             return
         if self._drained:
             self._replenish_after_drain = True
             return
-        credit = self._link.credit
-        held = credit + self._buffered()
+        credit, buffered = self._link.credit, self._buffered()
+        held = credit + buffered
         if self._single:
-            self._grant_one(credit, held)
+            self._grant_one(credit, buffered)
         elif credit <= prefetch * 0.5 and held <= prefetch * 0.7:
             self._link.grant(prefetch - held)
 
-    def _grant_one(self, credit: int, held: int) -> None:
+    def _grant_one(self, credit: int, buffered: int) -> None:
         """Grant credit for the next message, once the one before has arrived."""
         if self._single is caution.Single.FOR_A_WHILE and self._caution_timer is None:
             careful = caution.seconds(self._answered_after)
             self._caution_timer = self._connector.call_later(careful, self._end_caution)
-        if credit == 0 and held < self.info.prefetch:
-            self._link.grant(1)
+        if credit <= 0 and buffered < self.info.prefetch:  # below 0 if the broker sent more than it was asked for
+            self._link.grant(1 - credit)
 
     def _end_caution(self) -> None:
         """The lost connection has nothing left to send: take the whole window."""
         self._single = caution.Single.NO
-        self.replenish()
+        self._top_up()
         self._engine.flush()
 
     def pull(self) -> None:
@@ -195,7 +203,8 @@ class AmqpReceiver(AmqpLink):
         if self.closed is not None:
             done.fail(self.closed)
             return
-        credit = self._link.credit
+        self._held_back = True
+        credit = max(0, self._link.credit)
         if credit == 0 and (self.info.prefetch > 0 or self._stopped) and not self._drained:
             done.succeed()
             return
@@ -204,7 +213,7 @@ class AmqpReceiver(AmqpLink):
             self._drain_credit = credit or 1
             self._arrived_in_drain = self._pulling = False
             self._engine.barrier()  # credit just granted goes out first: Artemis delivers on that, then sees the drain
-            self._link.start_drain(0 if credit else 1)
+            self._link.start_drain(0 if credit else 1 - self._link.credit)
             if self._drain_timeout is not None:
                 self._drain_timer = self._connector.call_later(self._drain_timeout, self._drain_overdue)
             self._restart_timer(_REPEAT_DRAIN, partial(self._repeat_drain, _REPEAT_DRAIN))
@@ -225,7 +234,7 @@ class AmqpReceiver(AmqpLink):
         A drain is over when the credit is (AMQP 1.0 2.6.7), so a message that takes the last credit ends it before
         Artemis has written its own answer; that answer then takes the credit granted next.
         """
-        if self._link.credit != 0 or self._pausing:
+        if self._link.credit > 0 or self._pausing:
             return
         if not self._drained:
             self._grant_again()
@@ -239,9 +248,9 @@ class AmqpReceiver(AmqpLink):
 
     def _grant_again(self) -> None:
         if self._pulling and not self._stopped:
-            self._link.grant(1)
+            self._link.grant(1 - self._link.credit)
         else:
-            self.replenish()
+            self._top_up()
 
     def _ask_again(self) -> None:
         """Drain once more, in two frames: Artemis delivers on the credit, then sees the drain."""
@@ -277,7 +286,7 @@ class AmqpReceiver(AmqpLink):
             done.settle(error)
         if self._replenish_after_drain:
             self._replenish_after_drain = False
-            self.replenish()
+            self._top_up()
         elif self._pulling and self.closed is None:
             self.pull()
 
@@ -314,7 +323,7 @@ class AmqpReceiver(AmqpLink):
         self._pulling = False
         if self._drained:
             self._arrived_in_drain = True
-            if self._link.credit == 0:
+            if self._link.credit <= 0:
                 self._answers_owed = _LATE_ANSWERS
                 self._end_drain(None)
 
@@ -336,7 +345,7 @@ class AmqpReceiver(AmqpLink):
         """Wake the consumer, once for all that arrived; end the link if that is much more than was asked for."""
         self._is_dirty = False
         if self._single:
-            self.replenish()
+            self._top_up()
         self.info.sink.arrived()
         overdraft = -self._link.credit
         if overdraft > self.info.prefetch + _OVERDRAFT and self.closed is None:

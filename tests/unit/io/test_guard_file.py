@@ -197,3 +197,29 @@ def test_more_than_the_file_remembers_may_not_wait(tmp_path: Path) -> None:
             assert user.file.full
         assert all(event.wait(PATIENCE) for event in events)
         assert not user.file.full
+
+
+def test_a_question_that_cannot_be_answered_is_asked_again_now_and_then_and_ends_with_the_last_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread neither runs without a pause beside a broken disk, nor for ever after the last session."""
+    path = tmp_path / "ids"
+    tries: list[str] = []
+    answers: list[set[bytes]] = []
+    user = User(path)
+    assert user.opened() is None
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("DROP TABLE processed")
+
+    def broken(*_: Any, **__: Any) -> None:
+        tries.append("")
+        raise sqlite3.OperationalError("unable to open database file")
+
+    monkeypatch.setattr(guard_file, "_RETRY", 60.0)
+    monkeypatch.setattr(guard_file.sqlite3, "connect", broken)
+    user.file.ask(lambda: [b"1"], answers.append)
+    assert "no such table" in str(user.errors.get(timeout=PATIENCE))
+    user.close()
+    ended(user)
+    assert len(tries) <= 2
+    assert answers == []
