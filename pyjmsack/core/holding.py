@@ -65,10 +65,14 @@ class Holding:
         delay = self._policy.delay(count)
         if delay <= 0:
             return False
-        self._waiting[inbound] = count
-        if self._blocking:
-            self._inbox.appendleft(inbound)
-        self._call_later(delay, lambda: self._over(inbound, count))
+        try:
+            self._waiting[inbound] = count
+            if self._blocking:
+                self._inbox.appendleft(inbound)
+            self._call_later(delay, lambda: self._over(inbound, count))
+        except BaseException:  # Ctrl-C: without its timer it would wait for ever
+            self._waiting.pop(inbound, None)
+            raise
         return True
 
     def _over(self, inbound: Inbound, count: int) -> None:
@@ -78,6 +82,10 @@ class Holding:
         if not self._blocking:
             self._inbox.appendleft(inbound)
         self._due()
+
+    def __contains__(self, inbound: Inbound) -> bool:
+        """Whether it waits outside the inbox."""
+        return not self._blocking and inbound in self._waiting
 
     def release(self) -> list[Inbound]:
         """Forget every wait; return the messages that are not in the inbox."""

@@ -328,7 +328,9 @@ class Receiving(Settling):
 
     def _put_back(self, inbound: Inbound | None) -> None:
         """Ctrl-C came between the inbox and the caller: it is the next one, unless an outcome was chosen."""
-        if inbound is not None and not inbound.settled and inbound not in self.inbox:
+        if inbound is None or inbound.settled or inbound in self.inbox:
+            return
+        if self._holding is None or inbound not in self._holding:
             self.delivered.pop(inbound, None)
             self.inbox.appendleft(inbound)
 

@@ -132,7 +132,8 @@ class Transacting(ABC):
         failure of it, and its error goes to the exception listener."""
         for message in transaction.acknowledged:
             consumer = self.consumers.get(message._delivery.consumer_id)
-            if consumer is not None and consumer.guard is not None:
+            kept = message._delivery.settled  # else Ctrl-C came before it joined the transaction, and it was put back
+            if kept and consumer is not None and consumer.guard is not None:
                 consumer.guard.add_one(message._delivery)
         if transaction.acknowledged and isinstance(self.processed, FileStore):
             written: Completion[None] = Completion()

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from core_fakes import Bench, FakeInbound
 
 from pyjmsack.core.duplicates import DuplicateGuard, FileStore, InHand, MemoryStore, Store, make_store
 from pyjmsack.destination import Destination, Queue, Topic
@@ -128,3 +129,26 @@ def test_the_options_of_activemq_size_the_guard_or_switch_it_off_s105(options: s
     url = parse_url(f"failover:(amqp://h)?{options}")
     store = make_store(SimpleNamespace(url=url, options=url.connection))
     assert (None if store is None else store._size) == size
+
+
+def test_a_commit_does_not_remember_what_ctrl_c_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """S105: nobody has processed it; after a failover it would be acknowledged unseen."""
+    bench = Bench()
+    session = bench.session(0)
+    session.processed = MemoryStore(10)
+    consumer = bench.consumer(session)
+    bench.arrive(consumer, "a")
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(consumer, "settle", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            consumer.receive_now()
+    bench.run(session.commit())
+    assert consumer.guard is not None
+    assert not consumer.guard.knows(FakeInbound("a"))
+    assert consumer.receive_now() is not None
+    bench.run(session.commit())
+    assert consumer.guard.knows(FakeInbound("a"))

@@ -188,3 +188,50 @@ def test_a_pull_consumer_does_not_fetch_more_while_one_waits_s50() -> None:
     assert message is not None
     assert message.body == "a"
     assert bench.provider.names().count("pull") == 1
+
+
+@pytest.mark.parametrize("overtake", [(), (OVERTAKE,)], ids=["blocking", "non-blocking"])
+def test_ctrl_c_behind_the_wait_hands_a_message_out_once(
+    overtake: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S116: what waits elsewhere is not put back into the buffer as well."""
+    bench = Bench(*DELAYS, *overtake)
+    consumer = bench.consumer()
+    bench.arrive(consumer, FakeInbound("a", redeliveries=1))
+    holding = consumer._holding
+    assert holding is not None
+    must_wait = holding.must_wait
+
+    def interrupted(inbound: FakeInbound) -> bool:
+        must_wait(inbound)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(holding, "must_wait", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            consumer.receive_now()
+    bench.runtime.turn()
+    bench.runtime.fire()
+    assert [next_of(consumer), next_of(consumer)] == ["a", None]
+
+
+@pytest.mark.parametrize("overtake", [(), (OVERTAKE,)], ids=["blocking", "non-blocking"])
+def test_ctrl_c_before_the_timer_is_set_lets_nothing_wait_for_ever(
+    overtake: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S116: the message waits when it is taken the next time."""
+    bench = Bench(*DELAYS, *overtake)
+    consumer = bench.consumer()
+    bench.arrive(consumer, FakeInbound("a", redeliveries=1))
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(consumer._holding, "_call_later", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            consumer.receive_now()
+    assert next_of(consumer) is None
+    assert delays(bench) == [1.0]
+    bench.runtime.fire()
+    assert [next_of(consumer), next_of(consumer)] == ["a", None]
