@@ -172,8 +172,8 @@ class FrameParser:
                 start += max(0, declared)
                 if start >= size:
                     return self._keep(data, position, body=body - position, wanted=start + 1 - position)
-                if declared < 0 or data[start]:
-                    reason = _length_fault(command, length)
+                if declared < 0 or data[start]:  # then its body is a text, which ends before the first NUL
+                    reason, start = _length_fault(command, length), body
             body_end = data.find(b"\0", start)
             if (size if body_end < 0 else body_end) - body > limits.body:
                 return self._too_large(command, position)

@@ -141,15 +141,20 @@ POISON = {
         b"MESSAGE\n" + LINES + b"content-length:100001\n\n" + b"\0" * 100_002, "maxFrameSize", b""
     ),
 }  # fmt: skip
+TOO_LONG = {
+    "length too long": (b"MESSAGE\n" + LINES + b"content-length:5\n\nbody\0", "content-length", b"body"),
+    "length into the next": (b"MESSAGE\n" + LINES + b"content-length:40\n\nbody\0", "content-length", b"body"),
+}
+"""What is behind them decides: where that ends before their length does, or has a NUL just there, nobody can tell."""
 BEFORE = b"MESSAGE\nmessage-id:before\n\n1\0\n"
 AFTER = b"MESSAGE\nmessage-id:after\n\n2\0\nRECEIPT\nreceipt-id:7\n\n\0\n"
 
 
 @pytest.mark.parametrize("size", [61, 1000, 65536, 1 << 20])
-@pytest.mark.parametrize("name", POISON)
+@pytest.mark.parametrize("name", [*POISON, *TOO_LONG])
 def test_a_message_over_the_limits_is_refused_alone(name: str, size: int) -> None:
     """S166: what stands before and behind it arrives, and the lines by which it can be refused are kept."""
-    frame, reason, body = POISON[name]
+    frame, reason, body = (POISON | TOO_LONG)[name]
     data = BEFORE + frame + AFTER
     parser = FrameParser(LIMITS)
     frames = [found for at in range(0, len(data), size) for found in parser.feed(data[at : at + size])]
