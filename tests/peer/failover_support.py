@@ -62,9 +62,15 @@ class Outage:
         assert self._events.names[-1] == "restored"
 
     def end_soon(self) -> None:
-        """Be there again."""
-        self._peer.script.silent.discard("open")
-        self._peer.drop()  # a connection that waits for its Open
+        """Be there again. In one turn of the peer: a connection made in between would get its Open and be cut then."""
+
+        def act() -> None:
+            self._peer.script.silent.discard("open")
+            for connection in self._peer.connections:
+                if connection.alive:  # it waits for its Open
+                    connection.drop()
+
+        self._peer.do(act)
 
 
 def interruptible(face: Face, *, options: str = "", **script: Any) -> tuple[Peer, Any, Outage]:

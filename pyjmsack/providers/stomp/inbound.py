@@ -198,7 +198,7 @@ class StompInbound:
                     return None
             lines = [line for line in head.split(b"\n") if not line.startswith(_CHANGED)]
             if self.dialect.routed and head.count(b"\ntimestamp:") > 1:  # the first is when this copy was stored
-                lines.remove(b"timestamp:%b" % (raw_header(head, b"\ntimestamp:") or b""))
+                lines.remove(next(line for line in lines if line.startswith(b"timestamp:")))
             lines.sort()
             body = self.body if len(self.body) <= _LARGE else sha256(self.body).digest()
             self._identity = b"%b\n%b\0%d%d %b" % (broker_id, b"\n".join(lines), self.is_bytes, len(self.body), body)

@@ -102,3 +102,10 @@ def test_without_the_senders_id_the_brokers_number_and_time_name_a_message_s105(
     assert identity(broker, nameless, number) not in (known, None)
     if broker == "artemis":
         assert identity(broker, nameless, ("1503,275", "9,275")) == known
+
+
+def test_lines_that_end_with_a_carriage_return_have_an_identity() -> None:
+    """STOMP 1.2 allows it; what raised here would end the thread that asks the guard's file."""
+    later = ("timestamp:1000", "timestamp:1001")
+    crlf = ("\n", "\r\n")
+    assert identity("artemis", crlf) == identity("artemis", later, crlf)
