@@ -7,6 +7,7 @@ in order.
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 from types import SimpleNamespace
@@ -357,3 +358,19 @@ def test_closing_a_connection_whose_broker_stands_still_takes_one_close_time_out
         connection.create_session()
     peer.pause()
     face.background(connection.close).result(15)
+
+
+def test_ended_sessions_leave_no_proton_object_to_the_garbage_collector(face: Face) -> None:
+    """The collector lets go of proton's objects in any order, and proton frees some of them twice: the process dies."""
+    before = gc.get_threshold()
+    gc.set_threshold(20, 2, 2)  # it runs all the time
+    try:
+        for _ in range(3):
+            peer = face.peer()
+            connection = face.connect(peer)
+            for _ in range(10):
+                connection.create_session(0).create_consumer(Queue("q"))
+            connection.close()
+            peer.drop()
+    finally:
+        gc.set_threshold(*before)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from proton import Condition, Link, Receiver, Sender, Session
 
@@ -20,6 +20,8 @@ from pyjmsack.providers.amqp.proton_words import configure, error_of, outcome_of
 if TYPE_CHECKING:
     from pyjmsack.providers.amqp.proton_engine import ProtonEngine
 
+L = TypeVar("L", bound="ProtonLink")
+
 __all__ = ["ProtonLink", "ProtonReceiver", "ProtonSender", "ProtonSession"]
 
 
@@ -28,8 +30,9 @@ class ProtonSession:
 
     def __init__(self, engine: ProtonEngine, session: Session, owner: SessionHandler) -> None:
         self._engine = engine
-        self._session = session
+        self._session: Session | None = session
         self._tags = count(1)
+        self._links: set[ProtonLink] = set()
         self.owner = owner
         engine.sessions[session._impl] = self
         session.open()
@@ -37,11 +40,13 @@ class ProtonSession:
     @property
     def remote_error(self) -> Error | None:
         """Why the peer ended it, if it said so."""
-        return error_of(self._session.remote_condition)
+        return None if self._session is None else error_of(self._session.remote_condition)
 
     def attach_sender(self, attach: Attach, owner: LinkHandler) -> ProtonSender:
         """Attach a link to send on."""
-        return ProtonSender(self._engine, self._session.sender(attach.link_name), attach, owner, self._tags)
+        assert self._session is not None  # the provider attaches nothing to a session that is over
+        link = self._session.sender(attach.link_name)
+        return self._with(ProtonSender(self._engine, link, attach, owner, self._tags))
 
     def attach_receiver(
         self,
@@ -52,28 +57,46 @@ class ProtonSession:
         overdraft: int | None = 0,
     ) -> ProtonReceiver:
         """Attach a link to receive on; proton never minds an overdraft."""
+        assert self._session is not None  # as above
         link = self._session.receiver(attach.link_name)
-        return ProtonReceiver(self._engine, link, attach, owner, max_message_size)
+        return self._with(ProtonReceiver(self._engine, link, attach, owner, max_message_size))
+
+    def _with(self, link: L) -> L:
+        self._links.add(link)
+        link.forgotten = self._links.discard
+        return link
 
     def end(self) -> None:
         """End the session."""
-        self._session.close()
+        if self._session is not None:
+            self._session.close()
 
     def on_remote_close(self) -> None:
-        """The peer ended it: when the owner has heard of it, proton forgets it."""
+        """The peer ended it: when the owner has heard of it, proton forgets it, with its links."""
         self.owner.on_remote_close()
-        self._engine.sessions.pop(self._session._impl, None)
-        self._session.free()
+        if self._session is not None:
+            self._engine.sessions.pop(self._session._impl, None)
+            self._session.free()
+        self.forget()
+
+    def forget(self) -> None:
+        """Let go of proton's objects now, on the loop. The garbage collector would let go of them on any thread and in
+        any order, and proton then frees some of them twice."""
+        for link in [*self._links]:
+            link.forget()
+        self._session = None
 
 
 class ProtonLink:
-    """Our end of a link. The proton object is kept for as long as the engine may name its address."""
+    """Our end of a link. The proton object is kept for as long as the engine may name its address; afterwards no verb
+    does anything."""
 
     def __init__(self, engine: ProtonEngine, link: Link, attach: Attach, owner: LinkHandler) -> None:
         self._engine = engine
-        self._link = link
+        self._link: Any = link
         self._native: Any = link._impl
-        self._freed = False
+        self.forgotten: Callable[[ProtonLink], None] = lambda link: None
+        """Told when proton has forgotten the link."""
         self.owner = owner
         engine.links[self._native] = self
         configure(link, attach)
@@ -85,21 +108,23 @@ class ProtonLink:
     @property
     def credit(self) -> int:
         """Messages that may be sent, or may still arrive."""
-        return int(native.link_credit(self._native))
+        return 0 if self._link is None else int(native.link_credit(self._native))
 
     @property
     def remote(self) -> Attach | None:
         """What the peer's Attach says of its node."""
-        return remote_attach(self._link) if self._link.state & Link.REMOTE_UNINIT == 0 else None
+        if self._link is None or self._link.state & Link.REMOTE_UNINIT:
+            return None
+        return remote_attach(self._link)
 
     @property
     def remote_error(self) -> Error | None:
         """Why the peer detached, if it said so."""
-        return error_of(self._link.remote_condition)
+        return None if self._link is None else error_of(self._link.remote_condition)
 
     def detach(self, *, closed: bool, error: Error | None = None) -> None:
         """Detach."""
-        if self._freed:
+        if self._link is None:
             return
         if error is not None:
             self._link.condition = Condition(error.condition, error.description)
@@ -111,9 +136,15 @@ class ProtonLink:
     def on_remote_close(self) -> None:
         """The peer detached: when the owner has heard of it, proton forgets the link."""
         self.owner.on_remote_close()
+        if self._link is not None:
+            self._link.free()
+            self.forget()
+
+    def forget(self) -> None:
+        """Let go of proton's object: no event of the link counts any more."""
         self._engine.links.pop(self._native, None)
-        self._freed = True
-        self._link.free()
+        self._link = None
+        self.forgotten(self)
 
     def on_delivery(self, delivery: native.Delivery) -> None:
         """Something happened to a delivery of this link."""
@@ -137,10 +168,11 @@ class ProtonSender(ProtonLink):
     @property
     def drain(self) -> bool:
         """Whether the peer asks to use up the credit."""
-        return bool(self._link.drain_mode)
+        return self._link is not None and bool(self._link.drain_mode)
 
     def send(self, payload: bytes, context: Any, *, state: bytes = b"", settled: bool = False) -> None:
         """Send a message."""
+        assert self._link is not None  # the provider sends nothing on a link that is over
         delivery = native.new_delivery(self._native, next(self._tags).to_bytes(8, "big"))
         if state:
             state_of(state).put_on(delivery)
@@ -153,7 +185,8 @@ class ProtonSender(ProtonLink):
 
     def drained(self) -> None:
         """Give credit back that is not needed."""
-        self._link.drained()
+        if self._link is not None:
+            self._link.drained()
 
     def abandon(self) -> list[Any]:
         """Return the contexts of all that has no outcome."""
@@ -190,16 +223,18 @@ class ProtonReceiver(ProtonLink):
 
     def grant(self, credit: int) -> None:
         """Allow so many more messages."""
-        self._link.drain_mode = False
-        native.link_flow(self._native, credit)
+        if self._link is not None:
+            self._link.drain_mode = False
+            native.link_flow(self._native, credit)
 
     def start_drain(self, credit: int = 0) -> None:
         """Ask the peer to use up the credit now, and as much more."""
-        self._link.drain(credit)
+        if self._link is not None:
+            self._link.drain(credit)
 
     def settle(self, delivery: native.Delivery, state: bytes) -> None:
         """Settle a message with an encoded outcome or transactional state."""
-        if self._freed:
+        if self._link is None:
             return
         state_of(state).put_on(delivery)
         native.delivery_settle(delivery)

@@ -16,7 +16,7 @@ from typing import Any
 import proton
 from proton import Collector, Connection, ProtonException, Transport, symbol
 
-from pyjmsack.errors import ConnectionLostException
+from pyjmsack.errors import ConnectionLostException, JMSException
 from pyjmsack.providers.amqp import native
 from pyjmsack.providers.amqp.engine.performatives import Open
 from pyjmsack.providers.amqp.engines import AmqpEngine, EngineListener, SessionHandler
@@ -163,6 +163,21 @@ class ProtonEngine(AmqpEngine):
         self._process_events()
         self.flush()
         return max(deadline / 1000, now + LEAST_PAUSE) if deadline > 0 else None
+
+    def fail(self, error: JMSException) -> None:
+        """End the connection with this error; later ones are ignored."""
+        super().fail(error)
+        self._forget()
+
+    def abort(self, error: BaseException) -> None:
+        """End without a word to the peer or the listener."""
+        super().abort(error)
+        self._forget()
+
+    def _forget(self) -> None:
+        for session in [*self.sessions.values()]:
+            session.forget()
+        self.sessions.clear()
 
     # -- bytes --------------------------------------------------------------------------------------------------
 
