@@ -146,7 +146,7 @@ class ReceiverEnd(LinkEnd, Protocol):
         """Ask the peer to use up the credit now, and as much more."""
         ...
 
-    def settle(self, delivery: Any, state: bytes) -> None:
+    def settle(self, delivery: Any, state: bytes, /) -> None:
         """Settle a message with an encoded outcome or transactional state."""
         ...
 
