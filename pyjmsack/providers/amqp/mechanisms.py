@@ -101,11 +101,16 @@ class Scram(Mechanism):
 
     def __init__(self, name: str, username: str, password: str, nonce: str | None = None) -> None:
         from scramp import ScramClient, ScramException  # type: ignore[import-untyped]  # it has no type hints
+        from scramp.core import saslprep  # type: ignore[import-untyped]  # as above
 
         super().__init__(name)
         self._error = ScramException
         self._step = 0
         try:
+            if not username:
+                raise ScramException("the user name is empty")
+            for text in (username, password):  # scramp before 1.5, the last for Python 3.10, looks when it is too late
+                saslprep(text)
             self._client = ScramClient([name], username, password, c_nonce=nonce)
         except ScramException as error:
             raise self._failure("user name or password", error) from None  # the cause's frames hold the password
