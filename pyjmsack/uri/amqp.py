@@ -75,7 +75,7 @@ class AmqpOptions:
         "amqp.singleCredit",
         choice({"afterLoss": "afterLoss", "always": "always", "never": "never"}),
         "afterLoss",
-        "when a link at Artemis has credit for one message at a time: for a second after this process lost a connection"
+        "when a link at Artemis has credit for one message at a time: for 1.8 s after this process lost a connection"
         " (or longer if the broker is slow), always, or never; Artemis mixes up messages when a connection is lost",
         "pyjmsack",
     )
