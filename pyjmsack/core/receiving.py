@@ -45,8 +45,8 @@ class Receiving(Settling):
     The loop appends to ``inbox``; the session's thread (or dispatcher) takes from it.
     """
 
-    def __init__(self, session: Session, prefetch: int, *, allow_pull_listener: bool) -> None:
-        super().__init__(session, prefetch)
+    def __init__(self, session: Session, info: ConsumerInfo, *, allow_pull_listener: bool) -> None:
+        super().__init__(session, info)
         self.listener: Callable[[Message], Any] | None = None
         self.on_arrival: Callable[[], None] | None = None
         """Told of messages, loss and close, instead of a caller who waits; must not block."""
@@ -54,7 +54,7 @@ class Receiving(Settling):
         self.error: BaseException | None = None
         self.acknowledger: Any = None
         self._allow_pull_listener = allow_pull_listener
-        self._step = max(1, prefetch // 10)
+        self._step = max(1, info.prefetch // 10)
         self._taken = 0
         self._delivered = 0
         self._redelivered = 0
@@ -79,10 +79,6 @@ class Receiving(Settling):
         """Whether the next message waits: a listener is still at work on it, since before the connection was lost."""
         self.drained = False
         """Whether ``drain()`` was called: it hands out nothing any more."""
-
-    def bind(self, info: ConsumerInfo) -> None:
-        """Take the descriptor and prepare what every message needs."""
-        super().bind(info)
         self.remote_close = self._connection.remote_close(info.id, "on_consumer_closed")
         options = self._connection.options
         self._checks_expiry = options.local_message_expiry and not info.browser

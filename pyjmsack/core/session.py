@@ -204,18 +204,17 @@ class Session(Transacting):
         connection = self.connection
         prefetch = self._prefetch(destination, options.prefetch, browser, subscription)
         prefetch = prefetch if pulls else max(1, prefetch)
-        consumer = Consumer(self, prefetch, allow_pull_listener=options.allow_pull_listener)
-        info = self._consumer_info(destination, options, consumer, prefetch, browser)
+        info = self._consumer_info(destination, options, prefetch, browser)
         info.selector, info.subscription = selector, subscription
         info.no_local = no_local or bool(options.no_local)
         connection.check_features(info)
         if subscription is not None:
             info.subscription = yield from connection.subscriptions.take(subscription, destination, info.selector)
-        consumer.bind(info)
+        consumer = Consumer(self, info, allow_pull_listener=options.allow_pull_listener)
         attached: Completion[None] = Completion()
         if info.subscription is not None:
             attached.add_callback(partial(self._release_if_refused, info.subscription))
-        connection.submit(connection.provider.create_consumer, info, attached)
+        connection.submit(connection.provider.create_consumer, info, consumer, attached)
         yield from connection.request(
             attached, f"creating a consumer of {destination.name}", consumer.close_link, info.id
         )
@@ -226,7 +225,7 @@ class Session(Transacting):
         return consumer
 
     def _consumer_info(
-        self, destination: Destination, options: DestinationOptions, consumer: Consumer, prefetch: int, browser: bool
+        self, destination: Destination, options: DestinationOptions, prefetch: int, browser: bool
     ) -> ConsumerInfo:
         """What the options make of a consumer: those of the destination, else those of the connection."""
         jms = self.connection.options
@@ -240,7 +239,6 @@ class Session(Transacting):
             self.connection.next_id(),
             self.info.id,
             destination,
-            consumer,
             prefetch,
             browser=browser,
             presettled=presettled,

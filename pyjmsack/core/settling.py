@@ -33,9 +33,10 @@ class Settling(ABC):
     """The half of a consumer that acknowledges. ``delivered`` holds what the caller has and nobody has acknowledged,
     oldest first."""
 
-    def __init__(self, session: Session, prefetch: int) -> None:
+    def __init__(self, session: Session, info: ConsumerInfo) -> None:
         self.session = session
-        self.info: ConsumerInfo = None  # type: ignore[assignment]  # set by bind(), which needs this object as its sink
+        self.info = info
+        prefetch = info.prefetch
         self.delivered: dict[Inbound, None] = {}
         self._connection = session.connection
         self._provider = session.connection.provider
@@ -59,14 +60,6 @@ class Settling(ABC):
         it is acknowledged; in a transaction when that is committed."""
         self.record: Deliveries | None = None
         """What a ledger is told; ``None`` without one."""
-
-    def bind(self, info: ConsumerInfo) -> None:
-        """Take the descriptor and prepare what every message needs.
-
-        Raises:
-            IllegalStateException: the options contradict each other (S10).
-        """
-        self.info = info
         mode = self.session.info.ack_mode
         options = self._connection.options
         self._transacted = mode is AckMode.SESSION_TRANSACTED

@@ -7,7 +7,7 @@ from typing import Protocol
 from pyjmsack.destination import Destination
 from pyjmsack.message import Message
 from pyjmsack.spi.completion import Completion
-from pyjmsack.spi.envelope import Encoder, Inbound, Outbound
+from pyjmsack.spi.envelope import Encoder, Inbound, InboundSink, Outbound
 from pyjmsack.spi.resources import (
     ConnectionInfo,
     ConnectionMetadata,
@@ -94,8 +94,8 @@ class Provider(Protocol):
         """Detach a sender."""
         ...
 
-    def create_consumer(self, info: ConsumerInfo, done: Completion[None]) -> None:
-        """Attach a receiver; it gets no message before ``start_consumer``."""
+    def create_consumer(self, info: ConsumerInfo, sink: InboundSink, done: Completion[None]) -> None:
+        """Attach a receiver, whose messages go to ``sink``; it gets no message before ``start_consumer``."""
         ...
 
     def start_consumer(self, consumer_id: int) -> None:

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pyjmsack.destination import Destination, TemporaryQueue, TemporaryTopic
-from pyjmsack.spi.envelope import InboundSink
 from pyjmsack.spi.features import Capabilities, features
 from pyjmsack.types import AckMode
 
@@ -108,7 +107,6 @@ class ConsumerInfo:
     id: int
     session_id: int
     destination: Destination
-    sink: InboundSink
     prefetch: int
     selector: str | None = None
     no_local: bool = False

@@ -20,7 +20,7 @@ from pyjmsack.providers.amqp.sizes import unfit_attach
 from pyjmsack.providers.amqp.subscription import AmqpLookup, durable_link_name, link_name, still_there
 from pyjmsack.providers.amqp.temporary import AmqpTemporary
 from pyjmsack.spi.completion import Completion
-from pyjmsack.spi.envelope import Encoder, Inbound, Outbound
+from pyjmsack.spi.envelope import Encoder, Inbound, InboundSink, Outbound
 from pyjmsack.spi.resources import ConsumerInfo, ProducerInfo, SessionInfo, TemporaryInfo
 from pyjmsack.types import Outcome
 
@@ -112,7 +112,7 @@ class AmqpProvider(AmqpConnection):
         """Detach a sender."""
         self._close_link(self._senders.pop(producer_id, None), done)
 
-    def create_consumer(self, info: ConsumerInfo, done: Completion[None]) -> None:
+    def create_consumer(self, info: ConsumerInfo, sink: InboundSink, done: Completion[None]) -> None:
         """Attach a receiver."""
         session = self._session(info.session_id, done)
         if session is None:
@@ -129,6 +129,7 @@ class AmqpProvider(AmqpConnection):
             session.end,
             name,
             info,
+            sink,
             address,
             explicit_client_id=explicit,
             generation=self.generation,

@@ -28,6 +28,7 @@ from pyjmsack.providers.amqp.subscription import described_source
 from pyjmsack.providers.amqp.wire_types import Described, ULong
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Connector, Timer
+from pyjmsack.spi.envelope import InboundSink
 from pyjmsack.spi.resources import ConsumerInfo
 from pyjmsack.types import Outcome
 
@@ -90,6 +91,7 @@ class AmqpReceiver(AmqpLink):
     """The receiver of one consumer.
 
     Args:
+        sink: where its messages go.
         address: the node's name in this broker's dialect.
         explicit_client_id: whether the client id is the user's, so that subscriptions belong to it (S143).
         generation: number of the connection, stamped on every delivery (S96).
@@ -106,6 +108,7 @@ class AmqpReceiver(AmqpLink):
         session: SessionEnd,
         name: str,
         info: ConsumerInfo,
+        sink: InboundSink,
         address: str,
         *,
         explicit_client_id: bool,
@@ -144,7 +147,7 @@ class AmqpReceiver(AmqpLink):
         self._answers_owed = 0
         """Answers that may still come to drains that a message ended before the broker said so."""
         self._source = address
-        self._buffered: Callable[[], int] = info.sink.buffered
+        self._sink = sink
         self._drained: list[Completion[None]] = []
         self._drain_timer: Timer | None = None
         self._repeat_timer: Timer | None = None
@@ -169,7 +172,7 @@ class AmqpReceiver(AmqpLink):
         if self._drained:
             self._replenish_after_drain = True
             return
-        credit, buffered = self._link.credit, self._buffered()
+        credit, buffered = self._link.credit, self._sink.buffered()
         held = credit + buffered
         if self._single:
             self._grant_one(credit, buffered)
@@ -302,7 +305,7 @@ class AmqpReceiver(AmqpLink):
         self.closed = error
         self._part()
         self._engine.flush()
-        self.info.sink.detached(error)
+        self._sink.detached(error)
         self._end_drain(error)
 
     # -- deliveries ---------------------------------------------------------------------------------------------
@@ -336,7 +339,7 @@ class AmqpReceiver(AmqpLink):
             inbound.settled = True
         else:
             inbound.handle = delivery
-        self.info.sink.deliver(inbound)
+        self._sink.deliver(inbound)
         if not self._is_dirty:
             self._is_dirty = True
             self._dirty.append(self)
@@ -346,7 +349,7 @@ class AmqpReceiver(AmqpLink):
         self._is_dirty = False
         if self._single:
             self._top_up()
-        self.info.sink.arrived()
+        self._sink.arrived()
         overdraft = -self._link.credit
         if overdraft > self.info.prefetch + _OVERDRAFT and self.closed is None:
             text = f"{self._what}: the broker sent {overdraft} messages without credit; the link is closed"
@@ -379,4 +382,4 @@ class AmqpReceiver(AmqpLink):
         self._end_drain(error)
 
     def _lost(self, error: JMSException) -> None:
-        self.info.sink.detached(error)
+        self._sink.detached(error)

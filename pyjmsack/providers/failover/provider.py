@@ -15,7 +15,7 @@ from pyjmsack.providers.failover.records import ConsumerRecord, SessionRecord
 from pyjmsack.providers.failover.restore import checked
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.demands import check_consumer, check_session
-from pyjmsack.spi.envelope import Encoder, Inbound, Outbound
+from pyjmsack.spi.envelope import Encoder, Inbound, InboundSink, Outbound
 from pyjmsack.spi.provider import Provider
 from pyjmsack.spi.resources import ConsumerInfo, ProducerInfo, SessionInfo, TemporaryInfo
 from pyjmsack.types import Outcome
@@ -70,12 +70,15 @@ class FailoverProvider(Reconnecting):
         self._drop(producer_id, "the producer")
         self._ask(Request("close_producer", (), lambda provider, a: provider.close_producer(producer_id, a), done))
 
-    def create_consumer(self, info: ConsumerInfo, done: Completion[None]) -> None:
+    def create_consumer(self, info: ConsumerInfo, sink: InboundSink, done: Completion[None]) -> None:
         """Attach a receiver."""
-        record = ConsumerRecord(info, self._resources.forget_consumer)
+        record = ConsumerRecord(info, sink, self._resources.forget_consumer)
 
         def ask(provider: Provider, answered: Completion[None]) -> None:
-            checked(check_consumer, self._metadata, provider.create_consumer)(record.attach(), answered)
+            def create(info: ConsumerInfo, answered: Completion[None]) -> None:
+                provider.create_consumer(info, record.attach(), answered)
+
+            checked(check_consumer, self._metadata, create)(info, answered)
 
         self._ask(
             Request(

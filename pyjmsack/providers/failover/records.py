@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from pyjmsack.providers.failover.replay import Replay
-from pyjmsack.spi.envelope import Inbound
+from pyjmsack.spi.envelope import Inbound, InboundSink
 from pyjmsack.spi.resources import ConsumerInfo, SessionInfo
 
 __all__ = ["ConsumerRecord", "SessionRecord"]
@@ -38,11 +37,13 @@ class ConsumerRecord:
     """A consumer.
 
     Args:
+        core: the consumer's own sink.
         closed: called when the broker closes this consumer, and not the connection.
     """
 
-    def __init__(self, info: ConsumerInfo, closed: Callable[[int], None]) -> None:
+    def __init__(self, info: ConsumerInfo, core: InboundSink, closed: Callable[[int], None]) -> None:
         self.info = info
+        self.core = core
         self.started = False
         self.stopped = False
         self.pulling = False
@@ -55,15 +56,15 @@ class ConsumerRecord:
         """That of the present member: what others still say does not count."""
         self._closed = closed
 
-    def attach(self) -> ConsumerInfo:
-        """Return the descriptor for the next member."""
+    def attach(self) -> MemberSink:
+        """Return the sink for the next member."""
         self.sink = MemberSink(self)
-        return replace(self.info, sink=self.sink)
+        return self.sink
 
     def close(self, error: BaseException) -> None:
         """The broker took it away (S104, S126)."""
         self._closed(self.info.id)
-        self.info.sink.detached(error)
+        self.core.detached(error)
 
 
 class MemberSink:
@@ -74,7 +75,7 @@ class MemberSink:
     """
 
     def __init__(self, record: ConsumerRecord) -> None:
-        core = record.info.sink
+        core = record.core
         self._record = record
         self._deliver = core.deliver
         self._early: list[Inbound] = []
@@ -85,7 +86,7 @@ class MemberSink:
 
     def open(self) -> None:
         """The member is in use, and has this consumer: hand on what arrived, and all that comes."""
-        core = self._record.info.sink
+        core = self._record.core
         self.deliver = self._deliver_new if self._record.takes is not None else self._usual
         self.arrived, self.buffered = core.arrived, core.buffered
         early = [*self._early]

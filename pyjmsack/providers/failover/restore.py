@@ -175,9 +175,14 @@ class Restoration:
         yield from self._make_temporaries(provider, temporaries)
         sessions = [session.info for session in resources.sessions.values()]
         producers = [*resources.producers.values()]
-        consumers = [record.attach() for record in resources.consumers.values()]
+        consumers = [record.info for record in resources.consumers.values()]
+        sinks = {number: record.attach() for number, record in resources.consumers.items()}
         begun = _ask_all(provider.create_session, sessions)
-        create_consumer = checked(check_consumer, metadata, provider.create_consumer)
+
+        def create(info: ConsumerInfo, done: Completion[None]) -> None:
+            provider.create_consumer(info, sinks[info.id], done)
+
+        create_consumer = checked(check_consumer, metadata, create)
         if resources.failed_rebuilds:
             yield from _succeeding(begun)
             for producer in producers:

@@ -30,7 +30,7 @@ from pyjmsack.providers.stomp.receiver import StompReceiver
 from pyjmsack.providers.stomp.session import StompSession
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Connector
-from pyjmsack.spi.envelope import Encoder, Inbound, Outbound
+from pyjmsack.spi.envelope import Encoder, Inbound, InboundSink, Outbound
 from pyjmsack.spi.features import Capabilities, broker_key, features
 from pyjmsack.spi.lifecycle import Lifecycle
 from pyjmsack.spi.provider import ProviderListener
@@ -230,7 +230,7 @@ class StompProvider(Lifecycle[StompEngine]):
         self._producers.pop(producer_id, None)
         done.succeed()
 
-    def create_consumer(self, info: ConsumerInfo, done: Completion[None]) -> None:
+    def create_consumer(self, info: ConsumerInfo, sink: InboundSink, done: Completion[None]) -> None:
         """Subscribe. The broker delivers at once, and the core keeps messages until they may be handed out."""
         session = self._session(info.session_id, done)
         if session is None:
@@ -240,7 +240,7 @@ class StompProvider(Lifecycle[StompEngine]):
             done.fail(UnsupportedFeatureException(refusal))
             return
         try:
-            receiver = StompReceiver(self._the_shared, info, serial=session.info.ack_mode in _SERIAL)
+            receiver = StompReceiver(self._the_shared, info, sink, serial=session.info.ack_mode in _SERIAL)
         except JMSException as error:  # what the frame would have to say cannot be said
             done.fail(error)
             return

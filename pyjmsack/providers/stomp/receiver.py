@@ -26,6 +26,7 @@ from pyjmsack.providers.stomp.inbound import StompInbound
 from pyjmsack.providers.stomp.lanes import Lane, Shared
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Timer
+from pyjmsack.spi.envelope import InboundSink
 from pyjmsack.spi.resources import ConsumerInfo
 from pyjmsack.types import Outcome
 
@@ -46,11 +47,13 @@ class StompReceiver:
     """The receiver of one consumer.
 
     Args:
+        sink: where its messages go.
         serial: the session acknowledges each message before the next; then prefetch 1 needs no second lane.
     """
 
-    def __init__(self, shared: Shared, info: ConsumerInfo, *, serial: bool) -> None:
+    def __init__(self, shared: Shared, info: ConsumerInfo, sink: InboundSink, *, serial: bool) -> None:
         self.info = info
+        self._sink = sink
         self._lines = encode_head(shared.dialect.subscribe_lines(info), shared.dialect.limits)
         self._shared = shared
         self._engine = shared.engine
@@ -158,7 +161,7 @@ class StompReceiver:
                 self._engine.write(b"ACK\n", self._ack_lines(inbound, lane), b"\n\0")
         else:
             self._hold(inbound, lane)
-        self.info.sink.deliver(inbound)
+        self._sink.deliver(inbound)
         if not self._is_dirty:
             self._is_dirty = True
             self._shared.dirty.append(self)
@@ -190,7 +193,7 @@ class StompReceiver:
     def burst_end(self) -> None:
         """Wake the consumer, once for all that arrived."""
         self._is_dirty = False
-        self.info.sink.arrived()
+        self._sink.arrived()
 
     # -- window -------------------------------------------------------------------------------------------------
 
@@ -206,7 +209,7 @@ class StompReceiver:
         self._stall_timer = None
         if self.stopped or self._engine.failed is not None or not self._full():
             return
-        if self.info.sink.buffered():
+        if self._sink.buffered():
             self._watch()
         else:
             self._widen()
@@ -214,7 +217,7 @@ class StompReceiver:
 
     def pull(self) -> None:
         """Ask for one message (S50): a lane has it on its way, unless all wait for the caller."""
-        if not self.stopped and self._full() and not self.info.sink.buffered():
+        if not self.stopped and self._full() and not self._sink.buffered():
             self._widen()
 
     def _widen(self) -> None:
@@ -228,11 +231,11 @@ class StompReceiver:
 
     def _lane_opened(self, error: BaseException | None) -> None:
         if error is not None and not isinstance(error, ConnectionLostException):
-            self.info.sink.detached(error)
+            self._sink.detached(error)
 
     def _acknowledge_early(self) -> None:
         """Make room for more: what the caller holds is safe here as long as its subscription lives."""
-        handed_out = len(self.outstanding) - self.info.sink.buffered()
+        handed_out = len(self.outstanding) - self._sink.buffered()
         for inbound in [*self.outstanding][: max(0, handed_out)]:
             self.acknowledge(inbound)
             inbound.lane = None
@@ -306,7 +309,7 @@ class StompReceiver:
         back.sort(key=lambda inbound: inbound.sequence)
         for inbound in back:
             inbound.settled = False
-        self.info.sink.redeliver(back)
+        self._sink.redeliver(back)
 
     def redeliver_now(self) -> None:
         """The same, from an answer of the broker: nobody else ends this burst."""

@@ -36,7 +36,7 @@ def guard(
     store: Store, destination: Destination, number: int = 1, *, name: str | None = None, client_id: str = "me"
 ) -> DuplicateGuard:
     subscription = None if name is None else Subscription(name, durable=True, shared=False)
-    info = ConsumerInfo(number, 1, destination, None, 1, subscription=subscription)
+    info = ConsumerInfo(number, 1, destination, 1, subscription=subscription)
     return DuplicateGuard(store, info, client_id, InHand(), transacted=False)
 
 

@@ -109,7 +109,7 @@ class FakeMember:
             if verb not in ("flush", "abort"):
                 self._bench.calls.append((verb, number if not isinstance(number, Completion) else None))
             if verb == "create_consumer":
-                self.sinks[number] = arguments[0].sink
+                self.sinks[number] = arguments[1]
             if done is None:
                 return
             if verb.startswith("create_") and number in self._bench.deadly and not self.doomed:
@@ -297,7 +297,7 @@ class Bench:
 
     def consumer(self, number: int = 3, session: int = 1, *, prefetch: int = 10, browser: bool = False) -> Sink:
         sink = Sink()
-        self.ask("create_consumer", ConsumerInfo(number, session, Queue("q"), sink, prefetch, browser=browser))
+        self.ask("create_consumer", ConsumerInfo(number, session, Queue("q"), prefetch, browser=browser), sink)
         return sink
 
     def send(self, body: str, producer: int = 2, *, transacted: bool = False, notifies: bool = False) -> FakeSend:

@@ -82,7 +82,7 @@ def test_a_link_that_ends_each_connection_that_rebuilds_it_is_closed_alone() -> 
     bench.session()
     bench.producer()
     sink = Sink()
-    bench.ask("create_consumer", ConsumerInfo(GUILTY, 1, Queue("bad"), sink, 10))
+    bench.ask("create_consumer", ConsumerInfo(GUILTY, 1, Queue("bad"), 10), sink)
     other = bench.consumer(3)
     bench.deadly.add(GUILTY)
     bench.member.fail()

@@ -30,7 +30,7 @@ TRANSACTED = AckMode.SESSION_TRANSACTED
 REQUESTS: dict[str, tuple[Any, ...]] = {
     "create_session": (SessionInfo(11, AckMode.AUTO_ACKNOWLEDGE),),
     "create_producer": (ProducerInfo(12, 1, Queue("q")),),
-    "create_consumer": (ConsumerInfo(13, 1, Queue("q"), Sink(), 1),),
+    "create_consumer": (ConsumerInfo(13, 1, Queue("q"), 1), Sink()),
     "create_temporary": (TemporaryInfo(14, TemporaryQueue),),
     "unsubscribe": ("name",),
     "drain": (3,),
