@@ -153,7 +153,7 @@ def restore_command(protocols: tuple[str, ...], rounds: int, as_json: bool) -> N
     """Kill and restart an embedded broker, and time how soon all is as before."""
     for protocol in protocols:
         with _clear_errors(), Progress(console=Console(stderr=True), transient=True) as progress:
-            task = progress.add_task(f"restored over {protocol}", total=2 * rounds)
+            task = progress.add_task(f"restored over {protocol}", total=restore.STEPS * rounds)
             result = restore.measure(protocol, rounds, lambda done: progress.update(task, completed=done))  # noqa: B023 - called within
         click.echo(json.dumps(result.as_json()) if as_json else result.sentences())
 

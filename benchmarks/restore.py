@@ -1,9 +1,10 @@
-"""``python -m benchmarks restore``: how soon all is as before when a killed broker is back."""
+"""``python -m benchmarks restore``: how soon all is as before when a killed broker, or a cut network, is back."""
 
 from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -13,26 +14,36 @@ from typing import Any
 
 from benchmarks.environment import embedded
 from benchmarks.job import BenchmarkError
-from pyjmsack import AckMode, Connection, ConnectionFactory
+from pyjmsack import AckMode, Connection, ConnectionFactory, DeliveryMode, MessageConsumer
 from pyjmsack.broker import EmbeddedArtemis
 from pyjmsack.broker.readiness import answers_amqp, answers_stomp
+from pyjmsack.testing import Wire
 
 CONSUMERS = 1000
-MESSAGE_LIMIT, CONSUMERS_LIMIT = 0.3, 3.0
+MESSAGE_LIMIT, CONSUMERS_LIMIT, SPEED_LIMIT = 0.3, 3.0, 2.0
+BACKLOG = 60_000
+"""Messages that wait when the speed is measured."""
+STEPS = 3
+"""Measurements of a round."""
 MAX_RECONNECT_DELAY = 0.1
 """Seconds. By default the waits between attempts grow up to 30 s, as in Java: no broker is found sooner than the next
 attempt."""
 _PATIENCE = 60.0
 _PROBE_SECONDS = 0.002
+_BIN = 0.1
+"""Seconds over which messages are counted."""
+_FULL = 0.8
+"""The share of the speed before the cut that counts as full speed."""
 
 
 @dataclass(frozen=True)
 class RestoreReport:
-    """Seconds from the port's first answer, of every round."""
+    """Seconds from the port's first answer (the network's, for the speed), of every round."""
 
     protocol: str
     first_message: list[float]
     consumers: list[float]
+    speed: list[float]
 
     def as_json(self) -> dict[str, Any]:
         """Return plain data."""
@@ -41,14 +52,17 @@ class RestoreReport:
             "max_reconnect_delay": MAX_RECONNECT_DELAY,
             "first_message": {"seconds": self.first_message, "limit": MESSAGE_LIMIT},
             "consumers": {"count": CONSUMERS, "seconds": self.consumers, "limit": CONSUMERS_LIMIT},
+            "full_speed": {"share": _FULL, "seconds": self.speed, "limit": SPEED_LIMIT},
         }
 
     def sentences(self) -> str:
-        """Say it in two lines."""
-        first = _sentence("first message", self.first_message, MESSAGE_LIMIT)
-        return f"{self.protocol}: {first}\n{self.protocol}: " + _sentence(
-            f"{CONSUMERS:,} consumers on one connection", self.consumers, CONSUMERS_LIMIT
+        """Say it in three lines."""
+        lines = (
+            _sentence("first message", self.first_message, MESSAGE_LIMIT),
+            _sentence(f"{CONSUMERS:,} consumers on one connection", self.consumers, CONSUMERS_LIMIT),
+            _sentence("full speed after a cut", self.speed, SPEED_LIMIT),
         )
+        return "\n".join(f"{self.protocol}: {line}" for line in lines)
 
 
 def _sentence(what: str, seconds: list[float], limit: float) -> str:
@@ -60,25 +74,25 @@ def _sentence(what: str, seconds: list[float], limit: float) -> str:
 
 
 def measure(protocol: str, rounds: int, progress: Callable[[int], None]) -> RestoreReport:
-    """Kill and restart an embedded Artemis, first with one consumer that waits, then with many.
+    """Kill and restart an embedded Artemis, first with one consumer that waits, then with many; then cut a wire.
 
     Raises:
         BenchmarkError: the connection did not come back.
     """
     with embedded() as broker:
-        first, many = [], []
+        measures = (_first_message, _consumers, _full_speed)
+        seconds: list[list[float]] = [[] for _ in measures]
         for number in range(rounds):
-            first.append(_first_message(broker, protocol))
-            progress(2 * number + 1)
-            many.append(_consumers(broker, protocol))
-            progress(2 * number + 2)
-    return RestoreReport(protocol, first, many)
+            for place, measured in enumerate(measures):
+                seconds[place].append(measured(broker, protocol))
+                progress(STEPS * number + place + 1)
+    return RestoreReport(protocol, *seconds)
 
 
 def _first_message(broker: EmbeddedArtemis, protocol: str) -> float:
     """From the port's answer to the arrival of a message whose sending began when there was no broker."""
     arrived = threading.Event()
-    with _connection(broker, protocol) as connection, ExitStack() as stack:
+    with _connection(_address(broker, protocol)) as connection, ExitStack() as stack:
         session, listening = (stack.enter_context(connection.create_session()) for _ in range(2))
         queue = session.create_queue("bench-restore")
         producer = session.create_producer(queue)
@@ -95,12 +109,51 @@ def _first_message(broker: EmbeddedArtemis, protocol: str) -> float:
 def _consumers(broker: EmbeddedArtemis, protocol: str) -> float:
     """From the port's answer to the event that all is restored, with a queue for each consumer."""
     restored = _Restored()
-    with _connection(broker, protocol) as connection, connection.create_session(AckMode.AUTO_ACKNOWLEDGE) as session:
+    with (
+        _connection(_address(broker, protocol)) as connection,
+        connection.create_session(AckMode.AUTO_ACKNOWLEDGE) as session,
+    ):
         connection.start()
         for number in range(CONSUMERS):
             session.create_consumer(session.create_queue(f"bench-restore-{number}"))
         connection.add_connection_listener(restored)
         return _after_restart(broker, protocol, lambda: _wait(restored.event))
+
+
+def _full_speed(broker: EmbeddedArtemis, protocol: str) -> float:
+    """From the end of a cut to the end of the first tenth of a second in which messages come as fast as before it."""
+    member, name = _address(broker, protocol), f"bench-speed-{time.monotonic_ns()}"
+    with ConnectionFactory(member).create_context() as context:
+        producer = context.create_producer(context.create_queue(name))
+        producer.delivery_mode = DeliveryMode.NON_PERSISTENT
+        for sent in [producer.send_async("x" * 1024) for _ in range(BACKLOG)]:
+            sent.result(_PATIENCE)
+    with Wire(member) as wire, _connection(wire.url) as connection, connection.create_session() as session:
+        consumer = session.create_consumer(session.create_queue(name))
+        connection.start()
+        before = median(_rates(_arrivals(consumer, BACKLOG // 3)))
+        wire.cut()
+        wire.heal()
+        for number, rate in enumerate(_rates(_arrivals(consumer, BACKLOG // 2)), start=1):
+            if rate >= _FULL * before:
+                return number * _BIN
+    raise BenchmarkError(f"{BACKLOG // 2:,} messages came after the cut, and never at {_FULL:.0%} of the speed before")
+
+
+def _arrivals(consumer: MessageConsumer, count: int) -> list[float]:
+    """Receive so many messages; return when each came, in seconds from now."""
+    begun, moments = time.monotonic(), list[float]()
+    for _ in range(count):
+        if consumer.receive(_PATIENCE) is None:
+            raise BenchmarkError(f"no message came within {_PATIENCE:g} s")
+        moments.append(time.monotonic() - begun)
+    return moments
+
+
+def _rates(moments: list[float]) -> list[int]:
+    """Return how many came in each whole tenth of a second."""
+    counts = Counter(int(moment / _BIN) for moment in moments)
+    return [counts[number] for number in range(max(counts))]
 
 
 class _Restored:
@@ -116,9 +169,12 @@ def _wait(event: threading.Event) -> None:
         raise BenchmarkError(f"nothing came back within {_PATIENCE:g} s")
 
 
+def _address(broker: EmbeddedArtemis, protocol: str) -> str:
+    return broker.stomp_url if protocol == "stomp" else broker.amqp_url
+
+
 @contextmanager
-def _connection(broker: EmbeddedArtemis, protocol: str) -> Iterator[Connection]:
-    member = broker.stomp_url if protocol == "stomp" else broker.amqp_url
+def _connection(member: str) -> Iterator[Connection]:
     options = f"failover.maxReconnectDelay={MAX_RECONNECT_DELAY * 1e3:.0f}&failover.warnAfterReconnectAttempts=0"
     with ConnectionFactory(f"failover:({member})?{options}").create_connection() as connection:
         yield connection
@@ -141,7 +197,7 @@ def _timed(work: Callable[[], None]) -> float:
 
 def _await_answer(broker: EmbeddedArtemis, protocol: str) -> None:
     """Return when the broker answers a client of the protocol."""
-    url, answers = (broker.stomp_url, answers_stomp) if protocol == "stomp" else (broker.amqp_url, answers_amqp)
-    port = int(url.rpartition(":")[2])
+    answers = answers_stomp if protocol == "stomp" else answers_amqp
+    port = int(_address(broker, protocol).rpartition(":")[2])
     while not answers(port):
         time.sleep(_PROBE_SECONDS)
