@@ -6,8 +6,9 @@ import asyncio
 import inspect
 import time
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, timezone
 
-__all__ = ["eventually", "wait_until"]
+__all__ = ["eventually", "expired", "wait_until"]
 
 PATIENCE = 20.0
 """Seconds after which it counts as never. Nothing takes that long when it works."""
@@ -28,6 +29,12 @@ async def eventually(condition: Callable[[], object], patience: float = PATIENCE
     """As :func:`wait_until`, in asyncio."""
     for pause in _pauses(condition, patience):
         await asyncio.sleep(pause)
+
+
+def expired(expiration: datetime | None) -> bool:
+    """Whether the clock is past a message's expiration, by more than the broker may round."""
+    assert expiration is not None, "a message without a time to live never expires"
+    return datetime.now(timezone.utc) > expiration + timedelta(milliseconds=10)
 
 
 def _pauses(condition: Callable[[], object], patience: float) -> Iterator[float]:

@@ -10,6 +10,7 @@ from uuid import UUID
 
 import pytest
 from contract.brokers import WAYS
+from polling import expired, wait_until
 from proton.utils import BlockingConnection
 
 from faults.wide_amqp import described
@@ -55,11 +56,13 @@ def undressed(message: Message, kind: str) -> Message:
     return message
 
 
-def send(url: str, queue: Queue, message: Callable[[Session], Message], **options: Any) -> None:
+def send(url: str, queue: Queue, make: Callable[[Session], Message], **options: Any) -> Message:
     with ConnectionFactory(url).create_connection() as connection, connection.create_session() as session:
         producer = session.create_producer(queue)
         producer.disable_message_timestamp = options.pop("timeless", False)
-        producer.send(message(session), **options)
+        message = make(session)
+        producer.send(message, **options)
+        return message
 
 
 @contextmanager
@@ -208,7 +211,9 @@ def test_a_dead_letter_is_the_same_whatever_makes_the_broker_deliver_it_again(ke
         for why, place in (("rejected", WAYS[key].dead_letters), ("expired", WAYS[key].expired)):
             name = f"dead.{protocol}.{why}"
             make = lambda session: dressed(KINDS["text"](session), "text")  # noqa: E731
-            send(url, Queue(name), make, **({"time_to_live": 0.05} if why == "expired" else {}))
+            sent = send(url, Queue(name), make, **({"time_to_live": 0.05} if why == "expired" else {}))
+            if why == "expired":  # before a consumer is there, because the broker would hand the message to it in time
+                wait_until(lambda sent=sent: expired(sent.expiration))
             with consuming(url, Queue(name), AckMode.INDIVIDUAL_ACKNOWLEDGE) as (_, consumer):
                 if why == "rejected":
                     consumer.receive(PATIENCE).reject()
