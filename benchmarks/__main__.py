@@ -223,20 +223,24 @@ def audit_command(rows: int, master: str, memory: str, as_json: bool) -> None:
 @click.option("--policy", default="afterLoss", show_default=True, type=click.Choice(["afterLoss", "always", "never"]))
 @click.option("--healthy", is_flag=True, help="Queues with several consumers have one that is never cut.")
 @click.option("--busy", "processes", default=2, show_default=True, type=click.IntRange(min=0), help="Busy loops.")
+@click.option("--engine", default="python", show_default=True, type=click.Choice(["python", "proton"]))
 @click.option("--seed", default=1, show_default=True, type=int)
-def shift_command(rounds: int, policy: str, healthy: bool, processes: int, seed: int) -> None:
+def shift_command(rounds: int, policy: str, healthy: bool, processes: int, engine: str, seed: int) -> None:
     """Cut connections at cold Artemis brokers, and look whether each message becomes what was asked for.
 
-    POLICY is the value of amqp.singleCredit. Exit code 1 if a message was lost, doubled or taken for another one.
+    POLICY is the value of amqp.singleCredit, ENGINE that of amqp.engine. Exit code 1 if a message was lost, doubled or
+    taken for another one.
     """
     from benchmarks import shift  # needs the extra [testing], which the others do not
 
-    total = shift.Total()
+    total, told = shift.Total(), 0
+    options = f"amqp.singleCredit={policy}&amqp.engine={engine}"
     with shift.busy(processes):
-        for total in shift.run_rounds(policy, rounds, seed, healthy=healthy):
+        for total in shift.run_rounds(options, rounds, seed, healthy=healthy):
             click.echo(f"{total.flows} flows, {total.messages:,} messages, {total.torn} torn, {len(total.bad)} bad")
-    for found in total.bad:
-        click.echo(f"{found.case}: {'; '.join(found.problems())}")
+            for found in total.bad[told:]:
+                click.echo(f"{found.case}: {'; '.join(found.problems())}")
+            told = len(total.bad)
     if total.bad:
         raise SystemExit(1)
 

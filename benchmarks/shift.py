@@ -1,9 +1,10 @@
 """Flows through connections that are cut, at cold Artemis brokers under load: does any message get lost or swapped?
 
 Artemis mixes up messages when a connection with a consumer is lost (docs/upstream). A flow is one queue with one to
-three consumers in one acknowledge mode. Each consumer has a wire of its own, which is cut several times; the last one
-may be healthy, and is never cut. The books say what became of each message by its own number: acknowledged, released
-and seen again, rejected and found among the dead letters.
+three consumers in one acknowledge mode. Each consumer has a wire of its own. All wires of a queue are cut together,
+several times, because a link that stays while another one is lost is in danger itself. Or the last consumer is healthy:
+then one of the other wires is cut at a time, and never the last one. The books say what became of each message by its
+own number: acknowledged, released and seen again, rejected and found among the dead letters.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ class Case:
     face: str
     consumers: int
     healthy: bool
-    policy: str
+    options: str
+    """URL options of every connection: name=value&name=value."""
 
 
 @dataclass
@@ -89,12 +91,12 @@ class Found:
                 yield f"doubled {doubled[:10]}"
 
 
-def cases(policy: str, *, healthy: bool) -> Iterator[Case]:
+def cases(options: str, *, healthy: bool) -> Iterator[Case]:
     """Yield every kind of flow once: modes, faces, and one to three consumers."""
     for place, mode in enumerate(MODES):
         for offset, face in enumerate(("aio", "sync")):
             consumers = 1 + (place + offset) % 3
-            yield Case(mode, face, consumers, healthy and consumers > 1, policy)
+            yield Case(mode, face, consumers, healthy and consumers > 1, options)
 
 
 class Flow:
@@ -140,7 +142,7 @@ class Flow:
 
     def _options(self, url: str, form: str) -> str:
         prefetch = "&jms.prefetchPolicy.all=0" if self._case.mode == "pull" else ""
-        member = f"{url}?amqp.singleCredit={self._case.policy}"
+        member = f"{url}?{self._case.options}"
         if form == "{}":
             return member + prefetch
         return form.format(member) + f"?failover.reconnectDelay=10&failover.useReconnectBackOff=false{prefetch}"
@@ -160,9 +162,11 @@ class Flow:
             await self._progress(lambda wanted=wanted: len(self.found.done) >= wanted, [])
             if number % 2:  # the second of two cuts finds the whole window open again
                 await asyncio.sleep(self._rng.uniform(1.0, 1.6))
-            wire = self._rng.choice(wires)
-            wire.cut()
-            wire.heal()
+            cut = [self._rng.choice(wires)] if self._case.healthy else wires
+            for wire in cut:
+                wire.cut()
+            for wire in cut:
+                wire.heal()
         wanted = len(self.found.done) + 200
         await self._progress(lambda: len(self.found.done) >= wanted, [])
 
@@ -287,12 +291,12 @@ class Total:
     bad: list[Found] = field(default_factory=list)
 
 
-def run_rounds(policy: str, rounds: int, seed: int, *, healthy: bool) -> Iterator[Total]:
+def run_rounds(options: str, rounds: int, seed: int, *, healthy: bool) -> Iterator[Total]:
     """Run rounds of seven flows, each at a broker that has just started; yield what they come to so far."""
     total = Total()
     for number in range(rounds):
         rng = random.Random(seed + number)  # noqa: S311 - it chooses cases, and keeps no secret
-        kinds = rng.sample([*cases(policy, healthy=healthy)], 7)
+        kinds = rng.sample([*cases(options, healthy=healthy)], 7)
         for found in run_round(kinds, seed + number):
             total.flows += 1
             total.messages += len(found.confirmed)

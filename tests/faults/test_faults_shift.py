@@ -25,7 +25,7 @@ def test_after_many_cuts_each_message_was_acknowledged_released_or_rejected_as_i
 
     Of three consumers one is never cut: it needs credit for one message at a time. One alone needs the default.
     """
-    kinds = [Case(mode, face, consumers, consumers > 1, policy) for mode in MODES]
+    kinds = [Case(mode, face, consumers, consumers > 1, f"amqp.singleCredit={policy}") for mode in MODES]
     for found in run_round(kinds, seed=consumers):
         assert not [*found.problems()], found.case
         assert len(found.confirmed) > 1000
