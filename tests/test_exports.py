@@ -44,6 +44,7 @@ FACE = [
 ]
 
 HELPERS = ["prefetch_for"]
+MANAGEMENT = ["BrokerStatus", "ConnectionStatus", "ConsumerStatus", "Manager", "QueueStatus", "UnknownQueueError"]
 
 PUBLIC = {
     "pyjmsack": [*ERRORS, *VALUES, *ENUMERATIONS, *DESTINATIONS, *MESSAGES, *OBJECTS, *FACE, *HELPERS],
@@ -51,6 +52,8 @@ PUBLIC = {
     "pyjmsack.errors": ERRORS,
     "pyjmsack.explain": ["Explanation", "Fact", "explain"],
     "pyjmsack.broker": ["BrokerError", "EmbeddedActiveMQ", "EmbeddedArtemis"],
+    "pyjmsack.management": MANAGEMENT,
+    "pyjmsack.management.aio": ["Manager"],
     "pyjmsack.testing": ["Broker", "ContainerBroker", "Wire"],
 }
 BOTH = pytest.mark.parametrize("module", PUBLIC)

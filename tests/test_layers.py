@@ -16,7 +16,7 @@ import pyjmsack
 ROOT = Path(pyjmsack.__file__).parent
 VOCABULARY = {"errors", "message", "destination", "types", "uri", "selector", "kept"}
 FACES = {"sync", "aio"}
-PUBLIC = {"pyjmsack", "aio", "broker", "explain", "ledger"}
+PUBLIC = {"pyjmsack", "aio", "broker", "explain", "ledger", "management"}
 """What a user may import, and so what our own programs may."""
 
 MAY_IMPORT: dict[str, set[str]] = {
@@ -38,6 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "explain": {"core", "spi", "vocabulary"},
     "ledger": {"ledger", "spi", "vocabulary"},
     "broker": {"broker", "errors"},
+    "management": {"management", "pyjmsack", "aio"},
     "cli": {"cli", "probing", "spark", "testing", *PUBLIC},
     "testing": {"testing", *PUBLIC},
     "spark": {"spark", *PUBLIC},

@@ -1,0 +1,23 @@
+"""Ask a broker about its queues, consumers and connections, and change them: the client under the commands.
+
+>>> from pyjmsack import ConnectionFactory
+>>> from pyjmsack.management import Manager
+>>> with Manager(ConnectionFactory("amqp://localhost:5672")) as manager:  # doctest: +SKIP
+...     for queue in manager.queues("orders.*"):
+...         print(queue.name, queue.messages, queue.consumers)
+
+:mod:`pyjmsack.management.aio` has the same for asyncio.
+"""
+
+from __future__ import annotations
+
+from pyjmsack.management.client import Manager
+from pyjmsack.management.model import (
+    BrokerStatus,
+    ConnectionStatus,
+    ConsumerStatus,
+    QueueStatus,
+    UnknownQueueError,
+)
+
+__all__ = ["BrokerStatus", "ConnectionStatus", "ConsumerStatus", "Manager", "QueueStatus", "UnknownQueueError"]

@@ -1,0 +1,175 @@
+"""The manager of the asyncio face."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Any, TypeVar
+
+from pyjmsack import JMSException, Queue
+from pyjmsack.aio import ConnectionFactory
+from pyjmsack.management._asking import TIMEOUT, Verbs, explained, verbs_of
+from pyjmsack.management.artemis import ADDRESS, answer_of, request_message
+from pyjmsack.management.classic import Classic
+from pyjmsack.management.jolokia import Jolokia
+from pyjmsack.management.model import (
+    BrokerStatus,
+    ConnectionStatus,
+    ConsumerStatus,
+    QueueStatus,
+    Request,
+    Steps,
+)
+
+__all__ = ["Manager"]
+
+T = TypeVar("T")
+Ask = Callable[[Request], Awaitable[Any]]
+
+
+class Manager:
+    """Asks a broker about its queues and changes them; see :class:`pyjmsack.management.Manager`.
+
+    The connection is made by ``async with`` or by :meth:`open`. Jolokia is asked on another thread, so that the loop
+    goes on.
+
+    Args:
+        factory: makes the connection; not used with ``jolokia``.
+        jolokia: URL of Jolokia, for ActiveMQ Classic.
+        timeout: seconds to wait for each answer.
+
+    Raises:
+        InvalidURLException: ``jolokia`` is no URL of HTTP.
+    """
+
+    def __init__(self, factory: ConnectionFactory, *, jolokia: str | None = None, timeout: float = TIMEOUT) -> None:
+        self._factory, self._timeout = factory, timeout
+        self._jolokia = None if jolokia is None else Jolokia(jolokia, timeout)
+        self._opened = AsyncExitStack()
+        self._verbs: Verbs = Classic()
+        self._ask: Ask | None = None
+
+    async def open(self) -> Manager:
+        """Connect to the broker; does nothing if that is done.
+
+        Raises:
+            UnsupportedFeatureException: the broker is ActiveMQ Classic, and ``jolokia`` is missing.
+            JMSException: the broker cannot be reached, or refuses the login.
+        """
+        if self._ask is None and self._jolokia is not None:
+            jolokia = self._jolokia
+            self._ask = lambda request: asyncio.to_thread(jolokia.ask, request)
+        if self._ask is None:
+            async with AsyncExitStack() as opened:
+                self._ask = await self._asks_by_messages(opened)
+                self._opened = opened.pop_all()
+        return self
+
+    async def _asks_by_messages(self, opened: AsyncExitStack) -> Ask:
+        connection = await opened.enter_async_context(self._factory.create_connection())
+        self._verbs = verbs_of(connection.metadata.broker)
+        connection.exception_listener = lambda error: None  # the request under way raises the same error
+        await connection.start()
+        try:
+            session = await opened.enter_async_context(connection.create_session())
+            requestor = await opened.enter_async_context(session.create_requestor(Queue(ADDRESS)))
+        except JMSException as error:
+            raise explained(error) from error
+
+        async def ask(request: Request) -> Any:
+            try:
+                reply = await requestor.request(request_message(request), self._timeout)
+            except JMSException as error:
+                raise explained(error) from error
+            return answer_of(request, reply)
+
+        return ask
+
+    async def _run(self, steps: Steps[T]) -> T:
+        await self.open()
+        assert self._ask is not None
+        try:
+            request = next(steps)
+            while True:
+                try:
+                    answer = await self._ask(request)
+                except JMSException as error:
+                    request = steps.throw(error)
+                else:
+                    request = steps.send(answer)
+        except StopIteration as end:
+            value: T = end.value
+            return value
+
+    async def broker(self) -> BrokerStatus:
+        """Return what the broker is."""
+        return await self._run(self._verbs.broker())
+
+    async def queues(self, pattern: str = "*") -> list[QueueStatus]:
+        """Return the queues whose names fit a pattern, by name.
+
+        Args:
+            pattern: as a shell has it: ``*`` any text, ``?`` one character, ``[ab]`` one of these.
+        """
+        return await self._run(self._verbs.queues(pattern))
+
+    async def queue(self, name: str) -> QueueStatus:
+        """Return one queue."""
+        return await self._run(self._verbs.queue(name))
+
+    async def oldest(self, queue: str) -> float | None:
+        """Return the age of the first message in the queue, in seconds; ``None`` if the queue is empty."""
+        return await self._run(self._verbs.oldest(queue))
+
+    async def consumers(self, queue: str | None = None) -> list[ConsumerStatus]:
+        """Return the consumers of one queue, or of all."""
+        return await self._run(self._verbs.consumers(queue))
+
+    async def connections(self) -> list[ConnectionStatus]:
+        """Return the connections of all clients."""
+        return await self._run(self._verbs.connections())
+
+    async def count(self, queue: str, selector: str | None = None) -> int:
+        """Return how many messages of the queue a selector fits."""
+        return await self._run(self._verbs.count(queue, selector))
+
+    async def purge(self, queue: str, selector: str | None = None) -> int:
+        """Destroy the messages of the queue that a selector fits; return how many. Those that consumers hold stay."""
+        return await self._run(self._verbs.purge(queue, selector))
+
+    async def move(self, source: str, target: str, selector: str | None = None, *, limit: int | None = None) -> int:
+        """Let the broker move messages to another queue, which must exist; return how many.
+
+        Each message is moved in a transaction of the broker, so that a crash loses none and doubles none.
+        """
+        return await self._run(self._verbs.move(source, target, selector, limit))
+
+    async def retry(self, queue: str, selector: str | None = None) -> int:
+        """Let the broker send dead letters back to the queue that each came from; return how many."""
+        return await self._run(self._verbs.retry(queue, selector))
+
+    async def pause(self, queue: str) -> None:
+        """Let the queue deliver nothing until :meth:`resume`; it still takes messages."""
+        await self._run(self._verbs.pause(queue))
+
+    async def resume(self, queue: str) -> None:
+        """Let a paused queue deliver again."""
+        await self._run(self._verbs.resume(queue))
+
+    async def create_queue(self, name: str) -> None:
+        """Create a queue; one that is there stays as it is."""
+        await self._run(self._verbs.create_queue(name))
+
+    async def close(self) -> None:
+        """Close the connection. Idempotent."""
+        await self._opened.aclose()
+
+    async def __aenter__(self) -> Manager:
+        return await self.open()
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__module__}.{type(self).__name__} of {type(self._verbs).__name__}>"

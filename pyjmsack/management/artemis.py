@@ -1,0 +1,226 @@
+"""The words of ActiveMQ Artemis: management messages to ``activemq.management``, answered over the same connection."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+from pyjmsack import (
+    InvalidDestinationException,
+    InvalidSelectorException,
+    JMSException,
+    JMSSecurityException,
+    Message,
+    TextMessage,
+)
+from pyjmsack.management.filters import core_filter
+from pyjmsack.management.model import (
+    BrokerStatus,
+    ConnectionStatus,
+    ConsumerStatus,
+    QueueStatus,
+    Request,
+    Steps,
+    unknown_queue,
+)
+
+__all__ = ["ADDRESS", "Artemis", "answer_of", "forbidden", "request_message"]
+
+ADDRESS = "activemq.management"
+"""The queue that the broker itself reads."""
+
+_PAGE = 500
+"""Rows of one answer: a broker with a hundred thousand queues is asked many small questions."""
+_MAX_ROWS = 200_000
+_FLUSH = 500
+"""Messages that the broker moves in one of its transactions."""
+_ALL = json.dumps({"field": "", "operation": "", "value": ""})
+
+
+def request_message(request: Request) -> Message:
+    """Return the message that asks."""
+    message = TextMessage(json.dumps(list(request.arguments)))
+    message.properties["_AMQ_ResourceName"] = request.resource
+    if request.operation is not None:
+        message.properties["_AMQ_OperationName"] = request.operation
+    else:
+        (attribute,) = request.attributes
+        message.properties["_AMQ_Attribute"] = attribute
+    return message
+
+
+def answer_of(request: Request, reply: Message) -> Any:
+    """Return the value in the broker's reply.
+
+    Raises:
+        InvalidSelectorException: the broker cannot read the selector.
+        InvalidDestinationException: there is no such queue.
+        JMSSecurityException: the user may not do that.
+        JMSException: the broker refuses for another reason.
+    """
+    body = reply.body
+    value = json.loads(body)[0] if isinstance(body, str) and body else None
+    if str(reply.properties.get("_AMQ_OperationSucceeded")).lower() == "true":
+        return value
+    text = str(value)
+    asked = f"{request.operation or request.attributes[0]} of {request.resource}"
+    if "AMQ229020" in text:
+        raise InvalidSelectorException(f"the broker cannot read the selector: {text}")
+    if "AMQ229213" in text or "AMQ229032" in text:
+        raise forbidden(text)
+    if "AMQ229049" in text or "AMQ229067" in text or "AMQ229017" in text:
+        raise InvalidDestinationException(f"{asked}: {text}")
+    raise JMSException(f"{asked}: the broker answered {text}")
+
+
+def forbidden(reason: object) -> JMSSecurityException:
+    """Return the error for a user who may not manage: it names the role, and what works without it."""
+    return JMSSecurityException(
+        f"this user may not manage the broker ({reason}); in broker.xml a role of the user needs the permissions manage"
+        f" and send for {ADDRESS}, and createNonDurableQueue for the replies; without them browsing, sending and"
+        " receiving work"
+    )
+
+
+class Artemis:
+    """The verbs of :class:`pyjmsack.management.Manager`, as requests and answers."""
+
+    def broker(self) -> Steps[BrokerStatus]:
+        """Ask for name and version."""
+        name = yield Request("broker", attributes=("Name",))
+        version = yield Request("broker", attributes=("Version",))
+        return BrokerStatus("artemis", str(name), str(version))
+
+    def queues(self, pattern: str) -> Steps[list[QueueStatus]]:
+        """Ask for all queues, page by page."""
+        rows = yield from _rows("listQueues", _ALL)
+        return sorted((_queue(row) for row in rows if fnmatchcase(row["name"], pattern)), key=lambda each: each.name)
+
+    def queue(self, name: str) -> Steps[QueueStatus]:
+        """Ask for one queue."""
+        wanted = json.dumps({"field": "name", "operation": "EQUALS", "value": name})
+        rows = yield from _rows("listQueues", wanted)
+        for row in rows:
+            if row["name"] == name:
+                return _queue(row)
+        known = yield Request("broker", attributes=("QueueNames",))
+        raise unknown_queue(name, known)
+
+    def oldest(self, name: str) -> Steps[float | None]:
+        """Ask how many seconds ago the first message came into the queue."""
+        yield from self.queue(name)
+        age = yield Request(f"queue.{name}", attributes=("FirstMessageAge",))
+        return None if age is None else age / 1000
+
+    def consumers(self, queue: str | None) -> Steps[list[ConsumerStatus]]:
+        """Ask for all consumers."""
+        rows = yield from _rows("listConsumers", _ALL)
+        return [_consumer(row) for row in rows if queue is None or row.get("queue") == queue]
+
+    def connections(self) -> Steps[list[ConnectionStatus]]:
+        """Ask for all connections."""
+        rows = yield from _rows("listConnections", _ALL)
+        return [_connection(row) for row in rows]
+
+    def count(self, queue: str, selector: str | None) -> Steps[int]:
+        """Let the broker count."""
+        yield from self.queue(queue)
+        arguments = () if selector is None else (core_filter(selector),)
+        return int((yield Request(f"queue.{queue}", "countMessages", arguments)))
+
+    def purge(self, queue: str, selector: str | None) -> Steps[int]:
+        """Let the broker remove messages."""
+        yield from self.queue(queue)
+        filter_text = None if selector is None else core_filter(selector)
+        return int((yield Request(f"queue.{queue}", "removeMessages", (_FLUSH, filter_text))))
+
+    def move(self, source: str, target: str, selector: str | None, limit: int | None) -> Steps[int]:
+        """Let the broker move messages."""
+        yield from self.queue(source)
+        yield from self.queue(target)
+        filter_text = None if selector is None else core_filter(selector)
+        arguments = (_FLUSH, filter_text, target, False, -1 if limit is None else limit)
+        return int((yield Request(f"queue.{source}", "moveMessages", arguments)))
+
+    def retry(self, queue: str, selector: str | None) -> Steps[int]:
+        """Let the broker send messages back to where each came from."""
+        yield from self.queue(queue)
+        arguments = () if selector is None else (core_filter(selector),)
+        return int((yield Request(f"queue.{queue}", "retryMessages", arguments)))
+
+    def pause(self, queue: str) -> Steps[None]:
+        """Stop deliveries; the pause is kept over a restart of the broker."""
+        yield from self.queue(queue)
+        yield Request(f"queue.{queue}", "pause", (True,))
+
+    def resume(self, queue: str) -> Steps[None]:
+        """Let deliveries go on."""
+        yield from self.queue(queue)
+        yield Request(f"queue.{queue}", "resume")
+
+    def create_queue(self, name: str) -> Steps[None]:
+        """Create an anycast queue; one that is there stays as it is."""
+        settings = json.dumps({"name": name, "routing-type": "ANYCAST"})
+        yield Request("broker", "createQueue", (settings, True))
+
+
+def _rows(operation: str, wanted: str) -> Steps[list[Mapping[str, Any]]]:
+    """Ask for all pages of a list.
+
+    Raises:
+        JMSException: there are more rows than anybody can read.
+    """
+    rows: list[Mapping[str, Any]] = []
+    for page in range(1, _MAX_ROWS // _PAGE + 1):
+        answer = json.loads((yield Request("broker", operation, (wanted, page, _PAGE))))
+        rows += answer["data"]
+        if len(answer["data"]) < _PAGE:
+            return rows
+    raise JMSException(f"{operation}: the broker has more than {_MAX_ROWS:,} rows")
+
+
+def _true(value: object) -> bool:
+    return str(value).lower() == "true"
+
+
+def _queue(row: Mapping[str, Any]) -> QueueStatus:
+    return QueueStatus(
+        name=row["name"],
+        messages=int(row["messageCount"]),
+        delivering=int(row["deliveringCount"]),
+        consumers=int(row["consumerCount"]),
+        added=int(row["messagesAdded"]),
+        acknowledged=int(row["messagesAcked"]),
+        expired=int(row["messagesExpired"]),
+        killed=int(row["messagesKilled"]),
+        scheduled=int(row["scheduledCount"]),
+        paused=_true(row["paused"]),
+        address=row["address"],
+        durable=_true(row["durable"]),
+        temporary=_true(row["temporary"]),
+    )
+
+
+def _consumer(row: Mapping[str, Any]) -> ConsumerStatus:
+    return ConsumerStatus(
+        queue=str(row.get("queue", "")),
+        connection=str(row.get("connection") or row.get("session") or ""),
+        client_id=str(row.get("clientID") or ""),
+        selector=str(row.get("filter") or ""),
+        address=str(row.get("remoteAddress") or ""),
+        delivering=int(row.get("messagesInTransit") or 0),
+        acknowledged=int(row.get("messagesAcknowledged") or 0),
+    )
+
+
+def _connection(row: Mapping[str, Any]) -> ConnectionStatus:
+    return ConnectionStatus(
+        id=str(row.get("connectionID", "")),
+        client_id=str(row.get("clientID") or ""),
+        address=str(row.get("remoteAddress") or ""),
+        user=str(row.get("users") or ""),
+        protocol=str(row.get("protocol") or ""),
+        sessions=int(row.get("sessionCount") or 0),
+    )

@@ -1,0 +1,194 @@
+"""The words of ActiveMQ Classic: its management beans, read and called through Jolokia."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+from pyjmsack import JMSException, UnsupportedFeatureException
+from pyjmsack.management.model import (
+    BrokerStatus,
+    ConnectionStatus,
+    ConsumerStatus,
+    QueueStatus,
+    Request,
+    Steps,
+    unknown_queue,
+)
+
+__all__ = ["Classic"]
+
+_BROKER = "org.apache.activemq:type=Broker,brokerName=*"
+_QUEUES = f"{_BROKER},destinationType=Queue,destinationName=*"
+_CONSUMERS = f"{_QUEUES},endpoint=Consumer,*"
+_CONNECTIONS = f"{_BROKER},connector=clientConnectors,connectorName=*,connectionViewType=remoteAddress,connectionName=*"
+_STATUS = (
+    "Name",
+    "QueueSize",
+    "InFlightCount",
+    "ConsumerCount",
+    "EnqueueCount",
+    "DequeueCount",
+    "ExpiredCount",
+    "Paused",
+)
+_TEXT = "java.lang.String"
+
+
+class Classic:
+    """The verbs of :class:`pyjmsack.management.Manager`, as requests and answers."""
+
+    def broker(self) -> Steps[BrokerStatus]:
+        """Read name and version."""
+        beans = yield Request(_BROKER, attributes=("BrokerName", "BrokerVersion"))
+        for values in beans.values():
+            return BrokerStatus("classic", values["BrokerName"], values["BrokerVersion"])
+        raise JMSException("Jolokia shows no ActiveMQ broker: its URL belongs to another Java process, or JMX is off")
+
+    def queues(self, pattern: str) -> Steps[list[QueueStatus]]:
+        """Read all queues."""
+        beans = yield Request(_QUEUES, attributes=_STATUS)
+        found = (_queue(values) for values in beans.values() if fnmatchcase(values["Name"], pattern))
+        return sorted(found, key=lambda each: each.name)
+
+    def queue(self, name: str) -> Steps[QueueStatus]:
+        """Read one queue."""
+        known = yield from self.queues("*")
+        for each in known:
+            if each.name == name:
+                return each
+        raise unknown_queue(name, [each.name for each in known])
+
+    def oldest(self, name: str) -> Steps[float | None]:
+        """Refuse: no bean of this broker knows the age of a message.
+
+        Raises:
+            UnsupportedFeatureException: always.
+        """
+        yield from self.queue(name)
+        raise UnsupportedFeatureException("this broker's management does not know how old messages are; browse instead")
+
+    def consumers(self, queue: str | None) -> Steps[list[ConsumerStatus]]:
+        """Read all consumers of queues."""
+        wanted = ("ClientId", "DestinationName", "Selector", "MessageCountAwaitingAcknowledge", "DequeueCounter")
+        beans = yield Request(_CONSUMERS, attributes=(*wanted, "PrefetchSize", "ConnectionId"))
+        found = (_consumer(values) for values in beans.values())
+        return [each for each in found if queue is None or each.queue == queue]
+
+    def connections(self) -> Steps[list[ConnectionStatus]]:
+        """Read all connections."""
+        beans = yield Request(_CONNECTIONS, attributes=("ClientId", "RemoteAddress", "UserName"))
+        return [_connection(bean, values) for bean, values in beans.items()]
+
+    def count(self, queue: str, selector: str | None) -> Steps[int]:
+        """Read the size of the queue; this broker counts by no selector.
+
+        Raises:
+            UnsupportedFeatureException: there is a selector.
+        """
+        status = yield from self.queue(queue)
+        if selector is not None:
+            raise UnsupportedFeatureException("this broker's management cannot count by a selector; browse instead")
+        return status.messages
+
+    def purge(self, queue: str, selector: str | None) -> Steps[int]:
+        """Let the broker remove messages."""
+        bean = yield from _bean(queue)
+        if selector is not None:
+            return int((yield Request(bean, f"removeMatchingMessages({_TEXT})", (selector,))))
+        before = yield from self.queue(queue)
+        yield Request(bean, "purge()")
+        return before.messages - (yield from self.queue(queue)).messages
+
+    def move(self, source: str, target: str, selector: str | None, limit: int | None) -> Steps[int]:
+        """Let the broker move messages."""
+        bean = yield from _bean(source)
+        yield from self.queue(target)
+        chosen = selector or ""
+        if limit is None:
+            return int((yield Request(bean, f"moveMatchingMessagesTo({_TEXT},{_TEXT})", (chosen, target))))
+        operation = f"moveMatchingMessagesTo({_TEXT},{_TEXT},int)"
+        return int((yield Request(bean, operation, (chosen, target, limit))))
+
+    def retry(self, queue: str, selector: str | None) -> Steps[int]:
+        """Let the broker send messages back to where each came from.
+
+        Raises:
+            UnsupportedFeatureException: there is a selector.
+        """
+        bean = yield from _bean(queue)
+        if selector is not None:
+            raise UnsupportedFeatureException("this broker's management retries all messages of a queue, or none")
+        return int((yield Request(bean, "retryMessages()")))
+
+    def pause(self, queue: str) -> Steps[None]:
+        """Stop deliveries; a restart of the broker ends the pause."""
+        yield Request((yield from _bean(queue)), "pause()")
+
+    def resume(self, queue: str) -> Steps[None]:
+        """Let deliveries go on."""
+        yield Request((yield from _bean(queue)), "resume()")
+
+    def create_queue(self, name: str) -> Steps[None]:
+        """Create a queue; one that is there stays as it is."""
+        beans = yield Request(_BROKER, attributes=("BrokerName",))
+        for bean in beans:
+            yield Request(bean, f"addQueue({_TEXT})", (name,))
+
+
+def _bean(queue: str) -> Steps[str]:
+    """Return the name of a queue's bean. The queue's name stands in the bean's name with some characters replaced, so
+    that the bean is found by the attribute instead.
+
+    Raises:
+        UnknownQueueError: there is no such queue.
+    """
+    beans = yield Request(_QUEUES, attributes=("Name",))
+    for bean, values in beans.items():
+        if values["Name"] == queue:
+            return str(bean)
+    raise unknown_queue(queue, _names(beans))
+
+
+def _names(beans: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    return (values["Name"] for values in beans.values())
+
+
+def _queue(values: Mapping[str, Any]) -> QueueStatus:
+    paused = values.get("Paused")
+    return QueueStatus(
+        name=values["Name"],
+        messages=int(values["QueueSize"]),
+        delivering=int(values["InFlightCount"]),
+        consumers=int(values["ConsumerCount"]),
+        added=int(values["EnqueueCount"]),
+        acknowledged=int(values["DequeueCount"]),
+        expired=int(values["ExpiredCount"]),
+        paused=None if paused is None else bool(paused),
+        address=values["Name"],
+    )
+
+
+def _consumer(values: Mapping[str, Any]) -> ConsumerStatus:
+    return ConsumerStatus(
+        queue=str(values.get("DestinationName") or ""),
+        connection=str(values.get("ConnectionId") or ""),
+        client_id=str(values.get("ClientId") or ""),
+        selector=str(values.get("Selector") or ""),
+        address="",
+        delivering=int(values.get("MessageCountAwaitingAcknowledge") or 0),
+        acknowledged=int(values["DequeueCounter"]) if "DequeueCounter" in values else None,
+        prefetch=int(values["PrefetchSize"]) if "PrefetchSize" in values else None,
+    )
+
+
+def _connection(bean: str, values: Mapping[str, Any]) -> ConnectionStatus:
+    keys = dict(part.partition("=")[::2] for part in bean.partition(":")[2].split(","))
+    return ConnectionStatus(
+        id=keys.get("connectionName", ""),
+        client_id=str(values.get("ClientId") or ""),
+        address=str(values.get("RemoteAddress") or "").removeprefix("tcp://"),
+        user=str(values.get("UserName") or ""),
+        protocol=keys.get("connectorName", ""),
+    )

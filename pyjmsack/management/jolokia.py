@@ -1,0 +1,114 @@
+"""Jolokia: management beans of a Java process over HTTP, as ActiveMQ Classic's console offers them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import urllib.error
+import urllib.request
+from typing import Any
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from pyjmsack import (
+    ConnectionLostException,
+    InvalidSelectorException,
+    InvalidURLException,
+    JMSException,
+    JMSSecurityException,
+    RequestTimedOutException,
+)
+from pyjmsack.management.model import Request
+
+__all__ = ["Jolokia"]
+
+_LARGEST = 64 << 20
+"""Bytes of one answer; some hundred thousand queues fit."""
+
+
+class Jolokia:
+    """Asks one Jolokia agent. A request is one HTTP POST.
+
+    Args:
+        url: such as ``http://admin:secret@broker:8161/api/jolokia``.
+        timeout: seconds for one request.
+
+    Raises:
+        InvalidURLException: not an ``http`` or ``https`` URL.
+    """
+
+    def __init__(self, url: str, timeout: float) -> None:
+        try:
+            parts = urlsplit(url)
+            host, port = parts.hostname, parts.port
+        except ValueError:
+            host = port = None  # its text may hold the password
+        if host is None or parts.scheme not in ("http", "https"):
+            raise InvalidURLException("Jolokia's URL: expected http://HOST:PORT/api/jolokia or https://...")
+        address = f"[{host}]" if ":" in host else host
+        place = f"{address}:{port}" if port else address
+        self.url = urlunsplit((parts.scheme, place, parts.path or "/api/jolokia", "", ""))
+        """Without a login."""
+        self._timeout = timeout
+        # the console of ActiveMQ answers only requests that say they come from a page of localhost
+        self._headers = {"Content-Type": "application/json", "Origin": "http://localhost"}
+        if parts.username is not None:
+            login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+            self._headers["Authorization"] = f"Basic {base64.b64encode(login.encode()).decode()}"
+
+    def __repr__(self) -> str:
+        return f"<Jolokia {self.url}>"
+
+    def ask(self, request: Request) -> Any:
+        """Send a request and return the value in the answer. A pattern that fits no bean gives an empty mapping.
+
+        Raises:
+            JMSSecurityException: the login is wrong, or may not do this.
+            RequestTimedOutException: no answer in time.
+            ConnectionLostException: nobody answers there.
+            JMSException: the answer is an error, or no answer of Jolokia.
+        """
+        document = json.loads(self._post(json.dumps(_document(request)).encode()))
+        if not isinstance(document, dict) or "status" not in document:
+            raise JMSException(f"{self.url} is no Jolokia agent: its answer has no status")
+        if document["status"] == 200:
+            return document.get("value")
+        text = str(document.get("error", "no reason given"))
+        if document["status"] == 404 and request.operation is None and "*" in request.resource:
+            return {}
+        if document["status"] == 403:
+            raise JMSSecurityException(f"Jolokia at {self.url} forbids this: {text}")
+        if "InvalidSelectorException" in text:
+            raise InvalidSelectorException(f"the broker cannot read the selector: {text}")
+        raise JMSException(f"Jolokia at {self.url}: {text}")
+
+    def _post(self, body: bytes) -> bytes:
+        question = urllib.request.Request(self.url, body, self._headers)  # noqa: S310 - http and https only, see above
+        try:
+            with urllib.request.urlopen(question, timeout=self._timeout) as answer:  # noqa: S310 - as above
+                data: bytes = answer.read(_LARGEST + 1)
+        except urllib.error.HTTPError as error:
+            with error:
+                raise self._refused(error.code) from None
+        except TimeoutError as error:
+            raise RequestTimedOutException(f"Jolokia at {self.url} did not answer in {self._timeout:g} s") from error
+        except (urllib.error.URLError, OSError) as error:
+            reason = getattr(error, "reason", error)
+            raise ConnectionLostException(f"cannot connect to Jolokia at {self.url}: {reason}") from error
+        if len(data) > _LARGEST:
+            raise JMSException(f"Jolokia at {self.url} answered with more than {_LARGEST >> 20} MB")
+        return data
+
+    def _refused(self, code: int) -> JMSException:
+        if code in (401, 403):
+            return JMSSecurityException(
+                f"Jolokia at {self.url} refuses this login (HTTP {code}): the user needs a role that the console lets"
+                " in, admin by default, and the URL carries name and password as in http://NAME:PASSWORD@HOST:8161/..."
+            )
+        return JMSException(f"{self.url} answered HTTP {code}: is it the URL of Jolokia, such as .../api/jolokia?")
+
+
+def _document(request: Request) -> dict[str, Any]:
+    if request.operation is not None:
+        call = {"operation": request.operation, "arguments": list(request.arguments)}
+        return {"type": "exec", "mbean": request.resource, **call}
+    return {"type": "read", "mbean": request.resource, "attribute": list(request.attributes)}

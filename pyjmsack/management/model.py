@@ -1,0 +1,121 @@
+"""What a broker says of itself: values without behaviour, the same for both brokers."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pyjmsack import InvalidDestinationException
+
+__all__ = [
+    "BrokerStatus",
+    "ConnectionStatus",
+    "ConsumerStatus",
+    "QueueStatus",
+    "Request",
+    "Steps",
+    "UnknownQueueError",
+    "unknown_queue",
+]
+
+_NEAREST = 3
+
+
+@dataclass(frozen=True)
+class BrokerStatus:
+    """The broker that answers."""
+
+    product: str
+    """``artemis`` or ``classic``."""
+    name: str
+    version: str
+
+
+@dataclass(frozen=True)
+class QueueStatus:
+    """A queue at one moment. The counters begin when the broker starts; ``None``: this broker does not say."""
+
+    name: str
+    messages: int
+    """In the queue now, with those that consumers hold."""
+    delivering: int
+    """Sent to consumers and not acknowledged yet."""
+    consumers: int
+    added: int
+    acknowledged: int
+    expired: int
+    killed: int | None = None
+    """Given up after too many deliveries."""
+    scheduled: int | None = None
+    """Delayed, and not due yet."""
+    paused: bool | None = None
+    address: str = ""
+    """Artemis: the address that the queue is bound to. Classic: the same as the name."""
+    durable: bool | None = None
+    temporary: bool = False
+
+
+@dataclass(frozen=True)
+class ConsumerStatus:
+    """A consumer of a queue."""
+
+    queue: str
+    connection: str
+    """Id of its connection, as :attr:`ConnectionStatus.id` if the broker says so."""
+    client_id: str
+    selector: str
+    address: str
+    """Where the client is, such as ``10.0.0.7:41234``; empty if the broker does not say."""
+    delivering: int
+    """Sent to this consumer and not acknowledged yet."""
+    acknowledged: int | None
+    prefetch: int | None = None
+
+
+@dataclass(frozen=True)
+class ConnectionStatus:
+    """A connection of a client."""
+
+    id: str
+    client_id: str
+    address: str
+    user: str
+    protocol: str
+    sessions: int | None = None
+
+
+class UnknownQueueError(InvalidDestinationException):
+    """The broker has no such queue. ``nearest`` has names that look alike, the most alike first."""
+
+    def __init__(self, text: str, nearest: tuple[str, ...] = ()) -> None:
+        super().__init__(text)
+        self.nearest = nearest
+
+
+def unknown_queue(name: str, known: Iterable[str]) -> UnknownQueueError:
+    """Return the error for a queue that is not there, with the names that look most like it."""
+    known = list(known)
+    folded = {each.lower(): each for each in known}
+    alike = [folded[each] for each in difflib.get_close_matches(name.lower(), folded, _NEAREST, 0.6)]
+    within = [each for each in known if name.lower() in each.lower() and each not in alike]
+    nearest = tuple([*alike, *sorted(within)][:_NEAREST])
+    hint = f"; the nearest names are {', '.join(map(repr, nearest))}" if nearest else ""
+    return UnknownQueueError(f"the broker has no queue {name!r}{hint}", nearest)
+
+
+@dataclass(frozen=True)
+class Request:
+    """One question to the broker: an operation with arguments, or the value of attributes."""
+
+    resource: str
+    """Artemis: ``broker`` or ``queue.NAME``. Classic: the name of a bean, or a pattern of such names."""
+    operation: str | None = None
+    arguments: tuple[Any, ...] = ()
+    attributes: tuple[str, ...] = ()
+
+
+T = TypeVar("T")
+Steps = Generator[Request, Any, T]
+"""What both faces run: each request is yielded, its answer is sent back, and an error is thrown in."""

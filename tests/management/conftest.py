@@ -1,0 +1,64 @@
+"""Brokers of these tests: Artemis as everybody's, Artemis where nobody may manage, and Classic with Jolokia in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+
+import pytest
+from shared_brokers import Served
+
+from pyjmsack.broker import EmbeddedActiveMQ, EmbeddedArtemis
+from pyjmsack.broker.distribution import Artefact, cache_directory
+from pyjmsack.broker.readiness import pick_port
+
+_AGENT = Artefact(
+    "org.jolokia",
+    "jolokia-agent-jvm",
+    "2.2.9",
+    "746f6344f7ba4a365fcf50ccf8d84269152ee29e29eb7cee8f01b3c684d6886e1b69e14ebd626d4de3fcb1e7a68f80473f62852ec99e8c516b639f9643a7fd5d",
+    "javaagent",
+)
+_FORBIDDEN = '-Dbrokerconfig.securityRoles."activemq.management.#".amq.manage=false'
+
+
+@dataclass(frozen=True)
+class Managed:
+    """A broker, and where Jolokia is if it has one."""
+
+    amqp_url: str
+    jolokia: str | None = None
+
+
+@pytest.fixture(scope="session")
+def classic() -> Iterator[Managed]:
+    """ActiveMQ Classic with a Jolokia agent, which asks for no login."""
+    agent = cache_directory() / _AGENT.file_name
+    if not agent.exists():
+        _AGENT.download(agent, lambda *_: nullcontext(lambda count: None))
+    port = pick_port()
+    options = ["-Dpyjmsack.jmx=true", f"-javaagent:{agent}=port={port},host=127.0.0.1"]
+    with EmbeddedActiveMQ(jvm_options=options) as broker:
+        yield Managed(broker.amqp_url, f"http://127.0.0.1:{port}/jolokia/")
+
+
+@pytest.fixture(scope="session")
+def artemis(brokers: Callable[[str], Served]) -> Managed:
+    """Artemis over AMQP."""
+    return Managed(brokers("artemis").amqp_url)
+
+
+@pytest.fixture(params=["artemis", "classic"])
+def managed(request: pytest.FixtureRequest) -> Managed:
+    """Each broker in turn."""
+    found = request.getfixturevalue(request.param)
+    assert isinstance(found, Managed)
+    return found
+
+
+@pytest.fixture(scope="session")
+def guarded_url() -> Iterator[str]:
+    """Artemis with the user ``alice``, password ``wonderland``, who may do everything but manage."""
+    with EmbeddedArtemis(users={"alice": "wonderland"}, jvm_options=[_FORBIDDEN]) as broker:
+        yield broker.amqp_url

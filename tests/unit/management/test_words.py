@@ -1,0 +1,87 @@
+"""Requests and answers of the managers, without any broker."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pyjmsack import InvalidSelectorException, InvalidURLException, JMSException, JMSSecurityException, TextMessage
+from pyjmsack.management.artemis import Artemis, answer_of, request_message
+from pyjmsack.management.filters import core_filter
+from pyjmsack.management.jolokia import Jolokia
+from pyjmsack.management.model import Request, unknown_queue
+
+
+@pytest.mark.parametrize(
+    ("selector", "filtered"),
+    [
+        ("JMSPriority > 4", "AMQPriority > 4"),
+        ("JMSTimestamp < 5 AND name = 'JMSTimestamp'", "AMQTimestamp < 5 AND name = 'JMSTimestamp'"),
+        ("JMSDeliveryMode = 'PERSISTENT'", "AMQDurable = 'DURABLE'"),
+        ("JMSXGroupID = 'it''s'", "JMSXGroupID = 'it''s'"),
+        ("mode = 'PERSISTENT'", "mode = 'PERSISTENT'"),
+    ],
+)
+def test_a_selector_keeps_its_meaning_in_artemis_words(selector: str, filtered: str) -> None:
+    assert core_filter(selector) == filtered
+
+
+def test_the_nearest_names_come_first_whatever_their_case() -> None:
+    error = unknown_queue("Order", ["bills", "orders", "orders.eu", "x"])
+    assert error.nearest == ("orders", "orders.eu")
+    assert "'orders'" in str(error)
+    assert unknown_queue("zzz", ["orders"]).nearest == ()
+
+
+def reply(succeeded: object, body: str) -> TextMessage:
+    """Return an answer of Artemis; STOMP carries the flag as text."""
+    message = TextMessage(body)
+    message.properties["_AMQ_OperationSucceeded"] = succeeded
+    return message
+
+
+@pytest.mark.parametrize("flag", [True, "true"])
+def test_an_answer_is_read_in_both_protocols(flag: object) -> None:
+    assert answer_of(Request("broker", "countMessages"), reply(flag, "[3]")) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("AMQ229020: Invalid filter: n >", InvalidSelectorException),
+        ("AMQ229213: User: bob does not have permission='MANAGE'", JMSSecurityException),
+        ("AMQ229069: no operation x/0", JMSException),
+    ],
+)
+def test_a_refusal_becomes_the_error_that_fits(text: str, kind: type[JMSException]) -> None:
+    with pytest.raises(kind):
+        answer_of(Request("queue.a", "countMessages"), reply(False, json.dumps([text])))
+
+
+def test_a_request_names_resource_and_attribute() -> None:
+    message = request_message(Request("queue.a", attributes=("MessageCount",)))
+    assert dict(message.properties) == {"_AMQ_ResourceName": "queue.a", "_AMQ_Attribute": "MessageCount"}
+
+
+def test_a_list_is_read_page_by_page_to_its_end() -> None:
+    steps = Artemis().consumers(None)
+    request = next(steps)
+    for page in (1, 2):
+        assert request.arguments[1] == page
+        request = steps.send(json.dumps({"data": [{"queue": "a"}] * 500, "count": 1007}))
+    with pytest.raises(StopIteration) as end:
+        steps.send(json.dumps({"data": [{"queue": "a"}] * 7, "count": 1007}))
+    assert len(end.value.value) == 1007
+
+
+@pytest.mark.parametrize("url", ["amqp://h", "http://", "file:///etc/passwd", "http://u:p@h:bad/"])
+def test_a_wrong_url_of_jolokia_is_refused_without_its_password(url: str) -> None:
+    with pytest.raises(InvalidURLException) as caught:
+        Jolokia(url, 1)
+    assert "u:p" not in str(caught.value)
+
+
+def test_the_login_of_jolokia_is_never_shown() -> None:
+    agent = Jolokia("http://bob:s3cret@host:8161/api/jolokia", 1)
+    assert "s3cret" not in repr(agent) + agent.url
