@@ -202,6 +202,9 @@ class Receiving(Settling):
                     inbound = inbox.popleft()
                 except IndexError:  # rollback or recover emptied it
                     return None
+                if self._is_lost(inbound) and not inbound.settled:  # the caller's side put it back after the loss
+                    self._count_taken()
+                    continue
                 if self._stale and self.lanes is not None and self.lanes.work_on(inbound):
                     self._in_work = True
                     inbox.appendleft(inbound)
@@ -213,14 +216,17 @@ class Receiving(Settling):
                     if self._holding.blocks:
                         return None
                     continue
-                self._taken += 1
-                if self._taken % self._step == 0:
-                    self._connection.submit(self._provider.replenish, self.info.id)
+                self._count_taken()
                 return inbound
             except BaseException:
                 self._put_back(inbound)
                 raise
         return None
+
+    def _count_taken(self) -> None:
+        self._taken += 1
+        if self._taken % self._step == 0:
+            self._connection.submit(self._provider.replenish, self.info.id)
 
     def _must_wait_for_file(self, inbound: Inbound) -> bool:
         """Whether the guard's file has not told yet of this message, or is too far behind with what was processed."""
@@ -343,13 +349,13 @@ class Receiving(Settling):
             if acknowledge:
                 self._consumed(inbound)
             else:
-                self.delivered[inbound] = None
+                self._in_hand_now(inbound)
         elif self._transacted:
             self.session.transaction.acknowledged.append(message)
             self.in_transaction = True
             self.settle(inbound, Outcome.ACCEPTED)
         elif self.tracks:
-            self.delivered[inbound] = None
+            self._in_hand_now(inbound)
             message._ack = self.acknowledger
             if self._window is not None:
                 self._window.check(len(self.delivered), self.info.destination)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -44,6 +44,8 @@ def reply_to(request: Message, reply: object) -> tuple[Message, Destination]:
     return message, where
 
 
+GIVEN_UP = 10_000
+"""Correlation ids of callers who went away that one requestor remembers."""
 _ONLY_IN_MESSAGE_IDS = "ID:AMQP_NO_PREFIX:"
 """What stands for no prefix in a message id; a received correlation id has nothing there (S159)."""
 
@@ -84,8 +86,9 @@ class Requestor:
         self._consumer: Consumer
         self._requests: dict[str, Request] = {}
         """By each id that a reply may carry."""
-        self._given_up: set[str] = set()
-        """Correlation ids of callers who went away: a late reply would be taken for that of the next one's."""
+        self._given_up: OrderedDict[str, None] = OrderedDict()
+        """Correlation ids of callers who went away: a late reply would be taken for that of the next one's. The oldest
+        are forgotten, as a service that never answers would fill the memory."""
 
     @classmethod
     def open(cls, owner: Session, destination: Destination, run: Callable[[Steps[None]], Any]) -> Steps[Requestor]:
@@ -181,7 +184,9 @@ class Requestor:
         for each in request.ids:
             self._requests.pop(each, None)
         if not answered and request.error is None and request.correlation_id is not None:
-            self._given_up.add(request.correlation_id)
+            self._given_up[request.correlation_id] = None
+            if len(self._given_up) > GIVEN_UP:
+                self._given_up.popitem(last=False)
         request.over = True
         self._drop(request)
 

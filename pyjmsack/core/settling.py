@@ -81,6 +81,18 @@ class Settling(ABC):
             self._asks = self.guard.file is not None
             self._writes = self._asks and not transacted
 
+    def _is_lost(self, inbound: Inbound) -> bool:
+        """Whether a connection that is lost delivered this message: the broker delivers it again (S95)."""
+        return inbound.generation <= self._connection.lost_generation
+
+    def _in_hand_now(self, inbound: Inbound) -> None:
+        """The caller has it, not acknowledged. The loop notes a loss, then looks at what the caller has; we look for a
+        loss after that is written, so one of the two sees the other."""
+        self.delivered[inbound] = None
+        if self._is_lost(inbound):
+            self.delivered.pop(inbound, None)
+            self._stale[inbound] = None
+
     def _consumed(self, inbound: Inbound) -> None:
         """Acknowledge automatically: now, or with others (S40, S45, S46)."""
         if self._batch is None:

@@ -93,9 +93,9 @@ class GuardFile:
         with self._work:
             if self._ended:
                 return False
-            self._users.append(report)
             if not self._thread.is_alive():
-                self._thread.start()
+                self._thread.start()  # first: a process may have no thread left
+            self._users.append(report)
             return True
 
     def close(self, report: Report) -> None:
@@ -150,7 +150,7 @@ class GuardFile:
                 self._stuck = False
                 self._write()
                 self._failing_since, self._told = None, False
-            except sqlite3.Error as error:
+            except Exception as error:  # whatever it is: without this thread nothing would be acknowledged any more
                 self._failed(error)
         for keys, then in self._writes:  # acknowledgements that cannot be remembered are not sent; the rest must be
             if not keys:
@@ -192,7 +192,7 @@ class GuardFile:
         assert self._database is not None
         while self._questions:
             keys, answer = self._questions[0]
-            wanted = keys()
+            wanted = self._made(keys)
             found: set[bytes] = set()
             for start in range(0, len(wanted), _ROWS):
                 some = wanted[start : start + _ROWS]
@@ -231,7 +231,16 @@ class GuardFile:
             last = "(SELECT max(number) FROM processed)"
             self._database.execute(f"DELETE FROM processed WHERE number <= {last} - ?", (self._size,))  # noqa: S608 - fixed
 
-    def _failed(self, error: sqlite3.Error) -> None:
+    @staticmethod
+    def _made(keys: Keys) -> Sequence[bytes]:
+        """Return the keys of one question; none if they cannot be made, as all other questions wait behind it."""
+        try:
+            return keys()
+        except Exception:
+            log.exception("failover.duplicateGuard: some messages are not looked up, and may come again")
+            return ()
+
+    def _failed(self, error: Exception) -> None:
         """Keep what waits for the next try, and say so: a lock may be gone soon, anything else is told at once."""
         locked = isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
         now = monotonic()
@@ -250,9 +259,10 @@ class GuardFile:
                 self._call(report, waiting)
 
     def _close_database(self) -> None:
-        if self._database is not None:
-            self._database.close()
-            self._database = None
+        database, self._database = self._database, None
+        if database is not None:
+            with suppress(sqlite3.Error):  # nothing is lost by it: each statement was a transaction
+                database.close()
 
     @staticmethod
     def _call(call: Callable[..., None], *arguments: object) -> None:

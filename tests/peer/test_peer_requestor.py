@@ -138,6 +138,25 @@ def test_a_correlation_id_that_was_given_up_or_is_in_use_is_refused(face: Face) 
     assert len(peer.transfers) == 2
 
 
+def test_a_service_that_never_answers_does_not_fill_the_memory_with_correlation_ids(
+    sync: SyncFace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The oldest are forgotten first."""
+    monkeypatch.setattr("pyjmsack.core.requestor.GIVEN_UP", 2)
+    peer = sync.peer()
+    asking = requestor(sync, peer)
+
+    def ask(number: int) -> None:
+        with pytest.raises(RequestTimedOutException):
+            asking.request(with_correlation_id(f"order-{number}"), 0)
+
+    for number in range(3):
+        ask(number)
+    ask(0)
+    with pytest.raises(IllegalStateException, match="was used before"):
+        asking.request(with_correlation_id("order-2"), 0)
+
+
 def test_a_request_that_the_broker_rejects_fails_at_once(face: Face) -> None:
     """S63: nobody waits for a reply to what was never stored."""
     peer = face.peer(on_transfer=in_turn(rejected("amqp:resource-limit-exceeded", "full"), accepted))

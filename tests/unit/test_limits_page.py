@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pyjmsack.core import producer
+from pyjmsack.core import producer, requestor
 from pyjmsack.message import codecs
 from pyjmsack.message import object as object_message
 from pyjmsack.providers.amqp import mechanisms, proton_engine, receiver, sasl, sizes, wire
@@ -28,6 +28,7 @@ CONSTANTS = {
     "bytes that a codec": codecs.MAX_BYTES,
     "entries of a `failover-server-list`": server_list.MOST,
     "characters of the file": uri_file.MOST_CHARACTERS,
+    "correlation ids of callers who gave up": requestor.GIVEN_UP,
     "a SASL frame that arrives": sasl._MAX_FRAME,
     "a SASL frame that is sent": sizes.SASL_LIMIT,
     "rounds of hashing": f"{mechanisms.LEAST_ITERATIONS:,} to {mechanisms.MOST_ITERATIONS:,}",

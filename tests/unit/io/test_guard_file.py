@@ -223,3 +223,48 @@ def test_a_question_that_cannot_be_answered_is_asked_again_now_and_then_and_ends
     ended(user)
     assert len(tries) <= 2
     assert answers == []
+
+
+def test_an_error_that_is_not_sqlites_is_told_and_the_thread_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S105: else each later acknowledgement would wait for ever."""
+    with using(tmp_path / "ids") as user:
+        assert user.opened() is None
+        with monkeypatch.context() as patch:
+            patch.setattr(user.file, "_insert", lambda rows: [].pop())
+            written = user.write(b"1")
+            assert "acknowledged when the file can be written" in str(user.errors.get(timeout=PATIENCE))
+        assert written.wait(PATIENCE)
+
+
+def test_a_question_whose_keys_cannot_be_made_is_answered_and_keeps_no_other_waiting(tmp_path: Path) -> None:
+    """One bad message costs itself alone."""
+
+    def broken() -> list[bytes]:
+        raise MemoryError
+
+    with using(tmp_path / "ids") as user:
+        assert user.write(b"1").wait(PATIENCE)
+        told: Queue[set[bytes]] = Queue()
+        user.file.ask(broken, told.put)
+        assert told.get(timeout=PATIENCE) == set()
+        assert user.found(b"1") == {b"1"}
+
+
+def test_a_process_without_a_thread_for_it_refuses_one_session_and_leaves_no_user_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next session tries again, and the thread ends with the last one."""
+    path = tmp_path / "ids"
+
+    def no_thread(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", no_thread)
+        with pytest.raises(RuntimeError, match="new thread"):
+            User(path)
+    with using(path) as user:
+        assert user.write(b"1").wait(PATIENCE)
+    ended(user)
