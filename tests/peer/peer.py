@@ -166,6 +166,8 @@ class Script:
     silent: set[str] = field(default_factory=set)
     """Stages at which nothing is said: sasl, open, begin, attach, drain, detach, end, close, heartbeat."""
     refuse_open: Condition | None = None
+    fatal_attach: Callable[[Link], Condition | None] = lambda link: None
+    """Why the connection is closed in place of an answer."""
     refuse_begin: Callable[[int], Condition | None] = lambda number: None
     refuse_attach: Callable[[Link], Condition | None] = lambda link: None
     after_attach: Callable[[PeerLink], Any] = lambda link: None
@@ -403,6 +405,10 @@ class PeerConnection(asyncio.Protocol):
     def _on_attach(self, event: Event) -> None:
         link: Link = event.link
         if "attach" in self.script.silent:
+            return
+        fatal = self.script.fatal_attach(link)
+        if fatal is not None:
+            self.close(fatal)
             return
         condition = self.script.refuse_attach(link)
         if self._by_name(link) and link.name in self._deleted:

@@ -10,11 +10,11 @@ from typing import Any
 import proton
 import pytest
 from failover_support import Events
-from peer import PATIENCE, Peer, PeerLink, text
+from peer import PATIENCE, PeerLink, text
 from peer_faces import Face, SyncFace, Told
 from peer_frames import described, transfer
 from polling import wait_until
-from proton import uint
+from proton import Condition, Link, uint
 
 from pyjmsack import InvalidDestinationException, JMSException, Queue, ResourceAllocationException
 from pyjmsack.providers.amqp import connection
@@ -24,20 +24,19 @@ from pyjmsack.providers.amqp.sizes import ATTACH_BESIDES
 GUILTY = Queue("guilty")
 
 
-def deadly(peer: Peer) -> Any:
-    """Return a rule: an attach to the guilty queue ends the connection, as one that is too large does."""
+def to_guilty(link: Link) -> bool:
+    return GUILTY.name in (link.remote_source.address, link.remote_target.address)
 
-    def attached(link: PeerLink) -> None:
-        if GUILTY.name in (link.link.remote_source.address, link.link.remote_target.address):
-            link.connection.drop()
 
-    return attached
+def deadly(link: Link) -> Condition | None:
+    """An attach to the guilty queue ends the connection, as one that is too large does at Artemis and Classic."""
+    return Condition("amqp:connection:framing-error", "frame too large") if to_guilty(link) else None
 
 
 def test_an_attach_that_ends_each_connection_is_given_up_and_the_neighbour_goes_on(face: Face) -> None:
     """S104, S109: after the third time, and not 1,650 times."""
     peer = face.peer()
-    peer.script.after_attach = deadly(peer)
+    peer.script.fatal_attach = deadly
     connection = face.failover(peer)
     events = Events(connection)
     session = connection.create_session()
@@ -52,7 +51,7 @@ def test_an_attach_that_ends_each_connection_is_given_up_and_the_neighbour_goes_
 def test_a_rebuilt_link_that_ends_each_connection_is_closed_and_the_neighbour_goes_on(face: Face) -> None:
     """S104: the next broker takes less than the first one did."""
     first, second = face.peer(), face.peer()
-    second.script.after_attach = deadly(second)
+    second.script.fatal_attach = deadly
     connection = face.failover(first, second, options="failover.maxReconnectAttempts=20")
     session = connection.create_session()
     neighbour = session.create_producer(Queue("good"))
@@ -63,6 +62,29 @@ def test_a_rebuilt_link_that_ends_each_connection_is_closed_and_the_neighbour_go
         guilty.receive(timeout=10)
     neighbour.send("after")
     assert [transfer.message.body for transfer in second.wait_transfers(1)] == ["after"]
+
+
+def test_a_connection_that_is_cut_nine_times_while_one_link_is_rebuilt_alone_closes_nothing(face: Face) -> None:
+    """S104: a bad network is nobody's fault. The first cut meets the whole burst, and the others this link alone."""
+    peer = face.peer()
+    connection = face.failover(peer, options="failover.maxReconnectDelay=20")
+    events = Events(connection)
+    session = connection.create_session()
+    producer = session.create_producer(Queue("good"))
+    consumer = session.create_consumer(GUILTY)
+    cuts = iter(range(10))
+
+    def cut(link: PeerLink) -> None:
+        if to_guilty(link.link) and next(cuts, None) is not None:
+            link.connection.drop()
+
+    peer.script.after_attach = cut
+    peer.drop()
+    events.wait("established", "interrupted", "restored")
+    assert next(cuts, None) is None
+    assert consumer.receive(timeout=0) is None
+    producer.send("after")
+    assert [transfer.message.body for transfer in peer.wait_transfers(1)] == ["after"]
 
 
 def test_what_does_not_fit_the_frames_of_this_broker_is_refused_with_its_size(face: Face) -> None:

@@ -11,7 +11,7 @@ from pyjmsack.core import producer, requestor
 from pyjmsack.message import codecs
 from pyjmsack.message import object as object_message
 from pyjmsack.providers.amqp import mechanisms, proton_engine, receiver, sasl, sizes, wire
-from pyjmsack.providers.failover import pending, server_list, uri_file
+from pyjmsack.providers.failover import blame, server_list, uri_file
 from pyjmsack.providers.stomp import heads
 from pyjmsack.selector import MAX_LENGTH, grammar
 from pyjmsack.uri import OPTIONS
@@ -38,7 +38,8 @@ CONSTANTS = {
     "nested parentheses": grammar.MAX_DEPTH,
     "sends of a producer": producer.WINDOW,
     "looks at the idle time-outs": round(1 / proton_engine.LEAST_PAUSE),
-    "connections in a row": pending.MOST_LOSSES,
+    "connections in a row over": blame.MOST_LOSSES,
+    "connections in a row that": blame.MOST_SILENT_LOSSES,
 }
 
 

@@ -12,9 +12,10 @@ from pyjmsack.errors import (
     SendTimedOutException,
     TransactionRolledBackException,
 )
+from pyjmsack.providers.failover.blame import MOST_LOSSES, Blame
 from pyjmsack.providers.failover.dialect import Dialect, translate
 from pyjmsack.providers.failover.member import Member
-from pyjmsack.providers.failover.pending import MOST_LOSSES, WITHOUT_BROKER, Kept, Request, Without
+from pyjmsack.providers.failover.pending import WITHOUT_BROKER, Kept, Request, Without
 from pyjmsack.providers.failover.replays import Replays
 from pyjmsack.providers.failover.restore import Resources
 from pyjmsack.spi.completion import Completion
@@ -49,6 +50,8 @@ class Asking:
         self._alone: Request | None = None
         """A request beside which nothing else is asked, so that nobody else is blamed if the connection is lost."""
         self._alone_timer: Timer | None = None
+        self._blame = Blame()
+        """Connections that were lost while a request was asked alone."""
         self._resources = Resources()
         self._producers = self._resources.producers
         period = url.connection.consumer_failover_redelivery_wait_period
@@ -122,10 +125,17 @@ class Asking:
         if self._member is not None:
             self._member.provider.flush()
 
-    def _is_guilty(self, request: Request) -> bool:
-        """Count a connection that was lost before it answered, and say whether this request is why (S109)."""
-        request.losses += 1
-        return request is self._alone and request.losses >= MOST_LOSSES
+    def _find_guilty(self, broker: BrokerUrl, unanswered: list[Kept | Request], error: BaseException) -> Request | None:
+        """Return the request over which connections are lost, if there is one (S109); one was lost just now."""
+        for item in unanswered:
+            if isinstance(item, Request):
+                item.lost(error)
+        suspect, blame = self._alone, self._blame
+        blame.lost(broker, suspect, error)
+        if suspect is None or not (suspect.reasons >= MOST_LOSSES or blame.silence_convicts):
+            return None
+        blame.clear()
+        return suspect
 
     def _wait_for_broker(self, request: Request) -> None:
         """The table of S90."""

@@ -6,15 +6,13 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
+from pyjmsack.providers.failover.blame import MOST_LOSSES, says_why
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Timer
 from pyjmsack.spi.envelope import Outbound
 from pyjmsack.spi.provider import Provider
 
-__all__ = ["MOST_LOSSES", "WITHOUT_BROKER", "Kept", "Request", "Without"]
-
-MOST_LOSSES = 3
-"""So many connections may be lost over one request or one rebuilt link; the last of them while it alone was asked."""
+__all__ = ["WITHOUT_BROKER", "Kept", "Request", "Without"]
 
 
 class Without(Enum):
@@ -56,7 +54,7 @@ class Request:
         then: called with the answer before ``done`` when it succeeded.
     """
 
-    __slots__ = ("abandoned", "ask", "asked", "done", "losses", "owner", "then", "verb")
+    __slots__ = ("abandoned", "ask", "asked", "done", "losses", "owner", "reasons", "then", "verb")
 
     def __init__(
         self,
@@ -77,6 +75,13 @@ class Request:
         """Why what it asks for is closed already: a broker that does it is told to undo it, and no other is asked."""
         self.losses = 0
         """Connections that were lost before they answered it."""
+        self.reasons = 0
+        """Those of them for which the broker gave a reason."""
+
+    def lost(self, error: BaseException) -> None:
+        """Count a connection that was lost before it answered."""
+        self.losses += 1
+        self.reasons += says_why(error)
 
     @property
     def suspect(self) -> bool:

@@ -9,11 +9,12 @@ from functools import partial
 
 from pyjmsack.errors import IllegalStateException
 from pyjmsack.providers.failover.asking import Asking
+from pyjmsack.providers.failover.blame import blamed
 from pyjmsack.providers.failover.dialect import Dialect
 from pyjmsack.providers.failover.member import Member
-from pyjmsack.providers.failover.pending import Kept, Request
+from pyjmsack.providers.failover.pending import Kept
 from pyjmsack.providers.failover.priority import PriorityWatch, preferred_first
-from pyjmsack.providers.failover.restore import Restoration, blamed
+from pyjmsack.providers.failover.restore import Restoration
 from pyjmsack.providers.failover.schedule import Schedule
 from pyjmsack.providers.failover.search import Search, Tried, in_order, is_final
 from pyjmsack.providers.failover.server_list import learn
@@ -111,8 +112,12 @@ class Reconnecting(Asking):
             if error is None:
                 self._resources.rebuilt()
                 self._use(member)
-            elif member.lost_in_rebuild:
-                restoration.failed(error)
+            else:
+                self._blame.unreachable(url)
+                if member.lost_in_rebuild:
+                    restoration.failed(url, error)
+                else:
+                    self._resources.blame.unreachable(url)
             tried(error, error is not None and member.metadata is None and is_final(error, first=first))
 
         member.open(self._info, restoration.steps, ready)
@@ -159,7 +164,7 @@ class Reconnecting(Asking):
         generation, self.generation = self.generation, 0
         pending = [*self._open]
         self._open.clear()
-        guilty = [item for item in pending if isinstance(item, Request) and self._is_guilty(item)]
+        guilty = self._find_guilty(member.url, pending, error)
         self._forget_alone()
         behind, self._held = self._held, {}
         for item in pending:
@@ -173,15 +178,15 @@ class Reconnecting(Asking):
         for item in pending:
             if isinstance(item, Kept):
                 self._keep(item, error)
-            elif item not in guilty:
+            elif item is not guilty:
                 self._wait_for_broker(item)
         for item in behind:
             if isinstance(item, Kept):
                 self._held[item] = None
             else:
                 self._wait_for_broker(item)
-        for request in guilty:
-            request.give_up(blamed(f"the request {request.verb}", error))
+        if guilty is not None:
+            guilty.give_up(blamed(f"the request {guilty.verb}", error))
         self._lost = member.url
         self._look(first=False, error=error)
 

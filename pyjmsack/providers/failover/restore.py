@@ -10,15 +10,15 @@ from pyjmsack.errors import (
     ConnectionLostException,
     IllegalStateException,
     JMSException,
-    ResourceAllocationException,
     UnsupportedFeatureException,
 )
-from pyjmsack.providers.failover.pending import MOST_LOSSES
+from pyjmsack.providers.failover.blame import MOST_LOSSES, Blame, blamed
 from pyjmsack.providers.failover.records import ConsumerRecord, SessionRecord
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.demands import check_consumer, check_session
 from pyjmsack.spi.provider import Provider
 from pyjmsack.spi.resources import ConnectionMetadata, ConsumerInfo, ProducerInfo, SessionInfo, TemporaryInfo
+from pyjmsack.uri import BrokerUrl
 
 __all__ = ["Resources", "Restoration", "checked"]
 
@@ -44,16 +44,13 @@ class Resources:
         """Connections that were lost, or given up before they were ready."""
         self._refused: dict[int, tuple[int, BaseException]] = {}
         """Producers that a broker refused or closed: their session, and why."""
-        self.failed_rebuilds = 0
-        """Connections in a row that were lost while all was being rebuilt; from the second attempt on each link is
-        asked for alone, so that the guilty one is known."""
-        self.suspect: int | None = None
-        """The link that was asked for alone when the last one was lost."""
+        self.blame = Blame()
+        """Connections that were lost while all was being rebuilt; from the second attempt on each link is asked for
+        alone, so that the guilty one is known."""
 
     def rebuilt(self) -> None:
         """A broker has taken all."""
-        self.failed_rebuilds = 0
-        self.suspect = None
+        self.blame.clear()
 
     def clear(self) -> None:
         """The connection is closed."""
@@ -183,7 +180,7 @@ class Restoration:
             provider.create_consumer(info, sinks[info.id], done)
 
         create_consumer = checked(check_consumer, metadata, create)
-        if resources.failed_rebuilds:
+        if resources.blame.losses:
             yield from _succeeding(begun)
             for producer in producers:
                 yield from self._attach(provider.create_producer, create_consumer, [producer], [])
@@ -225,20 +222,19 @@ class Restoration:
             yield from _succeeding(attached_producers)
             yield from _succeeding(attached_consumers)
 
-    def failed(self, error: BaseException) -> None:
-        """The broker ended the connection during this attempt: close what is to blame, if that is known (S104).
+    def failed(self, broker: BrokerUrl, error: BaseException) -> None:
+        """The connection was lost during this attempt: close what is to blame, if that is known (S104).
 
-        It is when two connections in a row were lost while the same link alone was asked for.
+        It is when two connections in a row were lost while the same link alone was asked for, and the broker says why;
+        without a reason the network is to blame, for a long time.
         """
-        resources, number = self._resources, self._alone
-        resources.failed_rebuilds += 1
-        if number is not None and number == resources.suspect and resources.failed_rebuilds >= MOST_LOSSES:
+        blame, number = self._resources.blame, self._alone
+        again = blame.lost(broker, number, error)
+        if number is not None and ((again and blame.reasons >= MOST_LOSSES) or blame.silence_convicts):
             guilty = blamed("this link", error)
             self._close_producer(number, guilty)
             self._close_consumer(number, guilty)
-            resources.rebuilt()
-        else:
-            resources.suspect = number
+            blame.clear()
 
     def _make_temporaries(self, provider: Provider, infos: Sequence[TemporaryInfo]) -> Iterator[Completion[Any]]:
         resources = self._resources
@@ -276,16 +272,6 @@ class Restoration:
     def _close_consumer(self, number: int, refusal: BaseException) -> None:
         if number in self._resources.consumers:
             self._resources.consumers[number].close(refusal)
-
-
-def blamed(what: str, error: BaseException) -> JMSException:
-    """Return the error for what ends connections."""
-    guilty = ResourceAllocationException(
-        f"{what} is given up, and not the connection: {MOST_LOSSES} connections in a row were lost while a broker was"
-        f" asked for it; the last one said: {error}"
-    )
-    guilty.__cause__ = error
-    return guilty
 
 
 def checked(

@@ -156,7 +156,10 @@ class FakeMember:
 
     def _die(self) -> None:
         if not self.aborted:
-            self.fail(ConnectionLostException("amqp:connection:framing-error"))
+            if self._bench.reason is None:
+                self.fail()
+            else:
+                self.fail(ConnectionLostException("the broker says why", error_code=self._bench.reason))
 
     def fail(self, error: JMSException | None = None) -> None:
         """Lose the connection, as a provider does: first the listener, then what is pending."""
@@ -235,6 +238,8 @@ class Bench:
         """Called when all is rebuilt, before what waits is asked."""
         self.deadly: set[int] = set()
         """Links that end the connection which is asked for them."""
+        self.reason: str | None = "amqp:connection:framing-error"
+        """What the broker says when one does; ``None`` = nothing, as a bad network."""
         self.brokers: dict[str, str] = {}
         self.properties: dict[str, Any] = {}
         self.members: list[FakeMember] = []

@@ -6,8 +6,8 @@ import pytest
 from failover_fakes import Bench, Sink
 
 from pyjmsack.destination import Queue
-from pyjmsack.errors import ResourceAllocationException
-from pyjmsack.providers.failover.pending import MOST_LOSSES
+from pyjmsack.errors import ConnectionLostException, JMSException, ResourceAllocationException
+from pyjmsack.providers.failover.blame import MOST_LOSSES, MOST_SILENT_LOSSES, says_why
 from pyjmsack.providers.failover.search import LONGEST_PAUSE
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.resources import ConsumerInfo, ProducerInfo
@@ -137,3 +137,106 @@ def test_connections_that_are_lost_at_once_are_made_at_longer_intervals() -> Non
     bench.clock.pass_by(1)
     bench.member.fail()
     assert bench.clock.waits[-1] == 0
+
+
+# -- a bad network ----------------------------------------------------------------------------------------------
+
+
+def cut_rebuilding(bench: Bench, times: int) -> None:
+    """Let so many connections be lost while a link is asked for again."""
+    attempts = len(bench.tried)
+    while len(bench.tried) < attempts + times:
+        bench.clock.pass_by(0.001)
+    bench.clock.pass_by(0.001)
+
+
+def flaky(reason: str | None) -> tuple[Bench, Sink]:
+    """Return a connection that is lost whenever its consumer is asked for again, but not its producer."""
+    bench = Bench("amqp://a")
+    bench.session()
+    bench.producer()
+    sink = bench.consumer(GUILTY)
+    bench.reason = reason
+    bench.deadly.add(GUILTY)
+    bench.member.fail()
+    return bench, sink
+
+
+def test_a_network_that_is_cut_again_and_again_while_one_link_is_asked_for_closes_no_consumer() -> None:
+    """S104: the first one is lost with all that is asked for, nine more while this link alone is."""
+    bench, sink = flaky(None)
+    cut_rebuilding(bench, MOST_SILENT_LOSSES)
+    bench.deadly.clear()
+    bench.clock.pass_by(60)
+    assert sink.errors == []
+    assert len(bench.tried) == 1 + MOST_SILENT_LOSSES + 1
+    assert bench.events[-1][0] == "restored"
+
+
+def test_a_network_that_is_cut_again_and_again_while_one_request_is_asked_fails_no_request(bench: Bench) -> None:
+    """S109: so does the tenth connection, while the request alone was asked for the last nine."""
+    bench.reason = None
+    asked = ask(bench, GUILTY)
+    alone = MOST_SILENT_LOSSES - 1
+    while bench.events.count("interrupted") < MOST_LOSSES - 1 + alone:
+        bench.clock.pass_by(0.001)
+    bench.deadly.clear()
+    bench.clock.pass_by(60)
+    assert asked.done
+    assert asked.error is None
+
+
+def test_a_link_that_is_lost_without_a_word_is_closed_after_the_tenth_time_alone() -> None:
+    """S104: each time all others are taken, and the broker is reached: that is no network."""
+    bench, sink = flaky(None)
+    bench.clock.pass_by(60)
+    assert [type(error) for error in sink.errors] == [ResourceAllocationException]
+    assert len(bench.tried) == 1 + 1 + MOST_SILENT_LOSSES + 1
+    assert bench.events[-1][0] == "restored"
+    assert bench.send("good").outcome is None
+
+
+def test_a_request_that_is_lost_without_a_word_is_given_up_after_the_tenth_time_alone(bench: Bench) -> None:
+    """S109."""
+    bench.reason = None
+    guilty = ask(bench, GUILTY)
+    bench.clock.pass_by(60)
+    assert isinstance(guilty.error, ResourceAllocationException)
+    assert bench.events.count("interrupted") == MOST_LOSSES - 1 + MOST_SILENT_LOSSES
+    assert bench.send("good").outcome is None
+
+
+def test_a_broker_that_cannot_be_reached_in_between_clears_the_link() -> None:
+    """S104: that is the network's doing, and so may the other losses be."""
+    bench, sink = flaky(None)
+    cut_rebuilding(bench, MOST_SILENT_LOSSES)
+    bench.down["a"] = ConnectionLostException("connection refused")
+    cut_rebuilding(bench, 1)
+    bench.down.clear()
+    cut_rebuilding(bench, MOST_SILENT_LOSSES - 1)
+    bench.deadly.clear()
+    bench.clock.pass_by(600)
+    assert sink.errors == []
+    assert bench.events[-1][0] == "restored"
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (ConnectionLostException("too large", error_code="amqp:connection:framing-error"), True),
+        (JMSException("AMQ339001: no such thing", error_code="AMQ339001"), True),
+        (ConnectionLostException("the broker closed the connection"), False),
+        (ConnectionLostException("shutting down", error_code="amqp:connection:forced"), False),
+        (ConnectionLostException("local-idle-timeout expired", error_code="amqp:resource-limit-exceeded"), False),
+        (
+            ConnectionLostException(
+                "AMQ229014: Did not receive data within the connection TTL", error_code="AMQ229014"
+            ),
+            False,
+        ),
+        (OSError("connection reset"), False),
+    ],
+)
+def test_a_loss_is_evidence_if_the_broker_says_why(error: BaseException, reason: bool) -> None:
+    """S104: a stop of the broker and its idle time-out say nothing about a link."""
+    assert says_why(error) is reason
