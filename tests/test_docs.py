@@ -17,7 +17,7 @@ from _pyjmsack_pytestplugin import _KINDS
 from pyjmsack.cli.demo.rows import FAILOVER_ROWS, ROWS
 from pyjmsack.cli.main import cli
 from pyjmsack.uri import DESTINATION_OPTIONS, IGNORED, IGNORED_OF_DESTINATIONS, OPTIONS, REFUSED
-from pyjmsack.uri.headers import is_websocket_header
+from pyjmsack.uri.transport import is_websocket_header
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"

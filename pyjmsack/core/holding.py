@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable
 
 from pyjmsack.core.inbox import PriorityInbox
+from pyjmsack.core.redelivery import redelivery_delay
 from pyjmsack.spi.envelope import Inbound
 from pyjmsack.uri import RedeliveryPolicy
 
@@ -62,7 +63,7 @@ class Holding:
         if self._ready.pop(inbound, None) == count or self._passed == (inbound, count):
             self._passed = inbound, count  # put back after a look (S176), it need not wait again
             return False
-        delay = self._policy.delay(count)
+        delay = redelivery_delay(self._policy, count)
         if delay <= 0:
             return False
         try:

@@ -5,20 +5,17 @@ is the table of all options, from which the documentation is made. Names, units 
 configuration pages of Qpid JMS and ActiveMQ Classic.
 """
 
-from pyjmsack.uri.amqp import AmqpOptions
+from pyjmsack.uri.address import redact
 from pyjmsack.uri.connection import ConnectionOptions
-from pyjmsack.uri.destination_options import parse_destination_options
+from pyjmsack.uri.destination import DESTINATION_OPTIONS, DestinationOptions, parse_destination_options
 from pyjmsack.uri.failover import DuplicateGuard, FailoverOptions
-from pyjmsack.uri.ignored import IGNORED, IGNORED_OF_DESTINATIONS, IGNORED_PREFIXES
-from pyjmsack.uri.kinds import Kind, Option, Secret, option, store_conversion
-from pyjmsack.uri.model import BrokerUrl, DestinationOptions
+from pyjmsack.uri.model import BrokerUrl
+from pyjmsack.uri.option import Kind, Option, Secret, option, store_conversion
 from pyjmsack.uri.parse import parse_url
 from pyjmsack.uri.policy import OPTIMIZED_SHARE, PrefetchPolicy, PresettlePolicy, RedeliveryPolicy, prefetch_for
-from pyjmsack.uri.redaction import redact
-from pyjmsack.uri.scheme import SCHEMES, Endpoint, Scheme
-from pyjmsack.uri.stomp import StompOptions
-from pyjmsack.uri.table import DESTINATION_OPTIONS, OPTIONS, REFUSED
-from pyjmsack.uri.transport import TransportOptions
+from pyjmsack.uri.protocols import AmqpOptions, StompOptions
+from pyjmsack.uri.table import IGNORED, IGNORED_OF_DESTINATIONS, IGNORED_PREFIXES, OPTIONS, REFUSED
+from pyjmsack.uri.transport import SCHEMES, Endpoint, Scheme, TransportOptions
 
 __all__ = [
     "DESTINATION_OPTIONS",

@@ -8,7 +8,7 @@ from typing import Final
 from pyjmsack.destination import Destination
 from pyjmsack.errors import UnsupportedFeatureException
 from pyjmsack.types import Outcome
-from pyjmsack.uri.kinds import (
+from pyjmsack.uri.option import (
     BOOLEAN,
     BYTES_OR_UNLIMITED,
     MILLIS,

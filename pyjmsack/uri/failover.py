@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from pyjmsack.uri.kinds import (
+from pyjmsack.uri.option import (
     BOOLEAN,
     COUNT_OR_UNLIMITED,
     MILLIS_FROM_0,

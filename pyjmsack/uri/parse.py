@@ -7,25 +7,47 @@ a space (``%2B`` is a plus). Other than there, nothing is ignored in silence and
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 from urllib.parse import unquote
 
 from pyjmsack.errors import InvalidURLException, UnsupportedFeatureException
-from pyjmsack.uri.address import FAILOVER, PLAIN, Address, parse_address, refuse, scheme_of, split_composite
-from pyjmsack.uri.headers import websocket_headers
+from pyjmsack.uri.address import (
+    FAILOVER,
+    PLAIN,
+    Address,
+    before_secret,
+    parse_address,
+    redact,
+    refuse,
+    scheme_of,
+    split_composite,
+)
 from pyjmsack.uri.model import BrokerUrl
-from pyjmsack.uri.names import Place, belongs, check_names, is_of_member, of_protocol
-from pyjmsack.uri.policies import plain_name, redelivery_policies
+from pyjmsack.uri.option import parse_values
+from pyjmsack.uri.policy import RedeliveryPolicy, check_pattern, most_specific
 from pyjmsack.uri.profiles import PROFILES
-from pyjmsack.uri.query import decode, has_secret, option_texts, query_texts
-from pyjmsack.uri.redaction import before_secret, redact
-from pyjmsack.uri.scheme import SCHEMES, Endpoint
+from pyjmsack.uri.query import (
+    Place,
+    belongs,
+    check_names,
+    decode,
+    has_secret,
+    is_of_member,
+    of_protocol,
+    option_texts,
+    query_texts,
+)
 from pyjmsack.uri.table import NESTED_PREFIX, OPTIONS, build
-from pyjmsack.uri.values import parse_values
+from pyjmsack.uri.transport import SCHEMES, Endpoint, websocket_headers
 
-__all__ = ["parse_url"]
+__all__ = [
+    "parse_url",
+    "plain_name",
+    "redelivery_policies",
+]
 
 logger = logging.getLogger("pyjmsack")
 
@@ -204,3 +226,50 @@ def _with_user_info(
     if not username or texts.keys() & in_url.keys():
         refuse(what, "expected the user name once, either as jms.username or as user:password@host")
     return {**in_url, **texts}
+
+
+# -- redelivery policies of single destinations: jms.redeliveryPolicy[orders.>].maxRedeliveries=3 --------------------
+
+
+_PREFIX: Final = "jms.redeliveryPolicy"
+_OF_DESTINATION: Final = re.compile(r"jms\.redeliveryPolicy\[([^\[\]]*)\]\.(\w+)")
+
+
+def plain_name(name: str) -> str:
+    """Return an option of a redelivery policy without its pattern, and any other name as it is.
+
+    Raises:
+        InvalidURLException: the pattern is none.
+    """
+    match = _OF_DESTINATION.fullmatch(name)
+    if match is None:
+        return name
+    try:
+        check_pattern(match[1])
+    except ValueError:
+        raise InvalidURLException(
+            f"option {_PREFIX}[...].{match[2]}: expected the name of a destination in the brackets, in which * stands"
+            " for one part and > at the end for all others, such as orders.>"
+        ) from None
+    return f"{_PREFIX}.{match[2]}"
+
+
+def redelivery_policies(*layers: Mapping[str, str]) -> tuple[tuple[str, RedeliveryPolicy], ...]:
+    """Return the policies of single destinations, each with its pattern, the most specific first.
+
+    What an entry does not say is as in the policy for all. A later layer wins over an earlier one.
+    """
+    special: dict[str, list[dict[str, str]]] = {}
+    for number, texts in enumerate(layers):
+        for name, text in texts.items():
+            if match := _OF_DESTINATION.fullmatch(name):
+                own = special.setdefault(match[1], [{} for _ in layers])
+                own[number][f"{_PREFIX}.{match[2]}"] = text
+    return tuple((pattern, _policy((*layers, *special[pattern]))) for pattern in most_specific(special))
+
+
+def _policy(layers: tuple[Mapping[str, str], ...]) -> RedeliveryPolicy:
+    values: dict[str, object] = {}
+    for texts in layers:
+        values.update(parse_values(texts, OPTIONS, InvalidURLException))
+    return build(RedeliveryPolicy, values, "connection.redelivery_policy.")

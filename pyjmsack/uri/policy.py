@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-import random
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, inf
@@ -12,7 +11,7 @@ from typing import Final
 
 from pyjmsack.destination import Destination
 from pyjmsack.types import Outcome
-from pyjmsack.uri.kinds import (
+from pyjmsack.uri.option import (
     BOOLEAN,
     COUNT_OR_UNLIMITED,
     CREDIT,
@@ -40,7 +39,6 @@ OPTIMIZED_SHARE: Final = 0.65
 """Of the prefetch: so many unacknowledged messages make an optimised batch (S40)."""
 
 logger = logging.getLogger("pyjmsack")
-_LONGEST_DELAY: Final = (2**31 - 1) / 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,39 +202,6 @@ class RedeliveryPolicy:
     def delays(self) -> bool:
         """Whether some redelivery has to wait."""
         return self.initial_redelivery_delay > 0 or self.redelivery_delay > 0
-
-    def delay(self, redelivery: int, vary: Callable[[float, float], float] = random.uniform) -> float:
-        """Return the seconds to wait before redelivery number ``redelivery``, which counts from 1 (S115).
-
-        ``vary(low, high)`` returns the random share by which the wait differs, with collision avoidance.
-        """
-        if redelivery <= 1:
-            wait = self.initial_redelivery_delay
-        elif self.use_exponential_back_off:
-            wait = self._grown(redelivery)
-        else:
-            wait = self.redelivery_delay
-        if self.use_collision_avoidance:
-            share = self.collision_avoidance_percent / 100
-            wait += wait * vary(-share, share)
-        return wait
-
-    def _grown(self, redelivery: int) -> float:
-        # waits grow from the first that is not 0
-        first, steps = self.initial_redelivery_delay, redelivery - 1
-        if not first:
-            first, steps = self.redelivery_delay, redelivery - 2
-        if not steps:
-            return first
-        if not first or self.back_off_multiplier <= 1:  # no growth
-            return self.redelivery_delay
-        longest = _LONGEST_DELAY
-        if self.maximum_redelivery_delay is not None:
-            longest = max(self.maximum_redelivery_delay, self.redelivery_delay)
-        try:
-            return min(first * self.back_off_multiplier**steps, longest)
-        except OverflowError:
-            return longest
 
     def exceeded(self, redeliveries: int) -> bool:
         """Return True when a message that came back ``redeliveries`` times must not reach the application."""

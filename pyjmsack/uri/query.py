@@ -1,18 +1,42 @@
-"""From the query of a URL, and from ``options={...}``, to option texts by name."""
+"""The options that a URL gives: their texts by name, from the query and from ``options={...}``.
+
+An option may stand on a single broker, inside the parentheses of a failover URL, or after them; :func:`check_names`
+refuses one that stands elsewhere.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from enum import Enum
 from typing import Final
 from urllib.parse import unquote_plus
 
-from pyjmsack.errors import InvalidURLException
-from pyjmsack.uri.kinds import Option, text_of
-from pyjmsack.uri.table import NESTED_PREFIX, OPTION_PREFIXES, OPTIONS
-from pyjmsack.uri.values import named
+from pyjmsack.errors import InvalidURLException, UnsupportedFeatureException
+from pyjmsack.uri.option import Option, did_you_mean, named, not_here, text_of
+from pyjmsack.uri.table import (
+    FAILOVER_PREFIX,
+    IGNORED,
+    NESTED_PREFIX,
+    OPTION_PREFIXES,
+    OPTIONS,
+    REFUSED,
+    is_meaningless,
+    warn_meaningless,
+)
+from pyjmsack.uri.transport import SCHEMES, is_websocket_header
 
-__all__ = ["decode", "has_secret", "option_texts", "query_texts"]
+__all__ = [
+    "Place",
+    "belongs",
+    "check_names",
+    "decode",
+    "has_secret",
+    "is_of_member",
+    "of_protocol",
+    "option_texts",
+    "query_texts",
+]
 
 _BAD_PERCENT: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
@@ -92,3 +116,132 @@ def option_texts(options: Mapping[str, object]) -> dict[str, str]:
             kind = type(value).__name__
             raise InvalidURLException(f"option {named(name)}: expected {expected}, got {kind}") from None
     return texts
+
+
+# -- where an option may stand ---------------------------------------------------------------------------------------
+
+
+_COUNTERPARTS: Final = {
+    "amqp.idleTimeout": "stomp.heartBeat",
+    "amqp.vhost": "stomp.vhost",
+    "amqp.maxFrameSize": "stomp.maxFrameSize",
+    "amqp.traceFrames": "stomp.traceFrames",
+}
+"""Options of one protocol that say what those of the other say."""
+_MISTAKEN: Final = dict.fromkeys(
+    ("backOffMultiplier", "failover.backOffMultiplier"),
+    "failover.reconnectBackOffMultiplier, or reconnectDelayExponent as in ActiveMQ",
+)
+"""Names that look right and are not, not even in Java."""
+_PROTOCOLS: Final = tuple({f"{scheme.protocol}." for scheme in SCHEMES.values()})
+_MEMBER_PREFIXES: Final = (*_PROTOCOLS, "transport.", "wireFormat.")
+_OF_ANY: Final = ("broker", "broker.scheduler")
+_BARE: Final = {name for name in (*OPTIONS, *REFUSED) if "." not in name}
+_FAILOVER_NAMES: Final = {
+    "jms.closeLinksThatFailOnReconnect",
+    *(name for name, row in OPTIONS.items() if row.targets[0].startswith(FAILOVER_PREFIX)),
+    *(
+        name
+        for refused_or_ignored in (REFUSED, IGNORED)
+        for name in refused_or_ignored
+        if FAILOVER_PREFIX + name.removeprefix(FAILOVER_PREFIX) in refused_or_ignored
+    ),
+}
+
+
+class Place(Enum):
+    """Where an option stands."""
+
+    SINGLE = "a single broker"
+    MEMBER = "inside the parentheses"
+    OUTER = "after the parentheses"
+
+
+def is_of_member(name: str) -> bool:
+    """Return True for an option of one broker's stream: protocol, TCP and TLS."""
+    if name.startswith(_MEMBER_PREFIXES):
+        return True
+    bare = name in _BARE or (is_meaningless(name) and "." not in name)
+    return bare and name not in _FAILOVER_NAMES and name not in ("strict", "profile", *_OF_ANY)
+
+
+def of_protocol(name: str, protocols: Collection[str]) -> bool:
+    """Return False for an option of a protocol that is none of these."""
+    return not name.startswith(_PROTOCOLS) or name.partition(".")[0] in protocols
+
+
+def belongs(name: str, place: Place, protocols: Collection[str]) -> bool:
+    """Return True for a known option that may stand at ``place``, where brokers speak ``protocols``."""
+    return _misplaced(name, place) is None and of_protocol(name, protocols)
+
+
+def check_names(names: Collection[str], place: Place, protocols: Collection[str]) -> None:
+    """Refuse what is unknown, then what is misplaced or of another protocol, then what is refused; warn about
+    what means nothing in Python.
+
+    Raises:
+        InvalidURLException: the first three; all of a kind are listed, each with what it should be.
+        UnsupportedFeatureException: the last.
+    """
+    _check_known(names, place, protocols)
+    if misplaced := [text for text in (_misplaced(name, place) for name in names) if text]:
+        raise InvalidURLException("option " + "; ".join(misplaced))
+    plain = {name: name.removeprefix(NESTED_PREFIX) for name in names}
+    if foreign := [name for name in names if not of_protocol(plain[name], protocols)]:
+        listed = ", ".join(_foreign(plain[name]) for name in foreign)
+        raise InvalidURLException(f"no options of {' or '.join(sorted(protocols))} URLs: {listed}")
+    if refused := [name for name in plain.values() if name in REFUSED]:
+        raise UnsupportedFeatureException(f"option {not_here(refused, REFUSED)}")
+    for name in plain.values():
+        if is_meaningless(name):
+            warn_meaningless(name)
+
+
+def _check_known(names: Iterable[str], place: Place, protocols: Collection[str]) -> None:
+    # what only looks like an option of a failover URL is said to be misplaced, not unknown
+    elsewhere = (FAILOVER_PREFIX, NESTED_PREFIX, "discovery.") if place is Place.SINGLE else ()
+    unknown = [name for name in names if not _is_known(name, place) and not name.startswith(elsewhere)]
+    if unknown:
+        known = [name for name in _known(place) if of_protocol(name.removeprefix(NESTED_PREFIX), protocols)]
+        listed = ", ".join(
+            f"{name} (did you mean {_MISTAKEN[name]}?)" if name in _MISTAKEN else did_you_mean(name, known)
+            for name in unknown
+        )
+        raise InvalidURLException(f"unknown option {listed}")
+
+
+def _is_known(name: str, place: Place) -> bool:
+    if place is Place.OUTER:
+        name = name.removeprefix(NESTED_PREFIX)
+    return name in OPTIONS or name in REFUSED or is_meaningless(name) or is_websocket_header(name)
+
+
+def _known(place: Place) -> list[str]:
+    every = (*OPTIONS, *REFUSED)
+    if place is Place.OUTER:
+        return [NESTED_PREFIX + name if is_of_member(name) else name for name in every]
+    if place is Place.MEMBER:
+        return [name for name in every if is_of_member(name)]
+    return [name for name in every if name not in _FAILOVER_NAMES]
+
+
+def _misplaced(name: str, place: Place) -> str | None:
+    """Return where an option belongs, if it is not here."""
+    if place is Place.SINGLE:
+        composite = name in _FAILOVER_NAMES or name.startswith((FAILOVER_PREFIX, NESTED_PREFIX, "discovery."))
+        return f"{named(name)} belongs to a failover:(...) URL" if composite else None
+    if place is Place.MEMBER:
+        right = name in _OF_ANY or is_of_member(name) or (is_meaningless(name) and name not in _FAILOVER_NAMES)
+        return None if right else f"{named(name)} holds for all brokers and goes after the parentheses"
+    if name.startswith(NESTED_PREFIX):
+        inner = name.removeprefix(NESTED_PREFIX)
+        right = inner in _OF_ANY or is_of_member(inner)
+        return None if right else f"{named(name)} holds for all brokers and is written {inner}"
+    if is_of_member(name):
+        return f"{named(name)} goes inside the parentheses, or after them as {NESTED_PREFIX}{name}"
+    return None
+
+
+def _foreign(name: str) -> str:
+    pairs = {**_COUNTERPARTS, **{stomp: amqp for amqp, stomp in _COUNTERPARTS.items()}}
+    return f"{name} (use {pairs[name]})" if name in pairs else name

@@ -1,28 +1,31 @@
-"""The option table, made from the declarations, and the options that are known and refused."""
+"""The option table, made from the declarations, and the options that are refused or ignored."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Iterator, Mapping
+import logging
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from pyjmsack.uri.kinds import BOOLEAN, BYTES_OR_SYSTEM, CREDIT, METADATA_KEY, MILLIS_AT_LEAST_1, Option, choice
-from pyjmsack.uri.model import BrokerUrl, DestinationOptions
+from pyjmsack.uri.model import BrokerUrl
+from pyjmsack.uri.option import BOOLEAN, BYTES_OR_SYSTEM, CREDIT, METADATA_KEY, MILLIS_AT_LEAST_1, Option, choice
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 __all__ = [
-    "DESTINATION_OPTIONS",
     "FAILOVER_PREFIX",
+    "IGNORED",
+    "IGNORED_OF_DESTINATIONS",
+    "IGNORED_PREFIXES",
     "NESTED_PREFIX",
     "OPTIONS",
     "OPTION_PREFIXES",
     "REFUSED",
     "build",
-    "nearest",
+    "is_meaningless",
     "option_rows",
+    "warn_meaningless",
 ]
 
 FAILOVER_PREFIX: Final = "failover."
@@ -127,9 +130,6 @@ OPTIONS: Final[Mapping[str, Option]] = {
 }
 """Every option of a broker URL that is honoured, by name, in the order in which they are applied."""
 
-DESTINATION_OPTIONS: Final[Mapping[str, Option]] = {row.name: row for row in option_rows(DestinationOptions)}
-"""Every option of a destination by name."""
-
 OPTION_PREFIXES: Final = (
     "jms.",
     "transport.",
@@ -143,8 +143,8 @@ OPTION_PREFIXES: Final = (
 )
 
 
-def _all(prefix: str, names: str, hint: str) -> dict[str, str]:
-    return {prefix + name: hint for name in names.split()}
+def _all(prefix: str, names: str, reason: str) -> dict[str, str]:
+    return {prefix + name: reason for name in names.split()}
 
 
 _GSSAPI: Final = "Kerberos (GSSAPI) is not among the SASL mechanisms"
@@ -158,16 +158,72 @@ REFUSED: Final[Mapping[str, str]] = {
 """Options that a Java client knows and this one does not honour, with the reason; refused, never ignored."""
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that was probably meant: other letter case, missing or wrong prefix, or a misspelling."""
-    folded = {candidate.lower(): candidate for candidate in known}
-    wanted = name.lower()
-    if wanted in folded:
-        return folded[wanted]
-    last = wanted.rpartition(".")[2]
-    for tail in (wanted, last):
-        for candidate, spelling in folded.items():
-            if candidate.endswith("." + tail):
-                return spelling
-    close = difflib.get_close_matches(wanted, folded, n=1, cutoff=0.6)
-    return folded[close[0]] if close else None
+# -- options that change nothing -------------------------------------------------------------------------------------
+
+
+logger = logging.getLogger("pyjmsack")
+
+
+def _failover(names: str, reason: str) -> dict[str, str]:
+    """With the prefix, as Qpid JMS writes it, and without, as ActiveMQ does."""
+    return _all("failover.", names, reason) | _all("", names, reason)
+
+
+_JAVA: Final = "it tunes the Java virtual machine, or the inside of a Java client"
+_RELAY: Final = "it is for brokers without an anonymous relay; Artemis and ActiveMQ Classic have one"
+_BUFFERS: Final = "it sizes a buffer of the Java client; jms.producerWindowSize bounds what is unconfirmed"
+_SILENCE: Final = "a silent broker is found by amqp.idleTimeout and stomp.heartBeat, not by the socket"
+_NO_JAVA_OBJECTS: Final = "bytes are never made into Java objects; only registered codecs read objects (S175)"
+_NO_PRODUCER: Final = "a transaction with sends of a closed producer is not replayed: its commit() raises (S107)"
+_SPARES: Final = "no spare connections are kept: the next broker is connected to when it is needed"
+_OPENWIRE: Final = "it is about OpenWire"
+
+IGNORED: Final[Mapping[str, str]] = {
+    **_all("transport.", "useEpoll useKQueue useOpenSSL sharedEventLoopThreads", _JAVA),
+    **dict.fromkeys(("transport.soTimeout", "soTimeout"), _SILENCE),
+    **dict.fromkeys(("amqp.provider.futureType", "provider.futureType", "ioBufferSize"), _JAVA),
+    **_all("amqp.", "anonymousFallbackCacheSize anonymousFallbackCacheTimeout", _RELAY),
+    **_all("amqp.", "sessionOutgoingWindow maxWriteBytesBeforeFlush", _BUFFERS),
+    **_all("jms.", "maxThreadPoolSize useDedicatedTaskRunner useVirtualThreadTaskRunner rmIdFromConnectionId", _JAVA),
+    **_all("jms.", "objectMessageSerializationDefered alwaysSessionAsync dispatchAsync", _JAVA),
+    **_all("jms.", "trustAllPackages deserializationPolicy.allowList deserializationPolicy.denyList", _NO_JAVA_OBJECTS),
+    "jms.copyMessageOnSend": "a send always takes a snapshot, so the message may be used again at once (S72)",
+    "jms.transactedIndividualAck": "a transaction's messages are always acknowledged one by one",
+    "jms.useCompression": "AMQP and STOMP have no compressed bodies: they are sent as they are",
+    "jms.maxInflatedDataSizeRatio": "nothing is inflated here",
+    "jms.strictCompliance": "the rules of JMS hold in any case",
+    "jms.nestedMapAndListEnabled": "a map or list within a MapMessage is refused when it is set; use an ObjectMessage",
+    "jms.watchTopicAdvisories": "the broker itself refuses what is sent to a deleted temporary destination (S68)",
+    **_failover("backup backupPoolSize", _SPARES),
+    **_failover("trackTransactionProducers", _NO_PRODUCER),
+    **_failover("rebalanceUpdateURIs", "a broker lists others only when a connection is opened"),
+    **_failover("reconnectSupported", "no broker sends a client elsewhere over AMQP or STOMP"),
+    **_all("wireFormat.", "version stackTraceEnabled tcpNoDelayEnabled cacheEnabled cacheSize host", _OPENWIRE),
+    **_all("wireFormat.", "tightEncodingEnabled sizePrefixDisabled platformDetails includePlatformDetails", _OPENWIRE),
+    **_all("wireFormat.", "providerName providerVersion maxInactivityDurationInitalDelay", _OPENWIRE),
+}
+"""Every option of a broker URL that is accepted and ignored, with the reason."""
+
+IGNORED_OF_DESTINATIONS: Final[Mapping[str, str]] = {
+    "consumer.dispatchAsync": "it chooses a thread of an ActiveMQ broker",
+}
+"""The same for the options of destinations."""
+
+IGNORED_PREFIXES: Final[Mapping[str, str]] = {"jms.blobTransferPolicy.": "there are no blob messages here"}
+"""The same for all options that begin so."""
+
+_warned: set[str] = set()
+
+
+def is_meaningless(name: str) -> bool:
+    """Return True for an option of a broker URL that is accepted and ignored."""
+    return name in IGNORED or name.startswith((*IGNORED_PREFIXES,))
+
+
+def warn_meaningless(name: str) -> None:
+    """Log, once for each name, that an option is ignored, and why."""
+    if name not in _warned:
+        _warned.add(name)
+        known = {**IGNORED, **IGNORED_OF_DESTINATIONS}
+        reason = known.get(name) or next(text for start, text in IGNORED_PREFIXES.items() if name.startswith(start))
+        logger.warning("option %s has no meaning in Python and is ignored: %s", name, reason)

@@ -1,11 +1,14 @@
-"""The options of the stream: TCP, TLS, WebSocket."""
+"""How a broker is reached: schemes, an address, and the options of the stream (TCP, TLS, WebSocket)."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Final
+from typing import Final, NamedTuple
 
-from pyjmsack.uri.kinds import (
+from pyjmsack.errors import InvalidURLException
+from pyjmsack.uri.option import (
     BOOLEAN,
     BYTES_OR_SYSTEM,
     BYTES_OR_UNLIMITED,
@@ -24,7 +27,52 @@ from pyjmsack.uri.kinds import (
     option,
 )
 
-__all__ = ["TransportOptions"]
+__all__ = [
+    "SCHEMES",
+    "Endpoint",
+    "Scheme",
+    "TransportOptions",
+    "is_websocket_header",
+    "websocket_headers",
+]
+
+
+class Scheme(NamedTuple):
+    """What a URL's scheme says."""
+
+    protocol: str
+    tls: bool
+    port: int
+    websocket: str = ""
+    """The sub-protocol inside a WebSocket; empty where there is none."""
+
+
+SCHEMES: Final[Mapping[str, Scheme]] = {
+    "amqp": Scheme("amqp", False, 5672),
+    "amqps": Scheme("amqp", True, 5671),
+    "stomp": Scheme("stomp", False, 61613),
+    "stomp+ssl": Scheme("stomp", True, 61614),
+    "amqpws": Scheme("amqp", False, 80, "amqp"),
+    "amqpwss": Scheme("amqp", True, 443, "amqp"),
+    "stomp+ws": Scheme("stomp", False, 80, "v12.stomp"),
+    "stomp+wss": Scheme("stomp", True, 443, "v12.stomp"),
+}
+"""The schemes of a single broker, with their default ports."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One address of a broker; ``host`` of an IPv6 address is without brackets."""
+
+    scheme: str
+    host: str
+    port: int
+    tls: bool
+
+    def __str__(self) -> str:
+        host = f"[{self.host.replace('%', '%25')}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}"
+
 
 _TLS_FIELDS: Final = frozenset(
     [
@@ -156,3 +204,30 @@ class TransportOptions:
         """Return the names of the options that differ from their default and concern TLS alone."""
         rows = ((member, member.metadata[METADATA_KEY].name) for member in fields(self) if member.name in _TLS_FIELDS)
         return [name for member, name in rows if getattr(self, member.name) != member.default]
+
+
+# -- headers of the WebSocket handshake ------------------------------------------------------------------------------
+
+
+_PREFIX: Final = "transport.ws.httpHeader."
+_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_VALUE: Final = re.compile(r"[\x20-\x7e\t]*")
+
+
+def is_websocket_header(name: str) -> bool:
+    """Return True for an option that names a header (RFC 9110, 5.6.2)."""
+    return name.startswith(_PREFIX) and _NAME.fullmatch(name.removeprefix(_PREFIX)) is not None
+
+
+def websocket_headers(texts: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return names and values of the headers among ``texts``.
+
+    Raises:
+        InvalidURLException: a value has a line break or a character that is not in ASCII; it is not shown, as it may
+            be secret.
+    """
+    headers = {name: text for name, text in texts.items() if is_websocket_header(name)}
+    for name, text in headers.items():
+        if not _VALUE.fullmatch(text):
+            raise InvalidURLException(f"option {name}: expected printable ASCII characters")
+    return tuple((name.removeprefix(_PREFIX), text) for name, text in headers.items())

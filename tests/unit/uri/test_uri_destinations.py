@@ -12,8 +12,8 @@ from pyjmsack.errors import InvalidDestinationException
 from pyjmsack.uri import (
     IGNORED_OF_DESTINATIONS,
     DestinationOptions,
-    ignored,
     parse_destination_options,
+    table,
 )
 
 
@@ -62,7 +62,7 @@ def test_wrong_destination_option_is_refused_with_the_nearest_s11(option: str, m
 def test_destination_option_without_meaning_is_accepted_with_one_warning_that_says_why(
     name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(ignored, "_warned", set())
+    monkeypatch.setattr(table, "_warned", set())
     for _ in range(2):
         assert parse_destination_options(Queue(f"q?{name}=true")) == DestinationOptions()
     assert [record.levelno for record in caplog.records] == [logging.WARNING]

@@ -18,8 +18,8 @@ from pyjmsack.uri import (
     REFUSED,
     PrefetchPolicy,
     Secret,
-    ignored,
     parse_url,
+    table,
 )
 from pyjmsack.uri.table import FAILOVER_PREFIX
 
@@ -355,7 +355,7 @@ def test_tracing_by_a_library_is_refused_with_what_to_do_instead() -> None:
 def test_option_without_meaning_in_python_is_accepted_with_one_warning_that_says_why(
     name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(ignored, "_warned", set())
+    monkeypatch.setattr(table, "_warned", set())
     url = "failover:(amqp://h)" if FAILOVER_PREFIX + name.removeprefix(FAILOVER_PREFIX) in IGNORED else "amqp://h"
     for _ in range(3):
         parse_url(f"{url}?{name}=true")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from uri_support import MARKER, assert_refused_or_parsed_without_leak
 
 from pyjmsack.uri import OPTIONS, Option, parse_url
-from pyjmsack.uri.names import Place, belongs
+from pyjmsack.uri.query import Place, belongs
 
 SAMPLES = {
     "boolean": ("true", "False"),

@@ -20,7 +20,7 @@ from pyjmsack.uri import (
     parse_destination_options,
     parse_url,
 )
-from pyjmsack.uri.ignored import is_meaningless
+from pyjmsack.uri.table import is_meaningless
 
 
 @pytest.mark.parametrize("row", [*OPTIONS.values(), *DESTINATION_OPTIONS.values()], ids=lambda row: row.name)

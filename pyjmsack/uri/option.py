@@ -1,4 +1,4 @@
-"""How an option is declared and how its text becomes a typed value.
+"""How an option is declared, and how its text becomes a typed value.
 
 An option is declared once, as a dataclass field made by :func:`option`; the dataclass field is the typed value that the
 rest of the library reads, and the :class:`Option` in its metadata is the row of the table that parsing and the
@@ -7,14 +7,15 @@ documentation read. The text has Java's names and units (milliseconds, bytes); a
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, Generic, TypeVar, cast, overload
 
-from pyjmsack.errors import UnsupportedFeatureException
+from pyjmsack.errors import JMSException, UnsupportedFeatureException
 from pyjmsack.types import Outcome
 
 __all__ = [
@@ -41,11 +42,17 @@ __all__ = [
     "Option",
     "Secret",
     "choice",
+    "did_you_mean",
     "integer",
+    "named",
     "names",
+    "nearest",
+    "not_here",
     "number",
     "option",
     "outcomes",
+    "parse_values",
+    "shown",
     "store_conversion",
     "text_of",
 ]
@@ -339,3 +346,76 @@ def text_of(value: object) -> str:
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() else str(value)
     raise ValueError
+
+
+# -- texts become values ---------------------------------------------------------------------------------------------
+
+
+_SHOWN: Final = 60
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,60}")
+
+
+def shown(value: object) -> str:
+    """Return a value as error messages quote it: short, and not at all when it may hold a password."""
+    text = repr(value)
+    if "passw" in text.lower() or "@" in text:
+        return "***"
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
+
+
+def named(name: str) -> str:
+    """Return an option's name as error messages quote it; other texts are not shown, as a password may be cut there."""
+    return name if _PLAIN_NAME.fullmatch(name) else "***"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return ``name`` with the nearest known one, as error messages list unknown options."""
+    near = nearest(name, known)
+    return f"{named(name)} (did you mean {near}?)" if near else named(name)
+
+
+def not_here(names: Iterable[str], hints: Mapping[str, str]) -> str:
+    """Return the text about options that are known and cannot be honoured."""
+    listed = (f"{name} ({hints[name]})" if hints.get(name) else name for name in names)
+    return "known in Java, not supported here: " + ", ".join(listed)
+
+
+def parse_values(texts: Mapping[str, str], table: Mapping[str, Option], error: type[JMSException]) -> dict[str, Any]:
+    """Return the values of ``texts``, keyed by the dotted path of their field, applied in the order of the table.
+
+    Raises:
+        JMSException: of the class ``error``: a value is not what its option expects.
+        UnsupportedFeatureException: a store type that is known and cannot be read yet.
+    """
+    values: dict[str, Any] = {}
+    given: dict[str, str] = {}
+    for row in table.values():
+        if row.name in texts:
+            first = given.setdefault(row.alias_of or row.name, row.name)
+            if first != row.name:
+                raise error(f"options {first} and {row.name} are two names of one; give one of them")
+            values.update(dict.fromkeys(row.targets, _parse_value(row, texts[row.name], error)))
+    return values
+
+
+def _parse_value(row: Option, text: str, error: type[JMSException]) -> Any:
+    try:
+        return row.kind.parse(text)
+    except (KeyError, ValueError):
+        # the cause is left out: its text would repeat the value, which shown() may have to hide
+        raise error(f"option {row.name}={shown(text)}: expected {row.kind.expected}") from None
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that was probably meant: other letter case, missing or wrong prefix, or a misspelling."""
+    folded = {candidate.lower(): candidate for candidate in known}
+    wanted = name.lower()
+    if wanted in folded:
+        return folded[wanted]
+    last = wanted.rpartition(".")[2]
+    for tail in (wanted, last):
+        for candidate, spelling in folded.items():
+            if candidate.endswith("." + tail):
+                return spelling
+    close = difflib.get_close_matches(wanted, folded, n=1, cutoff=0.6)
+    return folded[close[0]] if close else None

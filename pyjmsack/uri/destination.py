@@ -1,0 +1,108 @@
+"""Options after a destination's name: ``orders?consumer.prefetchSize=10``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pyjmsack.destination import Destination
+from pyjmsack.errors import InvalidDestinationException
+from pyjmsack.uri.option import (
+    BOOLEAN,
+    NAME,
+    PENDING_LIMIT,
+    Option,
+    choice,
+    did_you_mean,
+    integer,
+    option,
+    parse_values,
+)
+from pyjmsack.uri.table import IGNORED_OF_DESTINATIONS, build, option_rows, warn_meaningless
+
+__all__ = ["DESTINATION_OPTIONS", "DestinationOptions", "parse_destination_options"]
+
+_ACTIVEMQ: Final = "ActiveMQ Classic"
+
+
+@dataclass(frozen=True, slots=True)
+class DestinationOptions:
+    """Options written after a destination's name, for this consumer only; ``None`` leaves it to the factory (S49)."""
+
+    prefetch: int | None = option(
+        "consumer.prefetchSize", integer(0, 2**31 - 1, "messages"), None, "prefetch of this consumer", "S11, S49"
+    )
+    allow_pull_listener: bool = option(
+        "consumer.allowPullListener", BOOLEAN, "false", "allow a listener with prefetch 0", "S9"
+    )
+    selector: str | None = option("consumer.selector", NAME, None, "selector, when the call gives none", _ACTIVEMQ)
+    no_local: bool | None = option(
+        "consumer.noLocal", BOOLEAN, None, "skip messages sent by this connection", _ACTIVEMQ
+    )
+    exclusive: bool | None = option(
+        "consumer.exclusive", BOOLEAN, None, "one consumer of the queue at a time", _ACTIVEMQ
+    )
+    retroactive: bool | None = option(
+        "consumer.retroactive",
+        BOOLEAN,
+        None,
+        "begin with what a topic's recovery policy has kept; has no meaning for a queue",
+        _ACTIVEMQ,
+    )
+    maximum_pending_message_limit: int | None = option(
+        "consumer.maximumPendingMessageLimit",
+        PENDING_LIMIT,
+        None,
+        "as jms.prefetchPolicy.maximumPendingMessageLimit",
+        _ACTIVEMQ,
+    )
+    priority: int | None = option(
+        "consumer.priority", integer(0, 127), None, "consumers with a higher one are served first", _ACTIVEMQ
+    )
+    expected_message_size: int = option(
+        "consumer.expectedMessageSize",
+        integer(1, 2**31 - 1, "bytes"),
+        "4096",
+        "what a message counts where the broker's window is in bytes (STOMP on Artemis)",
+        "S52",
+    )
+    window_size: int | None = option(
+        "producer.windowSize",
+        integer(0, 2**31 - 1, "bytes"),
+        None,
+        "bytes that a producer may have sent and not confirmed before the next send waits; 0 = no limit",
+        "S65",
+    )
+    duplicate_detection: bool | None = option(
+        "producer.duplicateDetection",
+        choice({"auto": None, "true": True, "false": False}),
+        "auto",
+        "mark each send so that Artemis drops a repetition; auto does it in failover URLs, when the broker is Artemis",
+        "S106",
+    )
+
+
+DESTINATION_OPTIONS: Final[Mapping[str, Option]] = {row.name: row for row in option_rows(DestinationOptions)}
+"""Every option of a destination by name."""
+
+
+def parse_destination_options(destination: Destination) -> DestinationOptions:
+    """Return the typed options of a destination; they win over those of the factory (S49).
+
+    Java ignores what does not start with ``consumer.`` or ``producer.`` (so ``customer.prefetchSize`` does nothing
+    there); here it is an error.
+
+    Raises:
+        InvalidDestinationException: unknown option, or a value that is not allowed, such as a negative prefetch (S11).
+    """
+    given = destination.options
+    unknown = [name for name in given if name not in DESTINATION_OPTIONS and name not in IGNORED_OF_DESTINATIONS]
+    if unknown:
+        known = (*DESTINATION_OPTIONS, *IGNORED_OF_DESTINATIONS)
+        listed = ", ".join(did_you_mean(name, known) for name in unknown)
+        raise InvalidDestinationException(f"destination {destination.name}: unknown option {listed}")
+    for name in given:
+        if name in IGNORED_OF_DESTINATIONS:
+            warn_meaningless(name)
+    return build(DestinationOptions, parse_values(given, DESTINATION_OPTIONS, InvalidDestinationException))
