@@ -1,14 +1,20 @@
-"""Write ``docs/rules.md``, which tests name which rule of semantics.md: ``python docs/generate_rules.py``."""
+"""Write what follows from semantics.md: ``python docs/generate_rules.py``.
+
+``docs/rules.md`` says which tests name which rule. ``pyjmsack/rules.json`` has the rules for ``pyjmsack explain S15``.
+"""
 
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGE = Path(__file__).with_name("rules.md")
+RULES = Path(__file__).with_name("semantics.md")
+DATA = ROOT / "pyjmsack" / "rules.json"
 
 INTRODUCTION = """\
 # Which tests stand for which rule
@@ -52,5 +58,35 @@ def page() -> str:
     return INTRODUCTION + "\n".join(lines) + "\n"
 
 
+_RULE = re.compile(r'^- <a id="s\d+"></a>\*\*S(\d+)\*\* (kept|partly|later)(?: \([^)]+\))?\. ')
+_PARTS = re.compile(r"(.+?)\n\*Why:\*\s(.+?)\n\*Example:\*\s(.+)", re.DOTALL)
+_LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")
+
+
+def rules() -> Iterator[dict[str, object]]:
+    """Yield the rules of semantics.md: number, state, section, text, why, example."""
+    for section in RULES.read_text(encoding="utf-8").split("\n## ")[1:]:
+        title, _, body = section.partition("\n")
+        for item in re.split(r"\n(?=- )", body):
+            if rule := _RULE.match(item):
+                text = re.sub("^  ", "", item[rule.end() :], flags=re.MULTILINE).strip()
+                parts = _PARTS.fullmatch(text)
+                assert parts, f"S{rule[1]} needs *Why:* and *Example:*"
+                said = dict(zip(("text", "why", "example"), map(_plain, parts.groups()), strict=True))
+                yield {"number": int(rule[1]), "state": rule[2], "section": title, **said}
+
+
+def _plain(text: str) -> str:
+    """Return a text in one line, but for tables, without links."""
+    lines = [part.strip() if part.startswith("|") else " ".join(part.split()) for part in text.split("\n\n")]
+    return _LINK.sub(r"\1", "\n\n".join(lines))
+
+
+def data() -> str:
+    """Return the rules as JSON, one on a line, so that a merge of two files is the file of the merge."""
+    return "[\n" + ",\n".join(json.dumps(rule, ensure_ascii=False) for rule in rules()) + "\n]\n"
+
+
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
+    DATA.write_text(data(), encoding="utf-8")

@@ -21,14 +21,17 @@
     +-- RequestTimedOutException         (TimeoutError) no answer in the time allowed
         +-- SendTimedOutException        the same, for a send
 
-Names are those of JMS 2.0 (chapter 8); a Python built-in beside the JMS class lets a caller write
-``except TimeoutError``.
-The cause is always chained (``raise ... from cause``), rule S129.
+The names are those of JMS 2.0 (chapter 8). A Python built-in beside the JMS class lets a caller write
+``except TimeoutError``. The cause is always chained (``raise ... from cause``), rule S129.
+
+A text that ends by citing a rule, as in ``(S15)``, is shown with the command that explains the rule.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import Final
 
 __all__ = [
     "ConnectionLostException",
@@ -52,19 +55,36 @@ __all__ = [
 ]
 
 
+_CITED: Final = re.compile(r"[;,.]? \((S\d{1,3})(?:(?:, |-)S\d{1,3})*\)[;,.]?$")
+"""A rule, or several, at the end of a text."""
+
+
+def _with_next_step(text: str) -> str:
+    """Replace the rule at the end of a text by the command that explains the rule."""
+    cited = _CITED.search(text)
+    if cited is None:
+        return text
+    end = "" if text[: cited.start()].endswith(("?", "!")) else "."
+    return f"{text[: cited.start()]}{end} Learn more: pyjmsack explain {cited[1]}"
+
+
 class JMSException(Exception):
     """Root of the tree.
 
-    ``error_code`` is the protocol's own word for the failure, where it gave one (an AMQP error condition such as
-    ``amqp:not-found``), else ``None``.
+    Attributes:
+        error_code: the failure in the words of the protocol, such as the AMQP error condition ``amqp:not-found``;
+            ``None`` if the protocol gave no such word.
     """
 
     def __init__(self, message: str = "", *, error_code: str | None = None) -> None:
         super().__init__(message)
         self.error_code = error_code
 
+    def __str__(self) -> str:  # not super(), which in PermissionError and its relatives prints an errno pair
+        return _with_next_step(Exception.__str__(self))
+
     def fresh(self) -> JMSException:
-        """Return a copy for one more waiter: a shared instance would grow a traceback with every raise."""
+        """Return a copy for one more waiter, because a shared instance would grow a traceback with every raise."""
         twin = type(self).__new__(type(self))
         twin.args = self.args
         twin.__dict__.update(self.__dict__)
@@ -89,14 +109,11 @@ class InvalidSelectorException(JMSException):
 
 
 class InvalidURLException(JMSException, ValueError):
-    """The broker URL, or one of its options, is wrong; the text names the part and the nearest right spelling."""
+    """The broker URL or one of its options is wrong; the text names the wrong part and the nearest right spelling."""
 
 
 class JMSSecurityException(JMSException, PermissionError):
     """The broker refused the login or the permission."""
-
-    def __str__(self) -> str:  # PermissionError would print an errno pair
-        return JMSException.__str__(self)
 
 
 class MessageEOFException(JMSException, EOFError):
@@ -112,11 +129,11 @@ class MessageNotReadableException(JMSException):
 
 
 class MessageNotWriteableException(JMSException):
-    """A received message, or one in the hands of a completion listener, is read-only (S73, S163)."""
+    """A received message is read-only, and so is a message until its completion listener has run (S73, S163)."""
 
 
 class ResourceAllocationException(JMSException):
-    """The broker could not give the resource (AMQP ``amqp:resource-limit-exceeded``)."""
+    """A limit was met: the broker's (AMQP ``amqp:resource-limit-exceeded``), or one of the client's."""
 
 
 class TransactionInProgressException(JMSException):
@@ -126,9 +143,10 @@ class TransactionInProgressException(JMSException):
 class TransactionRolledBackException(JMSException):
     """``commit()`` failed; the transaction's work was undone, or its outcome is unknown (S79, S86, S87, S94).
 
-    ``sent`` and ``acknowledged`` hold the message ids of the work of the transaction, as far as they are known, so
-    that the caller can send the batch again. ``in_doubt`` is true where the commit was on its way when the connection
-    was lost: then it may have taken effect.
+    Attributes:
+        sent: the known message ids of the messages that the transaction sent, so that the caller can send them again.
+        acknowledged: the known message ids of the messages that the transaction received.
+        in_doubt: whether the commit was on its way when the connection was lost, so that it may have taken effect.
     """
 
     def __init__(
@@ -153,16 +171,9 @@ class UnsupportedFeatureException(JMSException):
 class ConnectionLostException(JMSException, ConnectionError):
     """The connection to the broker failed (S128)."""
 
-    def __str__(self) -> str:  # ConnectionError would print an errno pair
-        return JMSException.__str__(self)
-
 
 class RequestTimedOutException(JMSException, TimeoutError):
-    """The broker did not answer within the time allowed by the option that the text names, or nobody replied to a
-    request in time."""
-
-    def __str__(self) -> str:  # TimeoutError would print an errno pair
-        return JMSException.__str__(self)
+    """The broker did not answer, or nobody replied to a request, in time; the text names the option with the limit."""
 
 
 class SendTimedOutException(RequestTimedOutException):

@@ -31,7 +31,9 @@ RULES = {*range(1, 136), *range(140, 177), *range(187, 193)}
 """The numbers of the rules; the gaps are room for more."""
 TESTED = {*range(1, 75), *range(110, 120)}
 """Rules that a test names as soon as they are kept."""
-_RULE = re.compile(r"^- \*\*S(\d+)\*\* (kept|partly|later)(?: \(([^)]+)\))?\. ((?:.+\n(?=  ))*.+)", re.MULTILINE)
+_RULE = re.compile(
+    r"^- <a id=\"s\d+\"></a>\*\*S(\d+)\*\* (kept|partly|later)(?: \(([^)]+)\))?\. ((?:.+\n(?=  ))*.+)", re.MULTILINE
+)
 _CITED = re.compile(r"\bS(\d{1,3})\b")
 _LINT_CODES = re.compile(r"# (?:ruff: )?noqa:.*")
 _PROGRAM = re.compile(r"^```python\n(.*?)^```\n(?:\n^```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
@@ -120,6 +122,11 @@ def test_the_page_of_rules_names_the_tests_that_name_them() -> None:
     assert not wrong, "run: python docs/generate_rules.py"
 
 
+def test_the_rules_in_the_package_are_those_of_the_page() -> None:
+    committed = (ROOT / "pyjmsack" / "rules.json").read_text(encoding="utf-8")
+    assert committed == generator_of("rules").data(), "run: python docs/generate_rules.py"
+
+
 def test_every_rule_of_receiving_sending_and_redelivery_that_is_kept_is_named_by_a_test() -> None:
     named = {number for number, _, _ in generator_of("rules").rows()}
     kept = {int(rule[1]) for rule in rules() if rule[2] == "kept"}
@@ -171,9 +178,18 @@ def test_links_to_files_and_headings_lead_somewhere(page: Path) -> None:
 
 
 def headings(page: Path) -> set[str]:
-    """Return the anchors that a page's headings make."""
-    titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+    """Return the anchors of a page: those of its headings, and those that it names."""
+    text = page.read_text(encoding="utf-8")
+    made = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in re.findall(r"(?m)^#+ (.+)$", text)}
+    return made | {*re.findall(r'<a id="([\w-]+)"></a>', text)}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "rules.md"], ids=lambda page: page.name)
+def test_a_rule_that_a_page_cites_is_a_link(page: Path) -> None:
+    """Not within code, which cannot carry links."""
+    text = re.sub(r"^```.*?^```|`[^`]+`|^ {4}.*?$|^#.*?$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    text = re.sub(r"\[S\d+\]\(|\*\*S\d+\*\*|rules with numbers \(S1, S2 …\)", "", text)
+    assert not _CITED.findall(text)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

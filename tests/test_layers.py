@@ -16,7 +16,7 @@ import pyjmsack
 ROOT = Path(pyjmsack.__file__).parent
 VOCABULARY = {"errors", "message", "destination", "types", "uri", "selector", "kept"}
 FACES = {"sync", "aio"}
-PUBLIC = {"pyjmsack", "aio", "broker", "explain", "ledger", "management"}
+PUBLIC = {"pyjmsack", "aio", "broker", "explain", "ledger", "management", "rules"}
 """What a user may import, and so what our own programs may."""
 
 MAY_IMPORT: dict[str, set[str]] = {
@@ -36,6 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "pyjmsack": {"sync", "vocabulary"},
     "__main__": {"cli"},
     "explain": {"core", "spi", "vocabulary"},
+    "rules": set(),
     "ledger": {"ledger", "spi", "vocabulary"},
     "broker": {"broker", "errors"},
     "management": {"management", "pyjmsack", "aio"},
@@ -61,6 +62,7 @@ FORBIDDEN_STANDARD_LIBRARY: dict[str, set[str]] = {
     "aio": SOCKETS | {"threading", "_thread", "queue"},
     "pyjmsack": SOCKETS | WAITING,
     "explain": SOCKETS | WAITING,
+    "rules": SOCKETS | WAITING,
     "ledger": SOCKETS | (WAITING - {"threading"}),
     "cli": {"socket", "ssl", "socketserver"},  # it may select on its terminal
     "testing": SOCKETS - {"socket"},  # its wire listens

@@ -45,7 +45,10 @@ def explain(error: BaseException) -> str:
     """Return one line: what went wrong and the next step."""
     text = visible(" ".join(str(error).split())) or type(error).__name__
     step = _next_step(error)
-    return f"{text}; {step}" if step else text
+    if step is None:
+        return text
+    said, learn_more, rule = text.partition(" Learn more: ")
+    return f"{said.rstrip('.')}; {step}{'.' if rule else ''}{learn_more}{rule}"
 
 
 def _next_step(error: BaseException) -> str | None:

@@ -1,8 +1,9 @@
-"""``pyjmsack explain``: who acknowledges when, and what happens after a crash, for a URL and a mode."""
+"""``pyjmsack explain``: a rule, or who acknowledges when and what happens after a crash, for a URL and a mode."""
 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict
 
 import click
@@ -14,6 +15,7 @@ from pyjmsack.cli.options import DEFAULT_URL, destination_of
 from pyjmsack.cli.terminal import stdout_console
 from pyjmsack.explain import Explanation
 from pyjmsack.explain import explain as explained
+from pyjmsack.rules import Rule, nearest, rules
 
 __all__ = ["explain"]
 
@@ -29,10 +31,11 @@ _EXPLICIT = (AckMode.CLIENT_ACKNOWLEDGE, AckMode.SESSION_TRANSACTED, AckMode.IND
 """Modes in which the program acknowledges."""
 _EXAMPLE = (10, 4)
 """Messages in the queue and messages received, for the example of a crash."""
+_RULE = re.compile(r"[Ss](\d{1,6})")
 
 
 @click.command()
-@click.argument("destination", default="orders")
+@click.argument("destination", metavar="[RULE | DESTINATION]", default="orders")
 @click.option("--url", envvar="PYJMSACK_URL", default=DEFAULT_URL, show_default=True, help="Its options count.")
 @click.option("--mode", type=click.Choice([*MODES]), default="auto", show_default=True, help="Of the session.")
 @click.option("--topic", is_flag=True, help="DESTINATION is a topic.")
@@ -44,16 +47,44 @@ _EXAMPLE = (10, 4)
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def explain(destination: str, url: str, mode: str, topic: bool, broker: str, as_json: bool) -> None:
-    """Say in plain words who acknowledges the messages of DESTINATION, when, and what happens after a crash.
+    """Explain a rule, or who acknowledges the messages of DESTINATION and what happens after a crash.
 
-    Nothing is connected; DESTINATION may carry options, as in `orders?consumer.prefetchSize=10`.
+    `pyjmsack explain S15` prints rule S15 of docs/semantics.md, its reason and an example. For a rule the other options
+    do not count, but --json does.
+
+    `pyjmsack explain orders` says who acknowledges, when, and what happens after a crash. DESTINATION may carry
+    options, as in `orders?consumer.prefetchSize=10`.
+
+    The command connects to nothing.
     """
+    if cited := _RULE.fullmatch(destination):
+        _show_rule(_rule(int(cited[1])), as_json)
+        return
     explanation = explained(url, MODES[mode], destination_of(destination, topic), broker)
     if as_json:
         document = asdict(explanation) | {"mode": explanation.mode.name}
         click.echo(json.dumps(document, ensure_ascii=False, default=list))
     else:
         _show(explanation)
+
+
+def _rule(number: int) -> Rule:
+    if number in rules():
+        return rules()[number]
+    near = ", ".join(f"S{rule.number}" for rule in nearest(number))
+    raise click.UsageError(f"there is no rule S{number}; the nearest: {near}")
+
+
+def _show_rule(rule: Rule, as_json: bool) -> None:
+    if as_json:
+        document = {"rule": f"S{rule.number}"} | asdict(rule) | {"link": rule.link}
+        click.echo(json.dumps(document, ensure_ascii=False))
+        return
+    paragraphs = [f"S{rule.number}, {rule.state}: {rule.section}", *rule.text.split("\n\n")]
+    paragraphs += [f"Why: {rule.why}", f"Example: {rule.example}", f"More: {rule.link}"]
+    for paragraph in paragraphs:
+        click.echo(paragraph if paragraph.startswith("|") else click.wrap_text(paragraph, 100))
+        click.echo()
 
 
 def _show(explanation: Explanation) -> None:

@@ -144,7 +144,7 @@ class ConnectionOptions:
         "S62",
     )
     request_timeout: float | None = option(
-        "jms.requestTimeout", MILLIS_OR_FOREVER, "-1", "limit of attach, begin, commit and the like"
+        "jms.requestTimeout", MILLIS_OR_FOREVER, "-1", "limit of an attach, a begin, a commit and similar requests"
     )
     warn_about_unstarted_connection_timeout: float | None = option(
         "jms.warnAboutUnstartedConnectionTimeout",

@@ -37,7 +37,7 @@ CONSTANTS = {
     "a selector, in characters": MAX_LENGTH,
     "nested parentheses": grammar.MAX_DEPTH,
     "sends of a producer": producer.WINDOW,
-    "looks at the idle time-outs": round(1 / proton_engine.LEAST_PAUSE),
+    "checks of the idle time-outs": round(1 / proton_engine.LEAST_PAUSE),
     "connections in a row over": blame.MOST_LOSSES,
     "connections in a row that": blame.MOST_SILENT_LOSSES,
 }
