@@ -60,7 +60,7 @@ class MessageConsumer(ConsumerFacade):
         return core.receive_now() or await self._run(core.receive(limit))
 
     async def receive_nowait(self) -> Message | None:
-        """``receive(timeout=0)``: a message that the broker has now, or ``None`` (catalogue 24)."""
+        """``receive(timeout=0)``: a message that the broker has now, or ``None``."""
         return await self.receive(0)
 
     async def receive_body(self, type: type[T], timeout: float | timedelta | None = None) -> T | None:

@@ -391,7 +391,7 @@ class Receiving(Settling):
         return self._duplicates_skipped + self._refused
 
     def _receive_drained(self, body_type: type[Any] | None) -> Steps[Message | None]:
-        """Let the broker send what it has, then look again (catalogue 24). Unbounded but for ``amqp.drainTimeout``."""
+        """Let the broker send what it has, then look again. Unbounded but for ``amqp.drainTimeout``."""
         done: Completion[None] = Completion()
         self._connection.submit(self._provider.drain, self.info.id, done)
         try:

@@ -132,7 +132,7 @@ class Provider(Protocol):
         ...
 
     def drain(self, consumer_id: int, done: Completion[None]) -> None:
-        """Ask the broker to send what it has for the open credit; ``done`` when it said that is all (catalogue 24)."""
+        """Ask the broker to send what it has for the open credit; ``done`` when it said that is all."""
         ...
 
     def send(self, outbound: Outbound) -> None:

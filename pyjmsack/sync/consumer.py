@@ -55,7 +55,7 @@ class MessageConsumer(ConsumerFacade):
         In AUTO and DUPS_OK it is acknowledged before it is returned (S16).
 
         Args:
-            timeout: seconds or a ``timedelta``; ``None`` waits for ever, 0 asks the broker once (catalogue 24).
+            timeout: seconds or a ``timedelta``; ``None`` waits for ever, 0 asks the broker once.
 
         Returns:
             The message; ``None`` if there is none in time, or the consumer was closed meanwhile (S123).
@@ -77,7 +77,7 @@ class MessageConsumer(ConsumerFacade):
             guard.release()
 
     def receive_nowait(self) -> Message | None:
-        """``receive(timeout=0)``: a message that the broker has now, or ``None`` (catalogue 24)."""
+        """``receive(timeout=0)``: a message that the broker has now, or ``None``."""
         return self.receive(0)
 
     def receive_body(self, type: type[T], timeout: float | timedelta | None = None) -> T | None:

@@ -211,7 +211,7 @@ async def take(consumer: aio.MessageConsumer, count: int) -> list[Message]:
 
 
 async def nothing(consumer: aio.MessageConsumer) -> None:
-    """Check that the broker has no message for this consumer: it is asked, so nobody waits (catalogue 24)."""
+    """Check that the broker has no message for this consumer: it is asked, so nobody waits."""
     message = await consumer.receive(timeout=0)
     assert message is None, f"unexpected: {texts([message])}"
 

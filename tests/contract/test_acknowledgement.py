@@ -267,7 +267,7 @@ async def test_recover_again_and_again_raises_the_count_each_time(jms: Jms) -> N
 
 
 async def test_closing_after_recover_counts_each_message_once_and_untouched_ones_not(jms: Jms) -> None:
-    """S30, S31, S32, catalogue 15."""
+    """S30, S31, S32."""
     await jms.send("a", "b", "c", "d")
     session = await jms.session(CLIENT)
     consumer = await session.create_consumer(jms.queue)

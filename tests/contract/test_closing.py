@@ -186,7 +186,7 @@ async def test_a_listener_may_not_close_or_stop_what_runs_it(
 
 
 async def test_a_listener_may_create_a_producer_and_send(jms: Jms) -> None:
-    """S14, catalogue 31."""
+    """S14."""
     chain = await Chain.of(jms)
     done = Gate()
 

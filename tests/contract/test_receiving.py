@@ -61,7 +61,7 @@ async def test_consumers_with_prefetch_zero_share_as_they_ask(jms: Jms) -> None:
 
 
 async def test_with_prefetch_one_the_second_consumer_gets_the_second_message(jms: Jms) -> None:
-    """S51, catalogue 29."""
+    """S51."""
     await jms.send("a", "b")
     holder = await jms.consumer(options={"jms.prefetchPolicy.all": 1})
     await eventually(lambda: holder.stats.buffered == 1)
@@ -209,7 +209,7 @@ async def test_receive_is_allowed_again_when_the_consumer_with_the_listener_is_c
 
 
 async def test_a_listener_set_after_start_and_send_gets_everything_in_order(jms: Jms) -> None:
-    """S17, catalogue 23."""
+    """S17."""
     bodies = [str(number) for number in range(200)]
     await jms.send(*bodies, delivery_mode=1)
     consumer = await jms.consumer(options={"jms.prefetchPolicy.all": 10})
@@ -323,7 +323,7 @@ async def _refused(session: aio.Session, consumer: aio.MessageConsumer) -> None:
 
 
 async def test_leaving_an_iteration_keeps_the_prefetched_messages_for_later(jms: Jms) -> None:
-    """S31, catalogue 99."""
+    """S31."""
     await jms.send("a", "b", "c")
     consumer = await jms.consumer()
     iterator: AsyncIterator[Message] = aiter(consumer)
@@ -339,7 +339,7 @@ async def test_leaving_an_iteration_keeps_the_prefetched_messages_for_later(jms:
     "option", ["customer.prefetchSize=1", "consumer.prefetchsize=1", "consumer.prefetchSize=many", "prefetchSize=1"]
 )
 async def test_a_wrong_destination_option_is_refused_with_the_right_spelling(jms: Jms, option: str) -> None:
-    """S49, catalogue 103."""
+    """S49."""
     session = await jms.session()
     with pytest.raises(InvalidDestinationException, match=r"consumer\.prefetchSize"):
         await session.create_consumer(jms.queue_with(option))
@@ -395,7 +395,7 @@ async def test_a_consumer_may_skip_what_its_own_connection_sent(jms: Jms) -> Non
     ],
 )
 async def test_a_selector_finds_the_message_and_leaves_the_others(jms: Jms, selector: str) -> None:
-    """S187, S189, catalogue 40."""
+    """S187, S189."""
     session = await jms.session()
     producer = await session.create_producer(jms.queue)
     message = session.create_text_message("found")

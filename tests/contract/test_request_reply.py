@@ -1,4 +1,4 @@
-"""Request and reply on a real broker, with the requestor and without (S130, S163, catalogue 84)."""
+"""Request and reply on a real broker, with the requestor and without (S130, S163)."""
 
 from __future__ import annotations
 

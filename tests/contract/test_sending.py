@@ -227,7 +227,7 @@ async def test_an_empty_destination_name_is_refused(jms: Jms, name: str) -> None
 
 
 async def test_an_anonymous_producer_reaches_many_destinations(jms: Jms) -> None:
-    """S67, catalogue 47."""
+    """S67."""
     session = await jms.session()
     producer = await session.create_producer()
     queues = [Queue(f"{jms.queue.name}-{number}") for number in range(10)]
@@ -383,7 +383,7 @@ async def test_a_message_may_be_changed_and_sent_again_at_once(jms: Jms) -> None
 
 @not_on("classic", "13: delivery delay needs the scheduler; see test_classic.py")
 async def test_a_delayed_message_is_delivered_late(jms: Jms) -> None:
-    """S157, catalogue 46."""
+    """S157."""
     session = await jms.session()
     producer = await session.create_producer(jms.queue)
     consumer = await session.create_consumer(jms.queue)

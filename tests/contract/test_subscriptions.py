@@ -1,4 +1,4 @@
-"""Topics and their subscriptions on a real broker (S13, S67, S140-S149, catalogue 85, 86)."""
+"""Topics and their subscriptions on a real broker (S13, S67, S140-S149)."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ async def test_unacknowledged_messages_of_a_durable_subscription_come_again(
 
 
 async def test_one_durable_consumer_at_a_time(jms: Jms, topic: Topic, client_id: str) -> None:
-    """S141, catalogue 85: in any session of the connection; the first one goes on."""
+    """S141: in any session of the connection; the first one goes on."""
     connection = await jms.connection(client_id=client_id)
     first = await (await connection.create_session()).create_durable_consumer(topic, NAME)
     other = await connection.create_session()
@@ -168,7 +168,7 @@ async def test_one_durable_consumer_at_a_time(jms: Jms, topic: Topic, client_id:
 
 
 async def test_unsubscribing_deletes_a_subscription_with_its_messages(jms: Jms, topic: Topic, client_id: str) -> None:
-    """S141, catalogue 85: not while a consumer is active, and not twice."""
+    """S141: not while a consumer is active, and not twice."""
     session = await session_of(jms, client_id=client_id)
     consumer = await session.create_durable_consumer(topic, NAME)
     with pytest.raises(IllegalStateException):
@@ -232,7 +232,7 @@ async def test_another_topic_selector_or_no_local_starts_anew(
 async def test_no_local_hides_what_the_own_connection_sent(
     jms: Jms, topic: Topic, client_id: str, durable: bool
 ) -> None:
-    """S147, catalogue 85."""
+    """S147."""
     session = await session_of(jms, client_id=client_id)
     if durable:
         consumer = await session.create_durable_consumer(topic, NAME, no_local=True)
@@ -347,7 +347,7 @@ async def test_a_shared_durable_subscription_lives_until_it_is_unsubscribed(
 async def test_shared_and_unshared_durable_ones_of_one_name_exclude_each_other(
     jms: Jms, topic: Topic, client_id: str
 ) -> None:
-    """S143, catalogue 86; a volatile shared one has a name of its own."""
+    """S143; a volatile shared one has a name of its own."""
     session = await session_of(jms, client_id=client_id)
     durable = await session.create_durable_consumer(topic, NAME)
     with pytest.raises(IllegalStateException, match="exclude"):

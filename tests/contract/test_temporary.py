@@ -1,4 +1,4 @@
-"""Temporary queues and topics on a real broker (S68, S130-S132, catalogue 84)."""
+"""Temporary queues and topics on a real broker (S68, S130-S132)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def delete(destination: Any) -> None:
 @ALIAS
 @KINDS
 async def test_everybody_may_send_to_it_and_only_its_connection_may_consume(jms: Jms, kind: type[Temporary]) -> None:
-    """S130, catalogue 84: in any session of the connection."""
+    """S130: in any session of the connection."""
     connection = await jms.connection()
     destination = await made(await connection.create_session(), kind)
     assert type(destination) is kind
@@ -76,7 +76,7 @@ async def test_every_temporary_destination_is_another_one(jms: Jms) -> None:
 
 @KINDS
 async def test_deleting_it_while_it_is_consumed_raises_and_it_goes_on(jms: Jms, kind: type[Temporary]) -> None:
-    """S131, catalogue 84: then it can be deleted, and again without effect."""
+    """S131: then it can be deleted, and again without effect."""
     connection = await jms.connection()
     session = await connection.create_session()
     destination = await made(session, kind)
@@ -92,7 +92,7 @@ async def test_deleting_it_while_it_is_consumed_raises_and_it_goes_on(jms: Jms, 
 
 @KINDS
 async def test_nothing_can_be_sent_to_a_deleted_one(jms: Jms, kind: type[Temporary]) -> None:
-    """S68, catalogue 84: not by a producer that it has already, nor by any other."""
+    """S68: not by a producer that it has already, nor by any other."""
     session = await jms.session()
     destination = await made(session, kind)
     bound, anonymous = await session.create_producer(destination), await session.create_producer()

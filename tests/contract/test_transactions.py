@@ -150,7 +150,7 @@ async def test_commit_and_rollback_without_work_succeed(jms: Jms) -> None:
 
 @pytest.mark.parametrize("end", ["commit", "rollback"])
 async def test_a_listener_may_end_its_transaction_and_the_message_in_hand_is_part_of_it(jms: Jms, end: str) -> None:
-    """S75, S80, catalogue 59."""
+    """S75, S80."""
     heard, done = Heard[Message](), Gate()
     session, consumer, producer = await transacted(jms)
 

@@ -140,7 +140,7 @@ def test_client_acknowledge_settles_a_run_of_deliveries_with_ranges(face: Face) 
 
 
 def test_client_acknowledge_covers_the_other_consumers_of_the_session(face: Face) -> None:
-    """S25, catalogue 5."""
+    """S25."""
     peer = face.peer()
     session = face.session(peer, mode=CLIENT)
     first, second = session.create_consumer(Q), session.create_consumer(Q)
@@ -169,7 +169,7 @@ def test_an_acknowledge_of_the_session_or_consumer_does_the_same(face: Face) -> 
 
 
 def test_individual_acknowledge_settles_that_one_alone(face: Face) -> None:
-    """S34, catalogue 10."""
+    """S34."""
     peer = face.peer(messages=numbered(4))
     session = face.session(peer, mode=INDIVIDUAL)
     consumer = session.create_consumer(Q)
@@ -208,7 +208,7 @@ def test_a_second_acknowledge_is_a_no_op_even_if_more_was_delivered(face: Face) 
 def test_a_message_may_be_given_an_outcome_of_its_own(
     face: Face, method: str, arguments: dict[str, bool], state: Any, mode: int
 ) -> None:
-    """S38, catalogue 12."""
+    """S38."""
     peer = face.peer(messages=numbered(2))
     session = face.session(peer, mode=mode)
     consumer = session.create_consumer(Q)
@@ -295,7 +295,7 @@ def test_close_hands_back_the_delivered_counted_and_the_prefetched_uncounted_old
 
 
 def test_close_hands_back_each_in_its_own_right_after_a_recover(face: Face) -> None:
-    """S31, catalogue 15: 0 seen again, 1 recovered and not seen again, 2 never seen."""
+    """S31: 0 seen again, 1 recovered and not seen again, 2 never seen."""
     peer = face.peer(messages=numbered(3))
     session = face.session(peer, mode=CLIENT)
     consumer = session.create_consumer(Q)
@@ -346,7 +346,7 @@ def test_a_message_that_arrives_while_the_session_closes_is_handed_back_uncounte
 
 @pytest.mark.parametrize("mode", [CLIENT, INDIVIDUAL])
 def test_a_closed_consumer_keeps_its_link_until_its_messages_are_acknowledged(face: Face, mode: int) -> None:
-    """S29, catalogue 14: then the link closes by itself."""
+    """S29: then the link closes by itself."""
     peer = face.peer(messages=numbered(4))
     session = face.session(peer, mode=mode)
     consumer = session.create_consumer(Q)
@@ -430,7 +430,7 @@ def test_a_connection_closed_while_receive_waits_returns_none(face: Face) -> Non
 
 @pytest.mark.parametrize("mode", [0, 1, 2, 101])
 def test_an_undecodable_message_is_refused_here_and_the_next_one_received(face: Face, mode: int) -> None:
-    """S166, catalogue 34."""
+    """S166."""
     peer = face.peer(messages=[UNDECODABLE, text("good")])
     session = face.session(peer, mode=mode)
     assert session.create_consumer(Q).receive(5).text == "good"

@@ -1,4 +1,4 @@
-"""Completion listeners: their order, what they may not do, and what happens at close (S73, S74, catalogue 43)."""
+"""Completion listeners: their order, what they may not do, and what happens at close (S73, S74)."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def test_close_fails_what_is_unanswered_after_close_timeout_in_order(face: Face,
 
 
 def test_a_lost_connection_fails_every_outstanding_listener_in_order(face: Face) -> None:
-    """S128, catalogue 75."""
+    """S128."""
     peer = face.peer(on_transfer=unanswered)
     producer = face.session(peer).create_producer(Q)
     told = Told()

@@ -1,4 +1,4 @@
-"""Credit on the wire: rule S53, prefetch 1, pull, drain (S49-S53, catalogue 24, 25, 30)."""
+"""Credit on the wire: rule S53, prefetch 1, pull, drain (S49-S53)."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_the_buffer_never_exceeds_the_prefetch(face: Face) -> None:
 
 
 def test_prefetch_1_gets_one_and_the_next_after_it_was_handed_out(face: Face) -> None:
-    """S53, catalogue 29."""
+    """S53."""
     peer = face.peer(messages=numbered(2))
     session = face.session(peer, mode=2)
     consumer = session.create_consumer(prefetch(1))

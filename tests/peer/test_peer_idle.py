@@ -1,4 +1,4 @@
-"""The idle time-outs of both sides (AMQP 1.0 2.4.5; catalogue 81)."""
+"""The idle time-outs of both sides (AMQP 1.0 2.4.5)."""
 
 from __future__ import annotations
 

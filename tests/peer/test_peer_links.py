@@ -109,7 +109,7 @@ def test_a_browser_copies_and_settles_nothing(face: Face) -> None:
 def test_presettle_switches_of_producers_set_the_mode_of_link_and_transfers(
     sync: Face, switch: str, kind: str, transacted: bool
 ) -> None:
-    """A.1 jms.presettlePolicy, catalogue 44."""
+    """A.1 jms.presettlePolicy."""
     destination = {"queue": Queue("d"), "topic": Topic("d"), "anonymous": None}[kind]
     expected = switch in ("All", "Producers") or (
         kind != "anonymous"
@@ -130,7 +130,7 @@ def test_presettle_switches_of_producers_set_the_mode_of_link_and_transfers(
 def test_presettle_switches_of_consumers_are_ignored_in_transactions(
     sync: Face, switch: str, kind: str, transacted: bool
 ) -> None:
-    """S37, catalogue 44."""
+    """S37."""
     peer = sync.peer()
     options = [f"jms.presettlePolicy.presettle{switch}=true"] if switch else []
     sync.session(peer, *options, mode=0 if transacted else 1).create_consumer(

@@ -1,4 +1,4 @@
-"""The broker goes away, or takes a consumer or a session with it (S95, S96, S101, S126-S128, catalogue 35)."""
+"""The broker goes away, or takes a consumer or a session with it (S95, S96, S101, S126-S128)."""
 
 from __future__ import annotations
 

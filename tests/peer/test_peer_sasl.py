@@ -1,4 +1,4 @@
-"""The login: which mechanism, which bytes, and that no secret shows (catalogue 89; S129)."""
+"""The login: which mechanism, which bytes, and that no secret shows (S129)."""
 
 from __future__ import annotations
 

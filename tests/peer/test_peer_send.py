@@ -168,7 +168,7 @@ def test_delivery_tags_differ_within_a_session_and_are_at_most_32_bytes(face: Fa
 
 @pytest.mark.parametrize("delay", [0, 2.5])
 def test_a_delivery_delay_needs_a_broker_that_offers_it(face: Face, delay: float) -> None:
-    """S157, catalogue 46."""
+    """S157."""
     peer = face.peer(capabilities=("ANONYMOUS-RELAY",))
     producer = face.session(peer).create_producer(Q)
     if delay:
@@ -216,7 +216,7 @@ def test_an_error_while_stamping_does_not_count_as_a_send(face: Face) -> None:
 
 
 def test_without_credit_a_send_waits_and_goes_when_credit_comes(face: Face) -> None:
-    """S66, catalogue 42."""
+    """S66."""
     peer = face.peer(credit=0)
     session = face.session(peer)
     producer = session.create_producer(Q)

@@ -1,4 +1,4 @@
-"""Named subscriptions and temporary destinations on the wire (S130-S132, S141-S148, catalogue 84-86)."""
+"""Named subscriptions and temporary destinations on the wire (S130-S132, S141-S148)."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def not_found(link: Any) -> Condition | None:
     ],
 )
 def test_links_have_the_names_that_qpid_jms_gives(face: Face, login: Any, kind: str, names: list[str]) -> None:
-    """S145, catalogue 86: a Java and a Python subscriber share, and each link of a connection has its own name."""
+    """S145: a Java and a Python subscriber share, and each link of a connection has its own name."""
     peer = face.peer()
     session = face.session(peer, **login)
     for _ in names:
@@ -315,7 +315,7 @@ def test_unsubscribing_what_the_broker_keeps_raises_and_deletes_nothing_later(fa
 
 
 def test_unsubscribing_an_unknown_name_raises_and_one_in_use_sends_nothing(face: Face) -> None:
-    """S141, catalogue 85."""
+    """S141."""
     peer = face.peer(
         refuse_attach=lambda link: not_found(link) if link.remote_source.type == Terminus.UNSPECIFIED else None
     )

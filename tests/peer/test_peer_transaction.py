@@ -1,4 +1,4 @@
-"""Transactions on the wire (S75-S87, catalogue 56-59)."""
+"""Transactions on the wire (S75-S87)."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_other_sessions_have_no_coordinator(face: Face) -> None:
 
 
 def test_a_declare_that_is_refused_fails_the_session(face: Face) -> None:
-    """S76a, S129, catalogue 58."""
+    """S76a, S129."""
     peer = face.peer(on_declare=rejected("amqp:resource-limit-exceeded"))
     connection = face.connect(peer)
     with pytest.raises(ResourceAllocationException):
@@ -244,7 +244,7 @@ def test_a_send_that_is_refused_in_a_transaction_is_not_reported_twice(face: Fac
     "condition", ["amqp:transaction:rollback", "amqp:transaction:timeout", "amqp:illegal-state", "failed"]
 )
 def test_a_discharge_that_is_rejected_is_a_rollback_and_the_next_transaction_works(face: Face, condition: str) -> None:
-    """S79, S129, catalogue 57."""
+    """S79, S129."""
     peer = face.peer(on_discharge=in_turn(rejected(condition, "no"), accepted))
     session = transacted(face, peer)
     producer = session.create_producer(Q)
@@ -329,7 +329,7 @@ def test_commit_inside_a_listener_covers_the_message_in_hand(sync: Face) -> None
 
 
 def test_after_the_coordinator_is_gone_nothing_reaches_the_broker_outside_the_transaction(face: Face) -> None:
-    """S87, catalogue 58: sends and receipts succeed here; commit raises."""
+    """S87: sends and receipts succeed here; commit raises."""
     peer = face.peer(messages=numbered(2))
     session = transacted(face, peer)
     producer, consumer = session.create_producer(Q), session.create_consumer(Q)
@@ -374,7 +374,7 @@ def test_rollback_after_the_coordinator_is_gone_hides_nothing(face: Face) -> Non
 
 
 def test_the_session_works_on_after_its_coordinator_was_lost(face: Face) -> None:
-    """S79, S87, catalogue 58: commit said it, and the next transaction gets a new coordinator."""
+    """S79, S87: commit said it, and the next transaction gets a new coordinator."""
     peer = face.peer()
     session = transacted(face, peer)
     producer = session.create_producer(Q)
@@ -407,7 +407,7 @@ def test_a_coordinator_closed_instead_of_an_answer_ends_the_call(face: Face, wha
 
 
 def test_a_connection_dropped_on_discharge_is_a_rolled_back_commit(face: Face) -> None:
-    """S94, catalogue 69: the caller sends the batch again."""
+    """S94: the caller sends the batch again."""
     peer = face.peer(on_discharge=lambda transfer: transfer.link.connection.drop())
     session = transacted(face, peer)
     session.create_producer(Q).send("x")
@@ -532,7 +532,7 @@ def test_close_of_a_transacted_session_rolls_back_before_it_ends(face: Face) -> 
 
 @pytest.mark.parametrize("end", ["commit", "rollback"])
 def test_a_consumer_closed_in_a_transaction_keeps_its_link_until_the_end_of_it(face: Face, end: str) -> None:
-    """S84, catalogue 56."""
+    """S84."""
     peer = face.peer(messages=numbered(1))
     session = transacted(face, peer)
     consumer = session.create_consumer(Q)

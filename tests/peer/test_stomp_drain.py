@@ -1,4 +1,4 @@
-"""Whether a queue is empty, over STOMP, which has no drain: a pause, a question, whose answer it is (catalogue 24)."""
+"""Whether a queue is empty, over STOMP, which has no drain: a pause, a question, whose answer it is."""
 
 from __future__ import annotations
 

@@ -379,7 +379,7 @@ class StompReceiver:
     # -- drain, stop, close -------------------------------------------------------------------------------------
 
     def drain(self, done: Completion[None]) -> None:
-        """Give the broker time to deliver, then ask it something: what it had comes before its answer (catalogue 24).
+        """Give the broker time to deliver, then ask it something: what it had comes before its answer.
 
         STOMP has no drain, and brokers deliver apart from their answers, so this is sure only of what the broker
         delivers within the time.
