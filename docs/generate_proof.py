@@ -104,5 +104,7 @@ class Recorder:
 
 if __name__ == "__main__":
     recorder = Recorder()
-    pytest.main(["-q", "-k", "promised", "--rootdir", str(ROOT), str(ROOT / TESTS)], plugins=[recorder])
+    pytest.main(
+        ["-q", "--tier", "whole", "-k", "promised", "--rootdir", str(ROOT), str(ROOT / TESTS)], plugins=[recorder]
+    )
     PAGE.write_text(page(recorder.results), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The tiers of the tests. ``pytest`` runs the fast tier, ``pytest --tier full`` runs all.
+"""The tiers of the tests: ``pytest`` runs the fast one, ``--tier full`` what CI runs, ``--tier whole`` every row.
 
 A test's folder and its parameters decide, no list of names:
 
@@ -8,26 +8,39 @@ A test's folder and its parameters decide, no list of names:
 - A test that kills its broker (fixture ``mortal_brokers``), or that is marked ``full_tier(reason)``, is for the full
   tier only. So are all other folders.
 
-Paths on the command line run whole: ``pytest tests/faults`` needs no option.
+Paths on the command line run in the full tier: ``pytest tests/faults`` needs no option. A row that is named runs.
 
-In the full tier all rows of ``tests/contract`` run with one face for each protocol and broker, because both faces have
-the same core. On Artemis one row runs with the other face, too (``contract.brokers.CELLS``).
+The full tier runs every test, but not the product of all its parameters with both faces, both protocols and three
+brokers. A row is left out only where other rows run the same code against the same broker:
+
+- A face is a thin layer over one core and knows neither protocols nor brokers (``test_layers.py`` keeps that so).
+  Therefore each target has one face: on Artemis that of ``contract.brokers.CELLS``, on Classic 5 the blocking one, on
+  Classic 6 asyncio. The other face runs one row on Artemis of those tests of ``tests/contract`` that no Classic runs:
+  without that row the face would not meet the protocol.
+- Classic 5 and 6 speak by the same code of this client: it looks at no version of a broker, and the contract has one
+  table for both. Classic 6 runs all rows; Classic 5 runs one row of each test of ``tests/contract`` over each
+  protocol.
+- The tests of ``tests/faults`` with a target, which are the failover proof, alternate the faces from row to row. On
+  Classic 5 every fourth row runs: of each request one moment, another one with each request.
+
+``--tier whole`` leaves nothing out. ``docs/generate_proof.py`` runs the proof so.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import pytest
-from contract.brokers import CELLS, Target
+from contract.brokers import CELLS, TARGETS, Target
 
 TESTS = Path(__file__).parent
 FAST_FOLDERS = {".", "unit", "peer", "contract"}
 _CELL = {"face", "target"}
+_FACES = "sync", "aio"
 _LEFT_OUT = pytest.StashKey[Counter[str]]()
 _WORKERS = "left_out"
 
@@ -36,8 +49,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """``--tier``."""
     parser.getgroup("pyjmsack's own tests").addoption(
         "--tier",
-        choices=["fast", "full"],
-        help="fast: what needs a few minutes; full: everything. Default: full if paths are given, else fast",
+        choices=["fast", "full", "whole"],
+        help="fast: what needs a few minutes; full: every test; whole: every row of every test, too. "
+        "Default: whole if a row is named, full if paths are given, else fast",
     )
 
 
@@ -45,7 +59,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Decide the tier, before workers are started: they are told."""
     if config.option.tier is None:
-        config.option.tier = "full" if config.args_source is pytest.Config.ArgsSource.ARGS else "fast"
+        given = config.args_source is pytest.Config.ArgsSource.ARGS
+        config.option.tier = ("whole" if any("[" in each for each in config.args) else "full") if given else "fast"
     config.addinivalue_line("markers", "full_tier(reason): takes too long for the fast tier (tests/tiers.py)")
     config.stash[_LEFT_OUT] = Counter()
 
@@ -60,7 +75,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep the tests of the tier, in their order."""
-    kept = set(full(items))
+    kept = set(items if config.option.tier == "whole" else full(items))
     if config.option.tier == "fast":
         everything, kept = kept, set(fast(kept))
         config.stash[_LEFT_OUT].update(folder(item) for item in everything - kept)
@@ -68,10 +83,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def full(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
-    """Yield the tests of the full tier: of a face that another stands for, one row of each test."""
+    """Yield the tests of the full tier: of rows that others stand for, one of each test, or none."""
+    items = [*items]
+    proof = [item for item in items if folder(item) == "faults"]
+    items = [*(item for item in items if folder(item) != "faults" and _runs_on_its_face(item)), *_in_turn(proof)]
     stood_for = [item for item in items if _stood_for(item)]
+    on_classic = {_test(item) for item in items if _broker(item) == "classic-6" and not _skipped(item)}
     yield from {*items} - {*stood_for}
-    yield from _one_row(stood_for)
+    yield from _one_row(item for item in stood_for if _broker(item) != "artemis" or _test(item) not in on_classic)
 
 
 def fast(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
@@ -85,7 +104,7 @@ def _one_row(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
     """Yield one row of each test for each face and target: the first over AMQP, the last over STOMP."""
     for (_, _, target), rows in groupby(sorted(items, key=_place), key=lambda item: (_function(item), *_cell(item))):
         found = [*rows]
-        runnable = [item for item in found if item.get_closest_marker("skip") is None] or found
+        runnable = [item for item in found if not _skipped(item)] or found
         yield runnable[-1 if target.startswith("stomp") else 0]
 
 
@@ -105,9 +124,48 @@ def _parameters(item: pytest.Item) -> dict[str, Any]:
 
 def _cell(item: pytest.Item) -> tuple[str, str]:
     """Return the names of the face and of the target; empty if a test has none."""
-    parameters = _parameters(item)
-    face, target = parameters.get("face"), parameters.get("target")
-    return getattr(face, "name", ""), str(target) if isinstance(target, Target) else ""
+    target = _target(item)
+    return getattr(_parameters(item).get("face"), "name", ""), str(target) if target else ""
+
+
+def _target(item: pytest.Item) -> Target | None:
+    target = _parameters(item).get("target")
+    return target if isinstance(target, Target) else None
+
+
+def _broker(item: pytest.Item) -> str:
+    target = _target(item)
+    return target.broker if target else ""
+
+
+def _test(item: pytest.Item) -> tuple[str, str]:
+    """Return what names a test over one protocol."""
+    target = _target(item)
+    return _function(item), target.protocol if target else ""
+
+
+def _skipped(item: pytest.Item) -> bool:
+    return item.get_closest_marker("skip") is not None
+
+
+def _runs_on_its_face(item: pytest.Item) -> bool:
+    face, target = _cell(item)[0], _target(item)
+    return not face or target is None or target.runs_on(face)
+
+
+def _in_turn(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
+    """Yield the rows of the failover proof: the faces take turns, and of Classic 5 it is every fourth row."""
+    for _, rows in groupby(sorted(items, key=_place), key=_function):
+        seen: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        for item in rows:
+            own = {name: repr(value) for name, value in _parameters(item).items() if name not in _CELL}
+            number = sum(seen[name].setdefault(value, len(seen[name])) for name, value in own.items())
+            target = _target(item)
+            if target is None or (
+                _cell(item)[0] == _FACES[(number + TARGETS.index(target)) % len(_FACES)]
+                and (target.broker != "classic-5" or number % 4 == 0)
+            ):
+                yield item
 
 
 def _in_cells(item: pytest.Item) -> bool:
@@ -116,9 +174,11 @@ def _in_cells(item: pytest.Item) -> bool:
 
 
 def _stood_for(item: pytest.Item) -> bool:
-    """Whether another face runs all rows of this test on the same target."""
+    """Whether another face on the same target runs all rows of this test, or Classic 6 does."""
     face, target = _cell(item)
-    return folder(item) == "contract" and bool(face) and target in CELLS and face != CELLS[target]
+    if folder(item) != "contract" or not target:
+        return False
+    return _broker(item) == "classic-5" or (bool(face) and target in CELLS and face != CELLS[target])
 
 
 def _function(item: pytest.Item) -> str:

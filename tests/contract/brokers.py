@@ -111,7 +111,7 @@ class Target:
         return f"{self.protocol}-{self.broker}"
 
     def runs_on(self, face: str) -> bool:
-        """Whether scenarios run on this face: to save time, each Classic has one, as both faces have the same core."""
+        """Whether the full tier has this face here: to save time, each Classic has one (tests/tiers.py)."""
         return face != {"classic-5": "aio", "classic-6": "sync"}.get(self.broker)
 
     def named(self, name: str) -> bool:
@@ -125,7 +125,7 @@ TARGETS = [Target(protocol, broker) for protocol in ("amqp", "stomp") for broker
 
 
 CELLS = {"amqp-artemis": "sync", "stomp-artemis": "aio"}
-"""On Artemis, the face that runs all rows of a test over each protocol. The other face runs one row."""
+"""On Artemis, the face that runs all rows of a test over each protocol (tests/tiers.py)."""
 
 
 def not_on(name: str, fact: str) -> pytest.MarkDecorator:
@@ -148,8 +148,6 @@ def alike(reason: str) -> pytest.MarkDecorator:
 def wanted(item: pytest.Item, target: Target, face: str | None) -> bool:
     """Whether a test runs on the target: its ``only_on`` marks name it. If its ``not_on`` marks do, it is skipped."""
     if item.get_closest_marker("alike") and (str(target) not in CELLS or face not in (None, CELLS[str(target)])):
-        return False
-    if face is not None and not target.runs_on(face):
         return False
     only = [mark.args[0] for mark in item.iter_markers("only_on")]
     if not all(target.named(name) for name in only):
