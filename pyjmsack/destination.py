@@ -47,8 +47,9 @@ class Destination:
 
     @classmethod
     def _literal(cls: type[T], name: str) -> T:
-        """Return the destination with exactly this name, ``?`` and all: what came over the wire has no options, as its
-        sender would decide with them what happens here.
+        """Return the destination with exactly this name, ``?`` included. A name from the wire has no options, because
+        the
+        sender could choose with them what happens here.
 
         Raises:
             InvalidDestinationException: the name is blank.

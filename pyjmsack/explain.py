@@ -1,4 +1,4 @@
-"""Who acknowledges a message, when, and what comes again after a crash: in plain words, from one table per mode.
+"""Explains who acknowledges a message and when, and which messages are delivered again after a crash.
 
 ``pyjmsack explain`` prints it. The tests kill consumers and compare what the broker still has with
 :meth:`Explanation.comes_again`.
@@ -21,7 +21,7 @@ __all__ = ["Explanation", "Fact", "explain"]
 
 @dataclass(frozen=True)
 class Fact:
-    """One statement: what it is about, the statement, and the rules it comes from."""
+    """One statement, with its subject and the rules behind it."""
 
     about: str
     text: str
@@ -30,7 +30,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What holds for one consumer of one URL, mode and destination."""
+    """The facts for one consumer with one URL, mode and destination."""
 
     mode: AckMode
     protocol: str
@@ -117,12 +117,12 @@ _UNDONE: Final = {
 
 
 def explain(url: str, mode: int, destination: Destination, broker: str = "unknown") -> Explanation:
-    """Explain what holds for a consumer; nothing is connected.
+    """Explain the facts for a consumer. Nothing is connected.
 
     Args:
         url: a broker URL; its options count.
         mode: of the session.
-        destination: what is consumed; the options behind its name count.
+        destination: the queue or topic of the consumer; the options behind its name count.
         broker: ``artemis``, ``classic-5``, ``classic-6`` or ``unknown``, as ``connection.metadata.broker`` has it.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What pyjmsack can do with more packages: how a missing one is told of, in one way everywhere."""
+"""The error for a missing package of an extra, the same everywhere."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ __all__ = ["missing_extra"]
 
 
 def missing_extra(extra: str, purpose: str, error: ImportError | None = None) -> str:
-    """Return what to say where a package of an extra is not installed, or is one that cannot be imported.
+    """Return the text of the error for a package of an extra that is not installed, or cannot be imported.
 
     Args:
         extra: its name in pyproject.toml.
-        purpose: what is not possible without it, as the beginning of a sentence.
+        purpose: the feature that needs the package, as the beginning of a sentence.
         error: why the import failed, if one was tried.
     """
     why = f" ({error})" if error is not None else ""

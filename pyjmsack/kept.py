@@ -1,4 +1,5 @@
-"""What is remembered of texts that repeat: so many short ones, and never a long one, whoever chooses the texts."""
+"""A cache of texts that repeat. It holds a bounded number of short texts and never a long one, because senders choose
+the texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asks what listens at a port: the first words of one protocol are said on a connection of their own."""
+"""Asks which protocol a port speaks, by sending the first bytes of one protocol on a connection of its own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GREETINGS = {
     # a ClientHello of TLS 1.2 with one cipher suite and without extensions; a refusal is an answer, too
     "TLS": b"\x16\3\1\0\x2d\1\0\0\x29\3\3" + bytes(32) + b"\0\0\2\xc0\x2f\1\0",
 }
-"""What a client of each protocol says first."""
+"""The first bytes of a client of each protocol."""
 
 
 async def answer(host: str, port: int, protocol: str) -> str | None:

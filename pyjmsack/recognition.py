@@ -32,5 +32,5 @@ def recognise(data: bytes) -> str | None:
 
 
 def mismatch(place: str, spoken: str, expected: str) -> str:
-    """Return what to say of a port that speaks another protocol than its URL says."""
+    """Return the text of the error for a port that speaks another protocol than its URL."""
     return f"{place} speaks {spoken}, not {expected}: {_ADVICE.get(spoken, _OTHERWISE)}"

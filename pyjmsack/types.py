@@ -83,7 +83,7 @@ class AckType(IntEnum):
 
 
 class Outcome(Enum):
-    """What the broker is told about one message; values as property ``JMS_AMQP_ACK_TYPE`` (S38, AMQP 1.0 3.4)."""
+    """The outcome of one message; the values are those of the property ``JMS_AMQP_ACK_TYPE`` (S38, AMQP 1.0 3.4)."""
 
     ACCEPTED = 1
     REJECTED = 2
@@ -100,7 +100,7 @@ class DeliveryMode(IntEnum):
 
 
 class _SizedInt(int):
-    """An ``int`` that says how wide it is in Java; the constructor refuses what does not fit."""
+    """An ``int`` with its width in Java. The constructor refuses a number that does not fit."""
 
     bits = 0
 
@@ -146,7 +146,7 @@ class Float(float):
 
 
 class Double(float):
-    """A Java ``double``: 64 bits, what a bare Python ``float`` becomes."""
+    """A Java ``double``: 64 bits. A bare Python ``float`` becomes a double."""
 
     def __repr__(self) -> str:
         return f"Double({float(self)})"

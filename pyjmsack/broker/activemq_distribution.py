@@ -22,7 +22,7 @@ VERSIONS = ("6.3.1", "5.18.3")
 
 
 def ensure_activemq(version: str = DEFAULT_VERSION, *, progress: ProgressFactory | None = None) -> Distribution:
-    """Return the libraries, fetching what is missing or damaged.
+    """Return the libraries. Missing or damaged ones are fetched.
 
     Raises:
         BrokerError: unknown version, no network, or a file that is not the one pinned here.
@@ -51,7 +51,7 @@ def _together(progress: ProgressFactory, name: str, total: int) -> Iterator[Prog
 
 
 def _place(jar: Artefact, cache: Path, lib: Path, progress: ProgressFactory) -> None:
-    """Copy the library from the cache (placed there by hand, on a machine without network), else fetch it."""
+    """Copy the library from the cache if somebody put it there (on a machine without network); otherwise fetch it."""
     target, placed = lib / jar.file_name, cache / jar.file_name
     if placed.exists():
         target.write_bytes(placed.read_bytes())

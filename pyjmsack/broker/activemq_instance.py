@@ -1,4 +1,4 @@
-"""ActiveMQ Classic's configuration and command line, and how its log says what."""
+"""ActiveMQ Classic's configuration and command line, and the lines of its log that matter."""
 
 from __future__ import annotations
 

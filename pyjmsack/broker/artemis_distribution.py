@@ -24,7 +24,7 @@ _log = logging.getLogger("pyjmsack.broker")
 def ensure_artemis(
     version: str = DEFAULT_VERSION, *, sha512: str | None = None, progress: ProgressFactory | None = None
 ) -> Distribution:
-    """Return the unpacked distribution, fetching and unpacking what is missing or damaged.
+    """Return the unpacked distribution. If it is missing or damaged, it is fetched and unpacked.
 
     Raises:
         BrokerError: unknown version, no network, or a file that is not the one pinned here.

@@ -1,4 +1,4 @@
-"""Artemis' configuration and command line, and how its log says what."""
+"""Artemis' configuration and command line, and the lines of its log that matter."""
 
 from __future__ import annotations
 

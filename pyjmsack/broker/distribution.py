@@ -100,7 +100,7 @@ def ensure(version: str, home: Path, fill: Callable[[Path], None]) -> Distributi
     """Return the distribution in ``home``; when it is missing or damaged, ``fill`` a new directory with it first.
 
     Raises:
-        BrokerError: what ``fill`` raises.
+        BrokerError: ``fill`` raised it.
     """
     if not _is_complete(home):
         with _only_one_downloads(home.parent):

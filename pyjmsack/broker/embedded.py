@@ -1,4 +1,4 @@
-""":class:`EmbeddedBroker`: the life of a broker as an object, whatever kind of broker it is."""
+""":class:`EmbeddedBroker`: the life of a broker of any kind as an object."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class EmbeddedBroker(ABC):
 
     @property
     def data_dir(self) -> Path:
-        """The broker's directory: the one given, else the temporary one, which exists between start and stop."""
+        """The broker's directory: the given one, or a temporary one, which exists between start and stop."""
         if self._kept_directory is not None:
             return self._kept_directory
         if self._workspace is None:
@@ -134,7 +134,7 @@ class EmbeddedBroker(ABC):
                 self._boot_on_free_ports(template, workspace.process, archive)
             except BaseException:
                 workspace.kill()
-                if fresh:  # after a kill, the directory holds what the next try shall find
+                if fresh:  # after a kill, the directory holds the data for the next start
                     self.stop()
                 raise
             return self

@@ -8,7 +8,7 @@ __all__ = ["BrokerError", "BrokerExitedError", "PortTakenError"]
 
 
 class BrokerError(JMSException):
-    """The embedded broker cannot be fetched, started or controlled; the text says what to do."""
+    """The embedded broker cannot be fetched, started or controlled. The text gives the next step."""
 
 
 class BrokerExitedError(BrokerError):

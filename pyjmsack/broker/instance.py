@@ -1,4 +1,4 @@
-"""One broker's directory on disk and the command line that runs it: what all kinds of broker have in common."""
+"""The directory of a broker and the command line that runs it, as far as all kinds of broker are alike."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _JVM_FLAGS = (
 
 @dataclass(frozen=True)
 class Instance(ABC):
-    """Where a broker lives, what it listens on, and whom it lets in.
+    """The directory, ports and logins of a broker.
 
     ``logins`` maps names to what the broker's own file of users shall hold; ``None`` lets everybody in.
     """
@@ -76,7 +76,7 @@ class Instance(ABC):
         ]
 
     def write_configuration(self) -> None:
-        """Write ``etc`` and make the directories that the broker writes in; what an earlier start left is replaced."""
+        """Write ``etc`` and make the directories that the broker writes in. Files of an earlier start are replaced."""
         for wanted in (self.etc, self.directory / "data", self.directory / "tmp"):
             wanted.mkdir(parents=True, exist_ok=True)
         source = resources.files("pyjmsack.broker").joinpath("etc")
@@ -107,7 +107,7 @@ class Instance(ABC):
 
 
 def check_logins(users: Mapping[str, str]) -> None:
-    """Refuse what the brokers' files of users cannot hold.
+    """Refuse names and passwords that the brokers' files of users cannot hold.
 
     Raises:
         ValueError: an empty name or password, a name with a comma or with white space at its ends.

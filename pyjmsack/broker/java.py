@@ -15,7 +15,7 @@ from pyjmsack.broker.errors import BrokerError
 
 __all__ = ["MINIMUM_JAVA", "Java", "find_java"]
 
-MINIMUM_JAVA = 17  # what Artemis 2.x of today asks for
+MINIMUM_JAVA = 17  # Artemis 2.56 needs it
 
 _VERSION_SECONDS = 30.0
 _ADVICE = (
@@ -44,7 +44,7 @@ def find_java(java: str | os.PathLike[str] | None = None) -> Java:
     """Return the first Java that is new enough; ``java`` names an executable, and then no other is looked at.
 
     Raises:
-        BrokerError: none is new enough; the text tells what was found and the three ways out.
+        BrokerError: no Java is new enough. The text names the found ones and three ways to fix it.
     """
     refused: list[str] = []
     for origin, executable in [("java=", Path(java))] if java is not None else _candidates():
@@ -74,11 +74,11 @@ def _candidates() -> Iterator[tuple[str, Path]]:
 
 @functools.cache
 def _inspect(executable: Path) -> Java:
-    """Run ``java -version``; cached, as a JVM takes 0.1 s to say it.
+    """Run ``java -version``. The result is cached, because a JVM takes 0.1 s.
 
     Raises:
         OSError, subprocess.SubprocessError: it cannot be run.
-        ValueError: what it printed holds no version.
+        ValueError: its output holds no version.
     """
     done = subprocess.run(  # noqa: S603 - the user's own java, no shell
         [executable, "-XshowSettings:properties", "-version"],

@@ -17,7 +17,7 @@ _TRAINING_SECONDS = 60.0  # for the start, and again for the end, at which the J
 
 
 def boot(process: BrokerProcess, instance: Instance, archive_flags: Sequence[str], timeout: float) -> str:
-    """Start the broker, and return what it logged when it is ready, within ``timeout`` seconds.
+    """Start the broker, and return its log when it is ready, within ``timeout`` seconds.
 
     Raises:
         BrokerError: see :func:`pyjmsack.broker.readiness.await_ready`.

@@ -1,4 +1,4 @@
-"""What a user sees of the one download: a bar on a terminal, one log line elsewhere."""
+"""Shows the one download to a user: a bar on a terminal, one log line elsewhere."""
 
 from __future__ import annotations
 

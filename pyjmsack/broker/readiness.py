@@ -43,7 +43,7 @@ def pick_port() -> int:
 
 
 def check_port_free(port: int) -> None:
-    """Raise at once what the broker would need a second to find out.
+    """Raise at once an error that the broker would need a second to find.
 
     Raises:
         PortTakenError: the port cannot be listened on.
@@ -66,7 +66,7 @@ def await_ready(process: BrokerProcess, instance: Instance, log_start: int, time
     """
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
-        exited = not process.running  # asked first: what it logged last is then complete
+        exited = not process.running  # asked first, so that its last log line is complete
         log = _read_log(instance, log_start)
         if instance.port_is_taken(log):
             raise PortTakenError(f"Another process took a port of the broker. {_tail(log)}")

@@ -56,7 +56,7 @@ class ClassArchive:
         return "][cds" in log and not any(name in os.environ for name in _JVM_VARIABLES)
 
     def discard(self) -> None:
-        """Remove an archive that is of no use, so that the next start writes it anew."""
+        """Remove a useless archive, so that the next start writes it again."""
         for file in (self._broker, self._base):
             file.unlink(missing_ok=True)
 
@@ -88,7 +88,7 @@ class ClassArchive:
             fresh.replace(self._broker)
 
     def _write_base(self) -> None:
-        """Dump the JDK's own classes: into the cache, as the JVM's directory may be read-only and is not ours."""
+        """Dump the JDK's own classes into the cache, because the JVM's directory may be read-only and is not ours."""
         with _temporary_name(self._base) as fresh:
             command = [str(self._java.executable), "-Xshare:dump", "-XX:+UseSerialGC", f"-XX:SharedArchiveFile={fresh}"]
             subprocess.run(  # noqa: S603 - the user's own java, no shell

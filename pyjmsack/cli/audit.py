@@ -34,7 +34,7 @@ __all__ = ["as_document", "as_report", "audit", "audit_ledgers", "missing_for_au
 def audit(
     ledgers: tuple[Path, ...], master: str, html: Path | None, suspects: int, still_queued: int | None, as_json: bool
 ) -> None:
-    """Say what LEDGERs know of messages that were lost, doubled, delivered again, out of order or in doubt.
+    """Find in LEDGERs the messages that were lost, doubled, delivered again, out of order or in doubt.
 
     Give the ledgers of all producers and consumers at once. The exit code is 1 if a message is lost or a transaction
     torn. Needs pyjmsack[spark] and a full JDK.

@@ -1,4 +1,4 @@
-"""``pyjmsack doctor``: does this machine reach that broker, and what can the pair honour."""
+"""``pyjmsack doctor``: whether this machine reaches a broker, and the features of the broker over this protocol."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _LOOKED_AT = 1000
 @click.option("--queue", metavar="NAME", help="Also look into this queue; nothing is taken.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def doctor(login: Login, queue: str | None, as_json: bool) -> None:
-    """Connect, say what is at the other end, and what this protocol and this broker can and cannot honour.
+    """Connect, name the broker, and list the features that it has and does not have over this protocol.
 
     Of a failover URL each broker is looked at, one after the other. Exit code 1 if a connection or the queue fails; the
     message says what to do.
@@ -58,7 +58,7 @@ def doctor(login: Login, queue: str | None, as_json: bool) -> None:
 
 
 def _examine(login: Login, queue: str | None, as_json: bool) -> None:
-    """Look at one broker and print what it is.
+    """Connect to one broker and print its name and features.
 
     Raises:
         Failure: another protocol is spoken at its port.
@@ -102,7 +102,7 @@ def _facts(connection: Connection, login: Login, seconds: float) -> dict[str, ob
 
 
 def _look(connection: Connection, queue: str) -> tuple[str, JMSException | None]:
-    """Return what is to say of a queue, and what went wrong."""
+    """Return the text about a queue, and the error if there is one."""
     try:
         connection.start()
         with connection.create_session() as session, session.create_browser(Queue(queue)) as browser:

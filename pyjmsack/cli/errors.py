@@ -1,4 +1,4 @@
-"""From an exception to one line on standard error that says what to do next."""
+"""Turns an exception into one line on standard error with the next step."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Failure(click.ClickException):
 
 
 def explain(error: BaseException) -> str:
-    """Return one line: what went wrong and the next step."""
+    """Return one line with the error and the next step."""
     text = visible(" ".join(str(error).split())) or type(error).__name__
     step = _next_step(error)
     if step is None:
@@ -60,7 +60,7 @@ def _next_step(error: BaseException) -> str | None:
 
 
 def as_click_error(error: JMSException) -> click.ClickException:
-    """Return what click shall show for a library error: a wrong URL is a usage error, the rest are failures."""
+    """Return click's exception for a library error: a usage error for a wrong URL, a failure for all others."""
     if isinstance(error, InvalidURLException):
         return click.UsageError(f"--url: {explain(error)}")
     return Failure(explain(error))

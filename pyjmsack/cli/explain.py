@@ -99,7 +99,7 @@ def _show(explanation: Explanation) -> None:
 
 
 def _example(explanation: Explanation) -> str:
-    """Say what comes again in a small case, computed by what the tests use."""
+    """Describe a small case. The tests use the same computation."""
     total, received = _EXAMPLE
     again = explanation.comes_again(total, received)
     held = " and acknowledged none" if explanation.mode in _EXPLICIT else ""

@@ -1,4 +1,4 @@
-"""What of the library's log a user sees: warnings as one line each, everything with ``--debug``."""
+"""Shows the library's log to a user: warnings as one line each, everything with ``--debug``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["debugging", "narrate_broker", "quiet_about", "show_logs"]
 
 
 class _StderrHandler(logging.Handler):
-    """Writes through click, so that standard error is looked up anew for each line."""
+    """Writes through click, which looks up standard error for each line."""
 
     def emit(self, record: logging.LogRecord) -> None:
         click.echo(visible(self.format(record)), err=True)
@@ -40,7 +40,7 @@ def show_logs(debug: bool) -> None:
 
 
 def narrate_broker() -> None:
-    """Let the embedded broker say what takes it long, such as its download."""
+    """Let the embedded broker report slow work, such as its download."""
     log = logging.getLogger("pyjmsack.broker")
     log.setLevel(min(logging.INFO, log.getEffectiveLevel()))
 

@@ -1,4 +1,4 @@
-"""The command group, and what all commands share: ``--version``, ``--debug``, errors as one line."""
+"""The command group, and the common parts of all commands: ``--version``, ``--debug``, errors as one line."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ Command = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Login:
-    """Where to connect and as whom. The password never leaves it but through :meth:`factory`."""
+    """The URL and the login. Only :meth:`factory` lets the password out."""
 
     url: str = DEFAULT_URL
     user: str | None = None

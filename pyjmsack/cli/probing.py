@@ -1,4 +1,4 @@
-"""What listens at a port: each protocol's first words are tried, each on a connection of its own, within a second."""
+"""Finds the protocol of a port: tries the first bytes of each protocol, each on its own connection, within a second."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pyjmsack.recognition import mismatch
 __all__ = ["members", "wrong_port"]
 
 _EXPECTED = {"amqp": ("AMQP", 5672), "stomp": ("STOMP", 61613), "amqps": ("TLS", 5671), "stomp+ssl": ("TLS", 61614)}
-"""What answers at the port of a scheme, and which port that is."""
+"""The protocol that answers at the port of a scheme, and the number of the port."""
 
 
 def wrong_port(url: str) -> str | None:
-    """Return what to say if another protocol than the URL's is spoken at its port; ``None`` if nothing else is found.
+    """Return the text about a port that speaks another protocol than the URL; ``None`` if no other one is found.
 
     Nothing is asked for a WebSocket, whose own errors say what it meets.
     """
@@ -38,7 +38,7 @@ def members(url: str) -> list[str]:
 
 
 async def _spoken(host: str, port: int, expected: str) -> str | None:
-    """Ask for the expected protocol first: at the right port nothing else is sent."""
+    """Ask for the expected protocol first, so that the right port gets no other bytes."""
     first = await answer(host, port, expected)
     if first is not None:
         return first

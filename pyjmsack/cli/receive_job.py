@@ -12,7 +12,7 @@ from pyjmsack.cli.terminal import Counter
 __all__ = ["ReceiveJob"]
 
 SLICE = 0.2
-"""Seconds of one look at the local buffer while idle, as a signal does not end ``receive()``."""
+"""Seconds of one look at the inbox while idle, because a signal does not end ``receive()``."""
 
 
 class ReceiveJob:
@@ -32,7 +32,9 @@ class ReceiveJob:
         self.reader_gone = False
 
     def run(self, consumer: MessageConsumer, count: int | None, idle: float | None) -> None:
-        """Receive until ``count`` messages, ``idle`` seconds without one, a signal, or nobody reads the output."""
+        """Receive until ``count`` messages came, ``idle`` seconds passed without one, a signal came, or the reader
+        left.
+        """
         try:
             while not self._stop.requested and self.received != count:
                 message = self._next(consumer, idle)
@@ -42,7 +44,7 @@ class ReceiveJob:
             self._acknowledge()
             self._commit()
         except BrokenPipeError:
-            self.reader_gone = True  # closing the session hands back what was not acknowledged
+            self.reader_gone = True  # closing the session gives back messages that were not acknowledged
 
     def _next(self, consumer: MessageConsumer, idle: float | None) -> Message | None:
         # even for 0 seconds one look comes first: asking the broker whenever the buffer runs dry would stall the flow
@@ -68,7 +70,7 @@ class ReceiveJob:
         self._show(self.received, "")
 
     def _acknowledge(self) -> None:
-        """Flush, then acknowledge what is safe now."""
+        """Flush, then acknowledge the messages that are safe now."""
         if not self._pending:
             return
         self._output.flush()

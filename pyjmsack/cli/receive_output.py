@@ -1,4 +1,6 @@
-"""Where ``pyjmsack receive`` writes, and what "written" means: out of this process, so that it may be acknowledged."""
+"""The output of ``pyjmsack receive``. A message is written when it has left this process, so that it may be
+acknowledged.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ _BAD_NAME = (errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ)
 
 
 class Output(Protocol):
-    """Takes messages; after ``flush`` they are safe with whoever reads the output."""
+    """Takes messages. After ``flush`` they are safe with the reader of the output."""
 
     batch: int
     """How many messages may be written before they are flushed and acknowledged together."""
@@ -44,7 +46,7 @@ class Output(Protocol):
         ...
 
     def flush(self) -> None:
-        """Pass on what was taken.
+        """Pass on the taken messages.
 
         Raises:
             BrokenPipeError: nobody reads it any more.
@@ -120,7 +122,7 @@ def _json_of(message: Message) -> bytes:
 
 
 def _for_terminals(render: Callable[[Message], bytes]) -> Callable[[Message], bytes]:
-    """Return a renderer whose control characters do nothing, as a stranger may have chosen them."""
+    """Return a renderer without control characters, because a stranger may have chosen them."""
     return lambda message: visible(render(message).decode("utf-8", "backslashreplace")).encode()
 
 
@@ -167,7 +169,7 @@ class Stream:
         self._buffer += self._render(message) + b"\n"
 
     def flush(self) -> None:
-        """Write what was taken."""
+        """Write the taken messages."""
         data = bytes(self._buffer)
         self._buffer.clear()
         self._write(data)
@@ -194,7 +196,7 @@ class Pipe(Stream):
         self._descriptor = descriptor
 
     def flush(self) -> None:
-        """Write, and wait until the reader has taken it; after a stop, what is in the pipe counts as taken."""
+        """Write, and wait until the reader has taken the bytes. After a stop, bytes in the pipe count as taken."""
         super().flush()
         while not self._stop.requested:
             if self._taken(self._reader_or_stop.poll()):
@@ -258,7 +260,7 @@ class Directory:
 
 
 def _file_label(message: Message) -> str:
-    """Return what follows the number: the sender's file name without any directory, else an extension."""
+    """Return the text behind the number: the sender's file name without a directory, or an extension."""
     name = os.path.basename(str(message.properties.get(FILE_NAME) or ""))
     safe = "".join(c if c.isprintable() else "_" for c in name).lstrip(".")
     short = safe.encode()[:_LONGEST_NAME].decode(errors="ignore")  # cut between characters

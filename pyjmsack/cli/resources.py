@@ -1,4 +1,4 @@
-"""What this process holds: threads, file descriptors, memory."""
+"""The resources of this process: threads, file descriptors, memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``pyjmsack send`` sends: lines, JSON objects or whole files, one message each, read as they come."""
+"""The input of ``pyjmsack send``: lines, JSON objects or whole files, one message each, read as they come."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ _KNOWN = {
     *_SEND_OPTIONS,
 }
 _RECEIVED = {"message_id", "timestamp", "destination", "expiration", "redelivered", "delivery_count"}
-"""What ``receive --format jsonl`` adds and a send stamps itself: ignored, so that its output can be sent again."""
+"""Fields that ``receive --format jsonl`` adds and a send sets itself. They are ignored, so that its output can be
+sent.
+"""
 
 
 class InputError(Exception):
@@ -62,7 +64,7 @@ class InputError(Exception):
 
 @dataclass
 class Item:
-    """One message to send, with its place in the input and what differs from the producer's defaults."""
+    """One message to send, with its place in the input and its differences from the producer's defaults."""
 
     place: str
     message: Message

@@ -1,4 +1,4 @@
-"""One run of ``pyjmsack send``: what was sent, what the broker confirmed, and where it failed."""
+"""One run of ``pyjmsack send``: the sent and the confirmed messages, and the place of an error."""
 
 from __future__ import annotations
 

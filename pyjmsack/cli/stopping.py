@@ -40,7 +40,7 @@ class Stop:
             os.write(self._writer, b"\0")
 
     def wait(self, timeout: float | None = None, *, readable: int | None = None) -> bool:
-        """Wait for a stop, a wake, or for a file descriptor to be readable, whatever comes first.
+        """Wait until a stop, a wake or a readable file descriptor comes.
 
         Returns:
             Whether the descriptor is readable.

@@ -1,4 +1,4 @@
-"""What a person sees: consoles, progress, and text of strangers made harmless."""
+"""The output for a person: consoles, progress, and text of strangers made harmless."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def stderr_console() -> Console:
 
 
 def table_width(terminal: bool) -> int | None:
-    """Return the width of a table, ``None`` for that of the terminal."""
+    """Return the width of a table; ``None`` is the width of the terminal."""
     return None if terminal else TABLE_WIDTH
 
 

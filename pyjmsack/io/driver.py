@@ -28,14 +28,14 @@ log = logging.getLogger("pyjmsack.io")
 _QUICK_ACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 """Linux only."""
 WRITE_SIZE = 1 << 20
-"""Bytes gathered for one write: a system call costs more than copying what the engine gives in pieces."""
+"""Bytes gathered for one write, because a system call costs more than copying the engine's pieces."""
 
 
 class Driver(asyncio.Protocol):
     """One socket and one engine. asyncio calls it, and it calls the engine, always on the loop.
 
     Args:
-        history: what is known of the brokers; ``None`` = a port that is silent is not asked what it speaks.
+        history: the known facts about the brokers; with ``None`` a silent port is not asked which protocol it speaks.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Driver(asyncio.Protocol):
         self.encrypted = endpoint.tls
         self._endpoint = endpoint
         self._expected = _expected(endpoint)
-        """What the first bytes have to be; ``None`` if they were, or need not be anything."""
+        """The protocol of the first bytes; ``None`` if they were right, or may be anything."""
         self._history = history
         self._inquiry: Inquiry | None = None
         """Set while a plain stream waits for its first byte, if its port may be asked."""
@@ -57,10 +57,10 @@ class Driver(asyncio.Protocol):
         self._socket: TransportSocket | None = None
 
     def acknowledge_at_once(self, sock: TransportSocket) -> None:
-        """Let TCP acknowledge what was read without waiting for bytes to go with it, where the system can.
+        """Let TCP acknowledge bytes at once, without waiting for bytes to send, if the system can.
 
-        ActiveMQ Classic sets no TCP_NODELAY: it holds its second answer back until the first one is acknowledged, which
-        else takes 40 ms, in each commit for instance.
+        ActiveMQ Classic does not set TCP_NODELAY. It holds its second answer back until the first one is acknowledged,
+        which would take 40 ms otherwise, for example in each commit.
         """
         if _QUICK_ACK is not None:
             self._socket = sock
@@ -74,8 +74,9 @@ class Driver(asyncio.Protocol):
         self._inquire(transport)
 
     def _inquire(self, transport: asyncio.BaseTransport) -> None:
-        """Have the port asked what it speaks if nothing comes: not inside TLS, which has said that already, nor by a
-        connection that has met its broker before."""
+        """Have the port asked which protocol it speaks if no byte comes. Not inside TLS, because its handshake has
+        named
+        the protocol already, and not for a connection that has reached its broker before."""
         if self._history is None or self._history.answered or self._expected is None or self.encrypted:
             return
         address = transport.get_extra_info("peername")
@@ -120,8 +121,9 @@ class Driver(asyncio.Protocol):
 
     @contextmanager
     def _net(self) -> Iterator[None]:
-        """End the connection with an error of ours if an engine raises: whatever bytes did that, nobody waits in vain,
-        and nobody is handed an exception of Python that tells nothing."""
+        """End the connection with an error of ours if an engine raises, so that no caller waits in vain or gets a
+        Python
+        exception that explains nothing."""
         try:
             yield
         except Exception as error:
@@ -149,7 +151,7 @@ class Driver(asyncio.Protocol):
         self._engine.connection_lost(refusal(exc) or exc)
 
     def pause_writing(self) -> None:
-        """The socket's buffer is full: leave bytes in the engine."""
+        """The socket's buffer is full, so leave the bytes in the engine."""
         self._paused = True
 
     def resume_writing(self) -> None:
@@ -158,7 +160,7 @@ class Driver(asyncio.Protocol):
         self.flush()
 
     def flush(self) -> None:
-        """Write what the engine has, until it has no more or the socket is full."""
+        """Write the bytes of the engine, until the engine has no more or the socket is full."""
         transport = self._transport
         if transport is None or self._closing:
             return
@@ -173,7 +175,7 @@ class Driver(asyncio.Protocol):
             transport.write(chunks[0] if len(chunks) == 1 else b"".join(chunks))
 
     def close(self) -> None:
-        """Write what is left and close."""
+        """Write the remaining bytes and close."""
         if not self._closing and self._transport is not None:
             self._paused = False
             self.flush()
@@ -201,7 +203,7 @@ class AsyncioConnector:
     Args:
         url: its transport options say how.
         ssl_context: used for TLS endpoints instead of one made from the options.
-        history: what the connection knows of its brokers, from the connector of the failover URL.
+        history: the facts that the connection knows about its brokers, from the connector of the failover URL.
     """
 
     def __init__(
@@ -281,15 +283,17 @@ class AsyncioConnector:
             driver.acknowledge_at_once(sock)
 
     def _race(self, host: str) -> dict[str, Any]:
-        """Return how addresses of one name race. There is nothing to choose from for an address itself, and asyncio's
-        race may forget a socket when cancelled. Other loops, as uvloop, know no race: they try one after the other."""
+        """Return how addresses of one name race. A plain address has no race, because it has no rival, and asyncio's
+        race may forget a socket when cancelled. Other loops, such as uvloop, try one address after the other."""
         if _is_address(host) or not isinstance(self._loop, asyncio.BaseEventLoop):
             return {}
         return {"happy_eyeballs_delay": 0.25}
 
 
 def _expected(endpoint: Endpoint) -> str | None:
-    """Return the protocol of an endpoint as :func:`recognise` has it; a WebSocket's engine looks for itself."""
+    """Return the protocol of an endpoint as :func:`recognise` has it; the engine of a WebSocket recognises the
+    protocol itself.
+    """
     return None if SCHEMES[endpoint.scheme].websocket else SCHEMES[endpoint.scheme].protocol.upper()
 
 

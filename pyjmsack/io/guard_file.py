@@ -1,7 +1,7 @@
 """The file of ``failover.duplicateGuard=sqlite:PATH``, and the thread that alone touches it.
 
-A disk may be slow, full, or locked by another process. So no loop ever waits for the file: others leave what is to be
-done, and are called when it is.
+A disk may be slow, full, or locked by another process. So no loop ever waits for the file: callers leave their work
+with the thread, which calls them when the work is done.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ROWS = 500
 """Keys written or looked up with one statement."""
 _TRIM_EVERY = 1000
 _BUSY = 0.1
-"""Seconds that a statement waits for a lock; then the questions that came meanwhile are answered first."""
+"""Seconds that a statement waits for a lock. After that the thread first answers the new questions."""
 _RETRY = 0.2
 """Seconds until the next try, after the file could not be written."""
 _PATIENCE = 5.0
@@ -46,12 +46,12 @@ _opening = threading.Lock()
 
 
 def open_guard_file(path: str, size: int, report: Report) -> GuardFile:
-    """Return the file, which all sessions of this process share that name it. Whoever opens it closes it.
+    """Return the file. All sessions of this process that name the file share it. Each caller has to close it.
 
     Args:
         path: the file; made if it is not there.
         size: most keys that are remembered.
-        report: told of an error of the disk, once until the file can be used again; on a thread of its own.
+        report: called with an error of the disk, once until the file can be used again, on a thread of its own.
     """
     place = os.getpid(), os.path.realpath(path)
     with _opening:
@@ -70,7 +70,7 @@ class GuardFile:
         self._gone = gone
         self._size = size
         self._recent: OrderedDict[bytes, None] = OrderedDict()
-        """What this process wrote, or is about to write."""
+        """The keys that this process wrote, or is about to write."""
         self._work = threading.Condition()
         self._openers: deque[Callable[[JMSException | None], None]] = deque()
         self._questions: deque[tuple[Keys, Answer]] = deque()
@@ -99,7 +99,7 @@ class GuardFile:
             return True
 
     def close(self, report: Report) -> None:
-        """This user leaves. What it still wants written is written; the last one does not wait for a broken disk."""
+        """This user leaves. The thread still writes the user's keys. The last user does not wait for a broken disk."""
         with self._work, suppress(ValueError):  # it left before
             self._users.remove(report)
             self._work.notify()
@@ -109,7 +109,7 @@ class GuardFile:
         self._leave(self._openers, answer)
 
     def ask(self, keys: Keys, answer: Answer) -> None:
-        """Call ``answer`` with the keys among ``keys()`` that the file holds, whoever wrote them."""
+        """Call ``answer`` with the keys among ``keys()`` that the file holds, no matter which process wrote them."""
         self._leave(self._questions, (keys, answer))
 
     def write(self, keys: Sequence[bytes], then: Callable[[], None]) -> None:
@@ -150,7 +150,7 @@ class GuardFile:
                 self._stuck = False
                 self._write()
                 self._failing_since, self._told = None, False
-            except Exception as error:  # whatever it is: without this thread nothing would be acknowledged any more
+            except Exception as error:  # any error: without this thread nothing would be acknowledged any more
                 self._failed(error)
         for keys, then in self._writes:  # acknowledgements that cannot be remembered are not sent; the rest must be
             if not keys:
@@ -233,7 +233,7 @@ class GuardFile:
 
     @staticmethod
     def _made(keys: Keys) -> Sequence[bytes]:
-        """Return the keys of one question; none if they cannot be made, as all other questions wait behind it."""
+        """Return the keys of one question; none if they cannot be made, because all other questions wait behind it."""
         try:
             return keys()
         except Exception:
@@ -241,7 +241,9 @@ class GuardFile:
             return ()
 
     def _failed(self, error: Exception) -> None:
-        """Keep what waits for the next try, and say so: a lock may be gone soon, anything else is told at once."""
+        """Keep the waiting work for the next try, and report. A lock may be gone soon; any other error is reported at
+        once.
+        """
         locked = isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
         now = monotonic()
         self._failing_since = since = now if self._failing_since is None else self._failing_since
@@ -274,7 +276,7 @@ class GuardFile:
 
 @atexit.register
 def _finish_all() -> None:
-    """A program that ends without closing its connections still has what it acknowledged written and sent."""
+    """Write and send the acknowledgements of a program that ends without closing its connections."""
     for (process, _), file in [*_files.items()]:
         if process == os.getpid():
             file.finish(timeout=2.0)

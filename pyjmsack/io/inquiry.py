@@ -1,5 +1,5 @@
-"""A port that stays silent may speak another protocol: Artemis' ports for AMQP and STOMP do not answer each other's
-clients. So a connection that hears nothing asks once, beside itself, before ``jms.connectTimeout`` is over."""
+"""Asks a silent port which protocol it speaks. Artemis' ports for AMQP and STOMP do not answer each other's clients.
+So if a connection hears nothing, a second connection asks once, before ``jms.connectTimeout`` is over."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _asked: dict[tuple[str, int], float] = {}
 
 
 class History:
-    """What the streams of one JMS connection know of its brokers, all members of a failover URL together."""
+    """The facts that the streams of one JMS connection know about its brokers, for all members of a failover URL."""
 
     def __init__(self) -> None:
         self.answered = False

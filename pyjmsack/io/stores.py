@@ -31,7 +31,7 @@ class Store:
         kind: "keyStore" or "trustStore", as in ``transport.keyStoreLocation``.
         path: the file.
         password: of the private key of a PEM file, or of a whole PKCS12 file.
-        type: PEM or PKCS12; ``None`` takes what the file is.
+        type: PEM or PKCS12; with ``None`` the content of the file decides.
     """
 
     kind: str
@@ -84,7 +84,7 @@ class Store:
             raise InvalidURLException(f"{self}: cannot be read: {error}") from error
 
     def _format(self) -> str:
-        """Return PEM or PKCS12: what the file is, which must be what the options say."""
+        """Return PEM or PKCS12 by the content of the file, which must agree with the options."""
         data = self._read()
         found = "PEM" if b"-----BEGIN " in data else _MAGIC.get(data[:4])
         if found is None and data[:1] == b"\x30":  # an ASN.1 sequence
@@ -139,7 +139,7 @@ class Store:
         password = self.password.reveal().encode() if self.password else None
         try:
             return load_pkcs12(self._read(), password)
-        except Exception as error:  # ValueError, and what cryptography has for algorithms that it does not know
+        except Exception as error:  # ValueError, and the error of cryptography for unknown algorithms
             raise InvalidURLException(
                 f"{self}: expected a PKCS12 file, and its password in transport.{self.kind}Password: {error}"
             ) from None  # the frames of the cause hold the password

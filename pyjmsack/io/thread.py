@@ -55,7 +55,7 @@ _lock = threading.Lock()
 
 
 def _after_fork() -> None:
-    """A child starts with a fresh lock, whatever the parent's other threads held at the fork."""
+    """A child starts with a new lock, because another thread of the parent may have held the old one at the fork."""
     global _lock
     _lock = threading.Lock()
     _threads.clear()

@@ -72,7 +72,7 @@ def _store(kind: str, path: str | None, password: Secret | None, store_type: str
 
 
 def handshake_error(endpoint: Endpoint, error: ssl.SSLError) -> JMSSecurityException:
-    """Return what a failed handshake is for the application."""
+    """Return the exception of the application for a failed handshake."""
     code, hint = "tls:handshake", ""
     if isinstance(error, ssl.SSLCertVerificationError):
         code = "tls:certificate"
@@ -84,7 +84,7 @@ def handshake_error(endpoint: Endpoint, error: ssl.SSLError) -> JMSSecurityExcep
 
 
 def refusal(error: Exception | None) -> JMSSecurityException | None:
-    """Return what it is for the application that the broker refused the client's certificate after the handshake.
+    """Return the exception of the application for a client certificate that the broker refused after the handshake.
 
     So it is in TLS 1.3, where the client's handshake is over before the broker has looked at the certificate.
     """

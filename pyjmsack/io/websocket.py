@@ -68,7 +68,7 @@ class WebSocketEngine:
         stream.flush()
 
     def receive_data(self, data: bytes) -> None:
-        """Unwrap; what came together reaches the protocol together."""
+        """Unwrap. Bytes that came together reach the protocol together."""
         try:
             self._check_head(data)
             self._connection.receive_data(data)
@@ -85,7 +85,9 @@ class WebSocketEngine:
                 self._stream.close()
 
     def _check_head(self, data: bytes) -> None:
-        """Refuse at once what is no answer of HTTP; the parser would wait for the end of its first line."""
+        """Refuse at once bytes that are no HTTP answer, because the parser would wait for the end of their first
+        line.
+        """
         if len(self._head) < len(_HTTP):
             self._head = (self._head + data)[: len(_HTTP)]
             if not _HTTP.startswith(self._head):
@@ -109,7 +111,7 @@ class WebSocketEngine:
         unwrapped.clear()
 
     def data_to_send(self) -> bytes:
-        """Return what WebSocket itself has to say, else wrap what the protocol has."""
+        """Return the frames of WebSocket itself, or else wrap the bytes of the protocol."""
         if not self._output and self._open:
             data = self._inner.data_to_send()
             for start in range(0, len(data), _MOST):
@@ -122,18 +124,18 @@ class WebSocketEngine:
         return output
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Tell the protocol; why WebSocket ended says more than that the socket did."""
+        """Tell the protocol the reason of WebSocket, because it explains more than the end of the socket."""
         self._open = False
         self._inner.connection_lost(self._reason or error)
 
     def tick(self, now: float) -> float | None:
-        """Do what is due in the protocol."""
+        """Let the protocol do its due work."""
         return self._inner.tick(now) if self._open else None
 
     # -- the stream, for the protocol ---------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Write what there is."""
+        """Write the bytes that wait."""
         if self._stream is not None:
             self._stream.flush()
 
@@ -143,7 +145,9 @@ class WebSocketEngine:
             self._stream.retick()
 
     def close(self) -> None:
-        """Write what is left and a Close frame; the protocol has said goodbye, so nobody waits for an answer to it."""
+        """Write the remaining bytes and a Close frame. Do not wait for an answer, because the protocol has ended
+        already.
+        """
         self._closing = True
         if self._stream is not None:
             self._stream.close()

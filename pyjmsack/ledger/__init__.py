@@ -1,4 +1,4 @@
-"""Ledgers: what a connection sent, received and lived through, in files that outlive its process.
+"""Ledgers: a record of the sends, deliveries and events of a connection, in files that outlive its process.
 
 ``ConnectionFactory(..., ledger=path)`` writes one, ``read_ledgers`` reads them. Needs the extra ``pyjmsack[ledger]``;
 ``import pyjmsack`` does not load it.

@@ -1,4 +1,4 @@
-"""Reading ledgers: the Parquet parts where they are, and what is still raw as tables."""
+"""Reads ledgers: the Parquet parts in place, and the raw parts as tables."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class LedgerError(JMSException):
 
 @dataclass
 class LedgerFiles:
-    """What ledgers hold, by table."""
+    """The content of ledgers, by table."""
 
     parquet: dict[str, list[str]] = field(default_factory=lambda: {name: [] for name in SCHEMAS})
     """Paths of the parts."""
     raw: dict[str, pa.Table] = field(
         default_factory=lambda: {name: table.empty_table() for name, table in SCHEMAS.items()}
     )
-    """What is not in them yet: of processes that live, or were killed."""
+    """The rows that are not in Parquet yet, from processes that live or were killed."""
 
     def table(self, name: str) -> pa.Table:
         """Return one table whole, for those who have the memory."""
@@ -43,7 +43,7 @@ class LedgerFiles:
 
 
 def read_ledgers(paths: Iterable[str | os.PathLike[str]]) -> LedgerFiles:
-    """Look into ledgers; those of living processes as well.
+    """Read ledgers, also those of living processes.
 
     Args:
         paths: the directories.
@@ -62,7 +62,7 @@ def read_ledgers(paths: Iterable[str | os.PathLike[str]]) -> LedgerFiles:
 
 def _look(folder: Path, name: str, found: LedgerFiles) -> None:
     raw = {part: _read(part, name) for part in sorted(folder.glob("*.raw"))}
-    # only now: a part that became Parquet meanwhile was read in vain, and none is missed
+    # only now: a part that became Parquet in the meantime was read in vain, and none is missed
     sealed = sorted(folder.glob("*.parquet"))
     for part in sealed:
         _check_end(part)

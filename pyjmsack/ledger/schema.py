@@ -63,7 +63,7 @@ def parse_lines(name: str, raw: bytes) -> pa.Table:
         raw: the whole file.
 
     Raises:
-        pyarrow.ArrowInvalid: the lines are not those of this table.
+        pyarrow.ArrowInvalid: the lines do not belong to this table.
     """
     schema = SCHEMAS[name]
     raw = raw.rstrip(b"\0")

@@ -34,8 +34,8 @@ _DIFFER = frozenset({"message_id", "dedup_key", "seq", "ordinal", "t_send", "t_c
 class Ledger:
     """The part of a ledger that one connection writes. Thread-safe; ``close`` blocks.
 
-    A ledger that cannot be written any more stops, says so once in the log, and lets the messages go on; it has then no
-    event ``closed``, so that an audit sees it.
+    If a ledger cannot be written any more, it stops, logs one error, and lets the messages go on. It then has no event
+    ``closed``, so that an audit notices.
 
     Args:
         path: the directory; made if it is not there. Connections, threads and processes may share it.
@@ -61,7 +61,7 @@ class Ledger:
         self.event = self._tables["events"].write
 
     def close(self) -> None:
-        """Turn what is raw into Parquet; idempotent."""
+        """Turn raw parts into Parquet. May be called again."""
         for table in self._tables.values():
             table.close()
 
@@ -143,7 +143,7 @@ class _Table:
             thread.start()
 
     def close(self) -> None:
-        """Seal what is there and wait for it. What comes later opens another part, which stays raw."""
+        """Finish the open part and wait for it. A later line opens another part, which stays raw."""
         with self._lock:
             self._seal_current()
             sealing, self._sealing = self._sealing, []

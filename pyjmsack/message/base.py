@@ -92,20 +92,21 @@ class Message(Headers, TypedProperties):
         """Tell the broker that this one message was processed.
 
         Raises:
-            IllegalStateException: the session's mode has no outcome for one message (S38); so do the other three.
+            IllegalStateException: the session's mode has no outcome for one message (S38). ``release()``, ``reject()``
+                and ``modify()`` raise it too.
         """
         return self._settle(Outcome.ACCEPTED)
 
     def release(self) -> Any:
-        """Hand this one message back, uncounted."""
+        """Give this one message back to the broker, uncounted."""
         return self._settle(Outcome.RELEASED)
 
     def reject(self) -> Any:
-        """Tell the broker that this one message cannot be processed; brokers dead-letter it."""
+        """Tell the broker that this one message cannot be processed. The broker makes it a dead letter."""
         return self._settle(Outcome.REJECTED)
 
     def modify(self, *, delivery_failed: bool = True, undeliverable_here: bool = False) -> Any:
-        """Hand this one message back.
+        """Give this one message back to the broker.
 
         Args:
             delivery_failed: count this delivery.

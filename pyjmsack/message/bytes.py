@@ -32,9 +32,9 @@ _DOUBLE = Struct(">d")
 class BytesMessage(Message):
     """A message with bytes (S171).
 
-    A new one is write-only: the ``write_`` methods append. ``reset()``, which sending does too, makes it read-only
-    and puts the cursor at the start; so does receiving. ``clear_body()`` makes it empty and write-only again.
-    ``data`` is the whole body at any time. Numbers are big-endian.
+    A new message is write-only: the ``write_`` methods append. ``reset()`` makes the message read-only and puts the
+    cursor at the start. Sending and receiving do the same. ``clear_body()`` makes the message empty and write-only
+    again. ``data`` is the whole body at any time. Numbers are big-endian.
 
     Args:
         data: the first bytes of the body.
@@ -169,7 +169,7 @@ class BytesMessage(Message):
         return self._unpack(_DOUBLE)
 
     def read_utf(self) -> str:
-        """Read two bytes of length and so much modified UTF-8, as Java's ``writeUTF`` wrote it.
+        """Read a text that Java's ``writeUTF`` wrote: two bytes with the length, then modified UTF-8.
 
         Raises:
             MessageFormatException: the bytes are no modified UTF-8; the cursor stays where it was.
@@ -184,7 +184,7 @@ class BytesMessage(Message):
             raise
 
     def read_bytes(self, length: int | None = None) -> bytes:
-        """Read up to ``length`` bytes, all that is left if ``None``; ``b""`` at the end, where JMS returns -1.
+        """Read up to ``length`` bytes, or the rest if ``length`` is ``None``; ``b""`` at the end, where JMS returns -1.
 
         Raises:
             MessageFormatException: ``length`` is negative.
@@ -259,7 +259,7 @@ class BytesMessage(Message):
     def write_object(self, value: Any) -> None:
         """Append a value by its type, with the ``write_`` method of that type; ``str`` with ``write_utf``.
 
-        A bare ``int`` is an int if 32 bits hold it, else a long; a bare ``float`` is a double.
+        A bare ``int`` is an int if 32 bits hold it, otherwise a long. A bare ``float`` is a double.
 
         Raises:
             MessageFormatException: no such method.

@@ -16,24 +16,24 @@ MAX_BYTES = 1 << 24
 
 
 class ObjectCodec(Protocol):
-    """Turns objects into bytes and back. Whatever it raises becomes a ``MessageFormatException``."""
+    """Turns objects into bytes and back. Any exception of a codec becomes a ``MessageFormatException``."""
 
     def encode(self, obj: Any) -> bytes:
         """Return the object as bytes."""
         ...
 
     def decode(self, data: bytes) -> Any:
-        """Return the object. The bytes come from whoever may write to the queue: they are not to be trusted."""
+        """Return the object. Do not trust the bytes, because anybody who may send to the queue can choose them."""
         ...
 
 
 class SerializedObject(bytes):
-    """An object in its serialised form: what ``ObjectMessage.object`` is where no codec is registered, so that it can
-    be looked at, kept and sent on.
+    """An object in its serialised form. ``ObjectMessage.object`` is such an object if no codec is registered, so that
+    the program can keep the bytes and send them on.
 
     Args:
         data: the bytes.
-        content_type: what they are; Java's serialisation if not given.
+        content_type: the format of the bytes; Java's serialisation by default.
     """
 
     content_type: str
@@ -55,7 +55,7 @@ class JsonCodec:
         return json.dumps(obj, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
     def decode(self, data: bytes) -> Any:
-        """Return what the JSON says."""
+        """Return the object that the JSON describes."""
         return json.loads(data)
 
 
@@ -75,13 +75,13 @@ def plain_type(content_type: str) -> str:
 def register_object_codec(content_type: str, codec: ObjectCodec, *, max_bytes: int = MAX_BYTES) -> None:
     """Let ``codec`` read and write the bodies of object messages of a content type, in the whole process.
 
-    JSON (``application/json``) is registered. There is none for Java's serialisation and no pickle, on purpose:
-    reading those runs code of the sender's choice.
+    JSON (``application/json``) is registered. Java's serialisation and pickle have no codec on purpose, because
+    reading them runs code that the sender chose.
 
     Args:
         content_type: such as ``application/cbor``; parameters and case do not matter.
         codec: it replaces one registered before.
-        max_bytes: largest body it is given; a larger one raises ``MessageFormatException`` when it is asked for.
+        max_bytes: the largest body that the codec gets; reading a larger one raises ``MessageFormatException``.
 
     Raises:
         ValueError: no content type, or the limit is not positive.
@@ -120,7 +120,7 @@ def serialize(obj: Any, content_type: str) -> SerializedObject:
 
 
 def deserialize(form: SerializedObject) -> Any:
-    """Return the object, or the serialised form itself where no codec is registered.
+    """Return the object, or the serialised form itself if no codec is registered.
 
     Raises:
         MessageFormatException: too large, or the codec cannot read it.

@@ -1,4 +1,4 @@
-"""What JMS allows as the name and the value of a property, and how one type is read as another (S160-S162)."""
+"""The names and values that JMS allows for properties, and the conversions between types (S160-S162)."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def check_value(name: object, value: Any, noun: str = "property") -> Any:
 
     Args:
         name: name of the property or field, for the error text.
-        value: what the caller gave.
-        noun: what is called so, for the error text.
+        value: the value that the caller gave.
+        noun: the word for the thing with this name, for the error text.
 
     Raises:
         MessageFormatException: the type is not one of JMS, or the number does not fit.
@@ -102,7 +102,7 @@ def _fit_64_bits(name: object, value: int, noun: str) -> int:
 
 
 def _round_single(name: object, value: float, noun: str) -> Float:
-    """Return the number as 32 bits will carry it, so that sender and receiver read the same."""
+    """Return the number rounded to 32 bits, so that sender and receiver read the same number."""
     try:
         return Float(_FLOAT.unpack(_FLOAT.pack(value))[0])
     except OverflowError as error:
@@ -110,7 +110,9 @@ def _round_single(name: object, value: float, noun: str) -> Float:
 
 
 def kind_of(value: Any) -> str:
-    """Return the JMS name of a stored value's type; a bare ``int`` is ``int`` if 32 bits hold it, else ``long``."""
+    """Return the JMS name of a stored value's type; a bare ``int`` is ``int`` if 32 bits hold it, otherwise
+    ``long``.
+    """
     known = _KINDS.get(type(value))
     if known is not None:
         return known
@@ -183,7 +185,7 @@ def _to_text(kind: str, value: Any) -> str:
 
 
 def _shortest_single(value: float) -> str:
-    """Return the fewest digits that name this 32 bit number, as Java does: 0.1, not 0.10000000149011612."""
+    """Return this 32 bit number with as few digits as Java: 0.1, not 0.10000000149011612."""
     wire = _FLOAT.pack(value)
     for digits in range(1, 9):
         text = repr(float(f"{value:.{digits}g}"))

@@ -1,4 +1,4 @@
-"""From what a caller hands to ``send`` to a message."""
+"""Makes a message of the object that a caller gives to ``send``."""
 
 from __future__ import annotations
 

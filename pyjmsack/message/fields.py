@@ -1,4 +1,4 @@
-"""What JMS allows as a value of a map or stream body, and how one type is read as another (S172, S173)."""
+"""The values that JMS allows in a map or stream body, and the conversions between types (S172, S173)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def check_field(name: object, value: Any) -> Any:
 
     Args:
         name: name or position of the field, for the error text.
-        value: what the caller gave.
+        value: the value that the caller gave.
 
     Raises:
         MessageFormatException: the type is not one of JMS, or the number does not fit.
@@ -44,7 +44,7 @@ def sized_field(name: object, kind: str, value: Any) -> Any:
 
 
 def convert_field(name: object, value: Any, wanted: str) -> Any:
-    """Read ``value`` as the type ``wanted`` by the table of S173: that of the properties, and char and bytes.
+    """Read ``value`` as the type ``wanted`` by the table of S173: the table of the properties, with char and bytes.
 
     Args:
         name: name or position of the field, for the error text.

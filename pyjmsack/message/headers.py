@@ -36,7 +36,7 @@ RECEIVED_DEFAULTS: dict[str, Any] = {
 
 
 class LazyContent(Protocol):
-    """Where a received message gets its headers and properties from, at first access only."""
+    """The source of the headers and properties of a received message. It is read at first access only."""
 
     def load_header(self, slot: str) -> Any:
         """Return the value for one header slot of ``Headers``, such as ``_message_id``."""
@@ -52,7 +52,7 @@ class LazyContent(Protocol):
 
 
 class Acknowledger(Protocol):
-    """What settles a received message; set by the session in the slot ``_ack``."""
+    """Settles a received message. The session puts it into the slot ``_ack``."""
 
     allows_outcome: bool
     """True in the modes in which one message can be given its own outcome (S34, S38)."""
@@ -92,8 +92,8 @@ class Headers:
     ``_body``                 text, bytes or decoded value
     ``_lazy``                 ``LazyContent | None``; not ``None`` = received
     ``_ack``, ``_ack_type``   ``Acknowledger | None`` and JMS_AMQP_ACK_TYPE
-    ``_delivery``             what the provider delivered, for ``_ack``
-    ``_locked``               in the hands of a completion listener: read-only (S73)
+    ``_delivery``             the delivery of the provider, for ``_ack``
+    ``_locked``               read-only until its completion listener has run (S73)
     ``_validate_names``       property names must be Java identifiers (S160)
     ``_properties_readonly``  until ``clear_properties()`` (S163)
     ``_body_readonly``        until ``clear_body()`` (S163)
@@ -177,16 +177,17 @@ class Headers:
             return value
 
     def _load_headers(self) -> None:
-        """Fill all slots of a received message at once, for who reads many: one by one they cost five times as much.
+        """Fill all slots of a received message at once, because filling them one by one costs five times as much.
 
-        Every setter looks at ``_locked`` first, so as long as that is empty nothing was written that this could undo.
+        Every setter reads ``_locked`` first. While ``_locked`` is empty, no slot was written, so nothing is
+        overwritten.
         """
         if self._lazy is not None and _is_empty(self, "_locked"):
             self._locked = False
             self._amqp_ttl = None
             try:
                 self._lazy.load_headers(self)
-            except MessageFormatException:  # who reads the slot that cannot be decoded will hear of it
+            except MessageFormatException:  # reading the slot that cannot be decoded raises the error
                 return
 
     def _check_unlocked(self) -> None:
@@ -337,7 +338,7 @@ _LOADABLE = frozenset(Headers.__slots__) - {"__weakref__", "_lazy"}
 
 
 def as_datetime(milliseconds: int) -> datetime | None:
-    """Return milliseconds since 1970 as UTC; 0 is ``None``, and what a ``datetime`` cannot hold is its last moment."""
+    """Return milliseconds since 1970 as UTC; ``None`` for 0, the last moment of a ``datetime`` for larger numbers."""
     if milliseconds == 0:
         return None
     try:

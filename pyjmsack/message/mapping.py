@@ -1,4 +1,4 @@
-"""Dicts of keys that a sender chose, so that no choice of keys makes them slow."""
+"""Dicts whose keys a sender chose. No choice of keys makes such a dict slow."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class ObjectMessage(Message):
     cannot read that, for them send text or bytes. Objects that Java serialised are not decoded: they appear as
     :class:`SerializedObject`, and may be sent on as such.
 
-    The message holds a copy: what is done to an object after it was set, or to one that was read, changes nothing.
+    The message holds a copy. A change of an object after it was set, or after it was read, changes nothing.
 
     Args:
         obj: the object.
@@ -77,7 +77,9 @@ class ObjectMessage(Message):
 
     @property
     def content_type(self) -> str | None:
-        """What the serialised form is; ``None`` for a plain value. Setting it writes the object anew."""
+        """The content type of the serialised form; ``None`` for a plain value. Setting it serialises the object
+        again.
+        """
         body = self._body
         return body.content_type if isinstance(body, SerializedObject) else None
 
@@ -140,7 +142,7 @@ def _check_key(key: Any) -> Any:
 
 
 def _copy(value: Any) -> Any:
-    """Return the value with lists and dicts of its own; all else cannot be changed."""
+    """Return a copy of the value. Only lists and dicts are copied, because nothing else can be changed."""
     kind = type(value)
     if kind is list:
         return [_copy(item) for item in value]

@@ -38,7 +38,7 @@ RESERVED = {
 
 _UNLISTED = {ACK_TYPE, DELIVERY_COUNT, TYPED_ENCODING}
 _ORIGIN = {"_AMQ_ORIG_ADDRESS", "_AMQ_ORIG_QUEUE", "_AMQ_ORIG_MESSAGE_ID"}
-"""What Artemis notes on a dead letter, under the names that its selectors know."""
+"""The properties that Artemis adds to a dead letter, under the names that its selectors know."""
 _NOT_APPLICATION = _UNLISTED | set(RESERVED)
 _NOT_LISTED = _NOT_APPLICATION | _ORIGIN
 

@@ -29,13 +29,13 @@ __all__ = [
 ]
 
 BODY = "JMS_pyjmsack_body"
-"""Header that tells what a body is where STOMP has no word for it: ``message``, ``text``, ``null-text``."""
+"""Header with the kind of a body for which STOMP has no word: ``message``, ``text``, ``null-text``."""
 TYPES = "JMS_pyjmsack_types"
-"""Header with the Java types of the properties that are no strings: a JSON object, name to type (S161)."""
+"""Header with the Java types of the properties that are not strings: a JSON object, name to type (S161)."""
 COPY = "JMS_pyjmsack_copy_"
-"""Stands before ``JMSXGroupID`` and the like in a copy for brokers that do not pass these on."""
+"""Prefix of the copy of ``JMSXGroupID`` and similar headers, for brokers that do not pass these on."""
 _ESCAPED = "JMS_pyjmsack_property_"
-"""Stands before a property whose own name means something else in a frame, such as ``type`` or ``priority``."""
+"""Prefix of a property whose own name has another meaning in a frame, such as ``type`` or ``priority``."""
 
 _TAKEN_TEXT = """
 destination destination-type subscription-type subscription message-id ack redelivered receipt transaction
@@ -50,7 +50,7 @@ _TAKEN = frozenset(_TAKEN_TEXT.split())
 """Headers of the frame, of the broker and of JMS itself: no property of the application (trap 25 of STOMP on Artemis:
 the sender's ``receipt`` and ``destination-type`` come back with the message)."""
 _ORDERS = frozenset(("AMQ_SCHEDULED_TIME",))
-"""Of them those by which an application may tell a broker something."""
+"""The headers among them by which an application may ask the broker for something."""
 _OURS = frozenset((BODY, TYPES))
 _NATIVE_ID = "NATIVE_MESSAGE_ID"
 _FRAME = frozenset(("destination-type", "receipt", "content-length"))
@@ -62,7 +62,7 @@ def is_property(header: str) -> bool:
 
 
 def sent_over_stomp(properties: Mapping[str, Any], address: str | None) -> bool:
-    """Whether a broker made these properties, of another protocol, of the headers of a frame.
+    """Whether a broker made these properties, which another protocol delivers, from the headers of a STOMP frame.
 
     Classic keeps a mark of this library, Artemis all headers: there ``destination`` is the message's own address.
     """
@@ -94,7 +94,7 @@ def property_name(header: str) -> str:
 
 
 def text_of(value: Any) -> str:
-    """Return a property's value as the text of a header; ``types_line`` says what it was."""
+    """Return a property's value as the text of a header. ``types_line`` gives its type."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -128,7 +128,7 @@ def _typed(properties: dict[str, Any], types: str) -> dict[str, Any]:
     A value that is no longer of its type was changed on the way and stays a string.
 
     Raises:
-        MessageFormatException: the header is not what ``types_line`` writes.
+        MessageFormatException: ``types_line`` cannot have written this header.
     """
     for name, kind in _types_of(types):
         text = properties.get(name)

@@ -16,9 +16,10 @@ __all__ = ["StreamMessage"]
 class StreamMessage(Message):
     """A message with a stream of values (S172, S174).
 
-    A new one is write-only: the ``write_`` methods append. ``reset()``, which sending does too, makes it read-only and
-    puts the cursor at the start; so does receiving. ``clear_body()`` makes it empty and write-only again. ``body`` is
-    the whole list at any time. Iterating reads what is left. The values are those of :class:`MapMessage`.
+    A new message is write-only: the ``write_`` methods append. ``reset()`` makes the message read-only and puts the
+    cursor at the start. Sending and receiving do the same. ``clear_body()`` makes the message empty and write-only
+    again. ``body`` is the whole list at any time. Iterating reads the values from the cursor to the end. The values
+    are those of :class:`MapMessage`.
 
     Args:
         items: the first values.
@@ -220,6 +221,8 @@ class StreamMessage(Message):
         self._write("bytes", value)
 
     def write_object(self, value: Value) -> None:
-        """Append a value by its type: a bare ``int`` as an int if 32 bits hold it, else a long; ``float`` as double."""
+        """Append a value by its type: a bare ``int`` as an int if 32 bits hold it, otherwise a long; ``float`` as
+        double.
+        """
         self._check_body_writeable()
         self._body.append(check_field(len(self._body), value))

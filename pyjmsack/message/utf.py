@@ -32,7 +32,7 @@ def decode_utf(data: bytes) -> str:
         MessageFormatException: the bytes are not of that format.
     """
     try:
-        # C0 80 is the only pair of bytes with C0 in it, so that replacing it cannot hit anything else
+        # C0 80 is the only pair of bytes with C0 in it, so replacing it changes no other character
         units = data.replace(b"\xc0\x80", b"\x00").decode("utf-8", "surrogatepass")
         return units.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")
     except UnicodeDecodeError as error:

@@ -23,7 +23,7 @@ def check_selector(text: str) -> None:
     one is left to the broker.
 
     Raises:
-        InvalidSelectorException: it does not parse, compares what cannot be compared, names a header that selectors
+        InvalidSelectorException: it does not parse, compares values that have no order, names a header that selectors
             may not use, or is too long or too deep. The text shows the place, what was expected, and the nearest word.
     """
     if len(text) > MAX_LENGTH:

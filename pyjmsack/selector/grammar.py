@@ -1,4 +1,4 @@
-"""The grammar of selectors and what can be said of types without a message (JMS 2.0, section 3.8.1; S187, S188)."""
+"""The grammar of selectors, and the check of types without a message (JMS 2.0, section 3.8.1; S187, S188)."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ _SHOWN: Final = {
 
 
 class _Refused(Exception):  # noqa: N818 - never leaves this module
-    """What is wrong, and where."""
+    """An error and its place."""
 
     def __init__(self, text: str, position: int) -> None:
         super().__init__(text)
@@ -89,7 +89,7 @@ class _Refused(Exception):  # noqa: N818 - never leaves this module
 
 
 class Operand(NamedTuple):
-    """What is known of a part of a selector before there is a message."""
+    """The known type of a part of a selector before there is a message."""
 
     kind: str
     """``string``, ``number``, ``boolean``, or ``name``: a property, of any type."""
@@ -207,7 +207,7 @@ def _unquoted(token: Token) -> str:
 
 
 def _fits_long(token: Token) -> bool:
-    """Whether a whole number fits; 2**63 does, as a minus sign may stand before it."""
+    """Whether a whole number fits. 2**63 fits, because a minus sign may stand before it."""
     digits = token.lower().rstrip("l")
     if digits.startswith("0x"):
         base, digits = 16, digits[2:]

@@ -26,7 +26,7 @@ def batch_reader(options: Options) -> DataSourceReader:
     """Return the reader of the mode, which has no default: one of them takes the messages away.
 
     Raises:
-        OptionError: no mode, or what it needs is missing.
+        OptionError: there is no mode, or an option that the mode needs is missing.
     """
     if options.mode == "drain":
         return JmsDrainReader(options)
@@ -36,7 +36,7 @@ def batch_reader(options: Options) -> DataSourceReader:
 
 
 class JmsDrainReader(DataSourceReader):
-    """Takes what is in the queue, once; every later reading with the same ``drainId`` gives the same rows.
+    """Takes the messages of the queue once. Every later reading with the same ``drainId`` gives the same rows.
 
     Spark reads a source as often as it likes, for a sort or for each action; so a reading that took messages without
     keeping them would lose some of them.
@@ -90,7 +90,7 @@ class JmsDrainReader(DataSourceReader):
     def _is_empty(self, spool: Spool, last: int, part: int) -> bool:
         if not spool.was_short(last, part):
             return False
-        # what a browser sees and two pulls do not get is held back for others, of a message group for example
+        # a message that a browser sees and two pulls do not get is kept for others, for example in a message group
         in_vain = last > 0 and spool.taken_by(last, part) == spool.taken_by(last - 1, part) == 0
         return in_vain or not is_waiting(self._options, self._options.idleMs)
 
@@ -100,7 +100,7 @@ def _share(limit: int | None, part: int, parts: int) -> int | None:
 
 
 class JmsBrowseReader(DataSourceReader):
-    """Looks at the queue; one partition, as every browser sees everything. Not a snapshot: others go on meanwhile."""
+    """Browses the queue in one partition, because every browser sees everything. Not a snapshot: others go on."""
 
     def __init__(self, options: Options) -> None:
         options.require("queue")

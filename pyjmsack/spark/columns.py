@@ -131,7 +131,9 @@ def _row(message: Message, key: str | None) -> tuple[Any, ...]:
         body, body_type = body_of(message)
         properties = message.properties.copy()
         origin = _origin(message)
-    except JMSException as failure:  # the rest of the batch must go on, and nothing may be lost: the row says it
+    except (
+        JMSException
+    ) as failure:  # the rest of the batch must go on, and no message may be lost: the row holds the error
         error = str(failure)
     group_id = properties.pop(GROUP, None)
     kinds = {name: _kind(value) for name, value in properties.items() if not _is_text(value)}

@@ -1,4 +1,4 @@
-"""The options of the format ``jms``: which there are, what they mean, and errors that name the nearest right one."""
+"""The options of the format ``jms``: their names and meanings, and errors that name the nearest right one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyjmsack import Connection, ConnectionFactory
 __all__ = ["OptionError", "Options", "parse_options"]
 
 SPARKS_OWN = frozenset(("checkpointlocation", "queryname"))
-"""What Spark puts among a source's options for itself."""
+"""The options that Spark adds to a source for itself."""
 MODES = ("stream", "drain", "browse")
 
 
@@ -209,7 +209,7 @@ def _nearest(written: str) -> str:
 def _check_url(url: str) -> None:
     """Refuse a wrong URL now, on the driver, and one with a secret: options show up in plans and logs."""
     shown = repr(ConnectionFactory(url))
-    # of a failover URL it hides all options, whatever they are
+    # it hides all options of a failover URL
     text = unquote(url).lower()
     harmless = text.startswith("failover:") and not any(mark in text for mark in ("@", "username", "password"))
     if repr(url) not in shown and not harmless:

@@ -1,4 +1,4 @@
-"""One pull, in an executor: receive in a transaction, spool, commit. The order is what loses nothing.
+"""One pull, in an executor: receive in a transaction, spool, commit. This order loses nothing.
 
 The transaction's commit is the acknowledgement, and its answer the proof of it: settled AMQP deliveries alone are not
 answered (AMQP 1.0, 2.6.12). Until the commit everything comes again if this process dies; after the spool is published
@@ -37,7 +37,7 @@ class Place(NamedTuple):
 
 
 class Received(NamedTuple):
-    """What a pull got."""
+    """The result of a pull."""
 
     messages: list[Message]
     times: list[datetime]
@@ -46,7 +46,7 @@ class Received(NamedTuple):
 
 
 def read_pull(options: Options, place: Place) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a pull: those in the spool if it was done before, by whomever; else pull.
+    """Yield the rows of a pull: from the spool if any task did the pull before, otherwise from the broker.
 
     Raises:
         JMSException: the broker cannot be reached, or refuses; Spark tries again.
@@ -67,7 +67,7 @@ def read_pull(options: Options, place: Place) -> Iterator[pa.RecordBatch]:
 def pull(options: Options, spool: Spool, place: Place) -> None:
     """Take messages from the queue into the spool."""
     spool.require_room(place.pull, options.maxBytesPerPartition)
-    credit = min(options.credit, place.cap)  # what is prefetched and not pulled, nobody else can have meanwhile
+    credit = min(options.credit, place.cap)  # no other consumer can have prefetched messages that are not pulled
     with options.connect(credit) as connection, connection.create_session(AckMode.SESSION_TRANSACTED) as session:
         connection.start()
         with _without_collector():
@@ -175,7 +175,7 @@ def count_waiting(options: Options) -> int:
     """Return how many messages the queue has for us, by browsing all of it.
 
     Raises:
-        UnsupportedFeatureException: the broker lets nobody browse.
+        UnsupportedFeatureException: the broker has no browsers.
     """
     with options.connect() as connection, connection.create_session() as session:
         if "browser" not in connection.capabilities:

@@ -1,4 +1,4 @@
-"""``JmsDataSource``: what Spark registers."""
+"""``JmsDataSource``, which a program registers with Spark."""
 
 from __future__ import annotations
 

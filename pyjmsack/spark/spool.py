@@ -2,7 +2,7 @@
 
 ::
 
-    <spoolLocation>/<query>/<pull>/<partition>.arrow    what one task pulled; appears at once or not at all
+    <spoolLocation>/<query>/<pull>/<partition>.arrow    rows that one task pulled; appears whole or not at all
                                   /<partition>.acked    the broker has confirmed the acknowledgement
                            /processed                   pulls below this number are processed, and gone
                            /ids/...                     their message ids, for redeliveries
@@ -71,7 +71,7 @@ class Spool:
         its batch must not bring back what was retired.
 
         Raises:
-            FileExistsError: the pull is processed; what was pulled under its number now, Spark might take for done.
+            FileExistsError: the pull is processed. Spark might take rows under its number for done.
         """
         for folder in (self._ids, self._tmp, self._pull(pull)):
             folder.mkdir(parents=True, exist_ok=True)
@@ -153,13 +153,13 @@ class Spool:
 
     def confirm(self, pull: int, part: int) -> None:
         """Note that the broker has confirmed the acknowledgement."""
-        with suppress(FileNotFoundError):  # the batch was processed meanwhile
+        with suppress(FileNotFoundError):  # the batch was processed in the meantime
             self.file(pull, part).with_suffix(".acked").touch()
 
     # -- reading ------------------------------------------------------------------------------------------------
 
     def read(self, pull: int, part: int) -> Iterator[pa.RecordBatch]:
-        """Yield what was published, in slices that Spark likes."""
+        """Yield the published rows, in slices that suit Spark."""
         with pa.memory_map(str(self.file(pull, part))) as source:
             table = pa.ipc.open_file(source).read_all().replace_schema_metadata(None)
             yield from table.to_batches(max_chunksize=10_000)
@@ -229,7 +229,9 @@ class Spool:
         shutil.rmtree(gone)
 
     def sweep(self) -> None:
-        """Delete what killed tasks left unfinished. One that still lives cannot publish then, and gives back."""
+        """Delete unfinished files of killed tasks. A task that still lives cannot publish then, and gives its messages
+        back.
+        """
         for path in self._tmp.glob("*"):
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
@@ -242,7 +244,7 @@ class Spool:
 
 
 def write_once(path: Path, text: str) -> str:
-    """Write a file unless it exists, and return what it says then; of two writers both get the text of one."""
+    """Write a file unless it exists, and return its text. If two write at once, both get the text of one."""
     written = path.with_name(uuid.uuid4().hex)
     try:
         written.write_text(text, encoding="utf-8")

@@ -102,7 +102,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = count_waiting(self._options)
 
     def _count(self, reached: dict[str, Any]) -> None:
-        """Subtract from the target what the pulls up to ``reached`` took."""
+        """Subtract from the target the messages that the pulls up to ``reached`` took."""
         if self._target is None:
             return
         first = reached["n"] if self._counted is None else self._counted
@@ -112,7 +112,9 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._target = max(0, self._target - taken)
             self._in_vain = 0 if taken else self._in_vain + 1
         if self._in_vain > 1:
-            self._target = 0  # a browser sees what we do not get: the queue is paused, or the rest is others'
+            self._target = (
+                0  # a browser sees messages that we do not get: the queue is paused, or they belong to others
+            )
         self._counted = max(first, reached["n"])
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:

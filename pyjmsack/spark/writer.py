@@ -49,12 +49,12 @@ SENT = {
 }
 """The columns that become a message, and the types they may have; all but ``body`` are optional."""
 NOTES = SPARK_SCHEMA.keys() - SENT.keys()
-"""What a read adds and a write leaves out: the broker and the producer say it anew."""
+"""The columns that a read adds and a write leaves out, because the broker and the producer set them again."""
 
 
 @dataclass
 class Sent(WriterCommitMessage):
-    """What one task did."""
+    """The result of one task."""
 
     count: int
 
@@ -157,7 +157,7 @@ def _confirm(pending: Sequence[Future[None]], options: Options) -> None:
 
 
 class _Writer:
-    """What the batch and the stream writer share."""
+    """The common part of the batch writer and the stream writer."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
         check_columns(options, schema)
@@ -187,15 +187,15 @@ class JmsWriter(_Writer, DataSourceArrowWriter):
         self._committed(messages)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Nothing: what was sent is with the broker."""
+        """Do nothing, because the broker has the sent messages."""
 
 
 class JmsStreamWriter(_Writer, DataSourceStreamArrowWriter):
-    """Writes the micro-batches of a stream; a batch that is repeated after a crash repeats its rows, as above."""
+    """Writes the micro-batches of a stream. A batch that is repeated after a crash sends its rows again, as above."""
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """All tasks have sent and the broker has confirmed; in the driver."""
         self._committed(messages)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Nothing: what was sent is with the broker."""
+        """Do nothing, because the broker has the sent messages."""

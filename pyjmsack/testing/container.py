@@ -166,7 +166,7 @@ class ContainerBroker:
 
     @contextlib.contextmanager
     def _engine(self, done: str) -> Iterator[None]:
-        """Turn what the container engine says into one kind of error."""
+        """Turn the errors of the container engine into one kind of error."""
         try:
             yield
         except BrokerError:
@@ -181,5 +181,5 @@ class ContainerBroker:
 
 
 def _remove(made: DockerContainer) -> None:
-    """Remove it with its data, whatever it does; what was never started leaves nothing."""
+    """Remove it with its data, also if it is paused or dead. A container that never started leaves nothing."""
     made.stop()

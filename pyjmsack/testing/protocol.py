@@ -1,4 +1,4 @@
-""":class:`Broker`: what a test may do with a broker, whatever it runs in."""
+""":class:`Broker`: the operations of a test on a broker, embedded or in a container."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-""":class:`Wire`: what lies between a client and a broker, and can fail on command."""
+""":class:`Wire`: a relay between a client and a broker, which can fail on command."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Wire:
         self._target = (host, port)
         self._broken = False
         self._connections: dict[asyncio.Task[None], list[asyncio.StreamWriter]] = {}
-        """What carries each, and its ends so far."""
+        """The tasks that carry each direction, and its ends so far."""
         started: Future[int] = Future()
         self._thread = threading.Thread(
             target=lambda: asyncio.run(self._serve(started)), name="pyjmsack-wire", daemon=True
@@ -74,7 +74,7 @@ class Wire:
 
     @property
     def url(self) -> str:
-        """Where to connect instead of the broker."""
+        """The URL to connect to instead of the broker."""
         return self._url
 
     @property
@@ -105,7 +105,7 @@ class Wire:
         self._apply(limit)
 
     def swallow_replies(self) -> None:
-        """From now on nothing that the broker says arrives.
+        """From now on no byte of the broker arrives.
 
         :meth:`heal` lets through what was held back until then; a cut loses it.
         """
@@ -126,7 +126,7 @@ class Wire:
         self._apply(slow_down)
 
     def heal(self) -> None:
-        """End all faults: new connections get through, and what was swallowed arrives. What was cut stays cut."""
+        """End all faults. New connections get through, and swallowed bytes arrive. Cut connections stay cut."""
 
         def mend() -> None:
             self._broken = False

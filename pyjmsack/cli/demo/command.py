@@ -115,7 +115,7 @@ def demo(
 
 
 def _conclude(own_ledger: LedgerOfDemo, found: Audit | None) -> None:
-    """Say what the audit found, or what an audit takes; then what to try next."""
+    """Print the findings of the audit, or the needs of an audit, and then the next steps."""
     if found is not None:
         stdout_console().print(as_report(found))
         click.echo(f"The audit's page, for a browser: {own_ledger.page(found)}")
@@ -146,7 +146,7 @@ def _exchange(
 
 @contextmanager
 def _brokers(login: Login, protocol: str, embedded: bool) -> Iterator[tuple[Sequence[Login], EmbeddedArtemis | None]]:
-    """Yield a login for each protocol, to a broker that is started if it is to be embedded; then the broker, too."""
+    """Yield a login for each protocol, and the broker if it is an embedded one, which is started here."""
     if not embedded:
         yield [login], None
         return

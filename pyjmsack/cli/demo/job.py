@@ -1,4 +1,4 @@
-"""One row at work: what its two ends share, and what came of it."""
+"""One row at work: the common state of its two ends, and its result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOOK_SECONDS = 0.05
 
 @dataclass
 class Job:
-    """What the sending and the receiving end of a row share; each end has a connection of its own."""
+    """The common state of the sending and the receiving end of a row. Each end has a connection of its own."""
 
     login: Login
     mode: AckMode
@@ -30,7 +30,7 @@ class Job:
     patience: float
     """Seconds without an arrival after which missing lines count as lost."""
     kills: Kills = field(default_factory=Kills)
-    """What the broker will suffer meanwhile; the rows of a wave share it."""
+    """The kills of the broker during the run; the rows of a wave share them."""
     sent: int = 0
     confirmed: int = 0
     abandoned: bool = False
@@ -45,7 +45,7 @@ class Job:
         self.started = self.ledger.last_arrival = time.monotonic()
 
     def on_exception(self, error: JMSException) -> None:
-        """Exception listener of both connections: keep what is not a failure on purpose."""
+        """Exception listener of both connections. It keeps errors that are not failures on purpose."""
         if not isinstance(error.__cause__, ProcessingError):
             self._error = self._error or error
 
@@ -80,7 +80,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a row."""
+    """The result of a row."""
 
     title: str
     mode: AckMode

@@ -22,7 +22,7 @@ _LOOK_SECONDS = 0.002
 
 @dataclass
 class Kills:
-    """What the broker of some jobs will suffer, and what it suffers now."""
+    """The kills that the broker of some jobs will suffer, and the present one."""
 
     left: int = 0
     """How often it will yet be killed."""

@@ -1,4 +1,4 @@
-"""What arrived: the bookkeeping of the receiving end, and a consumer that fails now and then on purpose."""
+"""The bookkeeping of the receiving end, and a consumer that fails now and then on purpose."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Key = tuple[int, int]
 
 
 class ProcessingError(Exception):
-    """Raised on purpose, as an application's code would by accident."""
+    """Raised on purpose, as the code of an application might raise by accident."""
 
 
 class Ledger:
@@ -76,7 +76,7 @@ class Ledger:
         raise ProcessingError(f"line {key[1]} of file {key[0]}: a failure on purpose")
 
     def expect_again(self, keys: list[Key]) -> None:
-        """These were delivered, and not acknowledged: each must come again, marked as redelivered."""
+        """These messages were delivered, and not acknowledged. Each must be delivered again, flagged as redelivered."""
         self._owed.update(keys)
 
     @property
@@ -86,7 +86,7 @@ class Ledger:
 
     @property
     def owed(self) -> int:
-        """Lines that must come again and have not."""
+        """Lines that must be delivered again and were not yet."""
         return len(self._owed)
 
     @property
@@ -95,5 +95,5 @@ class Ledger:
         return len(self._lines) >= len(self._source.lines) and not self._owed
 
     def differing(self) -> list[str]:
-        """Return the files that are not what was sent."""
+        """Return the files that differ from the sent files."""
         return self._source.differing((file, line, data) for (file, line), data in self._lines.items())

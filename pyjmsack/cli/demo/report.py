@@ -1,4 +1,4 @@
-"""What the demo says: a table for people, which fills while the rows run, and one JSON document for scripts."""
+"""The output of the demo: a table for people, which fills while the rows run, and one JSON document for scripts."""
 
 from __future__ import annotations
 

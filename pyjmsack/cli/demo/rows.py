@@ -44,7 +44,7 @@ class Row:
         return self.title if self.face == "blocking" else f"{self.title}, {self.face}"
 
     def job(self, login: Login, source: Source, patience: float, kills: Kills) -> Job:
-        """Return what the two ends of this row will share, with a queue of its own."""
+        """Return the common state of the two ends of this row, with a queue of its own."""
         if self.kills:
             login = replace(login, url=f"failover:({login.url})?{_IMPATIENT}")
         queue = f"pyjmsack.demo.{self.mode.value}.{uuid.uuid4()}"
@@ -52,7 +52,7 @@ class Row:
         return Job(login, self.mode, queue, source, ledger, patience, kills)
 
     def run(self, job: Job, protocol: str) -> Result:
-        """Send and receive all lines, and judge what arrived.
+        """Send and receive all lines, and judge the arrived ones.
 
         Raises:
             JMSException: the connection failed, or the broker refused something.
@@ -63,7 +63,8 @@ class Row:
 
 
 def _left(login: Login, queue: str) -> int:
-    """Count what is still on the queue after its consumer was closed; taken, as not every broker can be looked into."""
+    """Count the messages that are still on the queue after its consumer was closed. They are taken, because not every
+    broker has browsers."""
     with login.factory().create_connection() as connection, connection.create_session() as session:
         connection.start()
         with session.create_consumer(session.create_queue(queue)) as consumer:

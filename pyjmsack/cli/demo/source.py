@@ -90,7 +90,7 @@ def default_paths() -> tuple[Path, ...]:
 
 
 def line_message(line: Line, *, rolled_back: bool = False) -> Message:
-    """Return a line as a message: text where it is UTF-8, else bytes."""
+    """Return a line as a message: text if it is UTF-8, otherwise bytes."""
     try:
         message: Message = TextMessage(line.data.decode())
     except UnicodeDecodeError:

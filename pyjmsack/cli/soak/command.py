@@ -102,7 +102,7 @@ def soak(
 
 @contextmanager
 def _target(url: str | None, protocol: str, kill: str | None, restart: str | None) -> Iterator[tuple[str, Fault]]:
-    """Yield where to connect, and what strikes there."""
+    """Yield the URL to connect to, and the faults there."""
     if url is None:
         narrate_broker()
         click.echo("Starting Artemis …", err=True)

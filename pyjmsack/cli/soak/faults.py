@@ -24,7 +24,7 @@ _COMMAND_SECONDS = 120.0
 
 
 class Fault(Protocol):
-    """What is done to the broker, again and again."""
+    """The fault that the broker suffers again and again."""
 
     what: str
 
@@ -80,7 +80,7 @@ class _Wires:
         self._wires = wires
 
     def strike(self) -> None:
-        """Cut every wire, and mend it a moment later."""
+        """Cut every wire, and heal it a moment later."""
         for wire in self._wires:
             wire.cut()
         time.sleep(_CUT_SECONDS)
@@ -90,7 +90,7 @@ class _Wires:
 
 @contextmanager
 def cut_wires(url: str) -> Iterator[tuple[str, Fault]]:
-    """Put a wire before each broker of a failover URL; yield the URL that leads through them, and what cuts them.
+    """Put a wire before each broker of a failover URL. Yield the URL through the wires, and the fault that cuts them.
 
     Raises:
         UsageError: it is no such URL, or a broker has no port.

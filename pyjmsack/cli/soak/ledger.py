@@ -1,4 +1,4 @@
-"""What was sent and what arrived, for any length of time in little memory."""
+"""A record of sent and arrived messages, for any length of time in little memory."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Ledger:
         self._parts: dict[int, set[int]] = {}
         """Places that arrived of transactions of which others are missing."""
         self._whole: deque[int] = deque(maxlen=_REMEMBERED)
-        """Transactions that arrived last: what comes again of one is repeated, and tears nothing."""
+        """Transactions that arrived last. A message of these that is delivered again tears nothing."""
 
     def confirm(self, number: int) -> None:
         """The broker has confirmed it."""
@@ -111,7 +111,7 @@ class Ledger:
         return len(self.received) >= len(self.confirmed) and not self.lost and not self.torn
 
     def problems(self, *, atomic: bool = True) -> list[str]:
-        """Return what must not be, in words.
+        """Return the broken promises, in words.
 
         Args:
             atomic: whether receipts and sends of a transaction take effect together; if not, a repetition behind a

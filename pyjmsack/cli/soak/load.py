@@ -1,4 +1,4 @@
-"""One flow of numbered messages: a producer, perhaps a relay in transactions, and a consumer, whatever happens."""
+"""One flow of numbered messages: a producer, perhaps a relay in transactions, and a consumer, through all faults."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyjmsack.cli.soak.ledger import Ledger
 __all__ = ["Call", "Load", "StuckError", "awaited", "in_threads"]
 
 Call = Callable[..., Awaitable[Any]]
-"""Calls what is a coroutine function in ``pyjmsack.aio`` and blocks in ``pyjmsack``."""
+"""Calls a method that is a coroutine function in ``pyjmsack.aio`` and blocks in ``pyjmsack``."""
 
 BATCH = 50
 WINDOW = 2000
@@ -40,7 +40,7 @@ async def awaited(function: Callable[..., Any], *arguments: Any, **named: Any) -
 
 
 def in_threads(executor: Executor) -> Call:
-    """Return what calls a method of the blocking face; each flow needs two threads of the executor."""
+    """Return a function that calls a method of the blocking face. Each flow needs two threads of the executor."""
 
     async def call(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(executor, partial(function, *arguments, **named))
@@ -83,7 +83,7 @@ class Load:
         self._given_back: set[int] = set()
         self.ledger = Ledger()
         self.atomic = True
-        """Whether what goes through it arrives once: not behind a relay at a broker that has no such transactions."""
+        """Whether a message arrives once. It may not behind a relay at a broker without atomic transactions."""
 
     def start(self) -> None:
         """Let it flow."""
@@ -125,7 +125,7 @@ class Load:
             await asyncio.sleep(LOOK_SECONDS)
 
     def check(self) -> None:
-        """Raise what an end failed with."""
+        """Raise the error of an end that failed."""
         for task in self._tasks:
             if task.done():
                 task.result()

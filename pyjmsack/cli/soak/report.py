@@ -35,7 +35,7 @@ class Flow:
 
     @property
     def problems(self) -> list[str]:
-        """What must not be."""
+        """The broken promises."""
         return [f"{self.title} ({self.face}): {problem}" for problem in self.ledger.problems(atomic=self.atomic)]
 
 
@@ -52,7 +52,7 @@ class Growth:
 
     @property
     def problems(self) -> list[str]:
-        """What must not be: growth, and what is left when all is closed."""
+        """The broken promises: growth, and resources that are left when everything is closed."""
         grown, left = self.last - self.first, self.after - self.before
         found = [f"{self.name}: grew by {grown:,.0f}, more than {self.limit:,.0f}"] if grown > self.limit else []
         if self.name != "memory" and left > 0:

@@ -1,4 +1,4 @@
-"""One soak: the flows of both faces, the kills, and what the process holds meanwhile."""
+"""One soak: the flows of both faces, the kills, and the resources of the process."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _LOOK_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class Plan:
-    """What to do. Times in seconds."""
+    """The plan of a soak. Times are seconds."""
 
     login: Login
     faces: Sequence[str]
@@ -92,7 +92,7 @@ def run(plan: Plan, fault: Fault, stop: Stop, show: Counter) -> Soak:
 
 @contextmanager
 def _threads(count: int) -> Iterator[ThreadPoolExecutor]:
-    """Yield an executor all of whose threads are there, so that a later one would be a leak."""
+    """Yield an executor with all its threads, so that a later thread would be a leak."""
     with ThreadPoolExecutor(count, "pyjmsack-soak") as executor:
         barrier = threading.Barrier(count)
         for started in [executor.submit(barrier.wait) for _ in range(count)]:
@@ -101,7 +101,7 @@ def _threads(count: int) -> Iterator[ThreadPoolExecutor]:
 
 
 class Soak:
-    """The flows, and what was seen of them."""
+    """The flows, and the observations of them."""
 
     def __init__(self, plan: Plan, fault: Fault, stop: Stop, show: Counter, executor: ThreadPoolExecutor) -> None:
         self._plan, self._fault, self._stop, self._show, self._executor = plan, fault, stop, show, executor

@@ -1,4 +1,6 @@
-"""The audit: what ledgers say was lost, doubled, delivered again, out of order or in doubt; docs/ledger.md.
+"""The audit: it finds in ledgers the messages that were lost, doubled, delivered again, out of order or in doubt.
+
+See docs/ledger.md.
 
 ``outages`` finds when brokers were away, ``rows`` makes one narrow row per message, ``findings`` counts and judges,
 ``page`` is the report for a browser, ``session`` the Spark of the command.

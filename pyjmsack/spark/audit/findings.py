@@ -72,7 +72,7 @@ class Latency:
 
 @dataclass
 class Audit:
-    """What ledgers say."""
+    """The findings of an audit."""
 
     paths: list[str]
     sends: dict[str, int]
@@ -87,7 +87,7 @@ class Audit:
     latencies: list[Latency]
     outages: list[Outage]
     unclosed: list[str]
-    """Connections that were not closed: what was under way there has no row."""
+    """Connections that were not closed. Their messages under way have no row."""
     timeline: list[tuple[datetime, str, int]]
     """``(time, "sends" or "receives", messages per second)``."""
     still_queued: int | None = None
@@ -111,7 +111,7 @@ def run_audit(
     suspects: int = 100,
     still_queued: int | None = None,
 ) -> Audit:
-    """Judge ledgers together: those of producers and of consumers belong to one audit.
+    """Judge ledgers together. The ledgers of producers and of consumers belong into one audit.
 
     Args:
         spark: where to run it; its executors read the directories.
@@ -152,7 +152,7 @@ def run_audit(
 
 
 def _frame(spark: SparkSession, files: LedgerFiles, name: str) -> DataFrame:
-    """Return a table: the Parquet parts, and what is raw, which is little."""
+    """Return a table: the Parquet parts, and the few raw rows."""
     table, parts = files.raw[name].cast(SCHEMAS[name]), files.parquet[name]
     raw = spark.createDataFrame(table)
     if not parts:
@@ -195,7 +195,7 @@ def _list_suspects(
     receives: DataFrame,
     limit: int,
 ) -> None:
-    """Find the full ids of some suspects: another scan, by key, of what the broadcast join lets through."""
+    """Find the full ids of some suspects, by another scan of the rows that the broadcast join lets through."""
     keys: dict[str, list[int]] = {}
     for verdict in _TITLES:
         if findings[_name(verdict)].count and limit:

@@ -27,7 +27,7 @@ class Outage:
 
 
 def find_outages(events: Iterable[dict[str, Any]]) -> list[Outage]:
-    """Return the outages in order; those of several connections that overlap are one.
+    """Return the outages in order. Overlapping outages of several connections are one.
 
     A connection that was not restored was away until the next event ``established`` of any, else until the last event.
 

@@ -25,7 +25,7 @@ _LOOK = {
     "paper_bgcolor": "rgba(0,0,0,0)",
     "plot_bgcolor": "rgba(0,0,0,0)",
     "margin": {"l": 70, "r": 10, "t": 60, "b": 60},
-    # below the chart, as beside it a telephone has no room
+    # below the chart, because a telephone has no room beside it
     "legend": {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom"},
     "showlegend": True,
 }
@@ -40,7 +40,7 @@ def write_page(audit: Audit, path: Path) -> None:
     """Write the report.
 
     Args:
-        audit: what was found.
+        audit: the findings.
         path: the HTML file; one that is there is replaced.
 
     Raises:

@@ -28,7 +28,7 @@ _SPREAD = 4096
 
 
 class Verdict(IntFlag):
-    """What is to be said of a message."""
+    """The verdict on a message."""
 
     LOST = 1
     DUPLICATED = 2
@@ -43,15 +43,15 @@ class Verdict(IntFlag):
 
 
 _MODE, _PHASE, _BUCKET = 1 << 10, 1 << 22, 1 << 30
-"""Where the parts of a judgement begin, above the verdict."""
+"""The first bits of the parts of a judgement, above the verdict."""
 
 
 class Judgement(NamedTuple):
-    """What is said of messages that are alike, of which the rows have one number."""
+    """The judgement of messages that are alike, which the rows hold as one number."""
 
     verdict: int
     timed: bool
-    """Whether its send and its delivery are known; else the rest is nothing."""
+    """Whether the send and the delivery are known. Otherwise the other fields are empty."""
     mode: int
     """Twice the acknowledge mode, and 1 more for the second protocol."""
     phase: int
@@ -65,7 +65,7 @@ class Judgement(NamedTuple):
 
 
 class _Seen(IntFlag):
-    """What happened to a message, in one number that is or-ed together."""
+    """The events of a message, as flags in one number."""
 
     CONFIRMED = 1
     UNKNOWN = 2
