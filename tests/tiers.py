@@ -20,8 +20,8 @@ brokers. A row is left out only where other rows run the same code against the s
 - Classic 5 and 6 speak by the same code of this client: it looks at no version of a broker, and the contract has one
   table for both. Classic 6 runs all rows; Classic 5 runs one row of each test of ``tests/contract`` over each
   protocol.
-- The tests of ``tests/faults`` with a target, which are the failover proof, alternate the faces from row to row. On
-  Classic 5 every fourth row runs: of each request one moment, another one with each request.
+- In ``tests/faults`` the faces take turns from row to row, and from protocol to protocol. Of the failover proof every
+  fourth row runs on Classic 5: of each request one moment, another one with each request.
 
 ``--tier whole`` leaves nothing out. ``docs/generate_proof.py`` runs the proof so.
 """
@@ -41,6 +41,7 @@ TESTS = Path(__file__).parent
 FAST_FOLDERS = {".", "unit", "peer", "contract"}
 _CELL = {"face", "target"}
 _FACES = "sync", "aio"
+_PROTOCOLS = "amqp", "stomp"
 _LEFT_OUT = pytest.StashKey[Counter[str]]()
 _WORKERS = "left_out"
 
@@ -85,8 +86,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def full(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
     """Yield the tests of the full tier: of rows that others stand for, one of each test, or none."""
     items = [*items]
-    proof = [item for item in items if folder(item) == "faults"]
-    items = [*(item for item in items if folder(item) != "faults" and _runs_on_its_face(item)), *_in_turn(proof)]
+    faults = [item for item in items if folder(item) == "faults"]
+    items = [*(item for item in items if folder(item) != "faults" and _runs_on_its_face(item)), *_in_turn(faults)]
     stood_for = [item for item in items if _stood_for(item)]
     on_classic = {_test(item) for item in items if _broker(item) == "classic-6" and not _skipped(item)}
     yield from {*items} - {*stood_for}
@@ -154,18 +155,21 @@ def _runs_on_its_face(item: pytest.Item) -> bool:
 
 
 def _in_turn(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
-    """Yield the rows of the failover proof: the faces take turns, and of Classic 5 it is every fourth row."""
+    """Yield rows of which each has one face: the faces take turns. Of Classic 5 it is every fourth row."""
     for _, rows in groupby(sorted(items, key=_place), key=_function):
         seen: defaultdict[str, dict[str, int]] = defaultdict(dict)
         for item in rows:
-            own = {name: repr(value) for name, value in _parameters(item).items() if name not in _CELL}
+            own = {name: repr(value) for name, value in _parameters(item).items() if name not in {*_CELL, "protocol"}}
             number = sum(seen[name].setdefault(value, len(seen[name])) for name, value in own.items())
-            target = _target(item)
-            if target is None or (
-                _cell(item)[0] == _FACES[(number + TARGETS.index(target)) % len(_FACES)]
-                and (target.broker != "classic-5" or number % 4 == 0)
-            ):
+            turn = number + _place_of_connection(item)
+            if _cell(item)[0] in ("", _FACES[turn % 2]) and (_broker(item) != "classic-5" or number % 4 == 0):
                 yield item
+
+
+def _place_of_connection(item: pytest.Item) -> int:
+    """Return what differs by one from a protocol to the next, and from a broker to the next."""
+    target = _target(item)
+    return TARGETS.index(target) if target else _PROTOCOLS.index(_parameters(item).get("protocol", "amqp"))
 
 
 def _in_cells(item: pytest.Item) -> bool:

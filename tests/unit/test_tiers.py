@@ -54,8 +54,10 @@ def test_paths_run_in_the_full_tier_all_rows_on_artemis_and_classic_6_and_one_on
     assert "test_a_body_of_100_mb_passes[aio-amqp-artemis]" not in tests
 
 
-def test_in_the_proof_the_faces_take_turns_and_classic_5_has_one_moment_of_each_request() -> None:
-    tests, _ = collected("tests/faults/test_proof.py")
+def test_in_the_tests_of_faults_the_faces_take_turns_and_classic_5_has_one_moment_of_each_request() -> None:
+    tests, _ = collected("tests/faults/test_proof.py", "tests/faults/test_faults_failover.py")
+    killed = "test_a_killed_broker_tears_no_transaction"
+    assert {name for name in tests if name.startswith(killed)} == {f"{killed}[sync-amqp]", f"{killed}[aio-stomp]"}
     proof = {name for name in tests if name.startswith("test_what_is_promised")}
     rows = Counter(name.partition("[")[2].split("-", 1)[1] for name in proof)
     assert set(rows.values()) == {1}, "a row runs with one face"
