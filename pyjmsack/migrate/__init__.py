@@ -1,0 +1,26 @@
+"""From the configuration of a Java or Spring service to pyjmsack: ``pyjmsack migrate``.
+
+:func:`migrate` reads URLs, files and folders; :func:`as_python`, :func:`as_toml` and :func:`as_environment` write what
+was found. Nothing is connected, nothing outside the given files is loaded, and no secret is kept.
+"""
+
+from pyjmsack.migrate.broker_xml import PLAIN
+from pyjmsack.migrate.discover import migrate
+from pyjmsack.migrate.emit import as_environment, as_python, as_toml
+from pyjmsack.migrate.model import Factory, Findings, Listener, Place, Row, Settings, Unreadable, Verdict
+
+__all__ = [
+    "PLAIN",
+    "Factory",
+    "Findings",
+    "Listener",
+    "Place",
+    "Row",
+    "Settings",
+    "Unreadable",
+    "Verdict",
+    "as_environment",
+    "as_python",
+    "as_toml",
+    "migrate",
+]

@@ -1,0 +1,253 @@
+"""``application.properties`` and ``application.yml`` of Spring Boot: connection, listeners, template."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from pyjmsack.migrate.boot_keys import BOOT_KEYS, PREFIXES, BootKey, squashed
+from pyjmsack.migrate.destinations import translate_destination
+from pyjmsack.migrate.factory import Setting, add_factory
+from pyjmsack.migrate.model import Findings, Place, Settings, Verdict
+from pyjmsack.migrate.modes import mode_of
+from pyjmsack.migrate.properties_file import Entry
+from pyjmsack.migrate.values import Missing, is_secret, milliseconds, resolve, seconds, shown
+
+__all__ = ["ListenerDefaults", "is_boot_key", "read_boot"]
+
+_URLS: Final = {
+    "activemq": "tcp://localhost:61616",
+    "artemis": "tcp://localhost:61616",
+    "qpid": "amqp://localhost:5672",
+}
+_OF_FACTORY: Final = ("url", "host", "port", "option")
+_HOST_AND_PORT: Final = re.compile(r"[\w.-]+:[0-9]{1,5}")
+_TRUE: Final = ("true", "yes", "on", "1")
+_SQUASHED_PREFIXES: Final = tuple(squashed(prefix) for prefix in PREFIXES)
+
+
+@dataclass(slots=True)
+class ListenerDefaults:
+    """What the keys say of all listeners."""
+
+    settings: dict[str, str] = field(default_factory=dict)
+
+    def concurrency(self) -> str:
+        """Return ``least-most``."""
+        least, most = self.settings.get("least", "1"), self.settings.get("most", "")
+        return f"{least}-{most}" if most and most != least else least
+
+
+def is_boot_key(key: str) -> bool:
+    """Whether a key is about messaging."""
+    return squashed(key).startswith(_SQUASHED_PREFIXES) and key.partition(".")[0].lower() != "logging"
+
+
+def read_boot(
+    findings: Findings, settings: Settings, file: str, entries: Iterable[Entry], base: Mapping[str, Entry] | None = None
+) -> ListenerDefaults:
+    """Add the rows and factories of one profile of one file.
+
+    Args:
+        entries: all of one profile.
+        base: entries of the default profile, which hold where this profile has no others.
+    """
+    mine = {squashed(entry.key): entry for entry in entries}
+    merged = {**(base or {}), **mine}
+    known = {entry.key: entry.value for entry in merged.values()} | dict(settings.variables)
+    reader = _Reader(findings, settings, file, known)
+    for entry in mine.values():
+        if is_boot_key(entry.key):
+            reader.read(entry)
+        else:
+            findings.other_keys += 1
+    reader.add_factories(merged, mine)
+    return reader.listeners
+
+
+@dataclass(slots=True)
+class _Reader:
+    findings: Findings
+    settings: Settings
+    file: str
+    known: Mapping[str, str]
+    listeners: ListenerDefaults = field(default_factory=ListenerDefaults)
+
+    def read(self, entry: Entry) -> None:
+        """Add the row of a key that makes no factory."""
+        row = BOOT_KEYS.get(squashed(entry.key))
+        place = Place(self.file, entry.line)
+        if row is None:
+            self.findings.add(place, entry.key, shown(entry.key, entry.value), Verdict.BY_HAND, "", _no_such(entry.key))
+            return
+        if row.role in _OF_FACTORY:
+            return  # the row is that of the factory
+        value = self._resolved(entry)
+        if value is None:
+            return
+        if not row.role:
+            self.findings.add(place, entry.key, shown(entry.key, value), row.verdict, "", row.why)
+        elif row.role in ("listener", "template"):
+            says = (_listener if row.role == "listener" else _template)(row, value)
+            if row.role == "listener":
+                self.listeners.settings[row.target] = value
+            if row.target == "destination":
+                broker = self.settings.broker
+                translate_destination(self.findings, place, entry.key, value, topic=False, broker=broker)
+            else:
+                self.findings.add(place, entry.key, shown(entry.key, value), *says)
+
+    def _resolved(self, entry: Entry) -> str | None:
+        """Return a value without placeholders; where one has no value, add the row that says so."""
+        try:
+            return resolve(entry.value, self.known)
+        except Missing as missing:
+            if is_secret(entry.key):
+                return "x"  # the value of a secret is never looked at
+            why = f"{missing} has no value here: give -D {missing}=VALUE"
+            self.findings.add(
+                Place(self.file, entry.line), entry.key, shown(entry.key, entry.value), Verdict.BY_HAND, "", why
+            )
+            return None
+
+    def add_factories(self, merged: Mapping[str, Entry], mine: Mapping[str, Entry]) -> None:
+        """Add a factory for each family of keys of which this profile says anything about the connection."""
+        for prefix in PREFIXES:
+            rows = {
+                key: row
+                for key, row in BOOT_KEYS.items()
+                if key in merged and row.name.startswith(f"{prefix}.") and row.role in _OF_FACTORY
+            }
+            if prefix != "spring.jms" and rows.keys() & mine.keys():
+                self._add_factory(prefix, rows, merged)
+        said = {row.key for row in self.findings.rows if row.place.file == self.file}
+        for key, entry in mine.items():
+            row = BOOT_KEYS.get(key)
+            if row is not None and row.role in _OF_FACTORY and entry.key not in said:
+                self._add_part(row, entry)
+
+    def _add_part(self, row: BootKey, entry: Entry) -> None:
+        """Add the row of a key that is part of a URL, or of an option for whose factory there is no URL here."""
+        python = f"{row.target}={shown(entry.key, entry.value)}" if row.target else ""
+        why = "it belongs into the URL of the factory" if row.target else "part of the URL of the factory"
+        place = Place(self.file, entry.line)
+        self.findings.add(place, entry.key, shown(entry.key, entry.value), Verdict.CHANGED, python, why)
+
+    def _add_factory(self, prefix: str, rows: Mapping[str, BootKey], merged: Mapping[str, Entry]) -> None:
+        client = next((row.client for row in rows.values() if row.client), "activemq")
+        roles = {row.role: merged[key] for key, row in rows.items() if row.role != "option"}
+        common = {key: BOOT_KEYS[key] for key in (squashed("spring.jms.client-id"),) if key in merged}
+        also = [
+            setting
+            for key, row in {**common, **rows}.items()
+            if row.role == "option" and (setting := self._setting(row, merged[key]))
+        ]
+        first = roles.get("url") or roles.get("host") or roles.get("port") or next(iter(merged[key] for key in rows))
+        url = self._url(client, roles)
+        if url is not None:
+            name = (first.profile or prefix.rpartition(".")[2]) + "_factory"
+            key = roles["url"].key if "url" in roles else f"{prefix} (host and port)"
+            broker = "artemis" if client == "artemis" else ""
+            add_factory(
+                self.findings,
+                self.settings,
+                Place(self.file, first.line),
+                key,
+                url,
+                name=name,
+                client=client,
+                broker=broker,
+                also=also,
+            )
+
+    def _url(self, client: str, roles: Mapping[str, Entry]) -> str | None:
+        if "url" in roles:
+            url = self._resolved(roles["url"])
+            return f"tcp://{url}" if url and _HOST_AND_PORT.fullmatch(url) else url
+        host = self._resolved(roles["host"]) if "host" in roles else "localhost"
+        port = self._resolved(roles["port"]) if "port" in roles else ""
+        if host is None or port is None:
+            return None
+        scheme, _, rest = _URLS[client].partition("://")
+        return f"{scheme}://{host}:{port or rest.partition(':')[2]}"
+
+    def _setting(self, row: BootKey, entry: Entry) -> Setting | None:
+        value = self._resolved(entry)
+        if value is None:
+            return None
+        place = Place(self.file, entry.line)
+        if row.unit == "ms":
+            try:
+                value = str(milliseconds(value))
+            except ValueError as error:
+                self.findings.add(place, entry.key, shown(entry.key, value), Verdict.BY_HAND, row.target, str(error))
+                return None
+        return Setting(place, entry.key, row.target, value)
+
+
+def _no_such(key: str) -> str:
+    near = difflib.get_close_matches(squashed(key), BOOT_KEYS, n=1, cutoff=0.7)
+    meant = f": did you mean {BOOT_KEYS[near[0]].name}?" if near else ""
+    return f"no version of Spring Boot or Camel that we know reads this key, and an unread key has no effect{meant}"
+
+
+def _listener(row: BootKey, value: str) -> tuple[Verdict, str, str]:
+    if row.target == "acknowledge":
+        mode = mode_of(value)
+        if mode is None:
+            return Verdict.BY_HAND, "", "expected AUTO, CLIENT or DUPS_OK"
+        return Verdict.CHANGED, f"AckMode.{mode.mode.name}", mode.why
+    if row.target == "transacted":
+        transacted = value.lower() in _TRUE
+        python = "AckMode.SESSION_TRANSACTED" if transacted else "AckMode.AUTO_ACKNOWLEDGE"
+        return Verdict.CHANGED, python, _session(transacted)
+    return Verdict.CHANGED, _ARGUMENTS[row.target](value), _WHYS.get(row.target, "")
+
+
+def _session(transacted: bool) -> str:
+    mode = mode_of("", transacted=transacted)
+    return mode.why if mode is not None else ""
+
+
+def _template(row: BootKey, value: str) -> tuple[Verdict, str, str]:
+    if row.unit == "s":
+        try:
+            number = seconds(value)
+        except ValueError as error:
+            return Verdict.BY_HAND, row.target, str(error)
+        call = "receive" if row.target == "timeout" else "send"
+        if row.target == "timeout" and float(number) <= 0:
+            number = "None" if float(number) == 0 else "0"
+        return Verdict.CHANGED, f"{call}(..., {row.target}={number})", "seconds in Python"
+    if row.target in ("acknowledge", "transacted"):
+        return Verdict.BY_HAND, "create_session(AckMode....)", "the session that you send with says it"
+    if row.target == "persistent":
+        value = "PERSISTENT" if value.lower() in _TRUE else "NON_PERSISTENT"
+    if row.target in ("persistent", "delivery_mode"):
+        names = {"1": "NON_PERSISTENT", "2": "PERSISTENT"}
+        name = value.upper().replace("-", "_")
+        return Verdict.CHANGED, f"send(..., delivery_mode=DeliveryMode.{names.get(name, name)})", "of each send"
+    return Verdict.CHANGED, f"send(..., {row.target}={value})", "an argument of each send"
+
+
+_ARGUMENTS: Final[Mapping[str, Callable[[str], str]]] = {
+    "topic": lambda value: "create_topic(name)" if value.lower() in _TRUE else "create_queue(name)",
+    "durable": lambda value: (
+        "create_durable_consumer(topic, name)" if value.lower() in _TRUE else "create_consumer(topic)"
+    ),
+    "shared": lambda value: (
+        "create_shared_consumer(topic, name)" if value.lower() in _TRUE else "create_consumer(topic)"
+    ),
+    "subscription": lambda value: f"create_durable_consumer(topic, {value!r})",
+    "selector": lambda value: f"create_consumer(destination, {value!r})",
+    "no_local": lambda value: f"create_consumer(topic, no_local={value.lower() in _TRUE})",
+    "least": lambda value: f"{value} sessions with a consumer each",
+    "most": lambda value: f"at most {value} sessions with a consumer each",
+}
+_WHYS: Final = {
+    "least": "Spring's container opens that many at once",
+    "most": "Spring's container adds consumers while there are messages; the generated code opens the least number",
+}

@@ -1,0 +1,218 @@
+"""Which files of a folder are read, and as what."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from pyjmsack.migrate.boot import is_boot_key, read_boot
+from pyjmsack.migrate.boot_keys import squashed
+from pyjmsack.migrate.broker_xml import Port, broker_of, ports_of, read_broker
+from pyjmsack.migrate.factory import add_factory
+from pyjmsack.migrate.java_source import read_java
+from pyjmsack.migrate.java_url import parse_java_url
+from pyjmsack.migrate.jndi import is_jndi, read_jndi
+from pyjmsack.migrate.model import Findings, Place, Settings, Unreadable
+from pyjmsack.migrate.properties_file import Entry, read_properties
+from pyjmsack.migrate.spring_xml import is_spring, read_spring
+from pyjmsack.migrate.xml_file import Element, read_xml
+from pyjmsack.migrate.yaml_file import read_yaml
+
+__all__ = ["migrate"]
+
+_LARGEST: Final = 4 * 1024 * 1024
+_MOST_FILES: Final = 20_000
+_NOT_ENTERED: Final = {
+    ".git",
+    ".svn",
+    "target",
+    "build",
+    "node_modules",
+    ".venv",
+    "venv",
+    ".idea",
+    ".gradle",
+    "__pycache__",
+}
+_PROPERTIES: Final = (".properties",)
+_YAML: Final = (".yml", ".yaml")
+_SOURCES: Final = (".java", ".kt", ".groovy", ".scala")
+_READ: Final = (*_PROPERTIES, *_YAML, ".xml", *_SOURCES)
+
+
+def migrate(inputs: Iterable[str], settings: Settings, sources: Iterable[Path] = ()) -> Findings:
+    """Read URLs, files and folders, and return what was found.
+
+    Args:
+        inputs: broker URLs, files, folders.
+        settings: what the new URLs shall be.
+        sources: folders of which Java sources alone are read.
+    """
+    return _Migration(settings).run([*inputs], [*sources])
+
+
+class _Migration:
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.findings = Findings()
+        self.known: dict[str, str] = {}
+        """Values of properties, for placeholders in XML and Java."""
+
+    def run(self, inputs: list[str], sources: list[Path]) -> Findings:
+        urls = [text for text in inputs if _is_url(text)]
+        paths = [Path(text) for text in inputs if not _is_url(text)]
+        files = [*self._files(paths, _READ), *self._files(sources, _SOURCES)]
+        properties, xmls, codes = self._properties(files), self._xmls(files), self._codes(files)
+        for entries in properties.values():
+            self.known.update({entry.key: entry.value for entry in entries if not entry.profile})
+        self.known.update(self.settings.variables)
+        self._learn(xmls)
+        for url in urls:
+            self._url(url)
+        for file, entries in properties.items():
+            if is_jndi(entries):
+                read_jndi(self.findings, self.settings, file, entries)
+        self._boot({file: entries for file, entries in properties.items() if not is_jndi(entries)})
+        for file, root in xmls.items():
+            self._xml(file, root)
+        for file, text in codes.items():
+            read_java(self.findings, self.settings, file, text, self.known)
+        return self.findings
+
+    # files
+
+    def _files(self, paths: Iterable[Path], endings: tuple[str, ...]) -> list[Path]:
+        found: list[Path] = []
+        for path in paths:
+            if path.is_dir():
+                for file in _walk(path):
+                    if file.suffix in endings:
+                        found.append(file)
+                    if len(found) > _MOST_FILES:
+                        self.findings.unreadable.append(f"{path}: more than {_MOST_FILES} files; give a smaller folder")
+                        return found[:_MOST_FILES]
+            elif path.suffix in endings:
+                found.append(path)
+            else:
+                self.findings.unreadable.append(
+                    f"{path}: expected a file that ends with {', '.join(endings)}, or a folder"
+                )
+        return found
+
+    def _bytes(self, path: Path) -> bytes | None:
+        try:
+            if path.stat().st_size > _LARGEST:
+                raise Unreadable(f"larger than {_LARGEST} bytes")
+            return path.read_bytes()
+        except Unreadable as error:
+            self.findings.unreadable.append(f"{path}: {error}")
+        except OSError as error:
+            self.findings.unreadable.append(f"{path}: {error.strerror}")
+        return None
+
+    def _properties(self, files: Iterable[Path]) -> dict[str, list[Entry]]:
+        made = {}
+        for path in files:
+            if path.suffix not in (*_PROPERTIES, *_YAML) or (data := self._bytes(path)) is None:
+                continue
+            text = data.decode("utf-8", errors="replace")
+            try:
+                entries = read_properties(text) if path.suffix in _PROPERTIES else read_yaml(text)
+            except Unreadable as error:
+                self._unread(path, data, str(error))
+                continue
+            profile = _profile_of(path)
+            made[str(path)] = [replace(one, profile=profile) for one in entries] if profile else entries
+            self.findings.files += 1
+        return made
+
+    def _unread(self, path: Path, data: bytes, error: str) -> None:
+        """Keep silent of files in a folder that are plainly about something else."""
+        if any(word in data for word in (b"activemq", b"artemis", b"amqp", b"jms")):
+            self.findings.unreadable.append(f"{path}: {error}")
+
+    def _xmls(self, files: Iterable[Path]) -> dict[str, Element]:
+        made = {}
+        for path in files:
+            if path.suffix != ".xml" or (data := self._bytes(path)) is None:
+                continue
+            try:
+                root = read_xml(data)
+            except Unreadable as error:
+                self._unread(path, data, str(error))
+                continue
+            if broker_of(root) or is_spring(root):
+                made[str(path)] = root
+                self.findings.files += 1
+        return made
+
+    def _codes(self, files: Iterable[Path]) -> dict[str, str]:
+        made = {}
+        for path in files:
+            if path.suffix in _SOURCES and (data := self._bytes(path)) is not None and b"jms" in data.lower():
+                made[str(path)] = data.decode("utf-8", errors="replace")
+                self.findings.files += 1
+        return made
+
+    # what they say
+
+    def _learn(self, xmls: Mapping[str, Element]) -> None:
+        """Take over from the broker's own files which broker it is and where it speaks the new protocol."""
+        wanted = self.settings.protocol.upper()
+        for root in xmls.values():
+            kind = broker_of(root)
+            ports = ports_of(root, self.known)
+            speaking = [port for port in ports if wanted in port.protocols]
+            if not kind or not speaking:
+                continue
+            learned = {port.number: _nearest(port, speaking).number for port in ports} | dict(self.settings.ports)
+            self.settings = replace(self.settings, ports=learned)
+
+    def _url(self, text: str) -> None:
+        try:
+            parse_java_url(text)
+        except Unreadable as error:
+            self.findings.unreadable.append(f"argument: {error}")
+            return
+        self.findings.files += 1
+        add_factory(self.findings, self.settings, Place("argument"), "url", text)
+
+    def _boot(self, files: Mapping[str, list[Entry]]) -> None:
+        base = {squashed(one.key): one for entries in files.values() for one in entries if not one.profile}
+        for file, entries in files.items():
+            if not any(is_boot_key(entry.key) for entry in entries):
+                self.findings.other_keys += len(entries)
+                continue
+            profiles = dict.fromkeys(entry.profile for entry in entries)
+            for profile in profiles:
+                of_profile = [entry for entry in entries if entry.profile == profile]
+                read_boot(self.findings, self.settings, file, of_profile, base if profile else None)
+
+    def _xml(self, file: str, root: Element) -> None:
+        if broker_of(root):
+            read_broker(self.findings, self.settings, file, root, self.known)
+        if is_spring(root):
+            read_spring(self.findings, self.settings, file, root, self.known)
+
+
+def _nearest(port: Port, speaking: list[Port]) -> Port:
+    """Return the port that speaks the new protocol and is most like this one."""
+    return max(speaking, key=lambda other: (other.number == port.number, other.tls == port.tls))
+
+
+def _is_url(text: str) -> bool:
+    return text.startswith("(") or (":" in text and not Path(text).exists() and ("//" in text or ":(" in text))
+
+
+def _profile_of(path: Path) -> str:
+    start, dash, profile = path.stem.partition("-")
+    return profile if dash and start in ("application", "bootstrap") else ""
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    for root, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name not in _NOT_ENTERED)
+        yield from (Path(root, name) for name in sorted(files))

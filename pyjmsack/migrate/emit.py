@@ -1,0 +1,186 @@
+"""What was found as Python code that runs, as TOML, and as environment variables."""
+
+from __future__ import annotations
+
+import json
+import keyword
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from pyjmsack.migrate.model import Factory, Findings, Listener
+
+__all__ = ["as_environment", "as_python", "as_toml"]
+
+_SERVE: Final = '''\
+def serve(factory, handle, destination, mode, selector=None, subscription=None, durable=False, shared=False):
+    """Receive with one consumer of its own until the program ends. A message whose handler raised comes again."""
+    connection = factory.create_connection()
+    session = connection.create_session(mode)
+    if shared and durable:
+        consumer = session.create_shared_durable_consumer(destination, subscription, selector)
+    elif shared:
+        consumer = session.create_shared_consumer(destination, subscription, selector)
+    elif durable:
+        consumer = session.create_durable_consumer(destination, subscription, selector)
+    else:
+        consumer = session.create_consumer(destination, selector)
+
+    def in_transaction(message):
+        try:
+            handle(message, session)
+        except Exception:
+            logging.exception("%s: rolled back", destination)
+            session.rollback()
+        else:
+            session.commit()
+
+    consumer.message_listener = in_transaction if session.transacted else lambda message: handle(message, session)
+    connection.start()
+    return connection
+'''
+
+
+def as_python(findings: Findings) -> str:
+    """Return a module: its factories, a function for each listener, and ``main()``, which serves them all."""
+    factories, listeners = _named(findings.factories), findings.listeners
+    parts = ['"""Made by `pyjmsack migrate`. Secrets come from the environment."""\n']
+    parts.append(_imports(factories.values(), bool(listeners)))
+    parts += [_factory(name, factory) for name, factory in factories.items()]
+    if listeners and factories:
+        parts.append("\n" + _SERVE)
+        handlers = _handlers(listeners)
+        parts += [_handler(name, listener) for name, listener in handlers.items()]
+        parts.append(_main(factories, handlers))
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def as_toml(findings: Findings) -> str:
+    """Return a table for each factory and each listener."""
+    lines: list[str] = []
+    for name, factory in _named(findings.factories).items():
+        lines += [f"[factories.{name}]", f"url = {_quoted(factory.url)}"]
+        if factory.username:
+            lines.append(f"username = {_quoted(factory.username)}")
+        lines += [f'{_quoted(option)} = "env:{variable}"' for option, variable in factory.secrets.items()]
+        lines.append("")
+    for listener in findings.listeners:
+        lines += [
+            "[[listeners]]",
+            f"destination = {_quoted(listener.destination)}",
+            f"topic = {str(listener.topic).lower()}",
+        ]
+        lines += [f'mode = "{listener.mode.name}"', f"concurrency = {_quoted(listener.concurrency)}"]
+        if listener.selector:
+            lines.append(f"selector = {_quoted(listener.selector)}")
+        if listener.subscription:
+            lines.append(f"subscription = {_quoted(listener.subscription)}")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def as_environment(findings: Findings) -> str:
+    """Return variables for a shell: those that the commands of pyjmsack read, and one for each secret, empty."""
+    lines: list[str] = []
+    for number, (name, factory) in enumerate(_named(findings.factories).items()):
+        variable = "PYJMSACK_URL" if number == 0 else f"PYJMSACK_URL_{name.upper()}"
+        lines.append(f"{variable}={_shell(factory.url)}")
+        if factory.username:
+            lines.append(f"# --user {factory.username}")
+        lines += [f"{secret}=" for secret in factory.secrets.values()]
+    return "\n".join(dict.fromkeys(lines)) + "\n"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=True)
+
+
+def _shell(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def _identifier(text: str, taken: Iterable[str]) -> str:
+    name = re.sub(r"\W+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text), flags=re.ASCII).strip("_").lower()
+    name = name if name and not name[0].isdigit() else f"the_{name}".rstrip("_")
+    name = f"{name}_" if keyword.iskeyword(name) else name
+    number, made = 1, name
+    while made in taken:
+        number += 1
+        made = f"{name}_{number}"
+    return made
+
+
+def _named(factories: Iterable[Factory]) -> dict[str, Factory]:
+    made: dict[str, Factory] = {}
+    for factory in factories:
+        if factory.url:
+            made[_identifier(factory.name, made)] = factory
+    return made
+
+
+def _handlers(listeners: Iterable[Listener]) -> dict[str, Listener]:
+    made: dict[str, Listener] = {}
+    for listener in listeners:
+        made[_identifier(f"on_{listener.name.partition('?')[0]}", made)] = listener
+    return made
+
+
+def _imports(factories: Iterable[Factory], listening: bool) -> str:
+    lines = ["import logging", "import threading"] if listening else []
+    if any(factory.secrets for factory in factories):
+        lines.insert(1 if listening else 0, "import os")
+    names = ["AckMode", "ConnectionFactory", "Queue", "Topic"] if listening else ["ConnectionFactory"]
+    return "\n".join([*lines, *([""] if lines else []), f"from pyjmsack import {', '.join(names)}", ""])
+
+
+def _factory(name: str, factory: Factory) -> str:
+    arguments = [repr(factory.url)]
+    if factory.username:
+        arguments.append(f"username={factory.username!r}")
+    options = {}
+    for option, variable in factory.secrets.items():
+        if option == "jms.password":
+            arguments.append(f'password=os.environ["{variable}"]')
+        else:
+            options[option] = variable
+    if options:
+        listed = ", ".join(f'"{option}": os.environ["{variable}"]' for option, variable in options.items())
+        arguments.append(f"options={{{listed}}}")
+    inner = "".join(f"    {argument},\n" for argument in arguments)
+    return f"# {_comment(str(factory.place))}\n{name} = ConnectionFactory(\n{inner})\n"
+
+
+def _handler(name: str, listener: Listener) -> str:
+    return (
+        f'\ndef {name}(message, session):\n    """{_comment(str(listener.place))}"""\n'
+        '    logging.info("%s", message.body)  # your code\n'
+    )
+
+
+def _comment(text: str) -> str:
+    return (
+        "".join(character if character.isprintable() else "?" for character in text)
+        .replace('"', "'")
+        .replace("\\", "/")
+    )
+
+
+def _main(factories: dict[str, Factory], handlers: dict[str, Listener]) -> str:
+    by_name = {factory.name: name for name, factory in factories.items()}
+    first = next(iter(factories))
+    lines = ["\ndef main():", "    connections = ["]
+    for handler, listener in handlers.items():
+        kind = "Topic" if listener.topic else "Queue"
+        arguments = [by_name.get(listener.factory, first), handler, f"{kind}({listener.destination!r})"]
+        arguments.append(f"AckMode.{listener.mode.name}")
+        if listener.selector:
+            arguments.append(f"selector={listener.selector!r}")
+        if listener.subscription:
+            arguments.append(f"subscription={listener.subscription!r}")
+        arguments += [f"{flag}=True" for flag in ("durable", "shared") if getattr(listener, flag)]
+        least = re.match(r"\d{1,4}", listener.concurrency)
+        count = min(int(least[0]), 100) if least else 1
+        lines.append(f"        *(serve({', '.join(arguments)}) for _ in range({max(count, 1)})),")
+    lines += ["    ]", "    try:", "        threading.Event().wait()", "    finally:"]
+    lines += ["        for connection in connections:", "            connection.close()", ""]
+    return "\n".join([*lines, "", 'if __name__ == "__main__":', "    main()"])

@@ -1,0 +1,213 @@
+"""An inventory of Java and Kotlin sources: what is about JMS, where, and what it is in Python."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from pyjmsack.migrate.destinations import translate_destination
+from pyjmsack.migrate.model import Findings, Listener, Place, Settings, Verdict
+from pyjmsack.migrate.values import Missing, resolve, shown
+from pyjmsack.types import AckMode
+
+__all__ = ["read_java"]
+
+_MOST_LINES: Final = 50_000
+_ANNOTATION_LINES: Final = 30
+_LONGEST_LINE: Final = 2_000
+_SAME: Final = Verdict.SAME
+_NEW: Final = Verdict.CHANGED
+_HAND: Final = Verdict.BY_HAND
+_NO: Final = Verdict.REFUSED
+
+_PATTERNS: Final[tuple[tuple[str, Verdict, str, str], ...]] = (
+    (r"\bcreateSession\s*\(\s*(?:true|false)\b", _NEW, "create_session(AckMode....)", "no boolean: the mode says all"),
+    (r"\bcreateSession\s*\(", _NEW, "create_session(AckMode....)", ""),
+    (r"\bcreateContext\s*\(", _NEW, "factory.create_context(AckMode....)", ""),
+    (r"\bcreateXA\w+\s*\(|\bXAConnection\w*\b", _NO, "", "no XA transactions; a local transaction and an outbox table"),
+    (r"\bsetTimeToLive\s*\(", _NEW, "producer.time_to_live = seconds", "seconds in Python, milliseconds in Java"),
+    (r"\bsetDeliveryDelay\s*\(", _NEW, "producer.delivery_delay = seconds", "seconds in Python"),
+    (r"\bsetDeliveryMode\s*\(", _NEW, "producer.delivery_mode = DeliveryMode....", "an attribute"),
+    (r"\bsetPriority\s*\(", _NEW, "producer.priority = n", "an attribute"),
+    (r"\bsetDisableMessage(?:ID|Timestamp)\s*\(", _NEW, "producer.disable_message_id = True", "an attribute"),
+    (r"\bsetExceptionListener\s*\(", _NEW, "connection.exception_listener = f", "an attribute; f(error)"),
+    (r"\bsetMessageListener\s*\(", _NEW, "consumer.message_listener = f", "an attribute; f(message)"),
+    (r"\bsetClientID\s*\(", _NEW, "ConnectionFactory(url, client_id=...)", "or connection.client_id = ..."),
+    (r"\bsetRedeliveryPolicy\s*\(", _NEW, "jms.redeliveryPolicy.* in the URL", ""),
+    (r"\bsetPrefetchPolicy\s*\(", _NEW, "jms.prefetchPolicy.* in the URL", ""),
+    (r"\bsetTrust(?:ed|All)Packages\s*\(", Verdict.IGNORED, "", "bytes are never made into Java objects"),
+    (r"\bObjectMessage\b|\bcreateObjectMessage\s*\(", _HAND, "register_object_codec", "no Java objects: agree on JSON"),
+    (r"\bcreateMapMessage\s*\(", _NEW, "send({...}) or create_map_message", "a mapping becomes a MapMessage"),
+    (r"\bcreateStreamMessage\s*\(", _NEW, "send([...]) or create_stream_message", "a list becomes a StreamMessage"),
+    (r"\bBlobMessage\b", _NO, "", "no blob messages; keep large files in a store, and send their address"),
+    (r"\breceive\s*\(\s*\d+[lL]?\s*\)", _NEW, "receive(timeout=seconds)", "seconds in Python, milliseconds in Java"),
+    (r"\breceiveNoWait\s*\(", _NEW, "receive_nowait()", ""),
+    (r"\bcreateDurable(?:Subscriber|Consumer)\s*\(", _NEW, "create_durable_consumer(topic, name)", ""),
+    (r"\bcreateShared(?:Durable)?Consumer\s*\(", _NEW, "create_shared_consumer(topic, name)", ""),
+    (r"\bcreateBrowser\s*\(", _NEW, "create_browser(queue)", ""),
+    (r"\b(?:Queue|Topic)Requestor\b", _NEW, "QueueRequestor, TopicRequestor", ""),
+    (r"\bINDIVIDUAL_ACKNOWLEDGE\b", _NEW, "AckMode.INDIVIDUAL_ACKNOWLEDGE", ""),
+    (r"\bPRE_ACKNOWLEDGE\b", _NEW, "AckMode.NO_ACKNOWLEDGE", "a crash loses what was sent ahead"),
+    (
+        r"_AMQ_SCHED_DELIVERY|\bHDR_SCHEDULED_DELIVERY_TIME\b",
+        _NEW,
+        "send(..., delivery_delay=seconds)",
+        "a property there",
+    ),
+    (
+        r"AMQ_SCHEDULED_(?:CRON|PERIOD|REPEAT)|ScheduledMessage",
+        _NO,
+        "",
+        "one delivery: send again on your own schedule",
+    ),
+    (r"AMQ_SCHEDULED_DELAY", _NEW, "send(..., delivery_delay=seconds)", "broker.scheduler=true in the URL for Classic"),
+    (
+        r"_AMQ_DUPL_ID|\bHDR_DUPLICATE_DETECTION_ID\b",
+        _NEW,
+        'message.properties["_AMQ_DUPL_ID"]',
+        "Artemis drops repeats",
+    ),
+    (r"_AMQ_GROUP_ID|\bJMSXGroupID\b", _SAME, 'message.properties["JMSXGroupID"]', "set before the send"),
+    (r"_AMQ_LVQ_NAME|\bHDR_LAST_VALUE_NAME\b", _SAME, 'message.properties["_AMQ_LVQ_NAME"]', "set before the send"),
+    (r"_AMQ_ORIG_\w+", _SAME, 'message.properties["_AMQ_ORIG_QUEUE"]', "of messages in a dead-letter queue"),
+    (
+        r"_AMQ_\w+",
+        _HAND,
+        "message.properties[...]",
+        "a property that Artemis itself reads: look whether AMQP carries it",
+    ),
+    (r"\bInitialContext\s*\(", Verdict.IGNORED, "ConnectionFactory(url)", "there is no JNDI here"),
+    (
+        r"\bnew\s+(?:\w+\.)*(?:ActiveMQ\w*ConnectionFactory|JmsConnectionFactory)\s*\(",
+        _NEW,
+        "ConnectionFactory(url)",
+        "",
+    ),
+    (r"\bnew\s+(?:\w+\.)*\w*Pool(?:ed)?\w*ConnectionFactory\s*\(", Verdict.IGNORED, "", "no pool is needed"),
+    (r"\bnew\s+CachingConnectionFactory\s*\(", Verdict.IGNORED, "", "no pool is needed"),
+    (
+        r"\bnew\s+JmsTemplate\s*\(|\bJmsTemplate\b(?=\s+\w+\s*[;,)=])",
+        _HAND,
+        "producer.send(body, destination)",
+        "a producer that you keep does its work",
+    ),
+    (
+        r"\bJmsMessagingTemplate\b(?=\s+\w+\s*[;,)=])",
+        _HAND,
+        "producer.send(body, destination)",
+        "a producer that you keep does its work",
+    ),
+    (
+        r"\b(?:convertAndSend|sendAndReceive|receiveAndConvert)\s*\(",
+        _HAND,
+        "send(body), receive_body(type)",
+        "str, bytes, dict and list become messages; JSON is yours to write",
+    ),
+    (r"\bnew\s+(?:\w+\.)*EmbeddedActiveMQ\s*\(|\bnew\s+BrokerService\s*\(", _NEW, "pyjmsack.broker", "in tests"),
+    (r"\bnew\s+ActiveMQ(?:Queue|Topic)\s*\(", _NEW, "session.create_queue(name)", ""),
+    (
+        r"\bDefaultJmsListenerContainerFactory\b(?=\s*\()|\bnew\s+\w*MessageListenerContainer\s*\(",
+        _HAND,
+        "a listener",
+        "code",
+    ),
+    (r"@EnableJms\b", Verdict.IGNORED, "", "nothing has to be switched on"),
+    (r"@SendTo\b", _HAND, "send to message.reply_to, or to the destination named here", "a listener's answer"),
+    (r"\bMessageConverter\b(?=\s+\w+\s*\()", _HAND, "your own function around the body", "conversions are code"),
+)
+_COMPILED: Final = tuple((re.compile(pattern), verdict, python, why) for pattern, verdict, python, why in _PATTERNS)
+_LISTENER: Final = re.compile(r"@(?:\w+\.)*JmsListener\s*\(")
+_MDB: Final = re.compile(r"@MessageDriven\b")
+_ARGUMENT: Final = re.compile(r'(\w+)\s*=\s*("(?:[^"\\]|\\.)*"(?:\s*\+\s*"(?:[^"\\]|\\.)*")*|[^,()"]+)')
+_CREATE: Final = re.compile(r'\bcreate(Queue|Topic)\s*\(\s*"([^"]{1,500})"')
+_TEXT: Final = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_COMMENT: Final = re.compile(r"^\s*(//|\*|/\*|import\b|package\b)")
+
+
+def read_java(findings: Findings, settings: Settings, file: str, text: str, known: Mapping[str, str]) -> None:
+    """Add a row for each place that is about JMS, and the listeners of ``@JmsListener``."""
+    lines = text.splitlines()[:_MOST_LINES]
+    for number, line in enumerate(lines, start=1):
+        line = line[:_LONGEST_LINE]
+        if _COMMENT.match(line):
+            continue
+        place = Place(file, number)
+        if found := _LISTENER.search(line):
+            _listener(findings, settings, place, _annotation(lines, number - 1, found.end()), known)
+        elif _MDB.search(line):
+            why = "a message-driven bean: a consumer with a message_listener, in a transacted session"
+            findings.add(place, "@MessageDriven", "", _HAND, "consumer.message_listener = f", why)
+        for found in _CREATE.finditer(line):
+            topic = found[1] == "Topic"
+            key, broker = f"create{found[1]}", settings.broker
+            translate_destination(findings, place, key, found[2], topic=topic, broker=broker)
+        _calls(findings, place, line)
+
+
+def _calls(findings: Findings, place: Place, line: str) -> None:
+    taken: list[tuple[int, int]] = []
+    for pattern, verdict, python, why in _COMPILED:
+        found = pattern.search(line)
+        if found is None or any(start < found.end() and found.start() < end for start, end in taken):
+            continue
+        taken.append(found.span())
+        findings.add(place, shown("code", found[0].rstrip("( ")), "", verdict, python, why or "the Python spelling")
+
+
+def _annotation(lines: list[str], first: int, start: int) -> str:
+    """Return the text between the parentheses of an annotation, which may go over lines."""
+    text = lines[first][start:] + "\n" + "\n".join(lines[first + 1 : first + _ANNOTATION_LINES])
+    depth, quoted, index = 1, False, 0
+    while index < len(text) and depth:
+        character = text[index]
+        if character == "\\":
+            index += 1
+        elif character == '"':
+            quoted = not quoted
+        elif not quoted:
+            depth += (character == "(") - (character == ")")
+        index += 1
+    return text[: index - 1]
+
+
+def _listener(findings: Findings, settings: Settings, place: Place, inside: str, known: Mapping[str, str]) -> None:
+    arguments = {name: _literal(value) for name, value in _ARGUMENT.findall(inside)}
+    given = arguments.get("destination") or _literal(inside if "=" not in inside else "")
+    if given is None:
+        why = "its name is a constant or an expression: write the name into create_queue or create_topic"
+        findings.add(place, "@JmsListener", shown("code", " ".join(inside.split())), _HAND, "", why)
+        return
+    try:
+        name = resolve(given, known)
+    except Missing as missing:
+        why = f"{missing} has no value here: give -D {missing}=VALUE"
+        findings.add(place, "@JmsListener", shown("name", given), _HAND, "", why)
+        return
+    topic = bool(arguments.get("subscription"))
+    broker = settings.broker
+    destination = translate_destination(findings, place, "@JmsListener", name, topic=topic, broker=broker)
+    for argument in arguments.keys() & {"containerFactory", "id"}:
+        why = "a bean that is code: look at its acknowledge mode" if argument != "id" else "a name inside Spring"
+        verdict = _HAND if argument != "id" else Verdict.IGNORED
+        findings.add(place, f"@JmsListener.{argument}", shown("code", arguments[argument] or ""), verdict, "", why)
+    if destination.name:
+        findings.listeners.append(
+            Listener(
+                name,
+                place,
+                destination.name,
+                destination.topic,
+                AckMode.SESSION_TRANSACTED,
+                arguments.get("selector") or "",
+                arguments.get("concurrency") or "1",
+                arguments.get("subscription") or "",
+                durable=bool(arguments.get("subscription")),
+            )
+        )
+
+
+def _literal(text: str) -> str | None:
+    """Return a text in quotes, or joined with ``+``; ``None`` for a constant or an expression."""
+    pieces = _TEXT.findall(text)
+    return "".join(pieces).replace('\\"', '"').replace("\\\\", "\\") if pieces else None

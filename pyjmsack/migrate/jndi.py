@@ -1,0 +1,149 @@
+"""``jndi.properties`` in the dialects of ActiveMQ Classic, Artemis and Qpid JMS."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from pyjmsack.migrate.destinations import translate_destination
+from pyjmsack.migrate.factory import Setting, add_factory
+from pyjmsack.migrate.model import Findings, Place, Settings, Verdict
+from pyjmsack.migrate.properties_file import Entry
+from pyjmsack.migrate.values import Missing, resolve, shown
+
+__all__ = ["is_jndi", "read_jndi"]
+
+_INITIAL: Final = "java.naming.factory.initial"
+_CLIENTS: Final = {
+    "org.apache.activemq.artemis.": "artemis",
+    "org.apache.activemq.jndi.": "activemq",
+    "org.apache.activemq.": "activemq",
+    "org.apache.qpid.jms.": "qpid",
+}
+_FACTORY: Final = re.compile(r"connectionfactory\.([^.]+)", re.I)
+_PROPERTY: Final = re.compile(r"property\.connectionfactory\.([^.]+)\.(.+)", re.I)
+_DEFAULT: Final = re.compile(r"default\.connectionfactory", re.I)
+_OF_ONE: Final = re.compile(r"connection\.([^.]+)\.(.+)")
+_DESTINATION: Final = re.compile(r"(queue|topic)\.(.+)", re.I)
+_NAMES: Final = "connectionfactorynames"
+_LOGIN: Final = {"java.naming.security.principal": "jms.username", "java.naming.security.credentials": "jms.password"}
+_OTHER: Final = {
+    _INITIAL: (Verdict.IGNORED, "there is no JNDI here: a ConnectionFactory is made from its URL"),
+    "java.naming.factory.url.pkgs": (Verdict.IGNORED, "there is no JNDI here"),
+    "java.naming.factory.object": (Verdict.IGNORED, "there is no JNDI here"),
+    "java.naming.factory.state": (Verdict.IGNORED, "there is no JNDI here"),
+    "java.naming.security.authentication": (Verdict.IGNORED, "there is no JNDI here"),
+    "java.naming.security.protocol": (Verdict.IGNORED, "there is no JNDI here"),
+    "java.naming.dns.url": (Verdict.IGNORED, "there is no JNDI here"),
+    _NAMES: (Verdict.IGNORED, "names for look-ups; here a factory is a variable of yours"),
+    "connectionfactoryname": (Verdict.IGNORED, "a name for look-ups; here a factory is a variable of yours"),
+    "xaconnectionfactorynames": (Verdict.REFUSED, "there are no XA transactions here; use a local transaction"),
+}
+_JNDI_KEYS: Final = ("java.naming.", "connectionfactory", "property.connectionfactory", "default.connectionfactory")
+
+
+def is_jndi(entries: Iterable[Entry]) -> bool:
+    """Whether a file of properties is one of JNDI."""
+    return any(entry.key.lower().startswith(_JNDI_KEYS) for entry in entries)
+
+
+def read_jndi(findings: Findings, settings: Settings, file: str, entries: list[Entry]) -> None:
+    """Add the rows, factories and destinations of a file."""
+    reader = _Reader(findings, settings, file, {entry.key: entry.value for entry in entries} | dict(settings.variables))
+    reader.client = _client(entries)
+    for entry in entries:
+        reader.read(entry)
+    reader.add_factories()
+
+
+def _client(entries: Iterable[Entry]) -> str:
+    initial = next((entry.value for entry in entries if entry.key == _INITIAL), "")
+    return next((client for start, client in _CLIENTS.items() if initial.startswith(start)), "")
+
+
+@dataclass(slots=True)
+class _Reader:
+    findings: Findings
+    settings: Settings
+    file: str
+    known: Mapping[str, str]
+    client: str = ""
+    urls: dict[str, tuple[Place, str, str]] = field(default_factory=dict)
+    """By the factory's name: where, the key and the URL."""
+    also: dict[str, list[Setting]] = field(default_factory=dict)
+    """By the factory's name, or the empty name for all."""
+
+    def read(self, entry: Entry) -> None:
+        place = Place(self.file, entry.line)
+        try:
+            value = resolve(entry.value, self.known)
+        except Missing as missing:
+            why = f"{missing} has no value here: give -D {missing}=VALUE"
+            self.findings.add(place, entry.key, shown(entry.key, entry.value), Verdict.BY_HAND, "", why)
+            return
+        key = entry.key
+        if key.lower() in _OTHER:
+            verdict, why = _OTHER[key.lower()]
+            self.findings.add(place, key, shown(key, value), verdict, "", why)
+        elif key == "java.naming.provider.url":
+            self._provider(place, key, value)
+        elif key in _LOGIN:
+            self.also.setdefault("", []).append(Setting(place, key, _LOGIN[key], value))
+        else:
+            self._messaging(place, key, value)
+
+    def _provider(self, place: Place, key: str, value: str) -> None:
+        """ActiveMQ Classic has its broker here, Qpid JMS the name of another file."""
+        if self.client == "qpid" or value.startswith("file:"):
+            why = "the file with the entries; give that file to `pyjmsack migrate`"
+            self.findings.add(place, key, shown(key, value), Verdict.BY_HAND, "", why)
+        else:
+            self.urls.setdefault("connection_factory", (place, key, value))
+
+    def _messaging(self, place: Place, key: str, value: str) -> None:
+        if found := _PROPERTY.fullmatch(key):
+            self.also.setdefault(found[1], []).append(Setting(place, key, f"jms.{found[2]}", value))
+        elif found := _FACTORY.fullmatch(key):
+            self.urls[found[1]] = (place, key, value)
+        elif _DEFAULT.fullmatch(key):
+            self.urls["connection_factory"] = (place, key, value)
+        elif found := _DESTINATION.fullmatch(key):
+            topic = found[1].lower() == "topic"
+            broker = self.settings.broker or ("artemis" if self.client == "artemis" else "")
+            translate_destination(self.findings, place, key, value, topic=topic, broker=broker)
+        elif found := _OF_ONE.fullmatch(key):
+            if found[2].lower() == "brokerurl":
+                self.urls[found[1]] = (place, key, value)
+            else:
+                self.also.setdefault(found[1], []).append(Setting(place, key, f"jms.{found[2]}", value))
+        elif key.lower() == "brokerurl":
+            self.urls["connection_factory"] = (place, key, value)
+        else:
+            self._property(place, key, value)
+
+    def _property(self, place: Place, key: str, value: str) -> None:
+        if self.client == "activemq":  # its context makes factories with every property of the environment
+            self.also.setdefault("", []).append(Setting(place, key, f"jms.{key}", value))
+        elif self.client or key.startswith("java.naming."):
+            why = "no JNDI context of a JMS client that we know reads this key, so that it has no effect there either"
+            self.findings.add(place, key, shown(key, value), Verdict.IGNORED, "", why)
+        else:
+            self.findings.other_keys += 1
+
+    def add_factories(self) -> None:
+        common = self.also.pop("", [])
+        if not self.urls and (common or self.also) and self.client:
+            usual = "amqp://localhost:5672" if self.client == "qpid" else "tcp://localhost:61616"
+            place = common[0].place if common else next(iter(self.also.values()))[0].place
+            self.urls["connection_factory"] = (place, "(default URL)", usual)
+        for name, (place, key, url) in self.urls.items():
+            also = [*common, *self.also.pop(name, [])]
+            if self.client == "artemis":
+                also = [Setting(one.place, one.key, one.option.removeprefix("jms."), one.value) for one in also]
+            add_factory(self.findings, self.settings, place, key, url, name=name, client=self.client, also=also)
+        for rest in self.also.values():
+            for one in rest:
+                why = "it belongs to a factory that this file does not define"
+                self.findings.add(one.place, one.key, shown(one.key, one.value), Verdict.BY_HAND, one.option, why)

@@ -1,0 +1,60 @@
+"""Java's ``.properties`` files, with the line of each key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["Entry", "read_properties"]
+
+_ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_ESCAPED: Final = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
+_SEPARATOR: Final = re.compile(r"(?<!\\)(?:\\\\)*([ \t\f]*[=:][ \t\f]*|[ \t\f]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One key with its value; ``profile`` is that of Spring, or empty."""
+
+    line: int
+    key: str
+    value: str
+    profile: str = ""
+
+
+def read_properties(text: str) -> list[Entry]:
+    """Return the entries of a file, in its order. No text is wrong: Java takes every line."""
+    return [_entry(number, line) for number, line in _logical_lines(text)]
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield each line with those that continue it, and its number, without comments and empty lines."""
+    lines = enumerate(re.split(r"\r\n|\r|\n", text), start=1)
+    for number, first in lines:
+        line = first.lstrip(" \t\f")
+        if not line or line[0] in "#!":
+            continue
+        while _continues(line):
+            _, following = next(lines, (0, ""))
+            line = line[:-1] + following.lstrip(" \t\f")
+        yield number, line
+
+
+def _continues(line: str) -> bool:
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
+
+
+def _entry(number: int, line: str) -> Entry:
+    found = _SEPARATOR.search(line)
+    key, value = (line[: found.start(1)], line[found.end() :]) if found else (line, "")
+    return Entry(number, _unescaped(key), _unescaped(value).strip())
+
+
+def _unescaped(text: str) -> str:
+    def one(match: re.Match[str]) -> str:
+        found = match[1]
+        return chr(int(found[1:], 16)) if len(found) == 5 else _ESCAPES.get(found, found)
+
+    return _ESCAPED.sub(one, text)

@@ -1,0 +1,93 @@
+"""Values in configuration files: placeholders, durations, secrets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+__all__ = ["HIDDEN", "Missing", "is_secret", "milliseconds", "resolve", "seconds", "shown"]
+
+HIDDEN: Final = "***"
+_SECRET: Final = re.compile(r"pass(word|wd|code|phrase)|\bpwd\b|secret|token|credential|api.?key|(?:^|[._-])key$", re.I)
+_NO_SECRET: Final = re.compile(r"codec|keystorepath|location", re.I)
+_INNERMOST: Final = re.compile(r"[$#]\{([^{}]*)\}")
+_DURATION: Final = re.compile(r"([+-]?\d+)\s*(ns|us|ms|s|m|h|d|)", re.I)
+_ISO: Final = re.compile(r"([+-]?)P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.I)
+_USER_INFO: Final = re.compile(r"//[^\s?=]*@")
+_PARAMETER: Final = re.compile(r"[?&;]([^=&;]*)=")
+_IN_MILLIS: Final = {"ns": 1e-6, "us": 1e-3, "": 1, "ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_MOST_ROUNDS: Final = 50
+_LONGEST: Final = 65_536
+
+
+class Missing(Exception):  # noqa: N818 - names what it is about
+    """A placeholder without a value; the text is its name."""
+
+
+def is_secret(key: str) -> bool:
+    """Whether a key of this name has a password or the like as its value."""
+    return bool(_SECRET.search(key)) and not _NO_SECRET.search(key)
+
+
+def shown(key: str, value: str, limit: int = 120) -> str:
+    """Return a value as it may be printed: no secret, also none inside a URL, one line, bounded."""
+    if is_secret(key) and value:
+        return HIDDEN
+    line = " ".join(value.split())
+    if "//" in line:
+        line = _USER_INFO.sub("//***@", line)
+        found = next((one for one in _PARAMETER.finditer(line) if is_secret(one[1])), None)
+        line = line if found is None else line[: found.end()] + HIDDEN
+    line = "".join(character if character.isprintable() else "?" for character in line[:limit])
+    return line if len(line) < limit else line[: limit - 1] + "…"
+
+
+def resolve(text: str, known: Mapping[str, str]) -> str:
+    """Return a text with its ``${NAME}``, ``${NAME:default}`` and ``${NAME:-default}`` replaced.
+
+    Raises:
+        Missing: a name without value and default, or one that refers to itself.
+    """
+    for _ in range(_MOST_ROUNDS):
+        found = _INNERMOST.search(text)
+        if found is None:
+            return text
+        name, colon, default = found[1].partition(":")
+        if found[0].startswith("#"):
+            raise Missing(f"#{{{name}}}, an expression of Spring")
+        value = known.get(name.strip())
+        if value is None:
+            if not colon:
+                raise Missing(name.strip())
+            value = default.removeprefix("-")
+        text = text[: found.start()] + value + text[found.end() :]
+        if len(text) > _LONGEST:
+            break
+    raise Missing("a placeholder that contains itself")
+
+
+def milliseconds(text: str) -> int:
+    """Return a duration as Spring Boot reads it: ``5s``, ``PT5S``, ``500`` (milliseconds).
+
+    Raises:
+        ValueError: it is none.
+    """
+    text = text.strip()
+    if plain := _DURATION.fullmatch(text):
+        return int(int(plain[1]) * _IN_MILLIS[plain[2].lower()])
+    iso = _ISO.fullmatch(text)
+    if iso is None or not any(iso.groups()[1:]):
+        raise ValueError("expected a duration such as 5s, 500ms or PT5S")
+    days, hours, minutes, rest = (float(part or 0) for part in iso.groups()[1:])
+    total = (((days * 24 + hours) * 60 + minutes) * 60 + rest) * 1000
+    return int(-total if iso[1] == "-" else total)
+
+
+def seconds(text: str) -> str:
+    """Return a duration in seconds as a number in Python.
+
+    Raises:
+        ValueError: it is none.
+    """
+    return f"{milliseconds(text) / 1000:g}"

@@ -1,0 +1,95 @@
+"""XML as a tree with lines and resolved namespaces. Nothing outside the file is loaded, no entity is expanded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+from xml.parsers import expat
+
+from pyjmsack.migrate.model import Unreadable
+
+__all__ = ["Element", "read_xml"]
+
+_DEEPEST: Final = 100
+_MOST: Final = 200_000
+
+
+@dataclass(slots=True)
+class Element:
+    """One element; a name in a namespace is ``namespace|name``."""
+
+    namespace: str
+    name: str
+    line: int
+    attributes: dict[str, str]
+    children: list[Element] = field(default_factory=list)
+    text: str = ""
+
+    def all(self) -> Iterator[Element]:
+        """Yield this element and everything below it, in the order of the file."""
+        stack: list[Element] = [self]
+        while stack:
+            element = stack.pop()
+            yield element
+            stack.extend(reversed(element.children))
+
+    def get(self, name: str, default: str = "") -> str:
+        """Return an attribute."""
+        return self.attributes.get(name, default)
+
+
+class _Builder:
+    """Builds the tree from what the parser tells, within limits."""
+
+    def __init__(self) -> None:
+        self.root: Element | None = None
+        self.parser = expat.ParserCreate(namespace_separator="|")
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+        self.parser.CharacterDataHandler = self._characters
+        self.parser.EntityDeclHandler = self._entity
+        self.parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
+        self._open: list[Element] = []
+        self._count = 0
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self._count += 1
+        if len(self._open) >= _DEEPEST or self._count > _MOST:
+            raise Unreadable(f"XML of more than {_MOST} elements, or {_DEEPEST} deep")
+        namespace, _, local = name.rpartition("|")
+        element = Element(namespace, local, self.parser.CurrentLineNumber, attributes)
+        if self._open:
+            self._open[-1].children.append(element)
+        else:
+            self.root = element
+        self._open.append(element)
+
+    def _end(self, name: str) -> None:
+        del name
+        self._open.pop()
+
+    def _characters(self, text: str) -> None:
+        self._open[-1].text += text
+
+    def _entity(self, *declaration: object) -> None:
+        del declaration
+        raise Unreadable("XML that declares entities; they are not expanded, take them out")
+
+
+def read_xml(data: bytes) -> Element:
+    """Return the root element.
+
+    Raises:
+        Unreadable: no XML, entities, or too much of it.
+    """
+    builder = _Builder()
+    try:
+        builder.parser.Parse(data, True)
+    except expat.ExpatError as error:
+        raise Unreadable(f"no XML, line {error.lineno}") from None
+    except LookupError:
+        raise Unreadable("XML in an encoding that Python does not know") from None
+    if builder.root is None:
+        raise Unreadable("XML without an element")
+    return builder.root

@@ -1,0 +1,64 @@
+"""Spring's YAML files as dotted keys, with the line of each; needs the extra ``migrate``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from pyjmsack.extras import missing_extra
+from pyjmsack.migrate.model import Unreadable
+from pyjmsack.migrate.properties_file import Entry
+
+__all__ = ["read_yaml"]
+
+_MOST_KEYS: Final = 100_000
+_DEEPEST: Final = 100
+_PROFILE_KEYS: Final = ("spring.config.activate.on-profile", "spring.profiles")
+
+
+def read_yaml(text: str) -> list[Entry]:
+    """Return the entries of all documents of a file, each with its profile.
+
+    Raises:
+        Unreadable: the text is no YAML, or unfolds to more than 100,000 keys; or PyYAML is not installed.
+    """
+    try:
+        import yaml
+    except ImportError as error:
+        raise Unreadable(missing_extra("migrate", "reading YAML", error)) from None
+    try:
+        documents = [node for node in yaml.compose_all(text, Loader=yaml.SafeLoader) if node is not None]
+        return [entry for document in documents for entry in _with_profile(_bounded(document))]
+    except (yaml.YAMLError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f", line {mark.line + 1}" if mark is not None else ""
+        raise Unreadable(f"no YAML{where}") from None
+
+
+def _bounded(document: Any) -> list[Entry]:
+    """Aliases that refer to aliases can unfold to any number of keys, so they are counted while they unfold."""
+    entries = []
+    for entry in _entries(document, "", 0):
+        entries.append(entry)
+        if len(entries) > _MOST_KEYS:
+            raise Unreadable(f"YAML that unfolds to more than {_MOST_KEYS} keys")
+    return entries
+
+
+def _entries(node: Any, path: str, depth: int) -> Iterator[Entry]:
+    if depth > _DEEPEST:
+        raise Unreadable(f"YAML that is nested more than {_DEEPEST} deep")
+    if node.id == "mapping":
+        for key, value in node.value:
+            name = str(key.value) if key.id == "scalar" else "?"
+            yield from _entries(value, f"{path}.{name}" if path else name, depth + 1)
+    elif node.id == "sequence":
+        for index, item in enumerate(node.value):
+            yield from _entries(item, f"{path}[{index}]", depth + 1)
+    else:
+        yield Entry(node.start_mark.line + 1, path, str(node.value))
+
+
+def _with_profile(entries: list[Entry]) -> list[Entry]:
+    profile = next((entry.value for entry in entries if entry.key in _PROFILE_KEYS), "")
+    return [Entry(entry.line, entry.key, entry.value, profile) for entry in entries]
