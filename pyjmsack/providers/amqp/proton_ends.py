@@ -8,14 +8,19 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from proton import Condition, Link, Receiver, Sender, Session
+from proton import Condition, Delivery, Endpoint, Link, Receiver, Sender, Session
 
-from pyjmsack.providers.amqp import native
-from pyjmsack.providers.amqp.attach import with_desired_capabilities
 from pyjmsack.providers.amqp.engine.deliveries import KEPT_OF_OVERSIZE
 from pyjmsack.providers.amqp.engine.performatives import Attach, Error
 from pyjmsack.providers.amqp.engines import LinkHandler, SessionHandler
-from pyjmsack.providers.amqp.proton_words import configure, error_of, outcome_of, remote_attach, state_of
+from pyjmsack.providers.amqp.proton_words import (
+    configure,
+    error_of,
+    outcome_of,
+    put_state,
+    remote_attach,
+    with_desired_capabilities,
+)
 
 if TYPE_CHECKING:
     from pyjmsack.providers.amqp.proton_engine import ProtonEngine
@@ -23,6 +28,9 @@ if TYPE_CHECKING:
 L = TypeVar("L", bound="ProtonLink")
 
 __all__ = ["ProtonLink", "ProtonReceiver", "ProtonSender", "ProtonSession"]
+
+_PIECE = 1 << 16
+"""Bytes of a message that is too large, to be dropped at once."""
 
 
 class ProtonSession:
@@ -34,7 +42,7 @@ class ProtonSession:
         self._tags = count(1)
         self._links: set[ProtonLink] = set()
         self.owner = owner
-        engine.sessions[session._impl] = self
+        engine.sessions[session] = self
         session.open()
 
     @property
@@ -75,7 +83,7 @@ class ProtonSession:
         """The peer ended it: when the owner has heard of it, proton forgets it, with its links."""
         self.owner.on_remote_close()
         if self._session is not None:
-            self._engine.sessions.pop(self._session._impl, None)
+            self._engine.sessions.pop(self._session, None)
             self._session.free()
         self.forget()
 
@@ -88,32 +96,31 @@ class ProtonSession:
 
 
 class ProtonLink:
-    """Our end of a link. The proton object is kept for as long as the engine may name its address; afterwards no verb
-    does anything."""
+    """Our end of a link. The proton object is kept until the link is over at both ends; afterwards no verb does
+    anything. Deliveries of proton never leave these classes, because their owners may be let go of on any thread."""
 
     def __init__(self, engine: ProtonEngine, link: Link, attach: Attach, owner: LinkHandler) -> None:
         self._engine = engine
         self._link: Any = link
-        self._native: Any = link._impl
         self.forgotten: Callable[[ProtonLink], None] = lambda link: None
         """Told when proton has forgotten the link."""
         self.owner = owner
-        engine.links[self._native] = self
+        engine.links[link] = self
         configure(link, attach)
         if attach.desired_capabilities:
-            engine.rewritten(link.open, partial(with_desired_capabilities, words=attach.desired_capabilities))
+            engine.rewritten(link.open, partial(with_desired_capabilities, names=attach.desired_capabilities))
         else:
             link.open()
 
     @property
     def credit(self) -> int:
         """Messages that may be sent, or may still arrive."""
-        return 0 if self._link is None else int(native.link_credit(self._native))
+        return 0 if self._link is None else int(self._link.credit)
 
     @property
     def remote(self) -> Attach | None:
         """What the peer's Attach says of its node."""
-        if self._link is None or self._link.state & Link.REMOTE_UNINIT:
+        if self._link is None or self._link.state & Endpoint.REMOTE_UNINIT:
             return None
         return remote_attach(self._link)
 
@@ -142,11 +149,12 @@ class ProtonLink:
 
     def forget(self) -> None:
         """Let go of proton's object: no event of the link counts any more."""
-        self._engine.links.pop(self._native, None)
+        if self._link is not None:
+            self._engine.links.pop(self._link, None)
         self._link = None
         self.forgotten(self)
 
-    def on_delivery(self, delivery: native.Delivery) -> None:
+    def on_delivery(self, delivery: Delivery) -> None:
         """Something happened to a delivery of this link."""
         raise NotImplementedError
 
@@ -162,7 +170,8 @@ class ProtonSender(ProtonLink):
         self, engine: ProtonEngine, link: Sender, attach: Attach, owner: LinkHandler, tags: Iterator[int]
     ) -> None:
         super().__init__(engine, link, attach, owner)
-        self._unsettled: dict[native.Delivery, Any] = {}
+        self._unsettled: dict[str, Any] = {}
+        """Contexts by delivery tag."""
         self._tags = tags
 
     @property
@@ -173,15 +182,16 @@ class ProtonSender(ProtonLink):
     def send(self, payload: bytes, context: Any, *, state: bytes = b"", settled: bool = False) -> None:
         """Send a message."""
         assert self._link is not None  # the provider sends nothing on a link that is over
-        delivery = native.new_delivery(self._native, next(self._tags).to_bytes(8, "big"))
+        tag = str(next(self._tags))
+        delivery = self._link.delivery(tag)
         if state:
-            state_of(state).put_on(delivery)
-        native.send(self._native, payload)
-        native.link_advance(self._native)
+            put_state(state, delivery)
+        self._link.stream(payload)
+        self._link.advance()
         if settled:
-            native.delivery_settle(delivery)
+            delivery.settle()
         else:
-            self._unsettled[delivery] = context
+            self._unsettled[tag] = context
 
     def drained(self) -> None:
         """Give credit back that is not needed."""
@@ -194,15 +204,15 @@ class ProtonSender(ProtonLink):
         self._unsettled.clear()
         return contexts
 
-    def on_delivery(self, delivery: native.Delivery) -> None:
+    def on_delivery(self, delivery: Delivery) -> None:
         """The peer's outcome for one transfer."""
-        if delivery not in self._unsettled:
+        if delivery.tag not in self._unsettled:
             return
         state = outcome_of(delivery)
-        if state is None and not native.delivery_remote_settled(delivery):
+        if state is None and not delivery.settled:
             return
-        context = self._unsettled.pop(delivery)
-        native.delivery_settle(delivery)
+        context = self._unsettled.pop(delivery.tag)
+        delivery.settle()
         self.owner.on_outcome(context, state)
 
 
@@ -220,53 +230,62 @@ class ProtonReceiver(ProtonLink):
         self._max_message_size = math.inf if max_message_size is None else max_message_size
         self._dropped: tuple[bytes, int] | None = None
         """First bytes and size so far of the message that is arriving, if it is too large."""
+        self._numbers = count(1)
+        self._unsettled: dict[int, Delivery] = {}
+        """What was delivered and not settled, by the number that its owner has."""
 
     def grant(self, credit: int) -> None:
         """Allow so many more messages."""
         if self._link is not None:
             self._link.drain_mode = False
-            native.link_flow(self._native, credit)
+            self._link.flow(credit)
 
     def start_drain(self, credit: int = 0) -> None:
         """Ask the peer to use up the credit now, and as much more."""
         if self._link is not None:
             self._link.drain(credit)
 
-    def settle(self, delivery: native.Delivery, state: bytes) -> None:
+    def settle(self, delivery: int, state: bytes) -> None:
         """Settle a message with an encoded outcome or transactional state."""
-        if self._link is None:
-            return
-        state_of(state).put_on(delivery)
-        native.delivery_settle(delivery)
+        found = self._unsettled.pop(delivery, None)
+        if found is not None:
+            put_state(state, found)
+            found.settle()
 
-    def on_delivery(self, delivery: native.Delivery) -> None:
+    def forget(self) -> None:
+        """Let go of proton's objects."""
+        self._unsettled.clear()
+        super().forget()
+
+    def on_delivery(self, delivery: Delivery) -> None:
         """Take a complete message; of one that is too large, drop what is here."""
-        if not native.delivery_readable(delivery):
+        if not delivery.readable:
             return
-        if self._dropped is not None or native.delivery_pending(delivery) > self._max_message_size:
+        if self._dropped is not None or delivery.pending > self._max_message_size:
             self._drop(delivery)
-        if native.delivery_partial(delivery):
+        if delivery.partial:
             return
         dropped, self._dropped = self._dropped, None
-        if native.delivery_aborted(delivery):
-            native.delivery_settle(delivery)
+        if delivery.aborted:
+            delivery.settle()
             self.owner.on_flow()
             return
-        size = native.delivery_pending(delivery)
-        payload = b"" if dropped is not None else native.receive(self._native, size, self._engine.scratch)
-        native.link_advance(self._native)
-        settled = bool(native.delivery_remote_settled(delivery))
+        payload = b"" if dropped is not None else bytes(self._link.recv(delivery.pending) or b"")
+        self._link.advance()
+        number, settled = next(self._numbers), bool(delivery.settled)
         if settled:
-            native.delivery_settle(delivery)
-        if dropped is None:
-            self.owner.on_message(delivery, payload, settled)
+            delivery.settle()
         else:
-            self.owner.on_oversize(delivery, *dropped, settled)
+            self._unsettled[number] = delivery
+        if dropped is None:
+            self.owner.on_message(number, payload, settled)
+        else:
+            self.owner.on_oversize(number, *dropped, settled)
 
-    def _drop(self, delivery: native.Delivery) -> None:
+    def _drop(self, delivery: Delivery) -> None:
         """Drop what is here of a delivery, piece by piece: at no time is there a second copy of it."""
         start, size = self._dropped or (b"", 0)
-        while (pending := min(native.delivery_pending(delivery), native.SCRATCH_SIZE)) > 0:
-            piece = native.receive(self._native, pending, self._engine.scratch)
+        while (pending := min(delivery.pending, _PIECE)) > 0:
+            piece = bytes(self._link.recv(pending))
             start, size = start + piece[: KEPT_OF_OVERSIZE - len(start)], size + pending
         self._dropped = (start, size)

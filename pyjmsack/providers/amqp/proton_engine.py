@@ -1,7 +1,7 @@
 """proton as a sans-IO engine: bytes in, events to the provider's objects, bytes out, next deadline.
 
-A proton transport without SASL or TLS of its own. Events are popped with the raw collector calls; deliveries are routed
-by the address of their link, everything else is rare.
+A proton transport without SASL or TLS of its own, by proton's public interface alone. Its objects are used on the loop
+only, and let go of there.
 """
 
 from __future__ import annotations
@@ -11,13 +11,12 @@ import re
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import proton
-from proton import Collector, Connection, ProtonException, Transport, symbol
+from proton import Collector, Connection, Endpoint, Event, EventType, Link, ProtonException, Session, Transport, symbol
 
 from pyjmsack.errors import ConnectionLostException, JMSException
-from pyjmsack.providers.amqp import native
 from pyjmsack.providers.amqp.engine.performatives import Open
 from pyjmsack.providers.amqp.engines import AmqpEngine, EngineListener, SessionHandler
 from pyjmsack.providers.amqp.errors import connection_error, transport_error
@@ -29,9 +28,10 @@ __all__ = ["ProtonEngine"]
 
 log = logging.getLogger("pyjmsack.amqp")
 
+Happening: TypeAlias = Any  # an Event; proton declares what it is about as Optional, whatever the kind of event
 _EMPTY = b"\0\0\0\x08\x02\0\0\0"
-
-
+_BURST = 1 << 16
+"""Bytes to give out at once."""
 LEAST_PAUSE = 0.05
 """Seconds between two looks at the idle time-outs, at least: a peer that asks for a frame each millisecond does not get
 it."""
@@ -76,12 +76,9 @@ class ProtonEngine(AmqpEngine):
             self._transport.idle_timeout = idle_timeout
         self._collector = Collector()
         self._connection.collect(self._collector)
-        self._native_transport: Any = self._transport._impl
-        self._native_collector: Any = self._collector._impl
-        self.scratch = native.new_scratch()
         self._output: deque[bytes] = deque()
-        self.links: dict[native.Link, ProtonLink] = {}
-        self.sessions: dict[Any, ProtonSession] = {}
+        self.links: dict[Link, ProtonLink] = {}
+        self.sessions: dict[Session, ProtonSession] = {}
         self._unasked = 0
         if trace is not None:
             self._transport.tracer = partial(_trace, trace)
@@ -130,7 +127,7 @@ class ProtonEngine(AmqpEngine):
         Within one turn proton writes transfers before dispositions; without this an acknowledgement could follow the
         discharge of its transaction, which is a transfer.
         """
-        while output := native.take_output(self._native_transport, self.scratch):
+        while output := self._written():
             self._output.append(output)
 
     def rewritten(self, act: Callable[[], None], rewrite: Callable[[bytes], bytes]) -> None:
@@ -156,13 +153,13 @@ class ProtonEngine(AmqpEngine):
             log.debug("close: %s", error)
 
     def tick(self, now: float) -> float | None:
-        """Keep the idle time-outs of both sides (AMQP 1.0 2.4.5); proton counts milliseconds."""
+        """Keep the idle time-outs of both sides (AMQP 1.0 2.4.5)."""
         if not self._ready or self.failed is not None:
             return None
-        deadline = native.tick(self._native_transport, int(now * 1000))
+        deadline = self._transport.tick(now)
         self._process_events()
         self.flush()
-        return max(deadline / 1000, now + LEAST_PAUSE) if deadline > 0 else None
+        return max(deadline, now + LEAST_PAUSE) if deadline > 0 else None
 
     def fail(self, error: JMSException) -> None:
         """End the connection with this error; later ones are ignored."""
@@ -185,14 +182,41 @@ class ProtonEngine(AmqpEngine):
         self._transport.bind(self._connection)
 
     def _feed(self, data: bytes) -> None:
-        unread = native.push(self._native_transport, data)
+        whole = self._push(data)
         self._process_events()
         self._listener.on_burst_end()
-        if unread:  # proton stopped reading, without an event: what came is not AMQP
-            self._on_transport_error(None)
+        if not whole:  # proton stopped reading, without an event: what came is not AMQP
+            self._on_transport_error()
+
+    def _push(self, data: bytes) -> bool:
+        """Give the peer's bytes to proton; return whether it took them all."""
+        position = 0
+        try:
+            while position < len(data):
+                room = self._transport.capacity()
+                if room <= 0:
+                    return False
+                self._transport.push(data[position : position + room])
+                position += room
+        except (ProtonException, OverflowError) as error:
+            log.debug("push: %s", error)
+            return False
+        return True
 
     def _take(self) -> bytes:
-        return self._output.popleft() if self._output else native.take_output(self._native_transport, self.scratch)
+        return self._output.popleft() if self._output else self._written()
+
+    def _written(self) -> bytes:
+        """Return and consume what proton wants written, at most one burst of it."""
+        try:
+            size = min(self._transport.pending(), _BURST)
+            data = bytes(self._transport.peek(size) or b"") if size > 0 else b""
+        except ProtonException as error:  # pragma: no cover - it says so by an event as well
+            log.debug("peek: %s", error)
+            return b""
+        if data:
+            self._transport.pop(len(data))
+        return data
 
     def _process_events(self) -> None:
         """Handle all events. proton decodes fields of the peer when they are asked for, and raises where it cannot:
@@ -206,72 +230,67 @@ class ProtonEngine(AmqpEngine):
             self.fail(malformed)
 
     def _pop_events(self) -> None:
-        collector, links = self._native_collector, self.links
-        peek, pop, kind_of = native.collector_peek, native.collector_pop, native.event_type
-        event = peek(collector)
-        while event and self.failed is None:
-            kind = kind_of(event)
-            if kind == native.EVENT_DELIVERY:
-                delivery = native.event_delivery(event)
-                link = links.get(native.delivery_link(delivery))
-                if link is not None:
-                    link.on_delivery(delivery)
-            else:
-                action = _RARE.get(kind)
-                if action is not None:
-                    action(self, event)
-            pop(collector)
-            event = peek(collector)
+        collector = self._collector
+        while self.failed is None and (event := collector.peek()) is not None:
+            action = _ACTIONS.get(event.type)
+            if action is not None:
+                action(self, event)
+            collector.pop()
 
-    def _on_link_flow(self, event: Any) -> None:
-        link = self.links.get(native.event_link(event))
+    def _on_delivery(self, event: Happening) -> None:
+        link = self.links.get(event.link)
+        if link is not None:
+            link.on_delivery(event.delivery)
+
+    def _on_link_flow(self, event: Happening) -> None:
+        link = self.links.get(event.link)
         if link is not None:
             link.owner.on_flow()
 
-    def _on_link_open(self, event: Any) -> None:
-        native_link = native.event_link(event)
-        link = self.links.get(native_link)
+    def _on_link_open(self, event: Happening) -> None:
+        link = self.links.get(event.link)
         if link is not None:
             link.owner.on_remote_open()
-        elif native.link_is_unasked(native_link):
-            self._count_unasked()
+        else:
+            self._count_unasked(event.link)
 
-    def _on_link_close(self, event: Any) -> None:
-        link = self.links.get(native.event_link(event))
+    def _on_link_close(self, event: Happening) -> None:
+        link = self.links.get(event.link)
         if link is not None:
             link.on_remote_close()
 
-    def _on_session_open(self, event: Any) -> None:
-        native_session = native.event_session(event)
-        session = self.sessions.get(native_session)
+    def _on_session_open(self, event: Happening) -> None:
+        session = self.sessions.get(event.session)
         if session is not None:
             session.owner.on_remote_open()
-        elif native.session_is_unasked(native_session):
-            self._count_unasked()
+        else:
+            self._count_unasked(event.session)
 
-    def _count_unasked(self) -> None:
+    def _count_unasked(self, end: Link | Session) -> None:
+        if not end.state & Endpoint.LOCAL_UNINIT:
+            return
         self._unasked += 1
         if self._unasked > MOST_UNASKED:
             text = f"the peer began {self._unasked} sessions or links that nobody asked for"
             self.fail(ConnectionLostException(text))
 
-    def _on_session_close(self, event: Any) -> None:
-        session = self.sessions.get(native.event_session(event))
+    def _on_session_close(self, event: Happening) -> None:
+        session = self.sessions.get(event.session)
         if session is not None:
             session.on_remote_close()
 
-    def _on_connection_open(self, event: Any) -> None:
+    def _on_connection_open(self, _: Happening) -> None:
         self._opened()
 
-    def _on_connection_close(self, event: Any) -> None:
+    def _on_connection_close(self, _: Happening) -> None:
         error = error_of(self._connection.remote_condition)
         self.fail(connection_error(error, "the broker closed the connection"))
 
-    def _on_transport_error(self, event: Any) -> None:
+    def _on_transport_error(self, _: Happening = None) -> None:
         """An error proton names, or one for which it only stops reading: a malformed frame."""
         self.fail(transport_error(error_of(self._transport.condition)))
 
-    def _on_transport_closed(self, event: Any) -> None:
+    def _on_transport_closed(self, _: Happening) -> None:
         self.fail(ConnectionLostException("the AMQP connection ended"))
 
 
@@ -287,16 +306,17 @@ def _trace(limit: int, transport: Transport, text: str) -> None:
     log.debug("%s", text)
 
 
-_RARE: dict[int, Callable[[ProtonEngine, Any], None]] = {
-    native.EVENT_LINK_FLOW: ProtonEngine._on_link_flow,
-    native.EVENT_LINK_REMOTE_OPEN: ProtonEngine._on_link_open,
-    native.EVENT_LINK_REMOTE_CLOSE: ProtonEngine._on_link_close,
-    native.EVENT_LINK_REMOTE_DETACH: ProtonEngine._on_link_close,
-    native.EVENT_SESSION_REMOTE_OPEN: ProtonEngine._on_session_open,
-    native.EVENT_SESSION_REMOTE_CLOSE: ProtonEngine._on_session_close,
-    native.EVENT_CONNECTION_REMOTE_OPEN: ProtonEngine._on_connection_open,
-    native.EVENT_CONNECTION_REMOTE_CLOSE: ProtonEngine._on_connection_close,
-    native.EVENT_TRANSPORT_ERROR: ProtonEngine._on_transport_error,
-    native.EVENT_TRANSPORT_TAIL_CLOSED: ProtonEngine._on_transport_error,
-    native.EVENT_TRANSPORT_CLOSED: ProtonEngine._on_transport_closed,
+_ACTIONS: dict[EventType, Callable[[ProtonEngine, Happening], None]] = {
+    Event.DELIVERY: ProtonEngine._on_delivery,
+    Event.LINK_FLOW: ProtonEngine._on_link_flow,
+    Event.LINK_REMOTE_OPEN: ProtonEngine._on_link_open,
+    Event.LINK_REMOTE_CLOSE: ProtonEngine._on_link_close,
+    Event.LINK_REMOTE_DETACH: ProtonEngine._on_link_close,
+    Event.SESSION_REMOTE_OPEN: ProtonEngine._on_session_open,
+    Event.SESSION_REMOTE_CLOSE: ProtonEngine._on_session_close,
+    Event.CONNECTION_REMOTE_OPEN: ProtonEngine._on_connection_open,
+    Event.CONNECTION_REMOTE_CLOSE: ProtonEngine._on_connection_close,
+    Event.TRANSPORT_ERROR: ProtonEngine._on_transport_error,
+    Event.TRANSPORT_TAIL_CLOSED: ProtonEngine._on_transport_error,
+    Event.TRANSPORT_CLOSED: ProtonEngine._on_transport_closed,
 }

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from proton import Condition, Data, Described, Link, Terminus, int32, symbol, ulong
+from proton import Condition, Data, Delivery, Described, Link, Terminus, int32, symbol, ulong
 
-from pyjmsack.providers.amqp import native
 from pyjmsack.providers.amqp import wire_types as ours
+from pyjmsack.providers.amqp.engine.frames import frame
 from pyjmsack.providers.amqp.engine.performatives import (
     ACCEPTED,
     RELEASED,
@@ -24,9 +25,18 @@ from pyjmsack.providers.amqp.engine.performatives import (
     Target,
     Transactional,
     decode,
+    encode,
 )
 
-__all__ = ["configure", "described", "error_of", "outcome_of", "remote_attach", "state_of"]
+__all__ = [
+    "configure",
+    "described",
+    "error_of",
+    "outcome_of",
+    "put_state",
+    "remote_attach",
+    "with_desired_capabilities",
+]
 
 _EXPIRIES = {"session-end": Terminus.EXPIRE_WITH_SESSION, "never": Terminus.EXPIRE_NEVER}
 _MODES = {"copy": Terminus.DIST_MODE_COPY, "move": Terminus.DIST_MODE_MOVE}
@@ -118,57 +128,54 @@ def error_of(condition: Condition | None) -> Error | None:
     return Error(condition=str(condition.name), description=condition.description, info=items)
 
 
-def outcome_of(delivery: native.Delivery) -> Composite | None:
+def outcome_of(delivery: Delivery) -> Composite | None:
     """Return what the peer says became of a delivery; ``None`` if it says nothing."""
-    code = native.delivery_remote_state(delivery)
-    if code == native.ACCEPTED:
-        return ACCEPTED
-    if code == native.TRANSACTIONAL:
-        inner = native.remote_transactional_state(delivery)
-        return Transactional(txn_id=b"", outcome=_SIMPLE.get(inner))
+    code = int(delivery.remote_state)
+    if code == Rejected.code:
+        return Rejected(error=error_of(delivery.remote.condition))
     if code in _SIMPLE:
-        remote = native.wrap(delivery).remote if code == native.REJECTED else None
-        return _SIMPLE[code] if remote is None else Rejected(error=error_of(remote.condition))
-    if code == native.DECLARED:
-        return _declared(native.wrap(delivery).remote.data)
+        return _SIMPLE[code]
+    if code in (Declared.code, Transactional.code):
+        fields = delivery.remote.data
+        values = fields if isinstance(fields, list) else []
+        return _declared(values) if code == Declared.code else _transactional(values)
     return None
 
 
-def _declared(fields: Any) -> Composite | None:
-    value = fields[0] if fields else None
+def _declared(values: list[Any]) -> Composite | None:
+    value = values[0] if values else None
     return Declared(txn_id=bytes(value)) if isinstance(value, bytes | memoryview) else None
 
 
-_SIMPLE: dict[int, Composite] = {
-    native.ACCEPTED: ACCEPTED,
-    native.REJECTED: Rejected(),
-    native.RELEASED: RELEASED,
-    native.MODIFIED: Modified(),
+def _transactional(values: list[Any]) -> Composite:
+    outcome = values[1] if len(values) > 1 else None
+    descriptor = outcome.descriptor if isinstance(outcome, Described) else None
+    known = _SIMPLE.get(descriptor) if isinstance(descriptor, int | str) else None
+    return Transactional(txn_id=b"", outcome=known)
+
+
+_SIMPLE: dict[int | str, Composite] = {
+    name: state for state in (ACCEPTED, Rejected(), RELEASED, Modified()) for name in (state.code, state.name)
 }
+"""Outcomes without what they say besides, by both names of each."""
+
+_decode_state = lru_cache(maxsize=64)(lambda encoded: decode(encoded, 0, len(encoded))[0])
 
 
-class LocalState:
-    """A state of ours as proton wants to be told."""
-
-    def __init__(self, state: Composite) -> None:
-        self._code = state.code
-        self._undeliverable = isinstance(state, Modified) and state.undeliverable_here
-        self._data: Data | None = None
-        if isinstance(state, Transactional):
-            self._data = Data()
-            outcome = [] if state.outcome is None else [Described(ulong(state.outcome.code), [])]
-            self._data.put_object([state.txn_id, *outcome])
-
-    def put_on(self, delivery: native.Delivery) -> None:
-        """Make it the local state of a delivery."""
-        if self._data is not None:
-            native.data_copy(native.delivery_data(delivery), self._data._data)
-        elif self._code == native.MODIFIED:
-            native.set_modified(delivery, self._undeliverable)
-        native.delivery_update(delivery, self._code)
+def put_state(encoded: bytes, delivery: Delivery) -> None:
+    """Make an encoded outcome or transactional state the local state of a delivery."""
+    state = _decode_state(encoded)
+    local: Any = delivery.local  # proton declares its data as a list of numbers
+    if isinstance(state, Transactional):
+        outcome = [] if state.outcome is None else [Described(ulong(state.outcome.code), [])]
+        local.data = [state.txn_id, *outcome]
+    elif isinstance(state, Modified):
+        local.failed, local.undeliverable = True, state.undeliverable_here
+    delivery.update(state.code)
 
 
-@lru_cache(maxsize=64)
-def state_of(encoded: bytes) -> LocalState:
-    """Return an encoded state as proton wants to be told."""
-    return LocalState(decode(encoded, 0, len(encoded))[0])
+def with_desired_capabilities(attach_frame: bytes, names: tuple[str, ...]) -> bytes:
+    """Return the frame of an Attach with the desired capabilities (2.7.3), which proton cannot write."""
+    attach, _ = decode(attach_frame, attach_frame[4] * 4, len(attach_frame))
+    assert isinstance(attach, Attach)  # nothing else is asked of proton meanwhile
+    return frame(int.from_bytes(attach_frame[6:8], "big"), encode(replace(attach, desired_capabilities=names)))
