@@ -24,7 +24,7 @@ from pyjmsack.providers.amqp import caution, connection
 
 settings.register_profile("pyjmsack", deadline=None)  # a busy machine is no defect
 settings.load_profile("pyjmsack")
-pytest_plugins = ["pytester", "tiers"]
+pytest_plugins = ["pytester", "tiers", "without_proton"]
 
 _STRICT = (
     "error::DeprecationWarning",

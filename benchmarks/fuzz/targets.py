@@ -146,7 +146,7 @@ def _credit_input(dice: random.Random) -> Input:
     return pieces
 
 
-def _amqp(chunks: Input, engine: str = "proton") -> tuple[Bench, Sink]:
+def _amqp(chunks: Input, engine: str = "python") -> tuple[Bench, Sink]:
     url = parse_url(f"amqp://peer?jms.maxMessageSize=100000&amqp.engine={engine}")
     bench, sink = Bench(), Sink()
     provider = AmqpProvider(url, bench)  # type: ignore[arg-type]  # as much of a connector as it needs
@@ -174,7 +174,7 @@ def _amqp(chunks: Input, engine: str = "proton") -> tuple[Bench, Sink]:
     return bench, sink
 
 
-def _run_amqp(chunks: Input, engine: str = "proton") -> None:
+def _run_amqp(chunks: Input, engine: str = "python") -> None:
     bench, sink = _amqp(chunks, engine)
     bench.pass_by(100)
     if bench.written > _MOST_WRITTEN:
@@ -184,8 +184,8 @@ def _run_amqp(chunks: Input, engine: str = "proton") -> None:
         _read(inbound)
 
 
-def _run_python(chunks: Input) -> None:
-    _run_amqp(chunks, "python")
+def _run_proton(chunks: Input) -> None:
+    _run_amqp(chunks, "proton")
 
 
 # -- messages ---------------------------------------------------------------------------------------------------
@@ -590,8 +590,8 @@ def _run_beats(chunks: Input) -> None:
 TARGETS: Final[dict[str, Target]] = {
     "amqp": Target(_amqp_input, _run_amqp, "frames on an AMQP connection in use"),
     "credit": Target(_credit_input, _run_amqp, "transfers beyond all credit"),
-    "amqp-python": Target(_amqp_input, _run_python, "frames on an AMQP connection in use, on our own engine"),
-    "credit-python": Target(_credit_input, _run_python, "transfers without credit, on our own engine"),
+    "amqp-proton": Target(_amqp_input, _run_proton, "frames on an AMQP connection in use, on proton"),
+    "credit-proton": Target(_credit_input, _run_proton, "transfers beyond all credit, on proton"),
     "stomp": Target(_stomp_input, _run_stomp, "frames on a STOMP connection in use"),
     "body": Target(_body_input, _run_body, "sections and bodies of AMQP messages"),
     "sasl": Target(_sasl_input, _run_sasl, "logins"),

@@ -70,8 +70,8 @@ class AmqpOptions:
     engine: str = option(
         "amqp.engine",
         choice({name: name for name in ("proton", "python")}),
-        "proton",
-        "what speaks AMQP 1.0: python-qpid-proton, or pyjmsack itself, in Python alone",
+        "python",
+        "what speaks AMQP 1.0: pyjmsack itself, in Python alone, or python-qpid-proton (the extra `proton`)",
         "pyjmsack",
     )
     channel_max: int = option("amqp.channelMax", integer(0, 65535), "32767", "highest channel number (sessions - 1)")

@@ -21,6 +21,7 @@ from itertools import count
 from typing import Any
 
 import proton
+from peer_faces import PATIENCE
 from peer_frames import SASL_HEADER, Frame, FrameReader, plain, sasl_frame
 from polling import eventually
 from proton import Array, Collector, Condition, Connection, Delivery, Event, Link, Terminus, Transport, symbol
@@ -43,9 +44,6 @@ __all__ = [
     "text",
     "unanswered",
 ]
-
-PATIENCE = 10.0
-"""Seconds after which a wait is a failure. Nothing waits this long when it works."""
 
 DECLARED, TRANSACTIONAL = 0x33, 0x34
 ALL_CAPABILITIES = ("ANONYMOUS-RELAY", "DELAYED_DELIVERY", "SHARED-SUBS")

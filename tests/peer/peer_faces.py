@@ -8,16 +8,23 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from peer import PATIENCE, Peer, Script
+import pytest
 from polling import wait_until
+from without_proton import REASON
 
 import pyjmsack
 import pyjmsack.aio
 from pyjmsack.message import Message
 
-__all__ = ["AioFace", "Face", "SyncFace", "Told"]
+if TYPE_CHECKING:
+    from peer import Peer
+
+__all__ = ["PATIENCE", "AioFace", "Face", "SyncFace", "Told"]
+
+PATIENCE = 10.0
+"""Seconds after which a wait is a failure. Nothing waits this long when it works."""
 
 
 class Told:
@@ -70,6 +77,9 @@ class Face:
 
     def peer(self, *, tls: ssl.SSLContext | None = None, **script: Any) -> Peer:
         """Start a scripted broker."""
+        pytest.importorskip("proton", reason=REASON)
+        from peer import Peer, Script
+
         peer = Peer(Script(**script), tls=tls)
         self._peers.append(peer)
         return peer

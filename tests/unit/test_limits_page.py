@@ -10,7 +10,8 @@ import pytest
 from pyjmsack.core import producer, requestor
 from pyjmsack.message import codecs
 from pyjmsack.message import object as object_message
-from pyjmsack.providers.amqp import mechanisms, proton_engine, receiver, sasl, sizes, wire
+from pyjmsack.providers.amqp import mechanisms, receiver, sasl, sizes, wire
+from pyjmsack.providers.amqp.engine import idle
 from pyjmsack.providers.failover import blame, server_list, uri_file
 from pyjmsack.providers.stomp import heads
 from pyjmsack.selector import MAX_LENGTH, grammar
@@ -21,7 +22,6 @@ ROWS = re.findall(r"^\| (.+?) \| (.+?) \| ?(.*?) ?\|$", PAGE.read_text(), re.MUL
 
 CONSTANTS = {
     "messages that come without credit": receiver._OVERDRAFT,
-    "sessions and links that a broker begins": proton_engine.MOST_UNASKED,
     "nested values in a message": wire.MAX_DEPTH,
     "nested values of an object message": object_message.MAX_DEPTH,
     "elements without bytes": wire.MAX_EMPTY_ELEMENTS,
@@ -37,7 +37,7 @@ CONSTANTS = {
     "a selector, in characters": MAX_LENGTH,
     "nested parentheses": grammar.MAX_DEPTH,
     "sends of a producer": producer.WINDOW,
-    "checks of the idle time-outs": round(1 / proton_engine.LEAST_PAUSE),
+    "checks of the idle time-outs": round(1 / idle.LEAST_INTERVAL),
     "connections in a row over": blame.MOST_LOSSES,
     "connections in a row that": blame.MOST_SILENT_LOSSES,
 }

@@ -1,1 +1,1 @@
-"""AMQP 1.0: the message codec, and the provider on the sans-IO engine of python-qpid-proton."""
+"""AMQP 1.0: the message codec, and the provider on an engine without sockets, our own or python-qpid-proton."""

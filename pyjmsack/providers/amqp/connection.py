@@ -10,12 +10,14 @@ from itertools import count
 from typing import TYPE_CHECKING, cast
 
 from pyjmsack.destination import Destination, Queue
-from pyjmsack.errors import JMSException, JMSSecurityException
+from pyjmsack.errors import JMSException, JMSSecurityException, UnsupportedFeatureException
+from pyjmsack.extras import missing_extra
 from pyjmsack.providers.amqp import caution
 from pyjmsack.providers.amqp.deadletter import DeadLetters
 from pyjmsack.providers.amqp.dialect import Dialect, dialect_of
 from pyjmsack.providers.amqp.engine.performatives import Open
-from pyjmsack.providers.amqp.engines import AmqpEngine
+from pyjmsack.providers.amqp.engines import AmqpEngine, EngineOptions
+from pyjmsack.providers.amqp.python_engine import PythonEngine
 from pyjmsack.providers.amqp.receiver import AmqpReceiver
 from pyjmsack.providers.amqp.sasl import SaslClient
 from pyjmsack.providers.amqp.sender import AmqpSender
@@ -32,7 +34,6 @@ from pyjmsack.uri import BrokerUrl
 
 if TYPE_CHECKING:
     from pyjmsack.providers.amqp.proton_engine import ProtonEngine
-    from pyjmsack.providers.amqp.python_engine import PythonEngine
 
 __all__ = ["AmqpConnection", "engine_class"]
 
@@ -41,13 +42,17 @@ _EXCLUSIVE_CLIENT_ID = "sole-connection-for-container"
 
 
 def engine_class(name: str) -> type[PythonEngine] | type[ProtonEngine]:
-    """Return the engine that ``amqp.engine`` names; proton, which is large, is imported by those who use it."""
+    """Return the engine that ``amqp.engine`` names.
+
+    Raises:
+        UnsupportedFeatureException: its package is not installed.
+    """
     if name == "python":
-        from pyjmsack.providers.amqp.python_engine import PythonEngine
-
         return PythonEngine
-    from pyjmsack.providers.amqp.proton_engine import ProtonEngine
-
+    try:
+        from pyjmsack.providers.amqp.proton_engine import ProtonEngine
+    except ImportError as missing:
+        raise UnsupportedFeatureException(missing_extra("proton", "amqp.engine=proton", missing)) from missing
     return ProtonEngine
 
 
@@ -86,15 +91,19 @@ class AmqpConnection(Lifecycle[AmqpEngine]):
         if unfit is not None:
             self._fail_opening(unfit)
             return
-        engine = self._engine = engine_class(amqp.engine)(
-            self,
-            self._sasl if amqp.sasl_layer else None,
+        try:
+            kind = engine_class(amqp.engine)
+        except UnsupportedFeatureException as missing:
+            self._fail_opening(missing)
+            return
+        options = EngineOptions(
             max_frame_size=amqp.max_frame_size,
             channel_max=amqp.channel_max,
             idle_timeout=amqp.idle_timeout,
             trace=amqp.trace_frames_payload_limit if amqp.trace_frames else None,
             trace_bytes=self._url.transport.trace_bytes,
         )
+        engine = self._engine = kind(self, self._sasl if amqp.sasl_layer else None, options)
         self._connector.connect(self._url.endpoints[0], engine, self._fail_opening)
 
     def _sasl(self, encrypted: bool) -> SaslClient:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pyjmsack.errors import ConnectionLostException, JMSException
@@ -20,6 +21,7 @@ from pyjmsack.spi.engine import Stream, loss
 __all__ = [
     "AmqpEngine",
     "EngineListener",
+    "EngineOptions",
     "LinkEnd",
     "LinkHandler",
     "ReceiverEnd",
@@ -180,20 +182,40 @@ class SessionEnd(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineOptions:
+    """How an engine is to work.
+
+    Args:
+        max_frame_size: bytes of the largest frame that is accepted.
+        channel_max: the highest channel number.
+        idle_timeout: seconds of silence after which the peer counts as dead, or ``None``.
+        trace: log every frame at DEBUG, with so many bytes of its payload (``amqp.traceFrames``); SASL frames, which
+            carry secrets, are not among them. ``None``: log none.
+        trace_bytes: log all bytes at DEBUG but those of the SASL layer (``transport.traceBytes``).
+    """
+
+    max_frame_size: int
+    channel_max: int
+    idle_timeout: float | None = None
+    trace: int | None = None
+    trace_bytes: bool = False
+
+
 class AmqpEngine(ABC):
     """One AMQP connection without a socket: the byte contract (``spi.engine.Engine``), SASL, and how it ends.
 
     Args:
         listener: gets the connection's events.
         sasl: makes the login for a stream that is encrypted or not; ``None`` for no SASL layer.
-        trace_bytes: log all bytes at DEBUG but those of the SASL layer (``transport.traceBytes``).
+        options: how it is to work.
     """
 
     name: str
     """What the metadata of a connection call it."""
 
     def __init__(
-        self, listener: EngineListener, sasl: Callable[[bool], SaslClient] | None, *, trace_bytes: bool
+        self, listener: EngineListener, sasl: Callable[[bool], SaslClient] | None, options: EngineOptions
     ) -> None:
         self._listener = listener
         self._make_sasl = sasl
@@ -201,7 +223,7 @@ class AmqpEngine(ABC):
         self._ready = False
         self.failed: JMSException | None = None
         self.stream: Stream | None = None
-        self._trace_bytes = trace_bytes
+        self._trace_bytes = options.trace_bytes
 
     # -- what an engine is --------------------------------------------------------------------------------------
 

@@ -17,8 +17,10 @@ import proton
 from proton import Collector, Connection, Endpoint, Event, EventType, Link, ProtonException, Session, Transport, symbol
 
 from pyjmsack.errors import ConnectionLostException, JMSException
+from pyjmsack.providers.amqp.engine.frames import EMPTY_FRAME
+from pyjmsack.providers.amqp.engine.idle import LEAST_INTERVAL
 from pyjmsack.providers.amqp.engine.performatives import Open
-from pyjmsack.providers.amqp.engines import AmqpEngine, EngineListener, SessionHandler
+from pyjmsack.providers.amqp.engines import AmqpEngine, EngineListener, EngineOptions, SessionHandler
 from pyjmsack.providers.amqp.errors import connection_error, transport_error
 from pyjmsack.providers.amqp.proton_ends import ProtonLink, ProtonSession
 from pyjmsack.providers.amqp.proton_words import error_of
@@ -29,59 +31,36 @@ __all__ = ["ProtonEngine"]
 log = logging.getLogger("pyjmsack.amqp")
 
 Happening: TypeAlias = Any  # an Event; proton declares what it is about as Optional, whatever the kind of event
-_EMPTY = b"\0\0\0\x08\x02\0\0\0"
 _BURST = 1 << 16
 """Bytes to give out at once."""
-LEAST_PAUSE = 0.05
-"""Seconds between two looks at the idle time-outs, at least: a peer that asks for a frame each millisecond does not get
-it."""
 MOST_UNASKED = 100
 """Sessions and links that the peer may begin although nobody asked it to: each costs memory until the end."""
 _TRANSFER = re.compile(r"(.*@transfer\(20\) \[.*?\] \(\d+\) )(.*)", re.DOTALL)
 
 
 class ProtonEngine(AmqpEngine):
-    """One AMQP connection on proton.
-
-    Args:
-        listener: gets the connection's events.
-        sasl: makes the login for a stream that is encrypted or not; ``None`` for no SASL layer.
-        max_frame_size: bytes of the largest frame that is accepted.
-        channel_max: the highest channel number.
-        idle_timeout: seconds of silence after which the peer counts as dead, or ``None``.
-        trace: log every frame at DEBUG, with so many bytes of its payload (``amqp.traceFrames``); SASL frames, which
-            carry secrets, are not among them.
-        trace_bytes: log all bytes at DEBUG but those of the SASL layer (``transport.traceBytes``).
-    """
+    """One AMQP connection on proton."""
 
     name = f"python-qpid-proton {proton.VERSION_MAJOR}.{proton.VERSION_MINOR}.{proton.VERSION_POINT}"
 
     def __init__(
-        self,
-        listener: EngineListener,
-        sasl: Callable[[bool], SaslClient] | None,
-        *,
-        max_frame_size: int,
-        channel_max: int,
-        idle_timeout: float | None,
-        trace: int | None,
-        trace_bytes: bool = False,
+        self, listener: EngineListener, sasl: Callable[[bool], SaslClient] | None, options: EngineOptions
     ) -> None:
-        super().__init__(listener, sasl, trace_bytes=trace_bytes)
+        super().__init__(listener, sasl, options)
         self._connection = Connection()
         self._transport = Transport()
-        self._transport.max_frame_size = max_frame_size
-        self._transport.channel_max = channel_max
-        if idle_timeout is not None:
-            self._transport.idle_timeout = idle_timeout
+        self._transport.max_frame_size = options.max_frame_size
+        self._transport.channel_max = options.channel_max
+        if options.idle_timeout is not None:
+            self._transport.idle_timeout = options.idle_timeout
         self._collector = Collector()
         self._connection.collect(self._collector)
         self._output: deque[bytes] = deque()
         self.links: dict[Link, ProtonLink] = {}
         self.sessions: dict[Session, ProtonSession] = {}
         self._unasked = 0
-        if trace is not None:
-            self._transport.tracer = partial(_trace, trace)
+        if options.trace is not None:
+            self._transport.tracer = partial(_trace, options.trace)
             self._transport.trace(Transport.TRACE_FRM)
 
     # -- verbs --------------------------------------------------------------------------------------------------
@@ -142,7 +121,7 @@ class ProtonEngine(AmqpEngine):
     def nudge(self) -> None:
         """Send an empty frame (AMQP 1.0 2.3.1): it says nothing, and makes the peer look at its connection."""
         self.barrier()
-        self._output.append(_EMPTY)
+        self._output.append(EMPTY_FRAME)
         self.flush()
 
     def close_connection(self) -> None:
@@ -159,7 +138,7 @@ class ProtonEngine(AmqpEngine):
         deadline = self._transport.tick(now)
         self._process_events()
         self.flush()
-        return max(deadline, now + LEAST_PAUSE) if deadline > 0 else None
+        return max(deadline, now + LEAST_INTERVAL) if deadline > 0 else None
 
     def fail(self, error: JMSException) -> None:
         """End the connection with this error; later ones are ignored."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import fields
+from importlib.metadata import version
 
 from pyjmsack.providers.amqp.engine import Connection, Session
 from pyjmsack.providers.amqp.engine.errors import ViolationError
@@ -24,7 +25,7 @@ from pyjmsack.providers.amqp.engine.events import (
 )
 from pyjmsack.providers.amqp.engine.frames import FrameReader
 from pyjmsack.providers.amqp.engine.performatives import Composite, Open, decode
-from pyjmsack.providers.amqp.engines import AmqpEngine, EngineListener, SessionHandler
+from pyjmsack.providers.amqp.engines import AmqpEngine, EngineListener, EngineOptions, SessionHandler
 from pyjmsack.providers.amqp.errors import connection_error, transport_error
 from pyjmsack.providers.amqp.sasl import SaslClient
 
@@ -36,34 +37,18 @@ _NOT_YET = Open(container_id="")
 
 
 class PythonEngine(AmqpEngine):
-    """One AMQP connection on our own engine.
+    """One AMQP connection on our own engine."""
 
-    Args:
-        listener: gets the connection's events.
-        sasl: makes the login for a stream that is encrypted or not; ``None`` for no SASL layer.
-        max_frame_size: bytes of the largest frame that is accepted.
-        channel_max: the highest channel number.
-        idle_timeout: seconds of silence after which the peer counts as dead, or ``None``.
-        trace: log every frame at DEBUG, with so many bytes of its payload (``amqp.traceFrames``); SASL frames, which
-            carry secrets, are not among them.
-        trace_bytes: log all bytes at DEBUG but those of the SASL layer (``transport.traceBytes``).
-    """
-
-    name = "pyjmsack"
+    name = f"pyjmsack {version('pyjmsack')}"
 
     def __init__(
-        self,
-        listener: EngineListener,
-        sasl: Callable[[bool], SaslClient] | None,
-        *,
-        max_frame_size: int,
-        channel_max: int,
-        idle_timeout: float | None,
-        trace: int | None,
-        trace_bytes: bool = False,
+        self, listener: EngineListener, sasl: Callable[[bool], SaslClient] | None, options: EngineOptions
     ) -> None:
-        super().__init__(listener, sasl, trace_bytes=trace_bytes)
-        self._connection = Connection(max_frame_size=max_frame_size, channel_max=channel_max, idle_timeout=idle_timeout)
+        super().__init__(listener, sasl, options)
+        self._connection = Connection(
+            max_frame_size=options.max_frame_size, channel_max=options.channel_max, idle_timeout=options.idle_timeout
+        )
+        trace = options.trace
         self._tracers = None if trace is None else (_Tracer("<-", trace), _Tracer("->", trace))
 
     @property

@@ -19,6 +19,8 @@ FRAMING_ERROR = "amqp:connection:framing-error"
 _HEAD = Struct(">IBBH")
 _HEAD_SIZE = 8
 _AMQP_FRAME = 0
+_LAYERS = {b"\x02": "TLS (amqps)", b"\x03": "SASL"}
+"""What the fifth byte of a header asks for where it is not AMQP itself (5.1, 5.3)."""
 
 
 def frame(channel: int, body: bytes) -> bytes:
@@ -99,4 +101,6 @@ class FrameReader:
     def _check_header(data: bytes) -> None:
         start = data[: len(PROTOCOL_HEADER)]
         if start != PROTOCOL_HEADER[: len(start)]:
-            raise ViolationError(FRAMING_ERROR, f"the peer does not speak AMQP 1.0: it began with {start!r}")
+            spoken = _LAYERS.get(start[4:5]) if start[:4] == PROTOCOL_HEADER[:4] else None
+            wanted = f"the peer insists on {spoken}" if spoken else "the peer does not speak AMQP 1.0"
+            raise ViolationError(FRAMING_ERROR, f"{wanted}: it began with {start!r}")

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from engine_support import LARGE, ProtonPeer, Wire, condition_of, receiving, sending
+from engine_support import LARGE, Wire, condition_of, receiving, sending
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from proton import Delivery
+from proton_support import ProtonPeer
 
 from pyjmsack.errors import JMSException
 from pyjmsack.providers.amqp.engine import Connection
@@ -32,7 +33,7 @@ from pyjmsack.providers.amqp.engine.performatives import (
     Target,
     encode,
 )
-from pyjmsack.providers.amqp.engines import AmqpEngine
+from pyjmsack.providers.amqp.engines import AmqpEngine, EngineOptions
 from pyjmsack.providers.amqp.proton_engine import ProtonEngine
 from pyjmsack.providers.amqp.python_engine import PythonEngine
 
@@ -303,7 +304,7 @@ def told(kind: type[ProtonEngine] | type[PythonEngine], seed: int) -> list[Any]:
     """Run a script, and return all that owners and peer heard, in order for each of them; but for the outcomes that one
     turn brings the peer, which proton tells in another order."""
     dice, listener = random.Random(seed), Listener()
-    engine = kind(listener, None, max_frame_size=1024, channel_max=9, idle_timeout=None, trace=None)
+    engine = kind(listener, None, EngineOptions(max_frame_size=1024, channel_max=9))
     engine.connection_made(Silent())
     engine.open(Open(container_id="ours", properties={"product": "p"}))
     peer = ProtonPeer(Bytes(engine), max_frame_size=1024)  # type: ignore[arg-type]  # as much of one as it needs

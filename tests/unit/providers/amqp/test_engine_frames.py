@@ -7,7 +7,6 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
-import proton
 import pytest
 from engine_support import Wire, condition_of
 from hypothesis import given
@@ -60,6 +59,7 @@ def test_a_performative_is_decoded_as_what_was_encoded(value: p.Composite) -> No
 
 @pytest.mark.parametrize("value", SAMPLES, ids=lambda value: type(value).__name__)
 def test_proton_reads_a_performative_as_a_list_with_our_descriptor(value: p.Composite) -> None:
+    proton = pytest.importorskip("proton", reason="the extra [proton] is not installed")
     data = proton.Data()
     assert data.decode(p.encode(value)) == len(p.encode(value))
     data.rewind()
