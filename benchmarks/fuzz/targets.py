@@ -156,8 +156,8 @@ def _amqp(chunks: Input, engine: str = "python") -> tuple[Bench, Sink]:
     if bench.asked[0][1].done and bench.asked[0][1].error is None:
         bench.ask(provider, "create_session", SessionInfo(1, AckMode.CLIENT_ACKNOWLEDGE))
         bench.engine.receive_data(_begin(1))
-        info = ConsumerInfo(2, 1, Queue("q"), sink, _PREFETCH)  # type: ignore[arg-type]  # as much of a sink as it needs
-        bench.ask(provider, "create_consumer", info)
+        info = ConsumerInfo(2, 1, Queue("q"), _PREFETCH)
+        bench.ask(provider, "create_consumer", info, sink)
         bench.ask(provider, "create_producer", ProducerInfo(3, 1, Queue("q")))
         answers = _attach("pyjmsack:consumer:2:fuzz", 0, receiver=False)
         answers += _attach("pyjmsack:producer:3:fuzz", 1, receiver=True)
@@ -313,8 +313,8 @@ def _stomp(chunks: Input) -> tuple[Bench, Sink]:
     bench.engine.receive_data(chunks[0])
     if bench.asked[0][1].done and bench.asked[0][1].error is None:
         bench.ask(provider, "create_session", SessionInfo(1, AckMode.CLIENT_ACKNOWLEDGE))
-        info = ConsumerInfo(2, 1, Queue("q"), sink, _PREFETCH)  # type: ignore[arg-type]  # as much of a sink as it needs
-        bench.ask(provider, "create_consumer", info)
+        info = ConsumerInfo(2, 1, Queue("q"), _PREFETCH)
+        bench.ask(provider, "create_consumer", info, sink)
         bench.engine.receive_data(b"RECEIPT\nreceipt-id:1\n\n\0")
         bench.ask(provider, "unsubscribe", "nobody")
     for chunk in chunks[1:]:
