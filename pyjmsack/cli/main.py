@@ -10,15 +10,23 @@ from pyjmsack import JMSException
 from pyjmsack.cli.audit import audit
 from pyjmsack.cli.broker import broker
 from pyjmsack.cli.browse import browse
+from pyjmsack.cli.check import check
+from pyjmsack.cli.completion import completion
 from pyjmsack.cli.demo import demo
+from pyjmsack.cli.dlq import dlq
 from pyjmsack.cli.doctor import doctor
 from pyjmsack.cli.errors import as_click_error
 from pyjmsack.cli.explain import explain
+from pyjmsack.cli.export import export
+from pyjmsack.cli.import_ import import_
 from pyjmsack.cli.logs import debugging, show_logs
 from pyjmsack.cli.migrate import migrate
+from pyjmsack.cli.move import copy, move
+from pyjmsack.cli.queues import pause, purge, resume
 from pyjmsack.cli.receive import receive
 from pyjmsack.cli.send import send
 from pyjmsack.cli.soak import soak
+from pyjmsack.cli.stat import connections, consumers, stat
 
 __all__ = ["cli", "main"]
 
@@ -58,7 +66,9 @@ def cli(ctx: click.Context, debug: bool) -> None:
     show_logs(debug)
 
 
-for _command in (demo, soak, broker, send, receive, browse, doctor, explain, audit, migrate):
+_COMMANDS = (demo, soak, broker, send, receive, browse, doctor, explain, audit, migrate)
+_OPERATORS = (stat, check, dlq, move, copy, export, import_, purge, pause, resume, consumers, connections, completion)
+for _command in (*_COMMANDS, *_OPERATORS):
     cli.add_command(_command)
 
 

@@ -6,13 +6,14 @@ import functools
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from pyjmsack import ConnectionFactory, Destination, Queue, Topic, aio
+from pyjmsack.cli.contexts import read_context
 
 __all__ = ["DEFAULT_URL", "Login", "connection_options", "destination_of", "ledger_option", "login_options"]
 
@@ -29,6 +30,9 @@ class Login:
     user: str | None = None
     password_file: Path | None = None
     ledger: Path | None = None
+    password_variable: str = PASSWORD_VARIABLE
+    jolokia: str | None = field(default=None, repr=False)
+    """Jolokia of the context; it may hold a password."""
 
     def factory(self, **options: object) -> ConnectionFactory:
         """Return a connection factory; ``options`` are URL options with ``__`` for the dot.
@@ -53,10 +57,10 @@ class Login:
             return None
         if self.password_file is not None:
             return self.password_file.read_text(encoding="utf-8").rstrip("\r\n")
-        if PASSWORD_VARIABLE in os.environ:
-            return os.environ[PASSWORD_VARIABLE]
+        if self.password_variable in os.environ:
+            return os.environ[self.password_variable]
         if not sys.stdin.isatty():
-            raise click.UsageError(f"--user needs a password: set {PASSWORD_VARIABLE} or give --password-file")
+            raise click.UsageError(f"--user needs a password: set {self.password_variable} or give --password-file")
         return str(click.prompt(f"Password of {self.user}", hide_input=True, err=True))
 
 
@@ -71,15 +75,38 @@ def login_options(command: Command) -> Command:
 
 
 def connection_options(command: Command) -> Command:
-    """Add ``--url`` and the login options; the command gets a :class:`Login` as ``login``."""
+    """Add ``--url``, ``--context`` and the login options; the command gets a :class:`Login` as ``login``."""
 
     @functools.wraps(command)
-    def with_login(*args: Any, url: str, user: str | None, password_file: Path | None, **options: Any) -> Any:
-        return command(*args, login=Login(url, user, password_file), **options)
+    def with_login(
+        *args: Any, url: str, context: str | None, user: str | None, password_file: Path | None, **options: Any
+    ) -> Any:
+        login = Login(url, user, password_file)
+        return command(*args, login=login if context is None else _in_context(login, context), **options)
 
+    with_context = click.option(
+        "--context",
+        envvar="PYJMSACK_CONTEXT",
+        metavar="NAME",
+        help="Broker and login from ~/.config/pyjmsack/contexts.toml; or PYJMSACK_CONTEXT.",
+    )(login_options(with_login))
     return click.option(
         "--url", envvar="PYJMSACK_URL", default=DEFAULT_URL, show_default=True, show_envvar=True, help="The broker."
-    )(login_options(with_login))
+    )(with_context)
+
+
+def _in_context(login: Login, name: str) -> Login:
+    """Return the login with what the context says and the command line does not."""
+    found = read_context(name)
+    given = click.get_current_context().get_parameter_source("url")
+    login = replace(login, jolokia=found.jolokia)
+    if found.url is not None and given is not click.core.ParameterSource.COMMANDLINE:
+        login = replace(login, url=found.url)
+    if login.user is not None or found.user is None:
+        return login
+    variable = found.password_variable or PASSWORD_VARIABLE
+    file = login.password_file or (None if found.password_variable else found.password_file)
+    return replace(login, user=found.user, password_file=file, password_variable=variable)
 
 
 def ledger_option(command: Command) -> Command:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pyjmsack import BytesMessage, Message, MessageFormatException, portable
-from pyjmsack.cli.send_input import FILE_NAME, STRUCTURED
+from pyjmsack.cli.send_input import FILE_NAME, KINDS, STRUCTURED
 from pyjmsack.cli.stopping import Stop
 from pyjmsack.cli.terminal import visible, visible_json
 from pyjmsack.cli.values import wire_types
@@ -79,12 +79,17 @@ def _text_of(message: Message) -> bytes:
 
 def as_document(message: Message) -> dict[str, Any]:
     """Return a message as JSON-ready fields, which ``send --format jsonl`` understands."""
-    document: dict[str, Any] = {"message_id": message.message_id}
+    document: dict[str, Any] = {"message_id": message.message_id, "kind": _kind(message)}
     document |= _body(message) | _headers(message)
     properties = dict(message.properties)
     document["properties"] = properties
     types = wire_types(properties)
     return document | ({"property_types": types} if types else {})
+
+
+def _kind(message: Message) -> str:
+    """Return the class of the message in one word; without it nobody knows a text message without a text."""
+    return next(name for name, kind in KINDS.items() if isinstance(message, kind))
 
 
 def _body(message: Message) -> dict[str, Any]:
@@ -107,6 +112,9 @@ def _headers(message: Message) -> dict[str, Any]:
         "type": message.type,
         **{name: value.isoformat() if value else None for name, value in times.items()},
     }
+    for name in ("destination", "reply_to"):
+        if (place := getattr(message, name)) is not None and place.is_topic:
+            headers[f"{name}_kind"] = "topic"
     shown = {name: value for name, value in headers.items() if value is not None}
     return shown | {
         "priority": message.priority,

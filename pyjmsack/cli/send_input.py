@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,12 +22,13 @@ from pyjmsack import (
     Queue,
     StreamMessage,
     TextMessage,
+    Topic,
     portable,
 )
 from pyjmsack.cli.stopping import Stop
 from pyjmsack.cli.values import set_properties
 
-__all__ = ["FILE_NAME", "FORMATS", "STRUCTURED", "InputError", "Item", "read_items"]
+__all__ = ["FILE_NAME", "FORMATS", "KINDS", "STRUCTURED", "InputError", "Item", "read_items"]
 
 FILE_NAME = "file_name"
 """Property of a message that is a whole file: its name without directories."""
@@ -38,6 +40,16 @@ STRUCTURED: Mapping[str, type[MapMessage | StreamMessage | ObjectMessage]] = {
 }
 """Fields of a JSON line that hold a body in the portable form, and the messages they make."""
 
+KINDS: Mapping[str, type[Message]] = {
+    "text": TextMessage,
+    "bytes": BytesMessage,
+    "map": MapMessage,
+    "stream": StreamMessage,
+    "object": ObjectMessage,
+    "message": Message,
+}
+"""The field ``kind`` of a JSON line; the last one has no body."""
+
 _CHUNK = 1 << 16
 _TEXT_HEADERS = ("correlation_id", "type")
 _SEND_OPTIONS = ("priority", "time_to_live", "delivery_delay")
@@ -48,11 +60,21 @@ _KNOWN = {
     "properties",
     "property_types",
     "reply_to",
+    "reply_to_kind",
+    "kind",
     "persistent",
     *_TEXT_HEADERS,
     *_SEND_OPTIONS,
 }
-_RECEIVED = {"message_id", "timestamp", "destination", "expiration", "redelivered", "delivery_count"}
+_RECEIVED = {
+    "message_id",
+    "timestamp",
+    "destination",
+    "destination_kind",
+    "expiration",
+    "redelivered",
+    "delivery_count",
+}
 """Fields that ``receive --format jsonl`` adds and a send sets itself. They are ignored, so that its output can be
 sent.
 """
@@ -69,6 +91,8 @@ class Item:
     place: str
     message: Message
     options: dict[str, Any] = field(default_factory=dict)
+    expiration: datetime | None = None
+    """When the message that the line was made from expires; ``send`` does not look at it, ``import`` does."""
 
 
 def read_items(format_name: str, files: tuple[Path, ...], as_bytes: bool, stop: Stop) -> Iterator[Item]:
@@ -126,8 +150,10 @@ def _from_json(place: str, data: bytes, _: bool) -> Item:
     for header in _TEXT_HEADERS:
         setattr(message, header, document.get(header))
     if document.get("reply_to") is not None:
-        message.reply_to = Queue(document["reply_to"])
-    return Item(place, message, _json_options(document))
+        topic = document.get("reply_to_kind") == "topic"
+        message.reply_to = Topic(document["reply_to"]) if topic else Queue(document["reply_to"])
+    expiration = document.get("expiration")
+    return Item(place, message, _json_options(document), expiration and datetime.fromisoformat(expiration))
 
 
 def _json_message(document: Mapping[str, Any]) -> Message:
@@ -139,7 +165,7 @@ def _json_message(document: Mapping[str, Any]) -> Message:
             return kind(portable.decode(content_type, json.dumps(document[name]))[1])
     body = document.get("body")
     if body is None:
-        return Message() if "body" not in document else TextMessage(None)
+        return TextMessage(None) if "body" in document or document.get("kind") == "text" else Message()
     if not isinstance(body, str):
         raise ValueError(
             f"body: expected a string, not {type(body).__name__}; send JSON as a string, bytes as body_base64,"

@@ -3,24 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass
 
 import pytest
+from managed_brokers import classic_with_jolokia, guarded_artemis
 from shared_brokers import Served
-
-from pyjmsack.broker import EmbeddedActiveMQ, EmbeddedArtemis
-from pyjmsack.broker.distribution import Artefact, cache_directory
-from pyjmsack.broker.readiness import pick_port
-
-_AGENT = Artefact(
-    "org.jolokia",
-    "jolokia-agent-jvm",
-    "2.2.9",
-    "746f6344f7ba4a365fcf50ccf8d84269152ee29e29eb7cee8f01b3c684d6886e1b69e14ebd626d4de3fcb1e7a68f80473f62852ec99e8c516b639f9643a7fd5d",
-    "javaagent",
-)
-_FORBIDDEN = '-Dbrokerconfig.securityRoles."activemq.management.#".amq.manage=false'
 
 
 @dataclass(frozen=True)
@@ -33,14 +20,9 @@ class Managed:
 
 @pytest.fixture(scope="session")
 def classic() -> Iterator[Managed]:
-    """ActiveMQ Classic with a Jolokia agent, which asks for no login."""
-    agent = cache_directory() / _AGENT.file_name
-    if not agent.exists():
-        _AGENT.download(agent, lambda *_: nullcontext(lambda count: None))
-    port = pick_port()
-    options = ["-Dpyjmsack.jmx=true", f"-javaagent:{agent}=port={port},host=127.0.0.1"]
-    with EmbeddedActiveMQ(jvm_options=options) as broker:
-        yield Managed(broker.amqp_url, f"http://127.0.0.1:{port}/jolokia/")
+    """ActiveMQ Classic with a Jolokia agent."""
+    with classic_with_jolokia() as urls:
+        yield Managed(*urls)
 
 
 @pytest.fixture(scope="session")
@@ -59,6 +41,6 @@ def managed(request: pytest.FixtureRequest) -> Managed:
 
 @pytest.fixture(scope="session")
 def guarded_url() -> Iterator[str]:
-    """Artemis with the user ``alice``, password ``wonderland``, who may do everything but manage."""
-    with EmbeddedArtemis(users={"alice": "wonderland"}, jvm_options=[_FORBIDDEN]) as broker:
-        yield broker.amqp_url
+    """Artemis whose user may not manage."""
+    with guarded_artemis() as url:
+        yield url

@@ -1,0 +1,130 @@
+"""``pyjmsack check queue``: one line and an exit code, as Nagios, its relatives and probes of containers read them."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+
+import click
+
+from pyjmsack import JMSException, Queue, UnsupportedFeatureException
+from pyjmsack.cli.errors import explain
+from pyjmsack.cli.managing import duration, jolokia_option, json_option, opened_manager, print_json
+from pyjmsack.cli.options import Login, connection_options
+from pyjmsack.cli.terminal import visible
+from pyjmsack.management import Manager, QueueStatus
+
+__all__ = ["check"]
+
+_WORDS = ("OK", "WARNING", "CRITICAL", "UNKNOWN")
+_UNKNOWN = 3
+
+
+@dataclass
+class _Verdict:
+    """The worst of what was found."""
+
+    level: int = 0
+    reasons: list[str] = field(default_factory=list)
+
+    def add(self, level: int, reason: str) -> None:
+        """Remember a finding."""
+        self.level = max(self.level, level)
+        self.reasons.append(reason)
+
+    def limit(self, what: str, value: float, critical: float | None, warning: float | None, unit: str = "") -> None:
+        """Compare a value with its limits."""
+        if critical is not None and value > critical:
+            self.add(2, f"{value:,.0f}{unit} {what}, the limit is {critical:,.0f}{unit}")
+        elif warning is not None and value > warning:
+            self.add(1, f"{value:,.0f}{unit} {what}, the limit of the warning is {warning:,.0f}{unit}")
+
+
+@click.group()
+def check() -> None:
+    """Compare a queue with limits: exit code 0 OK, 1 warning, 2 critical, 3 unknown.
+
+    \b
+    pyjmsack check queue orders --max-depth 1000 --max-age 10m --min-consumers 1
+    """
+
+
+@check.command()
+@click.argument("name")
+@connection_options
+@jolokia_option
+@click.option("--max-depth", type=click.IntRange(min=0), metavar="N", help="Critical above N messages.")
+@click.option("--warn-depth", type=click.IntRange(min=0), metavar="N", help="A warning above N messages.")
+@click.option("--max-age", type=duration, metavar="TIME", help="Critical if the first message is older, such as 10m.")
+@click.option("--warn-age", type=duration, metavar="TIME", help="A warning if the first message is older.")
+@click.option("--min-consumers", type=click.IntRange(min=0), metavar="N", help="Critical below N consumers.")
+@json_option
+def queue(
+    name: str,
+    login: Login,
+    jolokia: str | None,
+    max_depth: int | None,
+    warn_depth: int | None,
+    max_age: float | None,
+    warn_age: float | None,
+    min_consumers: int | None,
+    as_json: bool,
+) -> None:
+    """Check the queue NAME and say in one line how it is.
+
+    \b
+    pyjmsack check queue orders --max-depth 1000 --warn-depth 500
+    pyjmsack check queue orders --max-age 10m --min-consumers 1 || page-somebody
+
+    A paused queue is a warning. A queue that is not there, or a broker that does not answer, is unknown: exit code 3.
+    """
+    verdict, status, age = _Verdict(), None, None
+    try:
+        with opened_manager(login, jolokia) as manager:
+            status = manager.queue(name)
+            if max_age is not None or warn_age is not None:
+                age = _age(manager, login, name)
+    except JMSException as error:
+        verdict.add(_UNKNOWN, explain(error))
+    if status is not None:
+        _judge(verdict, status, min_consumers)
+        verdict.limit("messages", status.messages, max_depth, warn_depth)
+        verdict.limit("old is the first message", age or 0, max_age, warn_age, " s")
+    _say(verdict, name, status, age, as_json)
+    sys.exit(verdict.level)
+
+
+def _judge(verdict: _Verdict, status: QueueStatus, min_consumers: int | None) -> None:
+    if status.paused:
+        verdict.add(1, "paused")
+    if min_consumers is not None and status.consumers < min_consumers:
+        verdict.add(2, f"{status.consumers} consumers, expected {min_consumers} at least")
+
+
+def _say(verdict: _Verdict, name: str, status: QueueStatus | None, age: float | None, as_json: bool) -> None:
+    word = _WORDS[verdict.level]
+    if as_json:
+        print_json({"status": word, "queue": name, "reasons": verdict.reasons, "found": status, "age": age})
+        return
+    line = f"{word} - queue {name}: " + ("; ".join(verdict.reasons) or "within its limits")
+    if status is not None:  # behind the bar stands what Nagios draws
+        line += f" | messages={status.messages} consumers={status.consumers}"
+        line += "" if age is None else f" age={age:.0f}s"
+    click.echo(visible(" ".join(line.split())))
+
+
+def _age(manager: Manager, login: Login, name: str) -> float | None:
+    """Return the age of the first message, in seconds: from the broker, else from its time stamp by browsing."""
+    try:
+        return manager.oldest(name)
+    except UnsupportedFeatureException:
+        pass  # ActiveMQ Classic does not know
+    with login.factory().create_connection() as connection, connection.create_session() as session:
+        connection.exception_listener = lambda error: None  # the browser raises the same error
+        connection.start()
+        with session.create_browser(Queue(name)) as browser:
+            first = next(iter(browser), None)
+    if first is None or first.timestamp is None:
+        return None
+    return max(0.0, (datetime.now(timezone.utc) - first.timestamp).total_seconds())

@@ -1,0 +1,100 @@
+"""Named brokers: ``--context prod`` takes URL and login from a file, which holds no secret itself."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import click
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+__all__ = ["BrokerContext", "context_file", "read_context"]
+
+_FILE_VARIABLE = "PYJMSACK_CONTEXTS"
+_KEYS = ("url", "user", "password-file", "password-env", "jolokia", "jolokia-env")
+
+
+@dataclass(frozen=True)
+class BrokerContext:
+    """One table of the file."""
+
+    url: str | None = None
+    user: str | None = None
+    password_file: Path | None = None
+    password_variable: str | None = None
+    jolokia: str | None = None
+
+
+def context_file() -> Path:
+    """Return where the contexts are: ``PYJMSACK_CONTEXTS``, else ``pyjmsack/contexts.toml`` in the user's settings."""
+    if given := os.environ.get(_FILE_VARIABLE):
+        return Path(given)
+    settings = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    return Path(settings, "pyjmsack", "contexts.toml").expanduser()
+
+
+def read_context(name: str) -> BrokerContext:
+    """Return a context by its name.
+
+    Raises:
+        UsageError: there is no such context, it holds a secret, or it cannot be read.
+    """
+    path = context_file()
+    table = _table(path, name)
+    if unknown := sorted(table.keys() - {*_KEYS}):
+        hint = "; a secret is named by password-file or password-env" if "password" in unknown else ""
+        raise click.UsageError(f"{path}, [{name}]: unknown {unknown[0]!r}, known are {', '.join(_KEYS)}{hint}")
+    for key, value in table.items():
+        if not isinstance(value, str):
+            raise click.UsageError(f"{path}, [{name}]: {key} is no text")
+    if _has_password(table.get("jolokia", "")):
+        raise click.UsageError(f"{path}, [{name}]: jolokia holds a password; name a variable with jolokia-env instead")
+    file = table.get("password-file")
+    jolokia = table.get("jolokia")
+    if variable := table.get("jolokia-env"):
+        jolokia = _variable(path, name, variable)
+    if variable := table.get("password-env"):
+        _variable(path, name, variable)
+    return BrokerContext(
+        table.get("url"),
+        table.get("user"),
+        None if file is None else Path(file).expanduser(),
+        table.get("password-env"),
+        jolokia,
+    )
+
+
+def _table(path: Path, name: str) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            tables = tomllib.load(file)
+    except OSError as error:
+        raise click.UsageError(f"--context {name}: {path}: {error.strerror}") from error
+    except tomllib.TOMLDecodeError:
+        raise click.UsageError(f"--context {name}: {path} is no TOML file") from None  # the text may hold a secret
+    table = tables.get(name)
+    if not isinstance(table, dict):
+        known = ", ".join(sorted(tables)) or "none"
+        raise click.UsageError(f"--context {name}: {path} has no [{name}]; there are: {known}")
+    return table
+
+
+def _has_password(url: str) -> bool:
+    try:
+        return urlsplit(url).password is not None
+    except ValueError:
+        return False
+
+
+def _variable(path: Path, name: str, variable: str) -> str:
+    if variable not in os.environ:
+        raise click.UsageError(f"{path}, [{name}]: the variable {variable} is not set")
+    return os.environ[variable]

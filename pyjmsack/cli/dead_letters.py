@@ -1,0 +1,90 @@
+"""Where a dead letter came from, why it died, and how such messages are chosen."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import click
+
+from pyjmsack import Connection, Message, Queue
+
+__all__ = ["Choice", "cause_of", "choice_of", "dead_letter_queue", "origin_of", "place_of"]
+
+_ORIGIN = "_AMQ_ORIG_QUEUE"
+_CAUSE = "dlqDeliveryFailureCause"
+_ARTEMIS_CAUSES = {"expired": "_AMQ_ACTUAL_EXPIRY IS NOT NULL", "failed": "_AMQ_ACTUAL_EXPIRY IS NULL"}
+
+
+def dead_letter_queue(connection: Connection, given: str | None) -> str:
+    """Return the queue of dead letters: the one given, else the broker's usual one."""
+    return given or ("ActiveMQ.DLQ" if connection.metadata.broker.startswith("classic") else "DLQ")
+
+
+def origin_of(message: Message, queue: str) -> str | None:
+    """Return the queue that a message of the dead-letter queue ``queue`` came from, ``None`` if nothing says so.
+
+    Artemis notes the queue. ActiveMQ Classic keeps the destination that the sender named.
+    """
+    noted = message.get_string_property(_ORIGIN)
+    if noted is not None:
+        return noted
+    sent_to = message.destination
+    return None if sent_to is None or sent_to.is_topic or sent_to.name == queue else sent_to.name
+
+
+def place_of(message: Message, queue: str) -> Queue | None:
+    """Return where to send a dead letter back to; of a subscription of Artemis its own queue, not the topic."""
+    origin = origin_of(message, queue)
+    if origin is None:
+        return None
+    address = message.get_string_property("_AMQ_ORIG_ADDRESS")
+    return Queue(origin if address in (None, origin) else f"{address}::{origin}")
+
+
+def cause_of(message: Message) -> str:
+    """Return why the broker gave a message up, as far as it says."""
+    return " ".join((message.get_string_property(_CAUSE) or "").split())
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which dead letters are meant: a selector for the broker, and what only this process can compare."""
+
+    selector: str | None = None
+    origin: str | None = None
+    cause: str | None = None
+
+    @property
+    def choosy(self) -> bool:
+        """Whether messages that the selector fits may still be not meant."""
+        return self.origin is not None or self.cause is not None
+
+    def fits(self, message: Message, queue: str) -> bool:
+        """Whether a message of the dead-letter queue ``queue`` is meant."""
+        if self.origin is not None and origin_of(message, queue) != self.origin:
+            return False
+        return self.cause is None or self.cause.lower() in cause_of(message).lower()
+
+
+def choice_of(
+    artemis: bool, selector: str | None, origin: str | None, cause: str | None, older_than: float | None
+) -> Choice:
+    """Return the choice that the options make. Artemis can select by all of them, ActiveMQ Classic by some.
+
+    Raises:
+        UsageError: ``--cause`` has a text that Artemis does not note.
+    """
+    parts = [f"({selector})"] if selector else []
+    if older_than is not None:
+        parts.append(f"JMSTimestamp < {int((time.time() - older_than) * 1000)}")
+    if artemis and origin is not None:
+        parts.append(f"{_ORIGIN} = '{origin.replace(chr(39), chr(39) * 2)}'")
+    if artemis and cause is not None:
+        if cause not in _ARTEMIS_CAUSES:
+            raise click.UsageError(
+                f"--cause {cause!r}: Artemis notes only whether a message expired; say expired or failed"
+            )
+        parts.append(_ARTEMIS_CAUSES[cause])
+    text = " AND ".join(parts) or None
+    return Choice(text) if artemis else Choice(text, origin, cause)

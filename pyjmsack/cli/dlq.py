@@ -1,0 +1,390 @@
+"""``pyjmsack dlq``: look at dead letters, send them back to where each came from, keep them, or destroy them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+
+import click
+
+from pyjmsack import AckMode, Connection, JMSSecurityException, Message, Queue, UnsupportedFeatureException
+from pyjmsack.cli.dead_letters import Choice, cause_of, choice_of, dead_letter_queue, origin_of, place_of
+from pyjmsack.cli.export import check_whole, opened_output
+from pyjmsack.cli.managing import (
+    ask_before,
+    duration,
+    jolokia_option,
+    json_option,
+    print_json,
+    print_table,
+    remark,
+    yes_option,
+)
+from pyjmsack.cli.move import moving_options
+from pyjmsack.cli.options import Command, Login, connection_options
+from pyjmsack.cli.receive_output import as_document
+from pyjmsack.cli.stopping import stop_on_signals
+from pyjmsack.cli.terminal import counting, visible
+from pyjmsack.cli.transfer import DEFAULT_BATCH, Pace, Target, Transfer
+from pyjmsack.management import Manager
+
+__all__ = ["dlq"]
+
+_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """The options that choose dead letters."""
+
+    queue: str | None
+    origin: str | None
+    selector: str | None
+    cause: str | None
+    older_than: float | None
+
+
+def _choosing(command: Command) -> Command:
+    """Add the options that choose dead letters; the command gets a :class:`_Wanted` as ``wanted``."""
+
+    def chosen(
+        *arguments: object,
+        queue: str | None,
+        origin: str | None,
+        selector: str | None,
+        cause: str | None,
+        older_than: float | None,
+        **options: object,
+    ) -> object:
+        return command(*arguments, wanted=_Wanted(queue, origin, selector, cause, older_than), **options)
+
+    chosen.__doc__, chosen.__name__ = command.__doc__, command.__name__
+    chosen.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined] # click reads it
+    made: Command = chosen
+    for option in (
+        click.option("--queue", metavar="NAME", help="The dead-letter queue; DLQ, on ActiveMQ Classic ActiveMQ.DLQ."),
+        click.option("--origin", metavar="QUEUE", help="Only those that came from QUEUE."),
+        click.option("--selector", metavar="TEXT", help="Only those for which this holds."),
+        click.option("--cause", metavar="TEXT", help="Artemis: expired or failed. Classic: a part of the cause."),
+        click.option("--older-than", type=duration, metavar="TIME", help="Only those sent longer ago, such as 2h."),
+    ):
+        made = option(made)
+    return made
+
+
+@dataclass
+class _Letters:
+    """An open connection and what is meant on it."""
+
+    connection: Connection
+    queue: str
+    choice: Choice
+
+    def browse(self, limit: int | None = None) -> Iterator[Message]:
+        """Yield what is meant, without taking it."""
+        seen = 0
+        with (
+            self.connection.create_session() as session,
+            session.create_browser(Queue(self.queue), self.choice.selector) as browser,
+        ):
+            fitting = (each for each in browser if self.choice.fits(each, self.queue))
+            for seen, message in enumerate(islice(fitting, limit), 1):  # noqa: B007 - the last number counts
+                yield message
+        if seen != limit:
+            check_whole(self.connection, seen)
+
+    @property
+    def artemis(self) -> bool:
+        """Whether the broker is Artemis."""
+        return not self.connection.metadata.broker.startswith("classic")
+
+
+@contextmanager
+def _opened(login: Login, wanted: _Wanted) -> Iterator[_Letters]:
+    with login.factory(jms__receiveLocalOnly=True).create_connection() as connection:
+        connection.exception_listener = lambda error: None  # what is under way raises the same error
+        connection.start()
+        letters = _Letters(connection, dead_letter_queue(connection, wanted.queue), Choice())
+        letters.choice = choice_of(letters.artemis, wanted.selector, wanted.origin, wanted.cause, wanted.older_than)
+        yield letters
+
+
+@click.group()
+def dlq() -> None:
+    """Dead letters: list them by origin, show, retry, move, export, purge.
+
+    \b
+    pyjmsack dlq ls
+    pyjmsack dlq show --origin orders --limit 5
+    pyjmsack dlq retry --origin orders --dry-run
+    """
+
+
+@dlq.command()
+@connection_options
+@_choosing
+@json_option
+def ls(login: Login, wanted: _Wanted, as_json: bool) -> None:
+    """Count the dead letters by the queue that they came from, with their age and their cause.
+
+    \b
+    pyjmsack dlq ls
+    pyjmsack dlq ls --older-than 1d --json
+    """
+    groups: dict[tuple[str, str], list[datetime | None]] = {}
+    with _opened(login, wanted) as letters:
+        for message in letters.browse():
+            key = origin_of(message, letters.queue) or "", cause_of(message)[:200]
+            groups.setdefault(key, []).append(message.timestamp)
+        queue = letters.queue
+    rows = [(origin, len(times), *_ends(times), cause) for (origin, cause), times in sorted(groups.items())]
+    if as_json:
+        names = ("origin", "messages", "oldest", "newest", "cause")
+        print_json({"queue": queue, "groups": [dict(zip(names, row, strict=True)) for row in rows]})
+        return
+    click.echo(f"{visible(queue)}: {sum(map(len, groups.values())):,} dead letters")
+    if rows:
+        table = [(origin or "unknown", oldest, newest, cause, number) for origin, number, oldest, newest, cause in rows]
+        print_table(("origin", "oldest sent (UTC)", "newest sent (UTC)", "cause", "messages"), table, numbers=1)
+
+
+def _ends(times: list[datetime | None]) -> tuple[str | None, str | None]:
+    known = sorted(time for time in times if time is not None)
+    return (known[0].isoformat(), known[-1].isoformat()) if known else (None, None)
+
+
+@dlq.command()
+@connection_options
+@_choosing
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", default=_SHOWN, show_default=True, help="At most N.")
+@json_option
+def show(login: Login, wanted: _Wanted, limit: int, as_json: bool) -> None:
+    """Show dead letters with origin, cause, properties and body; the queue keeps them.
+
+    \b
+    pyjmsack dlq show --origin orders --limit 3
+    pyjmsack dlq show --json
+    """
+    documents = []
+    with _opened(login, wanted) as letters:
+        for message in letters.browse(limit):
+            noted = {"origin": origin_of(message, letters.queue), "cause": cause_of(message)}
+            documents.append(noted | as_document(message))
+    if as_json:
+        print_json({"messages": documents})
+        return
+    for document in documents:
+        click.echo("")
+        for name, value in document.items():
+            click.echo(visible(f"{name}: {value}"))
+
+
+@dlq.command()
+@connection_options
+@jolokia_option
+@_choosing
+@moving_options
+@click.option("--dry-run", is_flag=True, help="Say what would be sent back, and do nothing.")
+@yes_option
+@json_option
+def retry(
+    login: Login,
+    jolokia: str | None,
+    wanted: _Wanted,
+    limit: int | None,
+    rate: float | None,
+    transaction: int | None,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Send dead letters back to the queue that each came from.
+
+    \b
+    pyjmsack dlq retry --origin orders
+    pyjmsack dlq retry --older-than 1h --limit 100 --rate 10
+    pyjmsack dlq retry --dry-run --json
+
+    What fails again dies again: mend the cause first. The broker sends them back itself where the user may manage it;
+    otherwise, and with --limit, --rate or --transaction, this process does. A message loses its old duplicate id then,
+    because the broker remembers the id and would drop the message.
+    """
+    with _opened(login, wanted) as letters:
+        if dry_run:
+            _say_what(letters, limit, "would be sent back to", as_json)
+            return
+        queue, choice, artemis = letters.queue, letters.choice, letters.artemis
+    count = None
+    if limit is None and rate is None and transaction is None and not choice.choosy:
+        count = _retried_by_broker(login, jolokia, queue, choice.selector)
+    by = "broker"
+    if count is None:
+        by = "client"
+        job = _retrying(queue, choice, artemis, limit, transaction)
+        with stop_on_signals() as stop, counting("Retrying", limit) as show_count:
+            count = job.run(login, Pace(rate, stop), stop, show_count)
+    if as_json:
+        print_json({"queue": queue, "retried": count, "by": by})
+    else:
+        click.echo(f"Sent {count:,} dead letters back from {visible(queue)}, by the {by}.")
+
+
+def _retrying(queue: str, choice: Choice, artemis: bool, limit: int | None, transaction: int | None) -> Transfer:
+    """Return the job. On Artemis letters without an origin are left out by the selector, so that all is atomic."""
+    target: Target = lambda message: place_of(message, queue) if choice.fits(message, queue) else None  # noqa: E731
+    # what is sent back gets a new time stamp, so that a message that dies again is not sent back again and again
+    parts = [f"JMSTimestamp <= {int(time.time() * 1000)}"]
+    if artemis:
+        parts.append("_AMQ_ORIG_QUEUE IS NOT NULL")
+    selector = " AND ".join([*filter(None, [choice.selector]), *parts])
+    batch = transaction or DEFAULT_BATCH
+    return Transfer(queue, target, selector, choosy=not artemis, limit=limit, batch=batch)
+
+
+def _retried_by_broker(login: Login, jolokia: str | None, queue: str, selector: str | None) -> int | None:
+    try:
+        with Manager(login.factory(), jolokia=jolokia) as manager:
+            return manager.retry(queue, selector)
+    except (JMSSecurityException, UnsupportedFeatureException) as error:
+        if isinstance(error, JMSSecurityException) and "may not manage" not in str(error):
+            raise  # the login itself is refused
+        remark(f"Sent back by this process, because {error}.")
+        return None
+
+
+def _say_what(letters: _Letters, limit: int | None, done: str, as_json: bool) -> None:
+    counts: dict[str, int] = {}
+    for message in letters.browse(limit):
+        place = place_of(message, letters.queue)
+        name = "" if place is None else place.name
+        counts[name] = counts.get(name, 0) + 1
+    if as_json:
+        print_json({"queue": letters.queue, "dry_run": True, "targets": counts})
+        return
+    for name, count in sorted(counts.items()):
+        told = f"{done} {visible(name)}" if name else "stay: nothing says where they came from"
+        click.echo(f"{count:,} {told}")
+    if not counts:
+        click.echo("No dead letter is meant.")
+
+
+@dlq.command("move")
+@click.argument("target")
+@connection_options
+@_choosing
+@moving_options
+@click.option("--dry-run", is_flag=True, help="Say how many would be moved, and do nothing.")
+@yes_option
+@json_option
+def move_letters(
+    target: str,
+    login: Login,
+    wanted: _Wanted,
+    limit: int | None,
+    rate: float | None,
+    transaction: int | None,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Move dead letters to the queue TARGET.
+
+    \b
+    pyjmsack dlq move orders.parked --origin orders
+    """
+    moved = _each_to(Queue(target), login, wanted, limit, rate, transaction, dry_run)
+    if as_json:
+        print_json({"target": target, "moved": moved, "dry_run": dry_run})
+    else:
+        click.echo(f"{'Would move' if dry_run else 'Moved'} {moved:,} dead letters to {visible(target)}.")
+
+
+def _each_to(
+    target: Queue,
+    login: Login,
+    wanted: _Wanted,
+    limit: int | None,
+    rate: float | None,
+    transaction: int | None,
+    dry_run: bool,
+) -> int:
+    with _opened(login, wanted) as letters:
+        queue, choice = letters.queue, letters.choice
+        if target.name == queue:
+            raise click.UsageError(f"TARGET is the dead-letter queue {queue} itself")
+        if dry_run:
+            return sum(1 for _ in letters.browse(limit))
+    places: Target = lambda message: target if choice.fits(message, queue) else None  # noqa: E731 - one expression
+    batch = transaction or DEFAULT_BATCH
+    job = Transfer(queue, places, choice.selector, choosy=choice.choosy, limit=limit, batch=batch)
+    with stop_on_signals() as stop, counting("Moving", limit) as show_count:
+        return job.run(login, Pace(rate, stop), stop, show_count)
+
+
+@dlq.command("export")
+@click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@connection_options
+@_choosing
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N.")
+@json_option
+def export_letters(file: Path | None, login: Login, wanted: _Wanted, limit: int | None, as_json: bool) -> None:
+    """Write dead letters to FILE, or to standard output, as JSON lines; the queue keeps them.
+
+    \b
+    pyjmsack dlq export dead.jsonl --origin orders
+    """
+    written = 0
+    with stop_on_signals() as stop, _opened(login, wanted) as letters:
+        output = opened_output(file, stop)
+        for message in letters.browse(limit):
+            output.write(message)
+            written += 1
+            if written % output.batch == 0:
+                output.flush()
+        output.flush()
+    if as_json and file is not None:
+        print_json({"written": written, "file": str(file)})
+    else:
+        remark(f"Exported {written:,} dead letters.")
+
+
+@dlq.command("purge")
+@connection_options
+@_choosing
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N.")
+@click.option("--dry-run", is_flag=True, help="Say how many would be destroyed, and do nothing.")
+@yes_option
+@json_option
+def purge_letters(login: Login, wanted: _Wanted, limit: int | None, dry_run: bool, yes: bool, as_json: bool) -> None:
+    """Destroy dead letters, for ever.
+
+    \b
+    pyjmsack dlq export dead.jsonl --older-than 30d && pyjmsack dlq purge --older-than 30d --yes
+    """
+    with _opened(login, wanted) as letters:
+        number = sum(1 for _ in letters.browse(limit))
+        if not dry_run and number:
+            ask_before(f"{number:,} dead letters of {letters.queue} are destroyed.", yes)
+            number = _destroy(letters, number)
+    if as_json:
+        print_json({"removed": 0 if dry_run else number, "found": number, "dry_run": dry_run})
+    else:
+        click.echo(f"{'Would remove' if dry_run else 'Removed'} {number:,} dead letters.")
+
+
+def _destroy(letters: _Letters, number: int) -> int:
+    """Take and acknowledge what is meant, as many as the question said."""
+    removed = 0
+    with letters.connection.create_session(AckMode.INDIVIDUAL_ACKNOWLEDGE) as session:
+        consumer = session.create_consumer(Queue(letters.queue), letters.choice.selector)
+        receive: Callable[[], Message | None] = consumer.receive_nowait
+        while removed < number and (message := receive()) is not None:
+            if letters.choice.fits(message, letters.queue):
+                message.acknowledge()
+                removed += 1
+    return removed

@@ -1,0 +1,148 @@
+"""``pyjmsack export``: a queue as JSON lines, by looking or by taking."""
+
+from __future__ import annotations
+
+import os
+from itertools import islice
+from pathlib import Path
+
+import click
+
+from pyjmsack import AckMode, Connection, Message, Queue
+from pyjmsack.cli.errors import Failure
+from pyjmsack.cli.managing import json_option, print_json, remark
+from pyjmsack.cli.options import Login, connection_options
+from pyjmsack.cli.receive_job import ReceiveJob
+from pyjmsack.cli.receive_output import RENDERERS, Output, Stream, open_output
+from pyjmsack.cli.stopping import Stop, stop_on_signals
+from pyjmsack.cli.terminal import Counter, counting
+
+__all__ = ["check_whole", "export", "opened_output"]
+
+_CLASSIC_SHOWS = 400
+"""What ActiveMQ Classic shows a browser at most, unless its ``maxBrowsePageSize`` is another."""
+
+
+@click.command()
+@click.argument("queue")
+@click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@connection_options
+@click.option("--selector", metavar="TEXT", help="Only messages for which this holds.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N messages.")
+@click.option("--take", is_flag=True, help="Take the messages off the queue; each is acknowledged when it is written.")
+@json_option
+def export(
+    queue: str,
+    file: Path | None,
+    login: Login,
+    selector: str | None,
+    limit: int | None,
+    take: bool,
+    as_json: bool,
+) -> None:
+    """Write the messages of QUEUE to FILE, or to standard output, as JSON lines that `pyjmsack import` reads.
+
+    \b
+    pyjmsack export orders orders.jsonl
+    pyjmsack export orders --selector "region = 'EU'" | gzip > orders.jsonl.gz
+    pyjmsack export orders.failed failed.jsonl --take
+
+    A line has the body, the headers and the properties with their types. The queue keeps the messages, unless --take is
+    given. FILE must not exist. With FILE, --json prints how many were written.
+    """
+    with stop_on_signals() as stop, counting("Exporting", limit) as show:
+        output = opened_output(file, stop)
+        with login.factory(jms__receiveLocalOnly=True).create_connection() as connection:
+            connection.exception_listener = lambda error: None  # receive() and the browser raise the same error
+            connection.start()
+            if take:
+                written = _take(connection, queue, selector, limit, output, stop, show)
+            else:
+                written = _look(connection, queue, selector, limit, output, stop, show)
+    if as_json and file is not None:
+        print_json({"queue": queue, "written": written, "file": str(file)})
+    else:
+        remark(f"Exported {written:,} messages from {queue}.")
+
+
+def opened_output(file: Path | None, stop: Stop) -> Output:
+    """Return what writes JSON lines to a new file, or to standard output.
+
+    Raises:
+        Failure: the file is there already, or cannot be made.
+    """
+    return open_output("jsonl", stop) if file is None else _File(file)
+
+
+class _File(Stream):
+    """Lines to a new file; what was flushed is on the disk."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise Failure(f"{path}: {error.strerror}") from error
+        super().__init__(RENDERERS["jsonl"], self._store)
+
+    def _store(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._descriptor, view) :]
+        os.fsync(self._descriptor)
+
+
+def _take(
+    connection: Connection,
+    queue: str,
+    selector: str | None,
+    limit: int | None,
+    output: Output,
+    stop: Stop,
+    show: Counter,
+) -> int:
+    with connection.create_session(AckMode.INDIVIDUAL_ACKNOWLEDGE) as session:
+        job = ReceiveJob(session, output, stop, show, None)
+        job.run(session.create_consumer(Queue(queue), selector), limit, 0)
+        return job.received
+
+
+def _look(
+    connection: Connection,
+    queue: str,
+    selector: str | None,
+    limit: int | None,
+    output: Output,
+    stop: Stop,
+    show: Counter,
+) -> int:
+    written = 0
+    with connection.create_session() as session, session.create_browser(Queue(queue), selector) as browser:
+        for message in islice(browser, limit):
+            written = _write(output, message, written)
+            show(written, "")
+            if stop.requested:
+                break
+        output.flush()
+    if written != limit and not stop.requested:
+        check_whole(connection, written)
+    return written
+
+
+def _write(output: Output, message: Message, written: int) -> int:
+    output.write(message)
+    if (written + 1) % output.batch == 0:
+        output.flush()
+    return written + 1
+
+
+def check_whole(connection: Connection, seen: int) -> None:
+    """Check that a browser has shown the whole queue.
+
+    Raises:
+        Failure: this broker shows no more than it did, and nobody knows how many there are.
+    """
+    if connection.metadata.broker.startswith("classic") and seen >= _CLASSIC_SHOWS:
+        raise Failure(
+            f"ActiveMQ Classic shows a browser {_CLASSIC_SHOWS} messages at most (maxBrowsePageSize): these"
+            f" {seen:,} may not be all; --take, and move, see every message"
+        )

@@ -1,0 +1,194 @@
+"""``pyjmsack import``: JSON lines back into a queue, each once, also after a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pyjmsack import AckMode, JMSException, Queue, Session
+from pyjmsack.cli.errors import Failure, explain
+from pyjmsack.cli.managing import json_option, print_json
+from pyjmsack.cli.options import Login, connection_options
+from pyjmsack.cli.resending import DUPLICATE_ID
+from pyjmsack.cli.send_input import InputError, Item, read_items
+from pyjmsack.cli.stopping import Stop, stop_on_signals
+from pyjmsack.cli.terminal import Counter, counting, visible
+from pyjmsack.cli.transfer import DEFAULT_BATCH, Pace
+
+__all__ = ["import_"]
+
+
+@dataclass
+class _Progress:
+    """How far an import came, in a file that replaces itself as a whole; without a path only in memory."""
+
+    path: Path | None
+    queue: str
+    token: str
+    """Makes the duplicate ids of this import."""
+    lines: int = 0
+    done: bool = False
+
+    @classmethod
+    def of(cls, path: Path | None, queue: str) -> _Progress:
+        """Read the file, or begin.
+
+        Raises:
+            Failure: the file belongs to something else, or cannot be read.
+        """
+        if path is None or not path.exists():
+            return cls(path, queue, secrets.token_hex(8))
+        try:
+            known = json.loads(path.read_text(encoding="utf-8"))
+            made = cls(path, known["queue"], known["token"], int(known["lines"]), bool(known["done"]))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise Failure(f"{path} is no record of an import: {error}") from error
+        if made.queue != queue:
+            raise Failure(f"{path} belongs to an import into {made.queue!r}, not into {queue!r}")
+        return made
+
+    def save(self) -> None:
+        """Write the file; it is on the disk when this returns."""
+        if self.path is None:
+            return
+        known = {"queue": self.queue, "token": self.token, "lines": self.lines, "done": self.done}
+        fresh = self.path.with_name(f".{self.path.name}.{self.token}")
+        with fresh.open("w", encoding="utf-8") as file:
+            json.dump(known, file)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(self.path)
+
+
+@click.command("import")
+@click.argument("queue")
+@click.argument("files", nargs=-1, type=click.Path(allow_dash=True, path_type=Path))
+@connection_options
+@click.option(
+    "--resume",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Remember in FILE how far the import came; the same command goes on from there after a kill.",
+)
+@click.option("--ignore-expiry", is_flag=True, help="Send all messages without an expiry, expired ones too.")
+@click.option("--rate", type=click.FloatRange(min=0, min_open=True), metavar="N", help="At most N a second.")
+@click.option(
+    "--transaction", type=click.IntRange(1, 10_000), metavar="N", help=f"Confirm after every N; {DEFAULT_BATCH}."
+)
+@json_option
+def import_(
+    queue: str,
+    files: tuple[Path, ...],
+    login: Login,
+    resume: Path | None,
+    ignore_expiry: bool,
+    rate: float | None,
+    transaction: int | None,
+    as_json: bool,
+) -> None:
+    """Send the JSON lines of FILES, or of standard input, to QUEUE: what `pyjmsack export` wrote.
+
+    \b
+    pyjmsack import orders orders.jsonl
+    pyjmsack import orders orders.jsonl --resume orders.progress
+    zcat orders.jsonl.gz | pyjmsack import orders
+
+    With --resume an import that was killed and is started again loses no line, and doubles none on Artemis, which
+    recognises the lines that it has; ActiveMQ Classic cannot, so that up to N lines may come twice there. Messages that
+    expired since the export are left out and counted.
+    """
+    progress = _Progress.of(resume, queue)
+    if progress.done:
+        raise Failure(f"this import is done ({resume} says so); remove the file to import again")
+    with stop_on_signals() as stop, counting("Importing") as show:
+        pace = Pace(rate, stop)
+        job = _Import(progress, ignore_expiry, transaction or DEFAULT_BATCH, pace, stop, show)
+        error = job.run(login, read_items("jsonl", files, False, stop))
+    document = {"queue": queue, "sent": job.sent, "skipped": job.skipped, "expired": job.expired, "error": error}
+    if as_json:
+        print_json(document)
+    else:
+        extra = f", {job.expired:,} left out because they expired (--ignore-expiry sends them)" if job.expired else ""
+        before = f", {job.skipped:,} lines were sent before" if job.skipped else ""
+        click.echo(f"Imported {job.sent:,} messages into {visible(queue)}{before}{extra}.", err=True)
+    if error is not None:
+        raise Failure(error)
+
+
+class _Import:
+    """Sends in batches; after each the progress is saved."""
+
+    def __init__(
+        self, progress: _Progress, ignore_expiry: bool, batch: int, pace: Pace, stop: Stop, show: Counter
+    ) -> None:
+        self._progress, self._ignore_expiry, self._batch = progress, ignore_expiry, batch
+        self._pace, self._stop, self._show = pace, stop, show
+        self.sent = self.expired = self.skipped = 0
+
+    def run(self, login: Login, items: Iterator[Item]) -> str | None:
+        """Send all items; return what went wrong."""
+        try:
+            self.skipped = sum(1 for _ in islice(items, self._progress.lines))
+            with login.factory().create_connection() as connection:
+                connection.exception_listener = lambda error: None  # the send under way raises the same error
+                recognised = "duplicate-detection" in connection.metadata.capabilities
+                # a transaction with a message that the broker knows already would be refused as a whole
+                mode = AckMode.AUTO_ACKNOWLEDGE if recognised else AckMode.SESSION_TRANSACTED
+                with connection.create_session(mode) as session:
+                    self._send_all(session, items, recognised)
+        except InputError as error:
+            return str(error)
+        except JMSException as error:
+            return explain(error)
+        if not self._stop.requested:
+            self._progress.done = True
+            self._progress.save()
+        return None
+
+    def _send_all(self, session: Session, items: Iterator[Item], recognised: bool) -> None:
+        producer = session.create_producer(Queue(self._progress.queue))
+        self._progress.save()
+        while batch := list(self._ready(islice(items, self._batch))):
+            answers = []
+            for number, (item, options) in enumerate(batch, self._progress.lines + 1):
+                if options is None:
+                    self.expired += 1
+                    continue
+                item.message.properties.pop(DUPLICATE_ID, None)  # the broker would drop the message for its old one
+                if recognised:
+                    item.message.properties[DUPLICATE_ID] = f"pyjmsack-import:{self._progress.token}:{number}"
+                self._pace.wait()
+                answers.append(producer.send_async(item.message, **options))
+            for answer in answers:
+                answer.result()
+            if not recognised:
+                session.commit()
+            self.sent += len(answers)
+            self._progress.lines += len(batch)
+            self._progress.save()
+            self._show(self.sent, "")
+            if self._stop.requested:
+                return
+
+    def _ready(self, items: Iterable[Item]) -> Iterator[tuple[Item, dict[str, Any] | None]]:
+        """Yield items with the options of their send; ``None`` for one that has expired."""
+        for item in items:
+            options = dict(item.options)
+            if self._ignore_expiry:
+                options.pop("time_to_live", None)
+            elif item.expiration is not None:
+                left = (item.expiration - datetime.now(timezone.utc)).total_seconds()
+                if left <= 0:
+                    yield item, None
+                    continue
+                options["time_to_live"] = left
+            yield item, options

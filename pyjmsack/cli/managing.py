@@ -1,0 +1,137 @@
+"""What the commands of operators share: the manager, the question before something is destroyed, tables."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from pyjmsack import JMSSecurityException, UnsupportedFeatureException
+from pyjmsack.cli.options import Command, Login
+from pyjmsack.cli.terminal import stdout_console, visible, visible_json
+from pyjmsack.management import Manager
+
+__all__ = [
+    "ask_before",
+    "duration",
+    "jolokia_option",
+    "json_option",
+    "manager_or_none",
+    "opened_manager",
+    "print_json",
+    "print_table",
+    "remark",
+    "yes_option",
+]
+
+_UNITS = {"": 1, "ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|)")
+
+
+def duration(text: str) -> float:
+    """Return the seconds of a duration, as the type of an option: ``90``, ``90s``, ``10m``, ``2h``, ``1d``."""
+    found = _DURATION.fullmatch(text.strip())
+    if found is None:
+        raise click.BadParameter(f"{text!r}: expected a number with s, m, h or d, such as 10m")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def jolokia_option(command: Command) -> Command:
+    """Add ``--jolokia``; the command gets ``jolokia``, that of the context if none is given. Inside of
+    ``connection_options``."""
+
+    @functools.wraps(command)
+    def with_jolokia(*args: Any, login: Login, jolokia: str | None, **options: Any) -> Any:
+        return command(*args, login=login, jolokia=jolokia or login.jolokia, **options)
+
+    return click.option(
+        "--jolokia",
+        envvar="PYJMSACK_JOLOKIA",
+        metavar="URL",
+        help="ActiveMQ Classic: Jolokia of its console, such as http://NAME:PASSWORD@HOST:8161/api/jolokia; or"
+        " PYJMSACK_JOLOKIA. Artemis is managed over --url.",
+    )(with_jolokia)
+
+
+def json_option(command: Command) -> Command:
+    """Add ``--json``; the command gets ``as_json``."""
+    return click.option("--json", "as_json", is_flag=True, help="One JSON document for scripts.")(command)
+
+
+def yes_option(command: Command) -> Command:
+    """Add ``--yes``; the command gets ``yes``."""
+    return click.option("--yes", is_flag=True, help="Do not ask; a script must say so.")(command)
+
+
+@contextmanager
+def opened_manager(login: Login, jolokia: str | None) -> Iterator[Manager]:
+    """Yield a manager of the broker."""
+    with Manager(login.factory(), jolokia=jolokia) as manager:
+        yield manager
+
+
+@contextmanager
+def manager_or_none(login: Login, jolokia: str | None) -> Iterator[Manager | None]:
+    """Yield a manager, or ``None`` where the user may not manage or the broker cannot: then a remark says why."""
+    try:
+        manager = Manager(login.factory(), jolokia=jolokia)
+    except (JMSSecurityException, UnsupportedFeatureException) as error:
+        if isinstance(error, JMSSecurityException) and "may not manage" not in str(error):
+            raise  # the login itself is refused
+        remark(f"Without management: {error}.")
+        yield None
+        return
+    with manager:
+        yield manager
+
+
+def remark(text: str) -> None:
+    """Say something on standard error."""
+    click.echo(visible(" ".join(text.split())), err=True)
+
+
+def ask_before(question: str, yes: bool) -> None:
+    """Ask a person before something is destroyed.
+
+    Raises:
+        UsageError: nobody can be asked, and ``--yes`` is missing.
+        Abort: the answer is no.
+    """
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise click.UsageError(f"{visible(question)} Nobody can be asked here, so say --yes.")
+    click.confirm(visible(question), abort=True, err=True)
+
+
+def print_json(document: Any) -> None:
+    """Print one JSON document in one line."""
+    click.echo(visible_json(json.dumps(document, ensure_ascii=False, default=asdict)))
+
+
+def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: int = 0) -> None:
+    """Print a table; the last ``numbers`` columns are numbers."""
+    table = Table()
+    for place, heading in enumerate(headings):
+        right = place >= len(headings) - numbers
+        table.add_column(heading, justify="right" if right else "left", no_wrap=right, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(_cell(value)) for value in row))
+    stdout_console().print(table)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else ""
+    return f"{value:,}" if isinstance(value, int) else visible(str(value))

@@ -1,0 +1,169 @@
+"""``pyjmsack move`` and ``copy``: messages from one queue to another."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import click
+
+from pyjmsack import AckMode, JMSSecurityException, Queue, UnsupportedFeatureException
+from pyjmsack.cli.export import check_whole
+from pyjmsack.cli.managing import jolokia_option, json_option, print_json, remark
+from pyjmsack.cli.options import Command, Login, connection_options
+from pyjmsack.cli.resending import renewed, send_options
+from pyjmsack.cli.stopping import Stop, stop_on_signals
+from pyjmsack.cli.terminal import Counter, counting, visible
+from pyjmsack.cli.transfer import DEFAULT_BATCH, Pace, Transfer
+from pyjmsack.management import Manager
+
+__all__ = ["copy", "move", "moving_options"]
+
+
+def moving_options(command: Command) -> Command:
+    """Add what commands take that send messages from here: ``limit``, ``rate``, ``transaction``."""
+    for option in (
+        click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N messages."),
+        click.option("--rate", type=click.FloatRange(min=0, min_open=True), metavar="N", help="At most N a second."),
+        click.option(
+            "--transaction", type=click.IntRange(min=1), metavar="N", help=f"Commit after every N; {DEFAULT_BATCH}."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.argument("source")
+@click.argument("target")
+@connection_options
+@jolokia_option
+@click.option("--selector", metavar="TEXT", help="Only messages for which this holds, such as \"region = 'EU'\".")
+@moving_options
+@click.option("--create", is_flag=True, help="Create TARGET if the broker has no such queue.")
+@json_option
+def move(
+    source: str,
+    target: str,
+    login: Login,
+    jolokia: str | None,
+    selector: str | None,
+    limit: int | None,
+    rate: float | None,
+    transaction: int | None,
+    create: bool,
+    as_json: bool,
+) -> None:
+    """Move messages from the queue SOURCE to the queue TARGET.
+
+    \b
+    pyjmsack move orders.failed orders
+    pyjmsack move orders orders.eu --selector "region = 'EU'" --limit 100
+    pyjmsack move orders.failed orders --rate 50 --transaction 10
+
+    The broker moves them itself where the user may manage it. Otherwise, and with --rate or --transaction, this process
+    moves them in transactions: killed at any time, it loses none and doubles none (docs/operating.md).
+    """
+    if source == target:
+        raise click.UsageError("SOURCE and TARGET are the same queue")
+    by, moved = "broker", None
+    if rate is None and transaction is None:
+        moved = _by_broker(login, jolokia, source, target, selector, limit, create)
+    if moved is None:
+        by = "client"
+        job = Transfer(source, lambda _: Queue(target), selector, limit=limit, batch=transaction or DEFAULT_BATCH)
+        with stop_on_signals() as stop, counting("Moving", limit) as show:
+            moved = job.run(login, Pace(rate, stop), stop, show)
+    _report("moved", source, target, moved, by, as_json)
+
+
+def _by_broker(
+    login: Login, jolokia: str | None, source: str, target: str, selector: str | None, limit: int | None, create: bool
+) -> int | None:
+    """Let the broker move; return how many, ``None`` if this user or this broker cannot."""
+    try:
+        with Manager(login.factory(), jolokia=jolokia) as manager:
+            manager.queue(source)
+            if create:
+                manager.create_queue(target)
+            return manager.move(source, target, selector, limit=limit)
+    except (JMSSecurityException, UnsupportedFeatureException) as error:
+        if isinstance(error, JMSSecurityException) and "may not manage" not in str(error):
+            raise  # the login itself is refused
+        remark(f"Moved by this process, in transactions, because {error}.")
+        return None
+
+
+@click.command()
+@click.argument("source")
+@click.argument("target")
+@connection_options
+@click.option("--selector", metavar="TEXT", help="Only messages for which this holds, such as \"region = 'EU'\".")
+@moving_options
+@json_option
+def copy(
+    source: str,
+    target: str,
+    login: Login,
+    selector: str | None,
+    limit: int | None,
+    rate: float | None,
+    transaction: int | None,
+    as_json: bool,
+) -> None:
+    """Copy messages from the queue SOURCE to the queue TARGET; SOURCE keeps them.
+
+    \b
+    pyjmsack copy orders orders.test --limit 10
+    pyjmsack copy orders audit --selector "amount > 1000" --json
+
+    The copies are new messages with ids of their own. ActiveMQ Classic shows 400 messages of a queue at most.
+    """
+    if source == target:
+        raise click.UsageError("SOURCE and TARGET are the same queue")
+    with stop_on_signals() as stop, counting("Copying", limit) as show:
+        copied = _copy(
+            login, source, target, selector, limit, transaction or DEFAULT_BATCH, Pace(rate, stop), stop, show
+        )
+    _report("copied", source, target, copied, "client", as_json)
+
+
+def _copy(
+    login: Login,
+    source: str,
+    target: str,
+    selector: str | None,
+    limit: int | None,
+    batch: int,
+    pace: Pace,
+    stop: Stop,
+    show: Counter,
+) -> int:
+    copied = under_way = 0
+    with login.factory().create_connection() as connection:
+        connection.exception_listener = lambda error: None  # the browser raises the same error
+        connection.start()
+        looking = connection.create_session()
+        with connection.create_session(AckMode.SESSION_TRANSACTED) as session:
+            producer = session.create_producer(Queue(target))
+            for message in islice(looking.create_browser(Queue(source), selector), limit):
+                if stop.requested:
+                    break
+                pace.wait()
+                options = send_options(message)
+                producer.send(renewed(message), **options)
+                under_way += 1
+                if under_way == batch:
+                    session.commit()
+                    copied, under_way = copied + under_way, 0
+                    show(copied, "")
+            session.commit()
+        if copied + under_way != limit and not stop.requested:
+            check_whole(connection, copied + under_way)
+    return copied + under_way
+
+
+def _report(done: str, source: str, target: str, count: int, by: str, as_json: bool) -> None:
+    if as_json:
+        print_json({"source": source, "target": target, done: count, "by": by})
+    else:
+        click.echo(f"{done.capitalize()} {count:,} messages from {visible(source)} to {visible(target)}, by the {by}.")

@@ -1,0 +1,39 @@
+"""A received message as one to send: the same body, properties and headers, for a new message of the same content."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import Any
+
+from pyjmsack import Message
+
+__all__ = ["DUPLICATE_ID", "renewed", "send_options"]
+
+DUPLICATE_ID = "_AMQ_DUPL_ID"
+"""Property by which Artemis recognises a send that is repeated."""
+_OF_THE_DELIVERY = {"JMSXDeliveryCount", "JMS_AMQP_ACK_TYPE", "dlqDeliveryFailureCause", DUPLICATE_ID}
+_SOON = 0.001
+"""Seconds to live of a message that expired just now: the broker then does with it what it does with expired ones."""
+
+
+def renewed(message: Message, duplicate_id: str | None = None) -> Message:
+    """Return the message ready to be sent again.
+
+    What belongs to its last delivery is dropped, and so is its duplicate id: the broker remembers that one, and would
+    throw the message away without a word.
+    """
+    kept = {name: value for name, value in message.properties.items() if name not in _OF_THE_DELIVERY}
+    message.clear_properties()
+    message.properties.update(kept)
+    if duplicate_id is not None:
+        message.properties[DUPLICATE_ID] = duplicate_id
+    return message
+
+
+def send_options(message: Message) -> dict[str, Any]:
+    """Return the arguments of ``send()`` that keep delivery mode, priority and the moment of expiry."""
+    options: dict[str, Any] = {"delivery_mode": message.delivery_mode, "priority": message.priority}
+    if message.expiration is not None:
+        left = (message.expiration - datetime.now(timezone.utc)).total_seconds()
+        options["time_to_live"] = max(left, _SOON)
+    return options

@@ -1,0 +1,182 @@
+"""``pyjmsack stat``, ``consumers`` and ``connections``: what the broker has now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from datetime import datetime, timezone
+
+import click
+
+from pyjmsack import Queue
+from pyjmsack.cli.errors import Failure
+from pyjmsack.cli.managing import (
+    duration,
+    jolokia_option,
+    json_option,
+    manager_or_none,
+    opened_manager,
+    print_json,
+    print_table,
+    remark,
+)
+from pyjmsack.cli.options import Login, connection_options
+from pyjmsack.cli.stopping import stop_on_signals
+from pyjmsack.management import QueueStatus
+
+__all__ = ["connections", "consumers", "stat"]
+
+_HEADINGS = ("queue", "state", "messages", "delivering", "scheduled", "consumers", "added", "acknowledged")
+_METRICS = {
+    "messages": ("gauge", "Messages in the queue, with those that consumers hold."),
+    "delivering": ("gauge", "Messages sent to consumers and not acknowledged."),
+    "scheduled": ("gauge", "Delayed messages that are not due."),
+    "consumers": ("gauge", "Consumers of the queue."),
+    "added": ("counter", "Messages that came since the broker started."),
+    "acknowledged": ("counter", "Messages acknowledged since the broker started."),
+    "expired": ("counter", "Messages expired since the broker started."),
+    "killed": ("counter", "Messages given up since the broker started."),
+}
+_SORTS = ("name", *_METRICS)
+
+
+@click.command()
+@click.argument("pattern", default="*", metavar="[GLOB]")
+@connection_options
+@jolokia_option
+@click.option("--watch", type=duration, metavar="SECONDS", help="Again and again, every so many seconds, until Ctrl-C.")
+@click.option("--sort", type=click.Choice(_SORTS), default="name", show_default=True, help="Largest first.")
+@click.option(
+    "--format",
+    "format_name",
+    type=click.Choice(["table", "json", "prometheus"]),
+    default="table",
+    show_default=True,
+    help="prometheus is the text format that Prometheus reads.",
+)
+@click.option("--json", "as_json", is_flag=True, help="As --format json: one document, with --watch one a line.")
+def stat(
+    pattern: str,
+    login: Login,
+    jolokia: str | None,
+    watch: float | None,
+    sort: str,
+    format_name: str,
+    as_json: bool,
+) -> None:
+    """Show the queues whose names fit GLOB: messages, consumers, counters.
+
+    \b
+    pyjmsack stat
+    pyjmsack stat 'orders.*' --watch 2 --sort messages
+    pyjmsack stat --format prometheus > /var/lib/node_exporter/textfile/queues.prom
+
+    Artemis answers over --url; the user needs the permission `manage`. ActiveMQ Classic answers through --jolokia.
+    Without them the messages of one queue, given by its whole name, are counted by browsing.
+    """
+    show = _FORMATS["json" if as_json else format_name]
+    with stop_on_signals() as stop, manager_or_none(login, jolokia) as manager:
+        while True:
+            found = _counted(login, pattern) if manager is None else manager.queues(pattern)
+            show(sorted(found, key=_order(sort)))
+            if watch is None:
+                break
+            stop.wait(watch)
+            if stop.requested:
+                break
+
+
+def _order(sort: str) -> Callable[[QueueStatus], tuple[int, str]]:
+    return lambda status: (0 if sort == "name" else -(getattr(status, sort) or 0), status.name)
+
+
+def _counted(login: Login, name: str) -> list[QueueStatus]:
+    """Count by browsing, where the broker says nothing else.
+
+    Raises:
+        Failure: the name is a pattern, because nobody but the manager knows the names.
+    """
+    if set(name) & set("*?["):
+        raise Failure("without management no queue can be listed; give the whole name of a queue, and it is browsed")
+    with login.factory().create_connection() as connection, connection.create_session() as session:
+        connection.exception_listener = lambda error: None  # the browser raises the same error
+        connection.start()
+        with session.create_browser(Queue(name)) as browser:
+            number = sum(1 for _ in browser)
+    remark("Counted by browsing: messages that consumers hold are left out, and ActiveMQ Classic shows 400 at most.")
+    return [QueueStatus(name, number, 0, 0, 0, 0, 0)]
+
+
+def _show_table(found: list[QueueStatus]) -> None:
+    print_table(_HEADINGS, map(_row, found), numbers=6)
+
+
+def _row(each: QueueStatus) -> tuple[object, ...]:
+    state = "paused" if each.paused else "temporary" if each.temporary else ""
+    counters = (each.messages, each.delivering, each.scheduled, each.consumers, each.added, each.acknowledged)
+    return each.name, state, *counters
+
+
+def _show_json(found: list[QueueStatus]) -> None:
+    print_json({"time": datetime.now(timezone.utc).isoformat(), "queues": [asdict(each) for each in found]})
+
+
+def _show_prometheus(found: list[QueueStatus]) -> None:
+    for name, (kind, text) in _METRICS.items():
+        metric = f"pyjmsack_queue_{name}" + ("_total" if kind == "counter" else "")
+        values = [(each.name, getattr(each, name)) for each in found]
+        if known := [(queue, value) for queue, value in values if value is not None]:
+            click.echo(f"# HELP {metric} {text}\n# TYPE {metric} {kind}")
+            for queue, value in known:
+                click.echo(f'{metric}{{queue="{_label(queue)}"}} {value}')
+
+
+def _label(text: str) -> str:
+    escaped = text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in escaped)
+
+
+_FORMATS = {"table": _show_table, "json": _show_json, "prometheus": _show_prometheus}
+
+
+@click.command()
+@click.argument("queue", required=False)
+@connection_options
+@jolokia_option
+@json_option
+def consumers(queue: str | None, login: Login, jolokia: str | None, as_json: bool) -> None:
+    """Show who consumes QUEUE, or all queues.
+
+    \b
+    pyjmsack consumers orders
+    pyjmsack consumers --json
+    """
+    with opened_manager(login, jolokia) as manager:
+        if queue is not None:
+            manager.queue(queue)
+        found = manager.consumers(queue)
+    if as_json:
+        print_json({"consumers": found})
+        return
+    rows = [(each.queue, each.client_id, each.address, each.selector, each.delivering) for each in found]
+    print_table(("queue", "client id", "address", "selector", "holds"), rows, numbers=1)
+
+
+@click.command()
+@connection_options
+@jolokia_option
+@json_option
+def connections(login: Login, jolokia: str | None, as_json: bool) -> None:
+    """Show the connections of all clients.
+
+    \b
+    pyjmsack connections
+    pyjmsack connections --json
+    """
+    with opened_manager(login, jolokia) as manager:
+        found = manager.connections()
+    if as_json:
+        print_json({"connections": found})
+        return
+    rows = [(each.id, each.client_id, each.address, each.user, each.protocol, each.sessions) for each in found]
+    print_table(("connection", "client id", "address", "user", "protocol", "sessions"), rows, numbers=1)

@@ -1,0 +1,142 @@
+"""Messages from one queue to others by this process: in transactions, or confirmed first and acknowledged then."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pyjmsack import AckMode, Connection, JMSException, Message, MessageConsumer, MessageProducer, Queue, Session
+from pyjmsack.cli.errors import Failure
+from pyjmsack.cli.options import Login
+from pyjmsack.cli.resending import renewed, send_options
+from pyjmsack.cli.stopping import Stop
+from pyjmsack.cli.terminal import Counter
+
+__all__ = ["DEFAULT_BATCH", "Pace", "Transfer"]
+
+DEFAULT_BATCH = 100
+_SLICE = 0.2
+"""Seconds of one look at the local buffer, as a signal does not end ``receive()``."""
+_MOST_LEFT = 10_000
+"""Messages that are looked at and left where they are, at most: each is held until the end."""
+
+Target = Callable[[Message], "Queue | None"]
+
+
+class Pace:
+    """Lets ``rate`` things a second pass; ``None`` lets all pass at once."""
+
+    def __init__(self, rate: float | None, stop: Stop) -> None:
+        self._gap = 1 / rate if rate else 0.0
+        self._stop = stop
+        self._next = time.monotonic()
+
+    def wait(self) -> None:
+        """Wait for the turn of the next thing, or for a stop."""
+        if not self._gap:
+            return
+        while (left := self._next - time.monotonic()) > 0 and not self._stop.requested:
+            self._stop.wait(left)
+        self._next = max(self._next + self._gap, time.monotonic() - self._gap)
+
+
+@dataclass
+class Transfer:
+    """One run. Killed at any time, it has lost no message; see :meth:`run` for when it doubles none."""
+
+    source: str
+    target: Target
+    """Says where a message goes; ``None`` leaves it in the queue."""
+    selector: str | None = None
+    choosy: bool = False
+    """Whether ``target`` may leave messages in the queue."""
+    limit: int | None = None
+    batch: int = DEFAULT_BATCH
+    moved: int = 0
+    left: int = 0
+    atomic: bool = True
+    """Whether a kill doubles nothing."""
+    _held: list[Message] = field(default_factory=list)
+
+    def run(self, login: Login, pace: Pace, stop: Stop, show: Counter) -> int:
+        """Move until the queue has no more, the limit is reached or a stop is requested; return how many.
+
+        Where a transaction of this broker and protocol is atomic, sends and receipts are committed together, so that a
+        kill neither loses nor doubles. Elsewhere each message is confirmed at its new place before it is acknowledged
+        at the old one. Artemis then drops the second copy, because the copy carries a duplicate id made of the
+        message's id. Other brokers cannot tell.
+        """
+        prefetch = self.batch if self.choosy else min(self.batch, self.limit or self.batch)
+        factory = login.factory(jms__receiveLocalOnly=True, jms__prefetchPolicy__queuePrefetch=prefetch)
+        with factory.create_connection() as connection:
+            connection.exception_listener = lambda error: None  # receive() raises the same error
+            connection.start()
+            if connection.metadata.transaction_guarantee == "atomic" and not self.choosy:
+                self._in_transactions(connection, pace, stop, show)
+            else:
+                self.atomic = "duplicate-detection" in connection.metadata.capabilities
+                self._one_by_one(connection, pace, stop, show)
+        return self.moved
+
+    def _in_transactions(self, connection: Connection, pace: Pace, stop: Stop, show: Counter) -> None:
+        with connection.create_session(AckMode.SESSION_TRANSACTED) as session:
+            consumer = session.create_consumer(Queue(self.source), self.selector)
+            producer = session.create_producer()
+            under_way = 0
+            while (message := self._next(consumer, under_way, stop)) is not None:
+                pace.wait()
+                self._send(producer, message, None)
+                under_way += 1
+                if under_way >= self.batch:
+                    under_way = self._commit(session, under_way, show)
+            self._commit(session, under_way, show)
+
+    def _commit(self, session: Session, under_way: int, show: Counter) -> int:
+        if under_way:
+            session.commit()
+            self.moved += under_way
+            show(self.moved, "")
+        return 0
+
+    def _one_by_one(self, connection: Connection, pace: Pace, stop: Stop, show: Counter) -> None:
+        recognised = self.atomic
+        with connection.create_session(AckMode.INDIVIDUAL_ACKNOWLEDGE) as session:
+            consumer = session.create_consumer(Queue(self.source), self.selector)
+            producer = session.create_producer()
+            while (message := self._next(consumer, 0, stop)) is not None:
+                target = self.target(message)
+                if target is None:
+                    self._leave(message)
+                    continue
+                pace.wait()
+                self._send(producer, message, self._duplicate_id(message) if recognised else None)
+                message.acknowledge()
+                self.moved += 1
+                show(self.moved, "")
+
+    def _leave(self, message: Message) -> None:
+        self._held.append(message)  # given back when the session closes: now it would come again at once
+        self.left += 1
+        if self.left > _MOST_LEFT:
+            raise Failure(f"more than {_MOST_LEFT:,} messages are to stay in the queue: choose with --selector")
+
+    def _send(self, producer: MessageProducer, message: Message, duplicate_id: str | None) -> None:
+        target = self.target(message)
+        if target is None:
+            raise JMSException(f"{message!r} does not say where it came from")
+        options = send_options(message)
+        producer.send(renewed(message, duplicate_id), target, **options)
+
+    def _duplicate_id(self, message: Message) -> str | None:
+        if message.message_id is None:
+            return None
+        parts = "\0".join(("pyjmsack-transfer", self.source, message.message_id))
+        return hashlib.sha256(parts.encode()).hexdigest()
+
+    def _next(self, consumer: MessageConsumer, under_way: int, stop: Stop) -> Message | None:
+        if stop.requested or self.moved + under_way == self.limit:
+            return None
+        message = consumer.receive(_SLICE)
+        return consumer.receive_nowait() if message is None else message  # the second one asks the broker

@@ -1,0 +1,99 @@
+"""Named brokers, completion, and the commands of operators where nobody may manage."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from cli_support import Cli, put, take_all
+from shared_brokers import Served
+
+from pyjmsack.cli.main import cli as commands
+
+ABSENT = "amqp://127.0.0.1:1"
+
+
+def in_context(text: str, directory: Path, **more: str) -> dict[str, str]:
+    """Write the file of contexts; return the variables of a command."""
+    file = directory / "contexts.toml"
+    file.write_text(text)
+    return {"PYJMSACK_CONTEXTS": str(file), **more}
+
+
+def test_a_context_has_the_url_and_the_login(secured_broker: Served, queue_name: str, tmp_path: Path) -> None:
+    variables = in_context(
+        f"""[prod]\nurl = "{secured_broker.amqp_url}"\nuser = "alice"\npassword-env = "PROD" """, tmp_path
+    )
+    secured = Cli(ABSENT)
+    sent = secured.run("send", queue_name, "--context", "prod", stdin="x\n", PROD="wonderland", **variables)
+    assert sent.exit_code == 0, sent.output
+    missing = secured.run("send", queue_name, "--context", "prod", stdin="x\n", **variables)
+    assert missing.exit_code == 2
+    assert "PROD is not set" in missing.stderr
+    given = secured.run("browse", queue_name, "--context", "prod", "--url", ABSENT, PROD="wonderland", **variables)
+    assert f"cannot connect to {ABSENT}" in given.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[prod]\npassword = 's3cret'\n", "password-env"),
+        ("[prod]\njolokia = 'http://a:s3cret@h/'\n", "jolokia-env"),
+        ("[test]\nurl = 'amqp://h'\n", "there are: test"),
+        ("[prod\nurl = 's3cret'\n", "no TOML file"),
+        ("[prod]\nurl = 5\n", "url is no text"),
+    ],
+)
+def test_a_wrong_context_is_a_usage_error_that_shows_no_secret(tmp_path: Path, text: str, said: str) -> None:
+    result = Cli(ABSENT).run("stat", "--context", "prod", **in_context(text, tmp_path))
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert "s3cret" not in result.output
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_printed_for_a_shell(shell: str) -> None:
+    printed = Cli(ABSENT).ok("completion", shell)
+    assert "_PYJMSACK_COMPLETE" in printed
+
+
+def test_every_command_of_operators_has_help_with_an_example_and_json() -> None:
+    for name in ("stat", "move", "copy", "purge", "pause", "resume", "consumers", "connections", "export", "import"):
+        command = commands.commands[name]
+        assert f"pyjmsack {name}" in (command.help or ""), name
+        assert "--json" in {option for each in command.params for option in each.opts}, name
+
+
+def test_what_nobody_may_manage_is_refused_with_the_permission_or_done_by_the_client(
+    guarded: Cli, queue_name: str
+) -> None:
+    login = {"PYJMSACK_PASSWORD": "wonderland"}
+    sent = guarded.run("send", queue_name, "--user", "alice", stdin="a\nb\n", **login)
+    assert sent.exit_code == 0, sent.output
+    refused = guarded.run("purge", queue_name, "--yes", "--user", "alice", **login)
+    assert refused.exit_code == 1
+    assert "permissions manage" in refused.stderr
+    assert guarded.run("check", "queue", queue_name, "--user", "alice", **login).exit_code == 3
+    counted = guarded.run("stat", queue_name, "--json", "--user", "alice", **login)
+    assert json.loads(counted.stdout)["queues"][0]["messages"] == 2
+    assert "Without management" in counted.stderr
+    moved = guarded.run("move", queue_name, f"{queue_name}.2", "--json", "--user", "alice", **login)
+    assert json.loads(moved.stdout) | {"moved": 2, "by": "client"} == json.loads(moved.stdout)
+
+
+def test_classic_is_operated_by_jolokia_and_by_the_client(classic: tuple[str, str], queue_name: str) -> None:
+    url, jolokia = classic
+    managed = plain = Cli(url)
+    put(url, queue_name, ["a", "b", "c"])
+    (status,) = json.loads(managed.ok("stat", queue_name, "--json", "--jolokia", jolokia))["queues"]
+    assert status["messages"] == 3
+    assert managed.run("check", "queue", queue_name, "--max-depth", 2, "--jolokia", jolokia).exit_code == 2
+    assert managed.run("check", "queue", queue_name, "--max-age", "1d", "--jolokia", jolokia).exit_code == 0
+    assert plain.run("check", "queue", queue_name).exit_code == 3
+    assert json.loads(plain.ok("stat", queue_name, "--json"))["queues"][0]["messages"] == 3
+    moved = json.loads(plain.ok("move", queue_name, f"{queue_name}.2", "--limit", 1, "--json"))
+    assert (moved["moved"], moved["by"]) == (1, "client")
+    moved = json.loads(managed.ok("move", queue_name, f"{queue_name}.2", "--json", "--jolokia", jolokia))
+    assert (moved["moved"], moved["by"]) == (2, "broker")
+    assert [text for text, _ in take_all(url, f"{queue_name}.2")] == ["a", "b", "c"]

@@ -1,0 +1,167 @@
+"""``pyjmsack dlq``, ``export`` and ``import``: nothing is lost or doubled, also after a kill in the middle."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_support import Cli, put, take_all
+from test_cli_operating import depth, killed_when
+
+from pyjmsack import AckMode, ConnectionFactory, Float, Long, MapMessage, Message, Queue, Short, TextMessage, Topic
+
+
+def give_up(url: str, queue: str, texts: list[str]) -> None:
+    """Send texts, with duplicate ids, and let the broker make dead letters of them."""
+    with ConnectionFactory(url).create_connection() as connection:
+        connection.start()
+        session = connection.create_session(AckMode.INDIVIDUAL_ACKNOWLEDGE)
+        producer = session.create_producer(Queue(queue))
+        answers = []
+        for text in texts:
+            message = session.create_text_message(text)
+            message.properties["_AMQ_DUPL_ID"] = f"{queue}-{text}"
+            message.properties["n"] = 1
+            answers.append(producer.send_async(message))
+        for answer in answers:
+            answer.result()
+        consumer = session.create_consumer(Queue(queue))
+        for _ in texts:
+            received = consumer.receive(30)
+            assert received is not None
+            received.reject()
+
+
+def test_dead_letters_are_listed_by_origin_and_shown(cli: Cli, queue_name: str) -> None:
+    give_up(cli.url, queue_name, ["a", "b"])
+    (group,) = json.loads(cli.ok("dlq", "ls", "--origin", queue_name, "--json"))["groups"]
+    assert (group["origin"], group["messages"]) == (queue_name, 2)
+    assert "2 dead letters" in cli.ok("dlq", "ls", "--origin", queue_name)
+    (message,) = json.loads(cli.ok("dlq", "show", "--origin", queue_name, "--limit", 1, "--json"))["messages"]
+    assert (message["body"], message["origin"]) == ("a", queue_name)
+
+
+@pytest.mark.parametrize("options", [[], ["--transaction", "2"], ["--limit", "2"]], ids=["broker", "client", "limit"])
+def test_a_retry_sends_each_back_to_where_it_came_from(cli: Cli, queue_name: str, options: list[str]) -> None:
+    other = f"{queue_name}.other"
+    give_up(cli.url, queue_name, ["a", "b"])
+    give_up(cli.url, other, ["c"])
+    dry = json.loads(cli.ok("dlq", "retry", "--origin", queue_name, "--dry-run", "--json"))
+    assert dry["targets"] == {queue_name: 2}
+    assert json.loads(cli.ok("dlq", "retry", "--origin", queue_name, "--yes", "--json", *options))["retried"] == 2
+    assert sorted(text for text, _ in take_all(cli.url, queue_name)) == ["a", "b"]
+    assert depth(cli.url, other) == 0
+    assert json.loads(cli.ok("dlq", "purge", "--origin", other, "--yes", "--json"))["removed"] == 1
+
+
+def test_dead_letters_are_moved_exported_and_destroyed(cli: Cli, queue_name: str, tmp_path: Path) -> None:
+    give_up(cli.url, queue_name, ["a", "b", "c"])
+    file = tmp_path / "dead.jsonl"
+    cli.ok("dlq", "export", file, "--origin", queue_name)
+    assert [json.loads(line)["body"] for line in file.read_text().splitlines()] == ["a", "b", "c"]
+    cli.ok("dlq", "move", f"{queue_name}.parked", "--origin", queue_name, "--limit", 1)
+    assert [text for text, _ in take_all(cli.url, f"{queue_name}.parked")] == ["a"]
+    refused = cli.run("dlq", "purge", "--origin", queue_name, stdin="")
+    assert refused.exit_code == 2
+    assert json.loads(cli.ok("dlq", "purge", "--origin", queue_name, "--dry-run", "--json"))["found"] == 2
+    assert json.loads(cli.ok("dlq", "purge", "--origin", queue_name, "--yes", "--json"))["removed"] == 2
+    assert json.loads(cli.ok("dlq", "ls", "--origin", queue_name, "--json"))["groups"] == []
+
+
+def test_older_letters_are_chosen_by_the_time_they_were_sent(cli: Cli, queue_name: str) -> None:
+    give_up(cli.url, queue_name, ["a"])
+    assert json.loads(cli.ok("dlq", "ls", "--origin", queue_name, "--older-than", "1h", "--json"))["groups"] == []
+    assert json.loads(cli.ok("dlq", "purge", "--origin", queue_name, "--cause", "failed", "--yes", "--json"))["removed"]
+
+
+@pytest.mark.timeout(300)
+def test_a_retry_that_is_killed_and_repeated_loses_and_doubles_nothing(cli: Cli, queue_name: str) -> None:
+    """The old duplicate ids are not sent again: Artemis remembers them and would drop the messages."""
+    texts = [f"message {number}" for number in range(120)]
+    give_up(cli.url, queue_name, texts)
+    process = cli.start("dlq", "retry", "--origin", queue_name, "--rate", 100, "--transaction", 7)
+    killed_when(process, lambda: depth(cli.url, queue_name) >= 20)
+    assert depth(cli.url, queue_name) < len(texts), "the retry ended before it was killed"
+    count = 0
+    while count < len(texts) and depth(cli.url, queue_name) < len(texts):  # the broker gives back what was under way
+        count += json.loads(cli.ok("dlq", "retry", "--origin", queue_name, "--transaction", 20, "--json"))["retried"]
+    assert sorted(text for text, _ in take_all(cli.url, queue_name)) == sorted(texts)
+    assert json.loads(cli.ok("dlq", "ls", "--origin", queue_name, "--json"))["groups"] == []
+
+
+def typed_messages(session: Any) -> list[Message]:
+    """Return messages in which every type that JSON does not know occurs."""
+    first = session.create_text_message("text")
+    first.properties.update({"short": Short(1), "long": Long(2), "float": Float(1.5), "double": 2.5, "flag": True})
+    first.correlation_id, first.type, first.reply_to = "c", "t", Topic("answers")
+    empty, bare = session.create_text_message(None), session.create_message()
+    items = session.create_map_message({"bytes": b"\x00\xff", "long": Long(5), "none": None})
+    stream = session.create_stream_message([Short(3), "x", b"y"])
+    return [first, empty, bare, items, stream, session.create_bytes_message(b"\x00\x01")]
+
+
+def test_a_queue_that_is_exported_and_imported_is_the_same_with_all_its_types(
+    cli: Cli, queue_name: str, tmp_path: Path
+) -> None:
+    file, back = tmp_path / "queue.jsonl", f"{queue_name}.back"
+    with ConnectionFactory(cli.url).create_connection() as connection, connection.create_session() as session:
+        connection.start()
+        for message in typed_messages(session):
+            session.create_producer(Queue(queue_name)).send(message, priority=7, delivery_mode=1)
+        cli.ok("export", queue_name, file)
+        assert cli.run("export", queue_name, file).exit_code == 1, "an export replaces no file"
+        assert json.loads(cli.ok("import", back, file, "--json"))["sent"] == 6
+        consumers = [session.create_consumer(Queue(name)) for name in (queue_name, back)]
+        for _ in range(6):
+            one, two = (consumer.receive(15) for consumer in consumers)
+            assert one is not None
+            assert two is not None
+            assert type(one) is type(two)
+            assert content(one) == content(two)
+
+
+def content(message: Message) -> list[object]:
+    """Return what must not change, with the types of its values."""
+    properties = [(name, type(value), value) for name, value in message.properties.items()]
+    body = message.body
+    values = [*body.items()] if isinstance(message, MapMessage) else body
+    typed = [(type(each), each) for each in values] if isinstance(values, list) else values
+    headers = (message.correlation_id, message.type, message.reply_to, message.priority, message.delivery_mode)
+    kind = type(message.reply_to)
+    return [properties, typed, headers, kind, isinstance(message, TextMessage) and message.text is None]
+
+
+def test_an_export_that_takes_leaves_the_queue_empty(cli: Cli, queue_name: str, tmp_path: Path) -> None:
+    put(cli.url, queue_name, ["a", "b"])
+    cli.ok("export", queue_name, tmp_path / "x.jsonl", "--take")
+    assert take_all(cli.url, queue_name) == []
+    assert len((tmp_path / "x.jsonl").read_text().splitlines()) == 2
+
+
+def test_a_message_that_expired_since_the_export_is_left_out_and_told(cli: Cli, queue_name: str) -> None:
+    line = json.dumps({"kind": "text", "body": "old", "expiration": "2020-01-01T00:00:00+00:00"})
+    said = cli.run("import", queue_name, stdin=line)
+    assert "1 left out because they expired" in said.stderr
+    cli.ok("import", queue_name, "--ignore-expiry", stdin=line)
+    assert [text for text, _ in take_all(cli.url, queue_name)] == ["old"]
+
+
+@pytest.mark.timeout(300)
+def test_an_import_that_is_killed_and_repeated_loses_and_doubles_nothing(
+    cli: Cli, queue_name: str, tmp_path: Path
+) -> None:
+    """The broker recognises the lines of the batch that was under way; those before are not sent again."""
+    texts = [f"message {number}" for number in range(150)]
+    file, progress = tmp_path / "lines.jsonl", tmp_path / "progress"
+    file.write_text("".join(json.dumps({"body": text}) + "\n" for text in texts))
+    arguments = ("import", queue_name, file, "--resume", progress, "--transaction", 10)
+    process = cli.start(*arguments, "--rate", 100)
+    killed_when(process, lambda: depth(cli.url, queue_name) >= 25)
+    assert depth(cli.url, queue_name) < len(texts), "the import ended before it was killed"
+    known = json.loads(progress.read_text())
+    progress.write_text(json.dumps(known | {"lines": known["lines"] - 10}))  # as if killed before it was written
+    cli.ok(*arguments)
+    assert [text for text, _ in take_all(cli.url, queue_name)] == texts
+    assert cli.run(*arguments).exit_code == 1, "a second import by mistake would be dropped by the broker"
