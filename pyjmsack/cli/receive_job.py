@@ -25,7 +25,6 @@ class ReceiveJob:
         self._show = show
         self._commit_size = transaction
         self._batch = transaction or output.batch
-        self._unflushed = 0
         self._uncommitted = 0
         self._pending: list[Message] = []
         self.received = 0

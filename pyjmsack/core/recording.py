@@ -20,7 +20,7 @@ from pyjmsack.errors import (
     TransactionRolledBackException,
 )
 from pyjmsack.message import Message
-from pyjmsack.spi.envelope import Encoder, Inbound
+from pyjmsack.spi.envelope import DUPLICATE_ID, Encoder, Inbound
 from pyjmsack.spi.ledger import Ledger, quoted, tail
 from pyjmsack.spi.resources import ConnectionMetadata, ConsumerInfo, ProducerInfo
 from pyjmsack.types import Outcome
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Deliveries", "RecordedProducer", "Recorder"]
 
-DUPLICATE_ID = "_AMQ_DUPL_ID"
 _OUTCOMES = {outcome: outcome.name.lower() for outcome in Outcome}
 _IN_TRANSACTION = {"committed": ("confirmed", "accepted")}
 """What the end of a transaction makes of its sends and receipts; any other end has one name for both."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
-from typing import Protocol
+from typing import Final, Protocol
 
 from pyjmsack.destination import Destination
 from pyjmsack.errors import MessageFormatException
 from pyjmsack.message import Message
 
-__all__ = ["Encoder", "Inbound", "InboundSink", "NotOneMessageError", "Outbound", "generations"]
+__all__ = ["DUPLICATE_ID", "Encoder", "Inbound", "InboundSink", "NotOneMessageError", "Outbound", "generations"]
 
+DUPLICATE_ID: Final = "_AMQ_DUPL_ID"
+"""The property by which Artemis knows a repeated send (S106)."""
 Encoder = Callable[[Message, int], bytes]
 """``encoder(message, ttl_ms) -> payload``; ``ttl_ms`` 0 means no time to live. Runs on the caller's thread."""
 

@@ -14,11 +14,11 @@ from pyjmsack.errors import InvalidSelectorException
 from pyjmsack.kept import LONGEST, kept
 from pyjmsack.message import Message, TextMessage
 from pyjmsack.message.portable import is_portable
-from pyjmsack.message.stomp_names import header_name, properties_of, types_line
 from pyjmsack.providers.amqp.encode import encode
 from pyjmsack.providers.amqp.inbound import AmqpInbound
 from pyjmsack.providers.stomp.selector import artemis_filter
 from pyjmsack.selector import check_selector
+from pyjmsack.spi.stomp_names import header_name, properties_of, types_line
 
 
 def test_a_short_text_is_kept_and_a_long_one_is_not() -> None:

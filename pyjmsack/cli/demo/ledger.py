@@ -37,7 +37,6 @@ class Ledger:
         self.redelivered = 0
         self.rolled_back_sends = 0
         self.duplicates = 0
-        self.failures = 0
         self.last_arrival = time.monotonic()
 
     def deliver(self, message: Message) -> Key:
@@ -70,7 +69,6 @@ class Ledger:
 
     def _fail(self, key: Key) -> None:
         self._failed.add(key)
-        self.failures += 1
         if not self._fails_after:
             self._owed.add(key)
         raise ProcessingError(f"line {key[1]} of file {key[0]}: a failure on purpose")

@@ -14,7 +14,7 @@ from pyjmsack.errors import JMSException, JMSSecurityException, UnsupportedFeatu
 from pyjmsack.extras import missing_extra
 from pyjmsack.providers.amqp import caution
 from pyjmsack.providers.amqp.deadletter import DeadLetters
-from pyjmsack.providers.amqp.dialect import Dialect, dialect_of
+from pyjmsack.providers.amqp.dialect import AmqpDialect, dialect_of
 from pyjmsack.providers.amqp.engine.performatives import Open
 from pyjmsack.providers.amqp.engines import AmqpEngine, EngineOptions
 from pyjmsack.providers.amqp.python_engine import PythonEngine
@@ -152,7 +152,7 @@ class AmqpConnection(Lifecycle[AmqpEngine]):
         address = "" if queue is None else self.address(queue)
         self._dead_letters = DeadLetters(self._the_engine, self._sessions[0], queue, address)
 
-    def _find_dialect(self, properties: Mapping[str, object]) -> Dialect:
+    def _find_dialect(self, properties: Mapping[str, object]) -> AmqpDialect:
         named = broker_key(str(properties.get("product", "")), str(properties.get("version", "")))
         options = self._url.connection
         return dialect_of(self._url.broker or named, properties, options.queue_prefix, options.topic_prefix)

@@ -9,14 +9,14 @@ from pyjmsack.destination import Destination
 from pyjmsack.spi.features import Level, Support, features
 from pyjmsack.types import Outcome
 
-__all__ = ["Dialect", "dialect_of"]
+__all__ = ["AmqpDialect", "dialect_of"]
 
 _OFFERED = {"delivery-delay": "DELAYED_DELIVERY", "shared-subscription": "SHARED-SUBS"}
 """Features that a broker honours only if it offers this word."""
 
 
 @dataclass(frozen=True)
-class Dialect:
+class AmqpDialect:
     """How to speak to one broker.
 
     ``refusal`` is the outcome for a message that the client will not have: one beyond its redelivery limit, expired, or
@@ -49,7 +49,7 @@ class Dialect:
         return table
 
 
-def dialect_of(broker: str, announced: Mapping[str, object], queue_prefix: str, topic_prefix: str) -> Dialect:
+def dialect_of(broker: str, announced: Mapping[str, object], queue_prefix: str, topic_prefix: str) -> AmqpDialect:
     """Return the dialect of a broker.
 
     Args:
@@ -65,4 +65,4 @@ def dialect_of(broker: str, announced: Mapping[str, object], queue_prefix: str, 
     # modified(undeliverable-here) sends to the dead-letter queue there, as rejected says more plainly
     refusal = Outcome.REJECTED if classic else Outcome.MODIFIED_FAILED_UNDELIVERABLE
     dead_letters = "ActiveMQ.DLQ" if classic else None
-    return Dialect(broker, own_queues + queue_prefix, own_topics + topic_prefix, refusal, dead_letters)
+    return AmqpDialect(broker, own_queues + queue_prefix, own_topics + topic_prefix, refusal, dead_letters)

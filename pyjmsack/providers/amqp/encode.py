@@ -26,12 +26,11 @@ from pyjmsack.providers.amqp.wire_encode import (
     encode_value,
 )
 from pyjmsack.providers.amqp.wire_types import ByteArray, Symbol, UByte, UInt
+from pyjmsack.spi.envelope import DUPLICATE_ID
 from pyjmsack.types import Byte, Long
 
-__all__ = ["DUPLICATE_ID", "encode"]
+__all__ = ["encode"]
 
-DUPLICATE_ID = "_AMQ_DUPL_ID"
-"""The property by which Artemis knows a repeated send (S106)."""
 _NULL = b"\x40"
 _OCTET_STREAM = encode_symbol("application/octet-stream")
 _TTL_LIMIT = 1 << 32

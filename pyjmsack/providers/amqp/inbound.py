@@ -18,12 +18,12 @@ from pyjmsack.message import (
     portable,
 )
 from pyjmsack.message.headers import Headers
-from pyjmsack.message.stomp_names import properties_of, sent_over_stomp
 from pyjmsack.providers.amqp import sections
 from pyjmsack.providers.amqp.body import read_body
-from pyjmsack.providers.amqp.encode import DUPLICATE_ID
 from pyjmsack.providers.amqp.identity import as_it_came, as_values
 from pyjmsack.providers.amqp.ids import to_correlation_id, to_message_id
+from pyjmsack.spi.envelope import DUPLICATE_ID
+from pyjmsack.spi.stomp_names import properties_of, sent_over_stomp
 
 __all__ = ["AmqpInbound"]
 

@@ -8,13 +8,14 @@ import time
 from pyjmsack.destination import Destination, Queue
 from pyjmsack.providers.stomp.frames import escape
 from pyjmsack.providers.stomp.inbound import StompInbound
+from pyjmsack.spi.envelope import DUPLICATE_ID
 
 __all__ = ["dead_letter"]
 
 _NOT_COPIED = re.compile(
     rb"\n(?:subscription|message-id|ack|destination|destination-type|content-length|redelivered|receipt|expires"
-    rb"|transaction|browser|_AMQ_DUPL_ID|_AMQ_ORIG_ADDRESS|_AMQ_ORIG_QUEUE|_AMQ_SCHED_DELIVERY|AMQ_SCHEDULED_TIME"
-    rb"|_AMQ_LARGE_SIZE|AMQ_SCHEDULED_DELAY|scheduledJobId)(?::[^\n]*)?(?![^\n])"
+    rb"|transaction|browser|%b|_AMQ_ORIG_ADDRESS|_AMQ_ORIG_QUEUE|_AMQ_SCHED_DELIVERY|AMQ_SCHEDULED_TIME"
+    rb"|_AMQ_LARGE_SIZE|AMQ_SCHEDULED_DELAY|scheduledJobId)(?::[^\n]*)?(?![^\n])" % DUPLICATE_ID.encode()
 )
 """Header lines that were about this delivery. One search for all, as a message may have a million lines."""
 
@@ -38,7 +39,7 @@ def dead_letter(inbound: StompInbound, queue: str, source: Destination, subscrib
     number = inbound.broker_id
     if dialect.routed and number:
         owner = b"-" + escape(subscriber).encode() if subscriber else b""
-        lines.append(b"_AMQ_DUPL_ID:" + origin + owner + b"-" + number)
+        lines.append(DUPLICATE_ID.encode() + b":" + origin + owner + b"-" + number)
     if inbound.is_bytes or b"\0" in inbound.body:
         lines.append(b"content-length:%d" % len(inbound.body))
     return b"".join((dialect.send_lines(Queue(queue)).encode(), b"\n".join(lines), b"\n\n", inbound.body, b"\0"))

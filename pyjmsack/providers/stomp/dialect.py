@@ -14,13 +14,13 @@ from pyjmsack.providers.stomp.frames import Limits, escape
 from pyjmsack.providers.stomp.selector import artemis_filter
 from pyjmsack.spi.resources import ConsumerInfo, Subscription
 
-__all__ = ["Dialect", "dialect_of", "parse_destination"]
+__all__ = ["StompDialect", "dialect_of", "parse_destination"]
 
 _ROUTING = {False: "ANYCAST", True: "MULTICAST"}
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class StompDialect:
     """One broker's STOMP."""
 
     broker: str
@@ -130,7 +130,7 @@ class Dialect:
         return f"{self.durable}:{escape(subscription.name)}"
 
 
-_ARTEMIS: Final = Dialect(
+_ARTEMIS: Final = StompDialect(
     "artemis",
     queue="",
     topic="",
@@ -147,8 +147,8 @@ _ARTEMIS: Final = Dialect(
 )
 
 
-def _classic(broker: str) -> Dialect:
-    return Dialect(
+def _classic(broker: str) -> StompDialect:
+    return StompDialect(
         broker,
         window=("activemq.prefetchSize",),
         transacted_acks=True,
@@ -166,11 +166,12 @@ def _classic(broker: str) -> Dialect:
 
 
 _DIALECTS: Final = {
-    dialect.broker: dialect for dialect in (_ARTEMIS, _classic("classic-5"), _classic("classic-6"), Dialect("unknown"))
+    dialect.broker: dialect
+    for dialect in (_ARTEMIS, _classic("classic-5"), _classic("classic-6"), StompDialect("unknown"))
 }
 
 
-def dialect_of(broker: str) -> Dialect:
+def dialect_of(broker: str) -> StompDialect:
     """Return the dialect of a broker (a key of ``pyjmsack.spi.features.BROKERS``)."""
     return _DIALECTS[broker]
 
@@ -195,7 +196,7 @@ _JAVA_TEMPORARY: dict[str, tuple[type[Destination], str]] = {
 """As clients of the other protocols write them."""
 
 
-def parse_destination(text: str, dialect: Dialect, kind: type[Destination]) -> Destination:
+def parse_destination(text: str, dialect: StompDialect, kind: type[Destination]) -> Destination:
     """Return the destination that a ``destination`` or ``reply-to`` header of any client names.
 
     Args:

@@ -1,7 +1,7 @@
 """From a JMS message to the SEND frame of STOMP, but for what the connection adds (receipt, transaction).
 
 Brokers take a body with ``content-length`` for bytes and one without for text (S167). What STOMP has no word for goes
-into headers of our own, which are listed in ``pyjmsack.message.stomp_names``.
+into headers of our own, which are listed in ``pyjmsack.spi.stomp_names``.
 """
 
 from __future__ import annotations
@@ -12,16 +12,14 @@ from uuid import uuid4
 
 from pyjmsack.errors import MessageFormatException
 from pyjmsack.message import BytesMessage, Message, StreamMessage, portable
-from pyjmsack.message.stomp_names import BODY, COPY, TYPES, header_name, text_of, types_line
-from pyjmsack.providers.stomp.dialect import Dialect
+from pyjmsack.providers.stomp.dialect import StompDialect
 from pyjmsack.providers.stomp.frames import Limits
 from pyjmsack.providers.stomp.heads import check_size, encode_head
+from pyjmsack.spi.envelope import DUPLICATE_ID
+from pyjmsack.spi.stomp_names import BODY, COPY, TYPES, header_name, text_of, types_line
 from pyjmsack.types import Long
 
-__all__ = ["DUPLICATE_ID", "encode"]
-
-DUPLICATE_ID = "_AMQ_DUPL_ID"
-"""The property by which Artemis knows a repeated send (S106)."""
+__all__ = ["encode"]
 
 MESSAGE, OBJECT, MAP, BYTES, STREAM, TEXT = range(6)
 
@@ -30,7 +28,7 @@ def encode(
     message: Message,
     *,
     lines: str,
-    dialect: Dialect,
+    dialect: StompDialect,
     escape: Callable[[str], str],
     limits: Limits | None = None,
     marks_repetitions: bool = False,
@@ -60,7 +58,7 @@ def encode(
     return check_size(b"".join((encode_head("".join(parts), limits), b"\n", body, b"\0")), limits)
 
 
-def _headers(message: Message, dialect: Dialect, escape: Callable[[str], str]) -> str:
+def _headers(message: Message, dialect: StompDialect, escape: Callable[[str], str]) -> str:
     """Return the lines of the JMS header fields."""
     text = "persistent:true\n" if message._persistent else ""
     if message._priority != 4:
@@ -85,7 +83,7 @@ def _headers(message: Message, dialect: Dialect, escape: Callable[[str], str]) -
     return text + _jmsx(message, dialect, escape)
 
 
-def _jmsx(message: Message, dialect: Dialect, escape: Callable[[str], str]) -> str:
+def _jmsx(message: Message, dialect: StompDialect, escape: Callable[[str], str]) -> str:
     """Return the lines of the properties that have a slot of their own (S164)."""
     text = ""
     if message._group_id is not None:
@@ -124,7 +122,7 @@ def _properties(properties: dict[str, object], escape: Callable[[str], str]) -> 
     return "".join(lines)
 
 
-def _body(message: Message, dialect: Dialect) -> tuple[bytes, str]:
+def _body(message: Message, dialect: StompDialect) -> tuple[bytes, str]:
     """Return the body and the header lines that tell what it is."""
     kind = message.wire_type
     if kind == BYTES and isinstance(message, BytesMessage):
@@ -143,7 +141,7 @@ def _body(message: Message, dialect: Dialect) -> tuple[bytes, str]:
     return b"", f"{BODY}:message\n"
 
 
-def _text(text: str | None, dialect: Dialect) -> tuple[bytes, str]:
+def _text(text: str | None, dialect: StompDialect) -> tuple[bytes, str]:
     if text is None:
         return b"", f"{BODY}:null-text\n"
     try:

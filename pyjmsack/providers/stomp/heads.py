@@ -6,8 +6,8 @@ A broker that closes says nothing, and a connection in a ``failover:`` URL would
 from __future__ import annotations
 
 from pyjmsack.errors import InvalidClientIDException, JMSSecurityException, MessageFormatException
-from pyjmsack.message.stomp_names import property_name
 from pyjmsack.providers.stomp.frames import Limits
+from pyjmsack.spi.stomp_names import property_name
 
 __all__ = ["CONNECT_LINE", "check_connect_line", "check_copy", "check_size", "encode_head"]
 

@@ -18,11 +18,11 @@ from pyjmsack.message import (
     portable,
 )
 from pyjmsack.message.headers import Headers
-from pyjmsack.message.stomp_names import BODY, COPY, properties_of
-from pyjmsack.providers.stomp.dialect import Dialect, parse_destination
-from pyjmsack.providers.stomp.encode import DUPLICATE_ID
+from pyjmsack.providers.stomp.dialect import StompDialect, parse_destination
 from pyjmsack.providers.stomp.frames import Refusal, decode_head, lines_that_name, raw_header
+from pyjmsack.spi.envelope import DUPLICATE_ID
 from pyjmsack.spi.registry import decode_foreign
+from pyjmsack.spi.stomp_names import BODY, COPY, properties_of
 
 __all__ = ["StompInbound"]
 
@@ -67,7 +67,6 @@ class StompInbound:
         "cost",
         "counted",
         "dialect",
-        "failed",
         "generation",
         "head",
         "known",
@@ -79,7 +78,7 @@ class StompInbound:
         "unreadable",
     )
 
-    def __init__(self, head: bytes, body: bytes, dialect: Dialect, refusal: Refusal | None = None) -> None:
+    def __init__(self, head: bytes, body: bytes, dialect: StompDialect, refusal: Refusal | None = None) -> None:
         self.head = head
         self.body = body
         self.dialect = dialect
@@ -91,8 +90,6 @@ class StompInbound:
         self.settled = False
         self.counted = 0
         """Deliveries before this one that this connection remembers."""
-        self.failed = False
-        """Whether it goes back counted, once it can."""
         self.ack: bytes | None = None
         """Header lines that name the message in an ACK; ``None``: the broker wants none."""
         self.lane: Any = None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import count
 from typing import TYPE_CHECKING
 
-from pyjmsack.providers.stomp.dialect import Dialect
+from pyjmsack.providers.stomp.dialect import StompDialect
 from pyjmsack.providers.stomp.engine import StompEngine
 from pyjmsack.providers.stomp.memory import DeliveryCounts
 from pyjmsack.spi.engine import Connector
@@ -37,7 +37,7 @@ class Lane:
 class Shared:
     """What the receivers of one connection have in common."""
 
-    def __init__(self, engine: StompEngine, connector: Connector, dialect: Dialect, generation: int) -> None:
+    def __init__(self, engine: StompEngine, connector: Connector, dialect: StompDialect, generation: int) -> None:
         self.engine = engine
         self.connector = connector
         self.dialect = dialect

@@ -19,7 +19,7 @@ from pyjmsack.errors import (
     UnsupportedFeatureException,
 )
 from pyjmsack.message import Message
-from pyjmsack.providers.stomp.dialect import Dialect, dialect_of
+from pyjmsack.providers.stomp.dialect import StompDialect, dialect_of
 from pyjmsack.providers.stomp.encode import encode
 from pyjmsack.providers.stomp.engine import StompEngine
 from pyjmsack.providers.stomp.frames import Limits, Refusal, escape
@@ -57,7 +57,7 @@ class StompProvider(Lifecycle[StompEngine]):
 
     def __init__(self, url: BrokerUrl, connector: Connector) -> None:
         super().__init__(url, connector)
-        self._dialect: Dialect = dialect_of("unknown")
+        self._dialect: StompDialect = dialect_of("unknown")
         self._escape = escape
         self._shared: Shared | None = None
         self._sessions: dict[int, StompSession] = {}
@@ -438,7 +438,7 @@ class StompProvider(Lifecycle[StompEngine]):
 
 def _encode(
     lines: str,
-    dialect: Dialect,
+    dialect: StompDialect,
     escaped: Callable[[str], str],
     limits: Limits | None,
     marks_repetitions: bool,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from pyjmsack.errors import ConnectionLostException, TransactionRolledBackException
-from pyjmsack.providers.stomp.dialect import Dialect
+from pyjmsack.providers.stomp.dialect import StompDialect
 from pyjmsack.providers.stomp.engine import StompEngine
 from pyjmsack.providers.stomp.inbound import StompInbound
 from pyjmsack.providers.stomp.receiver import StompReceiver
@@ -26,7 +26,7 @@ Acked = list[tuple[StompReceiver, StompInbound]]
 class StompSession:
     """One session."""
 
-    def __init__(self, engine: StompEngine, info: SessionInfo, dialect: Dialect, ids: Iterator[int]) -> None:
+    def __init__(self, engine: StompEngine, info: SessionInfo, dialect: StompDialect, ids: Iterator[int]) -> None:
         self.info = info
         self.closing = 0
         """Consumers whose end the broker has not confirmed."""
