@@ -23,6 +23,7 @@ from shared_brokers import Served, SharedBrokers
 from pyjmsack.providers.amqp import caution, connection
 
 settings.register_profile("pyjmsack", deadline=None)  # a busy machine is no defect
+settings.register_profile("few", settings.get_profile("pyjmsack"), max_examples=20)
 settings.load_profile("pyjmsack")
 pytest_plugins = ["pytester", "tiers", "without_proton"]
 
@@ -35,7 +36,7 @@ _DESCRIPTORS = Path("/proc/self/fd")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--amqp-engine=python``: the same tests on the other engine."""
+    """``--amqp-engine=proton``: the same tests on the other engine."""
     parser.addoption("--amqp-engine", choices=("proton", "python"), help="what all AMQP connections of the tests use")
 
 
