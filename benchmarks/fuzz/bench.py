@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final, TypeAlias
 
 from pyjmsack.errors import JMSException
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.resources import ConnectionInfo
 
-__all__ = ["Bench", "FindingError", "Sink", "fed"]
+__all__ = ["MOST_WRITTEN", "PREFETCH", "Bench", "FindingError", "Input", "Sink", "fed"]
+
+Input: TypeAlias = "list[bytes]"
+"""What a target runs, piece by piece."""
+MOST_WRITTEN: Final = 1 << 22
+"""Bytes that hostile input may make a client write."""
+PREFETCH: Final = 10
+"""Of the consumers."""
 
 
 class FindingError(AssertionError):

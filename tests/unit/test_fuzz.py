@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from without_proton import REASON
 
-from benchmarks.fuzz import run, targets, worker
+from benchmarks.fuzz import amqp, run, stomp, targets, websocket, worker
 from benchmarks.fuzz.bench import FindingError
+from benchmarks.fuzz.values import described, frame
 
 CASES = 60
 
@@ -40,8 +41,8 @@ def test_an_input_is_the_same_each_time() -> None:
 @pytest.mark.parametrize("engine", ["python", "proton"])
 def test_the_amqp_fuzzers_have_a_consumer_that_gets_messages(engine: str) -> None:
     have(engine)
-    transfers = b"".join(targets._transfer(random.Random(2), n) for n in range(5))
-    bench, sink = targets._amqp([*targets._WELCOME, transfers], engine)
+    transfers = b"".join(amqp.transfer(random.Random(2), n) for n in range(5))
+    bench, sink = amqp.connected([*amqp.WELCOME, transfers], engine)
     assert [verb for verb, done in bench.asked if not done.done] == ["create_producer", "drain"]
     assert [verb for verb, done in bench.asked if done.done and done.error is not None] == []
     assert len(sink.kept) == 5
@@ -49,15 +50,15 @@ def test_the_amqp_fuzzers_have_a_consumer_that_gets_messages(engine: str) -> Non
 
 def test_the_stomp_fuzzer_has_a_consumer_that_gets_messages() -> None:
     message = b"MESSAGE\nsubscription:s%s\nmessage-id:1\nack:1\n\nx\0"
-    bench, sink = targets._stomp([targets._CONNECTED % b"other", b"".join(message % b"%d" % n for n in range(5))])
+    bench, sink = stomp.subscribed([stomp.CONNECTED % b"other", b"".join(message % b"%d" % n for n in range(5))])
     assert [verb for verb, done in bench.asked if not done.done] == ["unsubscribe"]
     assert len(sink.kept) == 1
 
 
 def test_the_websocket_fuzzer_comes_past_the_upgrade(monkeypatch: pytest.MonkeyPatch) -> None:
     received: list[bytes] = []
-    monkeypatch.setattr(targets._Inner, "receive_data", lambda self, data: received.append(data))
-    targets._run_websocket([targets._UPGRADED, b"\x82\x03abc"])
+    monkeypatch.setattr(websocket.Inner, "receive_data", lambda self, data: received.append(data))
+    websocket.run_websocket([websocket.UPGRADED, b"\x82\x03abc"])
     assert received == [b"abc"]
 
 
@@ -70,9 +71,9 @@ def test_the_websocket_fuzzer_comes_past_the_upgrade(monkeypatch: pytest.MonkeyP
 def test_properties_of_an_open_that_are_none_harm_nobody(target: str, properties: bytes) -> None:
     """What the fuzzers found: proton raises for these when they are read."""
     have(target)
-    opened = targets.described(0x10, [targets._text("peer"), *[b"\x40"] * 8, properties])
-    answer = targets._AMQP + targets.frame(opened) + targets._begin(0)
-    assert worker.look(target, [targets._WELCOME[0], answer]) is None
+    opened = described(0x10, [amqp.amqp_text("peer"), *[b"\x40"] * 8, properties])
+    answer = amqp.AMQP_HEADER + frame(opened) + amqp.begin(0)
+    assert worker.look(target, [amqp.WELCOME[0], answer]) is None
 
 
 # -- findings ---------------------------------------------------------------------------------------------------
