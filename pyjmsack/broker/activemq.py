@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -15,6 +15,7 @@ from pyjmsack.broker.embedded import EmbeddedBroker
 from pyjmsack.broker.instance import Instance, check_logins
 from pyjmsack.broker.java import Java
 from pyjmsack.broker.progress import ProgressFactory
+from pyjmsack.broker.wanted import Wanted
 
 __all__ = ["EmbeddedActiveMQ"]
 
@@ -28,6 +29,8 @@ class EmbeddedActiveMQ(EmbeddedBroker):
     ``scheduler`` turns on ``schedulerSupport``, without which this broker delivers delayed messages at once.
     ``transformer`` is the AMQP connector's ``transport.transformer``: what clients of other protocols see of a message
     that was sent over AMQP; with "native", the broker's default, its raw bytes.
+    ``policies`` maps a name with wildcards, such as ``"orders.>"`` or ``"topic://prices.>"``, to attributes of a
+    ``policyEntry``, such as ``{"queuePrefetch": 10}``. ``configuration`` is an ``activemq.xml`` of your own.
     All else is as in :class:`pyjmsack.broker.EmbeddedArtemis`, but the passwords of ``users`` are kept, in memory and
     in a file that only the owner may read, as this broker knows no hashed ones.
 
@@ -44,6 +47,10 @@ class EmbeddedActiveMQ(EmbeddedBroker):
         stomp_port: int = 0,
         users: Mapping[str, str] | None = None,
         allow_anonymous: bool = False,
+        queues: Iterable[str] = (),
+        topics: Iterable[str] = (),
+        policies: Mapping[str, Mapping[str, object]] | None = None,
+        configuration: str | os.PathLike[str] | None = None,
         scheduler: bool = False,
         transformer: Transformer = "native",
         java: str | os.PathLike[str] | None = None,
@@ -65,6 +72,7 @@ class EmbeddedActiveMQ(EmbeddedBroker):
         check_logins(users or {})
         self._progress = progress
         self._logins = None if users is None else dict(users)
+        self._wanted = Wanted.of(queues, topics, policies, configuration)
         self._anonymous, self._jvm_options = allow_anonymous, tuple(jvm_options)
         self._scheduler, self._transformer = scheduler, transformer
 
@@ -79,6 +87,7 @@ class EmbeddedActiveMQ(EmbeddedBroker):
             logins=self._logins,
             anonymous=self._anonymous,
             jvm_options=self._jvm_options,
+            wanted=self._wanted,
             scheduler=self._scheduler,
             transformer=self._transformer,
         )

@@ -8,6 +8,7 @@ from typing import ClassVar
 from urllib.parse import quote
 
 from pyjmsack.broker.instance import Instance, as_properties_line
+from pyjmsack.broker.wanted import with_activemq_wishes
 
 __all__ = ["ActiveMQInstance"]
 
@@ -41,6 +42,9 @@ class ActiveMQInstance(Instance):
         if self.logins is None:
             return "login-open.config"
         return "login-anonymous.config" if self.anonymous else "login.config"
+
+    def _with_wishes(self, name: str, text: bytes) -> bytes:
+        return with_activemq_wishes(text, self.wanted) if name == "activemq.xml" else text
 
     def _main(self) -> Sequence[str]:
         # a bare path: of file: URLs it takes no spelling in all versions; no validation: the schema wants booleans

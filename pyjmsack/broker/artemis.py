@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pyjmsack.broker.artemis_distribution import DEFAULT_VERSION, ensure_artemis
@@ -14,6 +14,7 @@ from pyjmsack.broker.embedded import EmbeddedBroker
 from pyjmsack.broker.instance import Instance
 from pyjmsack.broker.java import Java
 from pyjmsack.broker.progress import ProgressFactory
+from pyjmsack.broker.wanted import Wanted
 
 __all__ = ["EmbeddedArtemis"]
 
@@ -28,6 +29,13 @@ class EmbeddedArtemis(EmbeddedBroker):
     ``jvm_options`` adds to its options, ``progress`` replaces the download's progress bar, ``sha512`` pins a
     ``version`` this release does not know, ``start_timeout`` and ``stop_timeout`` are seconds.
 
+    ``queues`` and ``topics`` are made at the start. ``address_settings`` maps a match, such as ``"orders.#"``, to
+    settings by the names of ``broker.xml``, such as ``{"max-delivery-attempts": 3}``; a match that the broker has keeps
+    its other settings. ``configuration`` is a ``broker.xml`` of your own, which is read once, by the constructor:
+    one acceptor for AMQP listens at ``127.0.0.1:${pyjmsack.amqp.port}``, one for STOMP at
+    ``127.0.0.1:${pyjmsack.stomp.port}``, and data goes below ``${pyjmsack.data}``. Such a file
+    excludes the other three.
+
     Methods may be called from any thread; one runs at a time. Every method raises :class:`BrokerError` when it cannot
     do its work.
     """
@@ -41,6 +49,10 @@ class EmbeddedArtemis(EmbeddedBroker):
         stomp_port: int = 0,
         users: Mapping[str, str] | None = None,
         allow_anonymous: bool = False,
+        queues: Iterable[str] = (),
+        topics: Iterable[str] = (),
+        address_settings: Mapping[str, Mapping[str, object]] | None = None,
+        configuration: str | os.PathLike[str] | None = None,
         java: str | os.PathLike[str] | None = None,
         jvm_options: Sequence[str] = (),
         progress: ProgressFactory | None = None,
@@ -58,6 +70,7 @@ class EmbeddedArtemis(EmbeddedBroker):
         )
         self._sha512, self._progress = sha512, progress
         self._logins = None if users is None else hash_passwords(users)
+        self._wanted = Wanted.of(queues, topics, address_settings, configuration)
         self._anonymous, self._jvm_options = allow_anonymous, tuple(jvm_options)
 
     def _fetch(self) -> Distribution:
@@ -71,6 +84,7 @@ class EmbeddedArtemis(EmbeddedBroker):
             logins=self._logins,
             anonymous=self._anonymous,
             jvm_options=self._jvm_options,
+            wanted=self._wanted,
         )
 
     @staticmethod

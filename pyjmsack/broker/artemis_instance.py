@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from pyjmsack.broker.instance import Instance, as_properties_line, check_logins
+from pyjmsack.broker.wanted import with_artemis_wishes
 
 __all__ = ["ArtemisInstance", "hash_passwords"]
 
@@ -34,6 +35,9 @@ class ArtemisInstance(Instance):
             "java.security.auth.login.config": self.etc
             / ("login-anonymous.config" if self.anonymous else "login.config"),
         }
+
+    def _with_wishes(self, name: str, text: bytes) -> bytes:
+        return with_artemis_wishes(text, self.wanted) if name == "broker.xml" else text
 
     def _main(self) -> Sequence[str]:
         return [_SECURED_MAIN, "run"] if self.logins is not None else [_OPEN_MAIN, str(self.directory)]

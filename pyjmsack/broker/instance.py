@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from pyjmsack.broker.distribution import Distribution
 from pyjmsack.broker.java import Java
+from pyjmsack.broker.wanted import Wanted
 
 __all__ = ["Instance", "as_properties_line", "check_logins"]
 
@@ -41,6 +42,7 @@ class Instance(ABC):
     logins: Mapping[str, str] | None = field(default=None, repr=False)
     anonymous: bool = False
     jvm_options: tuple[str, ...] = ()
+    wanted: Wanted = field(default_factory=Wanted)
 
     etc_name: ClassVar[str]
     """The folder with its configuration in this package's ``etc``."""
@@ -81,13 +83,17 @@ class Instance(ABC):
             wanted.mkdir(parents=True, exist_ok=True)
         source = resources.files("pyjmsack.broker").joinpath("etc")
         for file in (source / "log4j2.properties", *(source / self.etc_name).iterdir()):
-            (self.etc / file.name).write_bytes(file.read_bytes())
+            _write_private(self.etc / file.name, self._with_wishes(file.name, file.read_bytes()))
         for name, lines in self._login_files().items():
-            _write_private(self.etc / name, lines)
+            _write_private(self.etc / name, "".join(f"{line}\n" for line in lines).encode("ascii"))
 
     @abstractmethod
     def _properties(self) -> Mapping[str, object]:
         """Return the Java system properties that the configuration refers to."""
+
+    @abstractmethod
+    def _with_wishes(self, name: str, text: bytes) -> bytes:
+        """Return a file of the package's ``etc`` with what is wanted in it."""
 
     @abstractmethod
     def _main(self) -> Sequence[str]:
@@ -122,12 +128,12 @@ def as_properties_line(key: str, *values: str) -> str:
     return f"{_escape(key)} = {','.join(map(_escape, values))}"
 
 
-def _write_private(path: Path, lines: Iterable[str]) -> None:
-    """Write a file that only its owner may read, from its first byte on."""
+def _write_private(path: Path, data: bytes) -> None:
+    """Write a file that only its owner may read, from its first byte on. A caller's own file may hold passwords."""
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="ascii") as stream:
-        stream.writelines(f"{line}\n" for line in lines)
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(data)
 
 
 def _escape(text: str) -> str:

@@ -1,0 +1,75 @@
+"""`pyjmsack migrate` at a real broker: its code receives what a Java service would, and `--check` connects."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from cli_support import Cli, put
+
+WAIT = 30.0
+"""Seconds after which a message that should come has not come."""
+
+JAVA = """\
+import jakarta.jms.*;
+class Orders {
+    @JmsListener(destination = "migrate.orders", selector = "JMSPriority = 4", concurrency = "2-5")
+    public void receive(Message message) {}
+}
+"""
+
+
+@pytest.fixture
+def service(tmp_path: Path, broker_url: str) -> Path:
+    """A Spring service whose broker is the one of the tests."""
+    address = urlsplit(broker_url)
+    properties = f"spring.artemis.broker-url=tcp://{address.hostname}:61616\n"
+    (tmp_path / "application.properties").write_text(properties, encoding="utf-8")
+    (tmp_path / "Orders.java").write_text(JAVA, encoding="utf-8")
+    return tmp_path
+
+
+def port(broker_url: str) -> str:
+    return f"61616={urlsplit(broker_url).port}"
+
+
+def test_the_code_receives_and_gives_a_message_whose_handler_raised_again(
+    cli: Cli, service: Path, broker_url: str
+) -> None:
+    result = cli.run("migrate", "--broker", "artemis", "--port", port(broker_url), "--emit", "py", service)
+    assert result.exit_code == 0, result.output
+    made: Any = ModuleType("made")
+    exec(compile(result.stdout, "made.py", "exec"), made.__dict__)
+
+    seen: list[str] = []
+    arrived = threading.Event()
+
+    def handler(message: Any, session: Any) -> None:
+        assert session.transacted
+        seen.append(message.text)
+        if len(seen) == 1:
+            raise ValueError("the first time")
+        arrived.set()
+
+    put(broker_url, "migrate.orders", ["an order"])
+    connection = made.serve(
+        made.artemis_factory,
+        handler,
+        made.Queue("migrate.orders"),
+        made.AckMode.SESSION_TRANSACTED,
+        selector="JMSPriority = 4",
+    )
+    with connection:
+        assert arrived.wait(WAIT)
+    assert seen == ["an order", "an order"]
+
+
+def test_check_connects_and_names_the_broker(cli: Cli, service: Path, broker_url: str) -> None:
+    result = cli.run("migrate", "--check", "--json", "--port", port(broker_url), service / "application.properties")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["factories"][0]["check"].startswith("connected to ")
