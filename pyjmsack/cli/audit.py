@@ -49,7 +49,7 @@ def audit(
     else:
         stdout_console().print(as_report(found))
     if not found.ok:
-        raise Failure(f"{found.lost:,} messages lost, {found.findings['torn'].count:,} torn")
+        raise Failure(found.verdict)
 
 
 def missing_for_audit() -> str | None:
@@ -149,10 +149,7 @@ def _verdict(found: Audit) -> Text:
     never = found.never_delivered
     text = f"{lost:,} messages were confirmed and not acknowledged in these ledgers: {never:,} never delivered,"
     text += f" {lost - never:,} delivered and given back."
-    if found.still_queued is not None:
-        text += f" {found.still_queued:,} are in the queues."
-    if torn:
-        text += f" {torn:,} messages are of torn transactions."
+    text += f" {found.verdict}" + (f" {found.next_step}" if found.next_step else "")
     return Text(text, style="green" if found.ok else "red")
 
 
@@ -162,6 +159,7 @@ def as_document(found: Audit) -> dict[str, Any]:
         "ledgers": found.paths,
         "ok": found.ok,
         "lost": found.lost,
+        "unknown": found.unknown,
         "never_delivered": found.never_delivered,
         "still_queued": found.still_queued,
         "sends": found.sends,

@@ -14,7 +14,7 @@ import click
 if sys.version_info >= (3, 11):
     import tomllib
 else:
-    import tomli as tomllib
+    import tomli as tomllib  # pyright: ignore[reportMissingImports] - only Python 3.10 needs it
 
 __all__ = ["BrokerContext", "context_file", "read_context"]
 

@@ -184,7 +184,8 @@ def _consumer(values: Mapping[str, Any]) -> ConsumerStatus:
 
 
 def _connection(bean: str, values: Mapping[str, Any]) -> ConnectionStatus:
-    keys = dict(part.partition("=")[::2] for part in bean.partition(":")[2].split(","))
+    parts = (part.partition("=") for part in bean.partition(":")[2].split(","))
+    keys = {key: value for key, _, value in parts}
     return ConnectionStatus(
         id=keys.get("connectionName", ""),
         client_id=str(values.get("ClientId") or ""),

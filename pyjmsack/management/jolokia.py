@@ -7,7 +7,7 @@ import json
 import urllib.error
 import urllib.request
 from typing import Any
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
 from pyjmsack import (
     ConnectionLostException,
@@ -21,6 +21,7 @@ from pyjmsack.management.model import Request
 
 __all__ = ["Jolokia"]
 
+_EXPECTED = "Jolokia's URL: expected http://HOST:PORT/api/jolokia or https://..."
 _LARGEST = 64 << 20
 """Bytes of one answer; some hundred thousand queues fit."""
 
@@ -37,13 +38,10 @@ class Jolokia:
     """
 
     def __init__(self, url: str, timeout: float) -> None:
-        try:
-            parts = urlsplit(url)
-            host, port = parts.hostname, parts.port
-        except ValueError:
-            host = port = None  # its text may hold the password
+        parts = _split(url)
+        host, port = parts.hostname, parts.port
         if host is None or parts.scheme not in ("http", "https"):
-            raise InvalidURLException("Jolokia's URL: expected http://HOST:PORT/api/jolokia or https://...")
+            raise InvalidURLException(_EXPECTED)
         address = f"[{host}]" if ":" in host else host
         place = f"{address}:{port}" if port else address
         self.url = urlunsplit((parts.scheme, place, parts.path or "/api/jolokia", "", ""))
@@ -105,6 +103,20 @@ class Jolokia:
                 " in, admin by default, and the URL carries name and password as in http://NAME:PASSWORD@HOST:8161/..."
             )
         return JMSException(f"{self.url} answered HTTP {code}: is it the URL of Jolokia, such as .../api/jolokia?")
+
+
+def _split(url: str) -> SplitResult:
+    """Split a URL.
+
+    Raises:
+        InvalidURLException: it has a wrong form. The text shows nothing of the URL, which may hold a password.
+    """
+    try:
+        parts = urlsplit(url)
+        _ = parts.port, parts.hostname  # reading them checks them
+    except ValueError:
+        raise InvalidURLException(_EXPECTED) from None
+    return parts
 
 
 def _document(request: Request) -> dict[str, Any]:

@@ -16,7 +16,8 @@ import pytest
 from click.testing import CliRunner
 
 from pyjmsack import AckMode, ConnectionFactory, Queue
-from pyjmsack.spark.audit import Audit, Outage, run_audit, write_page
+from pyjmsack.spark.audit import Audit, Finding, Outage, run_audit, write_page
+from pyjmsack.spark.audit.findings import with_zeros
 from pyjmsack.spark.audit.outages import find_outages, phase_name
 
 if TYPE_CHECKING:
@@ -132,6 +133,42 @@ def test_a_browser_draws_both_charts_and_the_numbers_of_the_json(
         for one in document["latencies"]
     ]
     assert [row[:5] for row in latencies[1:]] == expected
+
+
+def made(lost: int, still_queued: int | None = None) -> Audit:
+    """Return an audit that found so many messages without an acknowledgement, and an outage of four seconds."""
+    start = datetime(2026, 11, 22, 12, tzinfo=timezone.utc)
+    findings = {name: Finding(name, name, lost if name == "lost" else 0) for name in ("lost", "torn")}
+    timeline = [(start + timedelta(seconds=at), "sends", 5) for at in (0, 6)]
+    outages = [Outage(start + timedelta(seconds=1), start + timedelta(seconds=5))]
+    return Audit(["a"], {}, {}, findings, lost, [], outages, [], timeline, still_queued)
+
+
+@pytest.mark.parametrize(
+    ("lost", "still_queued", "verdict", "ok"),
+    [
+        (3, None, "3 lost or still queued, unknown which.", False),
+        (3, 2, "1 lost, 2 still queued.", False),
+        (3, 3, "0 lost, 3 still queued.", True),
+        (3, 9, "0 lost, 3 still queued.", True),
+        (0, None, "Nothing is lost.", True),
+    ],
+)
+def test_a_message_is_called_lost_only_if_it_is_not_in_a_queue(
+    lost: int, still_queued: int | None, verdict: str, ok: bool, tmp_path: Path
+) -> None:
+    audit = made(lost, still_queued)
+    assert (audit.verdict, audit.ok, audit.next_step is None) == (verdict, ok, ok)
+    write_page(audit, tmp_path / "audit.html")
+    page = (tmp_path / "audit.html").read_text(encoding="utf-8")
+    assert f"<h1>{verdict}</h1>" in page
+    assert "outage: the connection was lost" in page
+
+
+def test_a_time_without_messages_is_drawn_as_zero() -> None:
+    """A line from the last message before an outage to the first one after it would claim messages in between."""
+    assert with_zeros({3: 5, 4: 2, 9: 7, 11: 1}) == [(3, 5), (4, 2), (5, 0), (8, 0), (9, 7), (10, 0), (11, 1)]
+    assert with_zeros({}) == []
 
 
 def real(url: str, queue: str, ledger: Path, count: int) -> list[str]:
@@ -280,7 +317,7 @@ def test_the_command_prints_the_findings_and_ends_with_1(
     monkeypatch.setattr(module, "audit_ledgers", lambda *arguments: found)
     result = CliRunner().invoke(cli, ["audit", str(plan[1]), *(["--json"] if as_json else [])])
     assert result.exit_code == 1
-    assert "150 messages lost, 150 torn" in result.stderr
+    assert "150 lost or still queued, unknown which; 150 torn." in result.stderr
     if as_json:
         document = json.loads(result.stdout)
         assert (document["lost"], document["findings"]["duplicated"]["count"]) == (EACH, EACH)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -95,8 +95,46 @@ class Audit:
 
     @property
     def lost(self) -> int:
-        """Messages that were confirmed, are acknowledged nowhere, and are not in the queues."""
+        """Messages that were confirmed, are acknowledged nowhere, and are not known to be in the queues. If nobody has
+        looked into the queues, some or all of them may be there: :attr:`unknown`."""
         return max(0, self.findings["lost"].count - (self.still_queued or 0))
+
+    @property
+    def queued(self) -> int:
+        """Messages without an acknowledgement that the caller found in the queues."""
+        return min(self.findings["lost"].count, self.still_queued or 0)
+
+    @property
+    def unknown(self) -> int:
+        """Messages that are lost or still in a queue: nobody has looked into the queues."""
+        return self.findings["lost"].count if self.still_queued is None else 0
+
+    @property
+    def verdict(self) -> str:
+        """One sentence: what is lost, what is still queued, and what nobody knows."""
+        torn = self.findings["torn"].count
+        parts = []
+        if self.unknown:
+            parts.append(f"{self.unknown:,} lost or still queued, unknown which")
+        elif self.findings["lost"].count:
+            parts.append(f"{self.lost:,} lost, {self.queued:,} still queued")
+        if torn:
+            parts.append(f"{torn:,} torn")
+        return f"{'; '.join(parts) or 'Nothing is lost'}."
+
+    @property
+    def next_step(self) -> str | None:
+        """What to do about it; ``None`` if there is nothing to do."""
+        if self.unknown:
+            return (
+                "Next: count the messages of these tests in the queues and dead-letter queues (pyjmsack stat, pyjmsack"
+                " dlq ls, pyjmsack browse QUEUE), and run the audit again with --still-queued N."
+            )
+        if not self.ok:
+            return (
+                "Next: look for the listed ids in the logs of the broker and its clients, at the times of the outages."
+            )
+        return None
 
     @property
     def ok(self) -> bool:
@@ -285,9 +323,20 @@ def _over_time(
         for row in rows:
             outcomes[row.outcome] += row["count"]
             slots[row.slot] += row["count"]
-        timeline += [(_time(slot * int(width * 1_000_000)), name, round(slots[slot] / width)) for slot in sorted(slots)]
+        points = with_zeros(slots)
+        timeline += [(_time(slot * int(width * 1_000_000)), name, round(count / width)) for slot, count in points]
         counts[name] = dict(sorted(outcomes.items()))
     return counts, timeline
+
+
+def with_zeros(slots: Mapping[int, int]) -> list[tuple[int, int]]:
+    """Return the slots in order, with a zero at both ends of each gap: a line through a gap would claim messages."""
+    points: list[tuple[int, int]] = []
+    for slot in sorted(slots):
+        if points and slot > points[-1][0] + 1:
+            points += [(empty, 0) for empty in sorted({points[-1][0] + 1, slot - 1})]
+        points.append((slot, slots[slot]))
+    return points
 
 
 def _time(micros: int) -> datetime:

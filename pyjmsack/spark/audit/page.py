@@ -55,11 +55,10 @@ def write_page(audit: Audit, path: Path) -> None:
     config = {"responsive": True, "displayModeBar": False}
     figures = (_timeline(audit), _distribution(audit))
     charts = [to_html(figure, config, full_html=False, include_plotlyjs=not n) for n, figure in enumerate(figures)]
-    verdict = "Nothing is lost." if audit.ok else f"{audit.lost:,} lost, {audit.findings['torn'].count:,} torn."
     path.write_text(
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width,initial-scale=1'>"
-        f"<title>pyjmsack audit</title><style>{_STYLE}</style></head><body><h1>{verdict}</h1>"
+        f"<title>pyjmsack audit</title><style>{_STYLE}</style></head><body><h1>{audit.verdict}</h1>"
         f"{_summary(audit)}{_findings(audit)}{''.join(charts)}{_latencies(audit)}{_suspects(audit)}</body></html>",
         encoding="utf-8",
     )
@@ -85,6 +84,10 @@ def _timeline(audit: Audit) -> Any:
             annotation_text=f"outage {number}, {outage.seconds:.1f} s" if few else str(number),
             annotation_position="top left",
         )
+    if audit.outages:  # an area has no place in the legend of its own
+        square = {"color": "red", "symbol": "square", "size": 12, "opacity": 0.3}
+        name = "outage: the connection was lost, until it was restored"
+        figure.add_scatter(x=[None], y=[None], name=name, mode="markers", marker=square)
     most = max((rate for _, _, rate in audit.timeline), default=1)
     figure.update_layout(title="Messages per second", **_LOOK)
     figure.update_xaxes(title="time, UTC", **_AXES)
@@ -120,6 +123,8 @@ def _summary(audit: Audit) -> str:
         lines.append(f"{audit.still_queued:,} messages are in the queues")
     if audit.unclosed:
         lines.append(f"connections that were not closed: {len(audit.unclosed)}")
+    if audit.next_step is not None:
+        lines.append(audit.next_step)
     return "".join(f"<p>{escape(line)}</p>" for line in lines)
 
 
