@@ -25,7 +25,7 @@ from pyjmsack.providers.amqp import caution, connection
 settings.register_profile("pyjmsack", deadline=None)  # a busy machine is no defect
 settings.register_profile("few", settings.get_profile("pyjmsack"), max_examples=20)
 settings.load_profile("pyjmsack")
-pytest_plugins = ["pytester", "tiers", "without_proton"]
+pytest_plugins = ["pytester", "tiers", "without_proton", "option_marks"]
 
 _STRICT = (
     "error::DeprecationWarning",

@@ -95,6 +95,7 @@ async def test_what_the_listener_raised_on_comes_again_counted(jms: Jms, mode: A
     await jms.left()
 
 
+@pytest.mark.option("jms.listenerErrorOutcome", "amqp")
 async def test_the_outcome_released_does_not_count_what_the_listener_raised_on(jms: Jms) -> None:
     """S18, jms.listenerErrorOutcome."""
     heard = Heard[Message]()

@@ -27,6 +27,7 @@ async def test_optimised_acknowledgements_arrive_when_the_batch_is_full_s40(jms:
     await jms.left(*"hij")
 
 
+@pytest.mark.option("jms.optimizeAcknowledgeTimeOut", "amqp", "stomp")
 async def test_optimised_acknowledgements_arrive_when_their_time_is_over_s41_s44(jms: Jms) -> None:
     await jms.send("a", "b")
     wire = jms.wire()
@@ -110,6 +111,7 @@ async def test_a_listener_works_on_several_messages_and_keeps_the_order_of_each_
     await jms.left()
 
 
+@pytest.mark.option("jms.rollbackOnListenerError", "amqp", "stomp")
 async def test_a_raising_listener_may_roll_back_its_session_s20(jms: Jms) -> None:
     await jms.send("a", "b")
     session = await jms.session(AckMode.SESSION_TRANSACTED, options={"jms.rollbackOnListenerError": True})
@@ -128,6 +130,7 @@ async def test_a_raising_listener_may_roll_back_its_session_s20(jms: Jms) -> Non
     await jms.left()
 
 
+@pytest.mark.option("jms.producerWindowSize", "amqp", "stomp")
 async def test_a_producer_waits_for_room_in_its_window_of_bytes_s65(jms: Jms) -> None:
     wire = jms.wire()
     session = await jms.session(url=wire.url, options={"jms.forceAsyncSend": True, "jms.producerWindowSize": 3000})

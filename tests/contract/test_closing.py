@@ -63,6 +63,7 @@ async def test_closing_everything_at_once_from_every_level_returns(jms: Jms) -> 
     await asyncio.gather(*(chain[level].close() for level in ("consumer", "producer", "session", "connection")))
 
 
+@pytest.mark.option("jms.closeTimeout", "amqp", "stomp")
 async def test_close_returns_after_the_close_timeout_when_the_broker_is_silent(jms: Jms) -> None:
     """S123."""
     wire = jms.wire()

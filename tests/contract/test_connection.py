@@ -226,6 +226,8 @@ async def test_a_refused_login_is_a_security_error_that_shows_no_password(
     assert "wrong" not in str(raised.value)
 
 
+@pytest.mark.option("jms.password", "amqp", "stomp")
+@pytest.mark.option("jms.username", "amqp", "stomp")
 @pytest.mark.parametrize("how", ["factory", "options", "create_connection"])
 async def test_the_right_login_gets_in(jms: Jms, secured_broker: Served, how: str) -> None:
     """S129."""
@@ -250,6 +252,7 @@ async def test_an_absent_broker_is_an_error_with_its_cause(jms: Jms) -> None:
     assert isinstance(raised.value.__cause__, OSError)
 
 
+@pytest.mark.option("jms.connectTimeout", "amqp", "stomp")
 async def test_a_silent_broker_is_an_error_bounded_in_time(jms: Jms) -> None:
     """S129: a socket that accepts and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -282,6 +285,7 @@ async def test_the_port_of_the_other_protocol_is_named(
         await asyncio.wait_for(jms.connection(url), PATIENCE)
 
 
+@pytest.mark.option("jms.requestTimeout", "amqp", "stomp")
 async def test_a_request_without_an_answer_is_an_error_bounded_in_time(jms: Jms) -> None:
     """S129, jms.requestTimeout."""
     wire = jms.wire()

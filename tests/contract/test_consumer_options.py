@@ -25,6 +25,7 @@ async def test_an_exclusive_consumer_gets_everything_until_it_is_closed(jms: Jms
     assert texts(await take(second, 1)) == ["e"]
 
 
+@pytest.mark.option("consumer.exclusive", "amqp", "stomp")
 async def test_an_exclusive_consumer_is_refused_where_it_would_not_be_alone(jms: Jms) -> None:
     """S119: for queues; a destination may take back what the connection says, and topics have no such thing."""
     session = await jms.session(options=FOR_ALL)
@@ -35,6 +36,7 @@ async def test_an_exclusive_consumer_is_refused_where_it_would_not_be_alone(jms:
     await session.create_consumer(Topic(f"{jms.queue.name}.topic"))
 
 
+@pytest.mark.option("consumer.retroactive", "amqp", "stomp")
 async def test_a_retroactive_consumer_is_refused_where_it_would_be_an_ordinary_one(jms: Jms) -> None:
     """S119: a queue keeps what was sent in any case."""
     session = await jms.session(options={"jms.useRetroactiveConsumer": True})
@@ -48,6 +50,7 @@ async def test_a_retroactive_consumer_is_refused_where_it_would_be_an_ordinary_o
     await session.create_consumer(jms.queue)
 
 
+@pytest.mark.option("amqp.saslLayer", "amqp")
 @only_on("amqp", "SASL belongs to AMQP")
 async def test_without_the_sasl_layer_artemis_lets_in_whom_it_lets_in_without_a_login(jms: Jms) -> None:
     """A.1 ``amqp.saslLayer``; Classic insists on SASL."""

@@ -57,6 +57,7 @@ async def test_a_timed_receive_of_only_expired_messages_gives_none(jms: Jms) -> 
     assert await consumer.receive(timeout=0.05) is None
 
 
+@pytest.mark.option("jms.localMessageExpiry", "amqp", "stomp")
 async def test_with_the_check_off_an_expired_message_is_delivered(jms: Jms) -> None:
     """S156, jms.localMessageExpiry."""
     consumer = await jms.consumer(options={"jms.localMessageExpiry": "false"})

@@ -79,6 +79,7 @@ async def test_a_header_line_that_classic_does_not_take_is_refused_before_it_is_
         await session.create_consumer(jms.queue, "a = '" + "x" * 12_000 + "'")
 
 
+@pytest.mark.option("jms.maxMessageSize", "amqp", "stomp")
 async def test_a_message_over_the_limit_is_refused_alone_and_not_lost(jms: Jms) -> None:
     """S166, jms.maxMessageSize: its neighbours arrive; the broker keeps it, or makes it a dead letter."""
     big = "x" * 300_000

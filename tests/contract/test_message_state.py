@@ -112,6 +112,7 @@ async def test_a_received_message_can_be_sent_on(jms: Jms) -> None:
     assert received_id != again.message_id == message.message_id
 
 
+@pytest.mark.option("jms.populateJMSXUserID", "amqp", "stomp")
 async def test_the_user_id_is_that_of_the_login_never_what_the_sender_wrote(jms: Jms) -> None:
     """S71, S164."""
     options = {"jms.populateJMSXUserID": "true"}
@@ -167,6 +168,7 @@ async def test_a_property_name_that_jms_forbids_is_refused(jms: Jms, name: Any) 
             message.set_string_property(name, "x")
 
 
+@pytest.mark.option("jms.validatePropertyNames", "amqp", "stomp")
 async def test_a_name_check_that_is_off_allows_all_names_but_none_and_empty(jms: Jms) -> None:
     """S160: and such names are readable where the check is on."""
     session = await jms.session(options={"jms.validatePropertyNames": "false"})

@@ -21,6 +21,7 @@ PREFETCHES = pytest.mark.parametrize("prefetch", [0, 1, 3, 1000])
 # -- how much is pushed ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.option("jms.prefetchPolicy.queuePrefetch", "amqp", "stomp")
 @BY_BYTES
 @pytest.mark.parametrize(
     ("factory", "destination", "expected"),
@@ -153,6 +154,8 @@ async def test_a_blocked_receive_wakes_when_a_message_is_sent(
     assert message.body == "a"
 
 
+@pytest.mark.option("jms.receiveLocalOnly", "amqp", "stomp")
+@pytest.mark.option("jms.receiveNoWaitLocalOnly", "amqp", "stomp")
 async def test_a_receive_that_looks_only_in_the_buffer_finds_what_was_pushed(jms: Jms) -> None:
     """Catalogue 24, jms.receiveNoWaitLocalOnly and jms.receiveLocalOnly."""
     consumer = await jms.consumer(options={"jms.receiveNoWaitLocalOnly": "true", "jms.receiveLocalOnly": "true"})
@@ -262,6 +265,8 @@ async def test_prefetch_zero_refuses_a_listener_even_none(jms: Jms) -> None:
             consumer.message_listener = listener
 
 
+@pytest.mark.option("consumer.allowPullListener", "amqp", "stomp")
+@pytest.mark.option("consumer.prefetchSize", "amqp", "stomp")
 @NO_PULL
 async def test_prefetch_zero_feeds_a_listener_one_by_one_if_that_is_allowed(jms: Jms) -> None:
     """S9."""
@@ -379,6 +384,7 @@ async def test_a_consumer_may_skip_what_its_own_connection_sent(jms: Jms) -> Non
     await nothing(consumer)
 
 
+@pytest.mark.option("consumer.selector", "amqp", "stomp")
 @pytest.mark.parametrize(
     "selector",
     [
@@ -414,6 +420,7 @@ async def test_a_selector_finds_the_message_and_leaves_the_others(jms: Jms, sele
 # -- by priority ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.option("jms.localMessagePriority", "amqp", "stomp")
 @pytest.mark.parametrize("by_priority", [True, False])
 async def test_what_was_prefetched_is_handed_out_by_priority_if_that_is_wanted(jms: Jms, by_priority: bool) -> None:
     """S32, S49, jms.localMessagePriority: all five wait in the client before one is taken."""

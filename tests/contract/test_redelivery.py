@@ -166,6 +166,7 @@ async def test_without_a_limit_the_broker_decides(jms: Jms) -> None:
     await jms.dead("a")
 
 
+@pytest.mark.option("jms.redeliveryPolicy.initialRedeliveryDelay", "amqp", "stomp")
 async def test_a_failing_listener_gets_its_message_again_after_its_delay_s115(jms: Jms) -> None:
     await jms.send("a", "b")
     consumer = await jms.consumer(options={"jms.redeliveryPolicy.initialRedeliveryDelay": 40})
@@ -183,6 +184,9 @@ async def test_a_failing_listener_gets_its_message_again_after_its_delay_s115(jm
     await jms.left()
 
 
+@pytest.mark.option("jms.redeliveryPolicy.maxRedeliveries", "amqp", "stomp")
+@pytest.mark.option("jms.redeliveryPolicy.outcome", "amqp", "stomp")
+@pytest.mark.option("jms.redeliveryPolicy.redeliveryDelay", "amqp", "stomp")
 async def test_a_poison_message_is_delivered_once_and_n_times_more_and_is_then_dead_s111_s112(jms: Jms) -> None:
     """S117: also across a restart of the consumer, where the broker counts; Classic begins anew then (facts, 10)."""
     await jms.send("poison")

@@ -122,6 +122,7 @@ async def test_a_refused_send_raises(jms: Jms) -> None:
     assert raised.value.error_code == "amqp:resource-limit-exceeded"
 
 
+@pytest.mark.option("jms.forceAsyncSend", "amqp", "stomp")
 @NO_LIMITS
 @NO_REASON
 @pytest.mark.parametrize("how", ["non-persistent", "force async"])
@@ -186,6 +187,7 @@ async def test_a_send_without_credit_times_out_and_is_never_sent(jms: Jms) -> No
     assert texts(await take(consumer, 1)) == ["c"]
 
 
+@pytest.mark.option("jms.sendTimeout", "amqp", "stomp")
 async def test_a_send_without_an_answer_times_out(jms: Jms) -> None:
     """S66: also as the built-in TimeoutError; the connection goes on."""
     wire = jms.wire()
@@ -294,6 +296,7 @@ ID_TYPES = {
 }
 
 
+@pytest.mark.option("jms.messageIDPolicy.messageIDType", "amqp")
 @only_on("amqp", "the types are AMQP's")
 @pytest.mark.parametrize("kind", ID_TYPES)
 async def test_message_ids_are_of_the_type_that_is_asked_for(jms: Jms, kind: str) -> None:

@@ -130,6 +130,7 @@ async def test_what_is_too_large_to_be_copied_is_not_lost(jms: Jms, brokers: Bro
     assert found.body == "poison" * 1000
 
 
+@pytest.mark.option("stomp.deadLetterQueue", "stomp")
 async def test_a_message_over_the_limits_in_the_dead_letter_queue_is_not_copied_again_and_again(
     jms: Jms, brokers: Brokers
 ) -> None:
@@ -142,6 +143,7 @@ async def test_a_message_over_the_limits_in_the_dead_letter_queue_is_not_copied_
     assert found.correlation_id == COLONS
 
 
+@pytest.mark.option("stomp.maxHeaders", "stomp")
 async def test_what_any_stomp_client_may_send_is_refused_alone(jms: Jms, brokers: Brokers) -> None:
     """S166: the sender has other limits than the receiver."""
     artemis = jms.target.broker == "artemis"

@@ -198,6 +198,7 @@ async def test_a_context_makes_them_too(jms: Jms) -> None:
         assert message.body == "a"
 
 
+@pytest.mark.option("consumer.priority", "amqp", "stomp")
 @not_on("amqp-classic", "13: no consumer priority over AMQP")
 @not_on("stomp-artemis", "STOMP: no consumer priority")
 async def test_a_consumer_of_higher_priority_is_served_first(jms: Jms) -> None:

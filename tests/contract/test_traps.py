@@ -265,6 +265,7 @@ async def test_not_here_is_refused_where_it_would_mean_the_dead_letter_queue(jms
     await jms.left("a")
 
 
+@pytest.mark.option("consumer.expectedMessageSize", "stomp")
 @only_on("stomp", "the trap is a window")
 @pytest.mark.parametrize("prefetch", [0, 1, 2])
 @pytest.mark.parametrize("mode", [AckMode.AUTO_ACKNOWLEDGE, AckMode.NO_ACKNOWLEDGE, INDIVIDUAL])

@@ -108,6 +108,7 @@ def test_a_link_that_closes_in_its_careful_time_leaves_no_timer(
     later.close()
 
 
+@pytest.mark.option("amqp.singleCredit", "amqp")
 @pytest.mark.parametrize(("policy", "credit"), [("always", {1}), ("never", {10})])
 def test_the_option_decides(sync: SyncFace, policy: str, credit: set[int]) -> None:
     """``amqp.singleCredit``: always, also without a loss; never, also after one."""

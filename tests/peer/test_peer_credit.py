@@ -181,6 +181,7 @@ def test_local_only_does_not_ask_the_broker(face: Face, option: str, timeout: fl
     assert credits(peer) == [(0, 10, False)]
 
 
+@pytest.mark.option("amqp.drainTimeout", "amqp")
 @pytest.mark.parametrize("size", [10, 0])
 @pytest.mark.parametrize("timeout", [0, 0.05])
 def test_a_drain_that_is_never_answered_closes_the_consumer(face: Face, timeout: float, size: int) -> None:

@@ -49,6 +49,7 @@ def test_a_message_whose_copy_is_refused_comes_again(face: Face, answer: Any) ->
     assert each(peer) == [(0, MODIFIED)]
 
 
+@pytest.mark.option("amqp.deadLetterQueue", "amqp")
 def test_a_message_comes_again_where_nobody_may_write_dead_letters(face: Face) -> None:
     """S118."""
 

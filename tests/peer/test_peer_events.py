@@ -116,6 +116,7 @@ def test_a_producer_that_is_refused_when_all_is_opened_again_is_told(face: Face)
     assert all(same(told, opened[kind]) for kind, told, _ in calls)
 
 
+@pytest.mark.option("jms.closeLinksThatFailOnReconnect", "stomp")
 @pytest.mark.parametrize("ends", [False, True], ids=["goes-on", "ends-the-connection"])
 def test_over_stomp_a_consumer_that_is_refused_when_all_is_opened_again_is_told(face: Face, ends: bool) -> None:
     """S104, S109: whether the broker goes on after an ERROR frame or, as most do, ends the connection with it; then the

@@ -182,6 +182,7 @@ def test_a_send_whose_caller_was_told_that_it_timed_out_is_not_repeated(face: Fa
     assert bodies(peer) == ["x", "y"]
 
 
+@pytest.mark.option("failover.timeout", "core")
 def test_failover_timeout_bounds_a_send_without_a_broker_only(face: Face) -> None:
     """A.3: ``failover.timeout``."""
     _, connection, outage = interruptible(face, options="failover.timeout=80")
@@ -221,6 +222,7 @@ def test_the_first_send_of_a_transaction_in_flight_survives_and_the_commit_succe
     assert (bodies(peer), commits(peer)) == (["x", "x"], [True])
 
 
+@pytest.mark.option("failover.firstSendSurvives", "core")
 def test_first_send_survives_false_gives_the_rule_of_qpid_jms(face: Face) -> None:
     """S93, scenario 67."""
     peer = face.peer(on_transfer=in_turn(dropped, accepted))
@@ -650,6 +652,7 @@ def test_no_attempt_left_is_told_once_and_ends_everything(face: Face) -> None:
     assert len(heard.calls) == 1
 
 
+@pytest.mark.option("failover.maxReconnectAttempts", "core")
 def test_zero_reconnect_attempts_never_reconnect(face: Face) -> None:
     """A.3: 0 = never reconnect."""
     peer = face.peer()
@@ -669,6 +672,8 @@ def test_a_dead_first_broker_is_passed_over(face: Face) -> None:
     assert events.calls[0][1] == peer.url
 
 
+@pytest.mark.option("failover.reconnectDelay", "core")
+@pytest.mark.option("failover.startupMaxReconnectAttempts", "core")
 def test_the_limit_at_the_start_counts_rounds_over_all_brokers(face: Face) -> None:
     """Scenario 63: and the error says what went wrong."""
     with pytest.raises(ConnectionLostException, match=r"cannot connect to amqp://127\.0\.0\.1:1"):
@@ -725,6 +730,7 @@ def test_a_broker_that_refuses_a_link_is_passed_over(face: Face) -> None:
     assert (bodies(second), bodies(third)) == ([], ["x"])
 
 
+@pytest.mark.option("jms.closeLinksThatFailOnReconnect", "amqp")
 def test_close_links_that_fail_on_reconnect_closes_only_what_was_refused(face: Face) -> None:
     """S104, scenario 74: the exception listener is told if there was a message listener."""
     first, second = face.peer(), face.peer(refuse_attach=refuse("q"))

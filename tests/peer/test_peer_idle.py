@@ -8,6 +8,7 @@ from peer_faces import Face, Told
 from pyjmsack import ConnectionLostException, Queue
 
 
+@pytest.mark.option("amqp.idleTimeout", "amqp")
 def test_our_idle_time_out_is_announced_at_half_its_value(face: Face) -> None:
     """AMQP 1.0 2.4.5: so that the peer's frames come well in time."""
     peer = face.peer()

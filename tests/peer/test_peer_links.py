@@ -64,6 +64,8 @@ def test_an_anonymous_producer_attaches_to_the_relay_and_names_the_address_in_to
     assert peer.wait_transfers(1)[0].message.address == "there"
 
 
+@pytest.mark.option("jms.queuePrefix", "amqp")
+@pytest.mark.option("jms.topicPrefix", "amqp")
 def test_prefixes_of_the_url_are_put_before_names(face: Face) -> None:
     peer = face.peer()
     session = face.session(peer, "jms.queuePrefix=dev.q.", "jms.topicPrefix=dev.t.")
@@ -202,6 +204,7 @@ def test_a_refused_attach_raises_by_its_condition(face: Face, what: str, name: s
     peer.wait_frames("detach")
 
 
+@pytest.mark.option("jms.validateSelector", "amqp")
 def test_a_refused_selector_is_an_invalid_selector(face: Face) -> None:
     """S187, broker facts 9: both brokers say amqp:invalid-field."""
     peer = face.peer(**refusing("amqp:invalid-field"))

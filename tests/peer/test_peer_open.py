@@ -38,6 +38,7 @@ def test_the_capabilities_that_jms_needs_are_always_desired(face: Face) -> None:
     assert desired(peer) == DESIRED
 
 
+@pytest.mark.option("jms.clientID", "amqp")
 @pytest.mark.parametrize(
     ("options", "arguments"), [((), {"client_id": "me"}), (("jms.clientID=me",), {})], ids=["argument", "url"]
 )
@@ -52,6 +53,7 @@ def test_only_an_explicit_client_id_asks_to_be_the_sole_connection(
     assert connection.client_id == "me"
 
 
+@pytest.mark.option("jms.clientIDPrefix", "amqp")
 def test_a_generated_client_id_is_the_container_id_with_the_prefix_of_the_url_s119(face: Face) -> None:
     peer = face.peer()
     connection = face.connect(peer, "jms.clientIDPrefix=APP:")
@@ -88,6 +90,7 @@ def test_the_connection_is_open_when_it_is_returned_so_its_errors_raise_there(fa
         face.connect(face.peer(refuse_open=refused), client_id="taken", start=False)
 
 
+@pytest.mark.option("jms.awaitClientID", "amqp")
 def test_with_await_client_id_off_the_client_id_is_that_of_the_start(sync: SyncFace) -> None:
     """S121: ``jms.awaitClientID=false``."""
     peer = sync.peer()
@@ -113,6 +116,7 @@ def test_a_client_id_set_twice_late_or_empty_is_refused_locally_s122(sync: SyncF
         used.client_id = "late"
 
 
+@pytest.mark.option("amqp.vhost", "amqp")
 def test_the_hostname_is_the_url_s_host_or_the_vhost(face: Face) -> None:
     peer = face.peer()
     face.connect(peer)
@@ -223,6 +227,7 @@ def connect_to(face: Face, url: str) -> None:
     face.wrap(face.module.ConnectionFactory(url)).create_connection()
 
 
+@pytest.mark.option("transport.connectTimeout", "amqp")
 def test_a_host_that_does_not_answer_is_given_up_after_transport_connect_timeout(face: Face, full_port: int) -> None:
     """A.1 transport.connectTimeout."""
     with pytest.raises(RequestTimedOutException, match=r"transport\.connectTimeout"):

@@ -54,6 +54,7 @@ def test_a_single_mechanism_that_is_not_in_an_array_is_understood(face: Face) ->
     assert init(peer) == ("ANONYMOUS", b"")
 
 
+@pytest.mark.option("amqp.saslMechanisms", "amqp")
 def test_sasl_mechanisms_of_the_url_limit_the_choice(face: Face) -> None:
     peer = face.peer()
     with pytest.raises(JMSSecurityException, match="ANONYMOUS") as caught:
@@ -247,6 +248,9 @@ def test_without_the_sasl_layer_a_user_name_is_refused_as_nobody_would_see_it(fa
 # -- traces -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.option("amqp.traceFrames", "amqp")
+@pytest.mark.option("amqp.traceFramesPayloadLimit", "amqp")
+@pytest.mark.option("transport.traceBytes", "amqp")
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
 def test_traces_show_everything_but_the_login_and_as_much_of_a_payload_as_is_wanted(
     face: Face, mechanism: str, caplog: pytest.LogCaptureFixture

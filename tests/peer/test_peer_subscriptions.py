@@ -250,6 +250,7 @@ def test_shared_subscriptions_need_a_broker_that_offers_them(face: Face, kind: s
     assert [frame["name"] for frame in peer.wait_frames("attach")] == ["sub"]
 
 
+@pytest.mark.option("consumer.noLocal", "amqp")
 @pytest.mark.parametrize(
     ("make", "error"),
     [

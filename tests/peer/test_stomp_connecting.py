@@ -37,6 +37,52 @@ def test_the_login_offers_both_versions_and_heart_beats_that_are_never_zero(face
     }
 
 
+@pytest.mark.option("stomp.version", "stomp")
+@pytest.mark.option("stomp.vhost", "stomp")
+@pytest.mark.option("jms.clientID", "stomp")
+@pytest.mark.option("jms.clientIDPrefix", "stomp")
+@pytest.mark.parametrize(
+    ("option", "header", "value"),
+    [
+        ("stomp.version=1.1", "accept-version", "1.1"),
+        ("stomp.vhost=shop", "host", "shop"),
+        ("jms.clientID=till", "client-id", "till"),
+        ("jms.clientIDPrefix=till-", "client-id", "till-"),
+    ],
+)
+def test_the_login_says_what_the_url_says(face: Face, option: str, header: str, value: str) -> None:
+    """A generated client id begins with the prefix."""
+    peer = start(face)
+    face.connect(peer, option)
+    (frame,) = peer.wait("CONNECT")
+    assert frame.headers[header].startswith(value)
+    assert len(frame.headers[header]) == len(value) or option.startswith("jms.clientIDPrefix")
+
+
+@pytest.mark.option("jms.queuePrefix", "stomp")
+@pytest.mark.option("jms.topicPrefix", "stomp")
+@EITHER
+def test_prefixes_of_the_url_are_put_before_names(face: Face, server: str) -> None:
+    peer = start(face, server)
+    session = face.session(peer, "jms.queuePrefix=q.", "jms.topicPrefix=t.")
+    session.create_producer(QUEUE).send("x")
+    session.create_producer(Topic("t")).send("x")
+    assert [frame.headers["destination"].rpartition("/")[2] for frame in peer.wait("SEND", 2)] == ["q.q", "t.t"]
+
+
+@pytest.mark.option("stomp.traceFrames", "stomp")
+@pytest.mark.option("trace", "stomp")
+@pytest.mark.parametrize("option", ["stomp.traceFrames=true", "trace=true"])
+def test_traced_frames_are_all_there_but_the_password(
+    face: Face, caplog: pytest.LogCaptureFixture, option: str
+) -> None:
+    caplog.set_level(logging.DEBUG, "pyjmsack")
+    face.session(start(face), option, username="me", password="s3cr3t").create_producer(QUEUE).send("hello")
+    assert "SEND" in caplog.text
+    assert "s3cr3t" not in caplog.text
+
+
+@pytest.mark.option("transport.traceBytes", "stomp")
 def test_traced_bytes_are_all_there_but_the_password(face: Face, caplog: pytest.LogCaptureFixture) -> None:
     """A.1 ``transport.traceBytes``."""
     caplog.set_level(logging.DEBUG, "pyjmsack")
@@ -48,6 +94,10 @@ def test_traced_bytes_are_all_there_but_the_password(face: Face, caplog: pytest.
     assert b"s3cr3t".hex() not in caplog.text
 
 
+@pytest.mark.option("consumer.maximumPendingMessageLimit", "stomp")
+@pytest.mark.option("jms.exclusiveConsumer", "stomp")
+@pytest.mark.option("jms.prefetchPolicy.maximumPendingMessageLimit", "stomp")
+@pytest.mark.option("jms.useRetroactiveConsumer", "stomp")
 @pytest.mark.parametrize(
     ("options", "destination", "header", "value"),
     [
@@ -89,6 +139,7 @@ def test_a_limit_that_the_broker_does_not_know_is_left_out_with_a_warning(
     assert "no effect at this broker" in caplog.text
 
 
+@pytest.mark.option("stomp.heartBeat", "stomp")
 def test_a_silent_client_sends_heart_beats(face: Face) -> None:
     peer = start(face, heart_beat="0,20")
     face.connect(peer, "stomp.heartBeat=20")

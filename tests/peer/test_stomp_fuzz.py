@@ -88,6 +88,8 @@ def test_a_frame_for_nobody_is_survived(sync: SyncFace, data: bytes) -> None:
     assert consumer.receive(timeout=10).text == "b"
 
 
+@pytest.mark.option("stomp.maxFrameSize", "stomp")
+@pytest.mark.option("stomp.maxHeaderLength", "stomp")
 @pytest.mark.parametrize("start_of_frame", [b"MESSAGE\n", b"MESSAGE\nsubscription:", b"MESSAGE\nsubscription:s1\n\n"])
 def test_a_message_of_any_size_is_skipped_with_memory_bounded_and_the_next_one_delivered(
     sync: SyncFace, start_of_frame: bytes

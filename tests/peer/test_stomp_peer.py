@@ -154,6 +154,7 @@ def test_without_acknowledgement_artemis_is_told_of_each_message_as_it_arrives(f
     assert not peer.queue
 
 
+@pytest.mark.option("jms.validateSelector", "stomp")
 @pytest.mark.parametrize(
     ("text", "kind"), [("AMQ229020: Invalid filter", InvalidSelectorException), ("x", JMSException)]
 )

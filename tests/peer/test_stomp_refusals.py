@@ -53,6 +53,7 @@ def test_an_error_that_names_no_request_is_blamed_on_none_where_requests_are_nam
         session.create_consumer(QUEUE)
 
 
+@pytest.mark.option("stomp.drainTimeout", "stomp")
 @pytest.mark.parametrize("option", ["stomp.drainTimeout", "jms.requestTimeout"])
 def test_a_browser_that_the_broker_never_ends_ends_with_an_error(face: Face, option: str) -> None:
     """S134: Classic says nothing more when a selector cannot be evaluated."""

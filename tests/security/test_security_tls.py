@@ -40,6 +40,7 @@ def test_the_authorities_of_the_system_do_not_vouch_for_a_private_one(
         exchange(tls.url(stream), "q")
 
 
+@pytest.mark.option("transport.verifyHost", "core")
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
 def test_a_certificate_for_another_host_is_refused(
     exchange: Exchange, tls_artemis: Tls, host: str, queue_name: str, no_leaks: None
@@ -50,6 +51,7 @@ def test_a_certificate_for_another_host_is_refused(
     assert exchange(url, queue_name, {**options, "transport.verifyHost": False}) == "hello"
 
 
+@pytest.mark.option("transport.trustAll", "core")
 def test_trust_all_trusts_all_and_warns(
     exchange: Exchange, tls: Tls, stream: str, queue_name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -65,6 +67,11 @@ def test_a_client_certificate_lets_in(
     assert exchange(tls.url(f"{stream}-mutual"), queue_name, options) == "hello"
 
 
+@pytest.mark.option("transport.keyStoreLocation", "core")
+@pytest.mark.option("transport.keyStorePassword", "core")
+@pytest.mark.option("transport.storeType", "core")
+@pytest.mark.option("transport.trustStoreLocation", "core")
+@pytest.mark.option("transport.trustStorePassword", "core")
 def test_pkcs12_stores_do_as_well(exchange: Exchange, tls: Tls, stream: str, queue_name: str) -> None:
     options = {
         "transport.trustStoreLocation": tls.certificates.folder / "ca.p12",

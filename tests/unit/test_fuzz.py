@@ -64,8 +64,15 @@ def test_the_websocket_fuzzer_comes_past_the_upgrade(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize(
     "properties",
-    [b"\xc1\x04\x02\x45\x50\x01", b"\xc1\x05\x02\xa3\x01\xff\x41", b"\x00\x53\x01\x41", b"\x41"],
-    ids=["a list as key", "no symbol", "described", "a boolean"],
+    [
+        b"\xc1\x04\x02\x45\x50\x01",
+        b"\xc1\x05\x02\xa3\x01\xff\x41",
+        b"\x00\x53\x01\x41",
+        b"\x41",
+        b"\xc1\x09\x02\xa3\x01a\x73\xff\xff\xff\xff",
+        b"\xc1\x06\x02\xa0\x02ab\x41",
+    ],
+    ids=["a list as key", "no symbol", "described", "a boolean", "a char beyond all", "binary as key"],
 )
 @pytest.mark.parametrize("target", ["amqp", "amqp-proton"])
 def test_properties_of_an_open_that_are_none_harm_nobody(target: str, properties: bytes) -> None:

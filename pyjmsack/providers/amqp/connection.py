@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AmqpConnection", "engine_class"]
 
+_VERSION = version("pyjmsack")
 _DESIRED = ("ANONYMOUS-RELAY", "DELAYED_DELIVERY", "SHARED-SUBS")
 _EXCLUSIVE_CLIENT_ID = "sole-connection-for-container"
 
@@ -137,7 +138,7 @@ class AmqpConnection(Lifecycle[AmqpEngine]):
             desired_capabilities=desired,
             properties={
                 "product": "pyjmsack",
-                "version": version("pyjmsack"),
+                "version": _VERSION,
                 "platform": f"Python/{platform.python_version()}",
             },
         )

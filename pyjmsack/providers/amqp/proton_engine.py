@@ -35,6 +35,9 @@ _BURST = 1 << 16
 """Bytes to give out at once."""
 MOST_UNASKED = 100
 """Sessions and links that the peer may begin although nobody asked it to: each costs memory until the end."""
+UNREADABLE = (TypeError, ValueError, OverflowError, RecursionError)
+"""What proton raises for a field of the peer when that is read: for a text that is none, a list or a binary as the key
+of a map, a character beyond all that exist. It names these nowhere, so that each was found by a fuzzer."""
 _TRANSFER = re.compile(r"(.*@transfer\(20\) \[.*?\] \(\d+\) )(.*)", re.DOTALL)
 
 
@@ -72,7 +75,7 @@ class ProtonEngine(AmqpEngine):
         properties: object = connection.remote_properties
         try:
             offered = tuple(str(name) for name in connection.remote_offered_capabilities or ())
-        except TypeError:  # proton's, for a field of another type: what cannot be read offers nothing
+        except UNREADABLE:  # what cannot be read offers nothing
             offered = ()
         return Open(
             container_id=connection.remote_container or "",
@@ -198,11 +201,10 @@ class ProtonEngine(AmqpEngine):
         return data
 
     def _process_events(self) -> None:
-        """Handle all events. proton decodes fields of the peer when they are asked for, and raises where it cannot:
-        UnicodeDecodeError for a text that is none, TypeError for a list as the key of a map."""
+        """Handle all events. proton decodes fields of the peer when they are asked for, and raises where it cannot."""
         try:
             self._pop_events()
-        except (UnicodeDecodeError, TypeError) as error:
+        except UNREADABLE as error:
             log.debug("malformed", exc_info=error)
             malformed = ConnectionLostException(f"the peer sent what is not an AMQP 1.0 frame: {error}")
             malformed.__cause__ = error

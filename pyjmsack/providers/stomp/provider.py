@@ -48,6 +48,7 @@ from pyjmsack.uri import BrokerUrl
 
 __all__ = ["StompProvider"]
 
+_VERSION = version("pyjmsack")
 _VERSIONS = {"1.2": "1.1,1.2", "1.1": "1.1"}
 _SERIAL = (AckMode.AUTO_ACKNOWLEDGE, AckMode.DUPS_OK_ACKNOWLEDGE)
 
@@ -136,7 +137,7 @@ class StompProvider(Lifecycle[StompEngine]):
                     protocol=f"STOMP {spoken}",
                     broker_name=product,
                     broker_version=release,
-                    provider_version=f"pyjmsack {version('pyjmsack')}",
+                    provider_version=f"pyjmsack {_VERSION}",
                     capabilities=Capabilities(table),
                     properties=dict(headers),
                     broker=broker,

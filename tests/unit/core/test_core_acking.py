@@ -111,6 +111,8 @@ def test_a_batch_that_does_not_fill_is_acknowledged_by_a_timer_s41_s44() -> None
     assert len(bench.runtime.timers) == 1  # armed anew
 
 
+@pytest.mark.option("jms.optimizeAcknowledge", "core")
+@pytest.mark.option("jms.optimizedAckScheduledAckInterval", "core")
 def test_the_shorter_of_activemq_s_two_intervals_is_the_timer_s44() -> None:
     for option in ("jms.optimizeAcknowledgeTimeOut=0", "jms.optimizeAcknowledgeTimeOut=300"):
         bench = Bench(OPTIMIZE, option, "jms.optimizedAckScheduledAckInterval=100")
@@ -160,6 +162,7 @@ def client(bench: Bench) -> tuple[Session, Consumer]:
     return session, bench.consumer(session, prefetch=4)
 
 
+@pytest.mark.option("jms.ackWindow", "core")
 def test_an_ack_window_stalls_a_consumer_that_does_not_acknowledge_s56() -> None:
     bench = Bench("jms.ackWindow=1.5")
     session, consumer = client(bench)

@@ -112,6 +112,7 @@ def test_recover_brings_back_the_unacknowledged_oldest_first_before_newer_ones_s
     assert bench.outcomes() == [(name, ACCEPTED) for name in "abcd"]
 
 
+@pytest.mark.option("jms.redeliveryPolicy.preDispatchCheck", "core")
 @pytest.mark.parametrize(("check", "handed_out"), [("true", []), ("false", ["a"])])
 def test_without_the_check_before_dispatch_a_transaction_judges_what_it_rolled_back_itself_s113(
     check: str, handed_out: list[str]

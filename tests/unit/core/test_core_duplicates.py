@@ -112,6 +112,11 @@ def _add_many(store: MemoryStore, start: int) -> None:
         store.add((key,))
 
 
+@pytest.mark.option("failover.duplicateGuard", "core")
+@pytest.mark.option("failover.duplicateGuardSize", "core")
+@pytest.mark.option("jms.auditDepth", "core")
+@pytest.mark.option("jms.auditMaximumProducerNumber", "core")
+@pytest.mark.option("jms.checkForDuplicates", "core")
 @pytest.mark.parametrize(
     ("options", "size"),
     [

@@ -75,6 +75,9 @@ def climb(bench: Bench, rungs: int) -> list[float]:
     return waits
 
 
+@pytest.mark.option("jms.redeliveryPolicy.backOffMultiplier", "core")
+@pytest.mark.option("jms.redeliveryPolicy.maximumRedeliveryDelay", "core")
+@pytest.mark.option("jms.redeliveryPolicy.useExponentialBackOff", "core")
 @pytest.mark.parametrize("overtake", [(), (OVERTAKE,)], ids=["blocking", "non-blocking"])
 @pytest.mark.parametrize(("options", "expected"), LADDERS.values(), ids=LADDERS)
 def test_each_redelivery_waits_as_the_ladder_of_its_options_says_s115_s116(
@@ -83,6 +86,8 @@ def test_each_redelivery_waits_as_the_ladder_of_its_options_says_s115_s116(
     assert climb(Bench(*options, *overtake), len(expected)) == expected
 
 
+@pytest.mark.option("jms.redeliveryPolicy.collisionAvoidancePercent", "core")
+@pytest.mark.option("jms.redeliveryPolicy.useCollisionAvoidance", "core")
 @pytest.mark.parametrize(("given", "percent"), [((), 15), (("jms.redeliveryPolicy.collisionAvoidancePercent=50",), 50)])
 def test_with_collision_avoidance_waits_differ_by_their_percentage_at_most_s115(
     given: tuple[str, ...], percent: int
@@ -105,6 +110,7 @@ def test_later_messages_wait_behind_it_so_that_the_order_stays_s116() -> None:
     assert [next_of(consumer), next_of(consumer)] == ["a", "b"]
 
 
+@pytest.mark.option("jms.nonBlockingRedelivery", "core")
 def test_with_non_blocking_redelivery_later_messages_overtake_it_s116() -> None:
     bench = Bench(*DELAYS, OVERTAKE)
     consumer = bench.consumer()

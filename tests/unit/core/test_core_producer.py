@@ -183,6 +183,8 @@ def test_a_confirmed_send_returns_and_a_refused_one_raises() -> None:
                 bench.run(producer.confirm(outbound, done))
 
 
+@pytest.mark.option("jms.forceSyncSend", "core")
+@pytest.mark.option("jms.sendTimeoutForcesSync", "core")
 @pytest.mark.parametrize("transacted", [False, True])
 @pytest.mark.parametrize(
     ("options", "plain", "in_transaction", "non_persistent"),
@@ -206,6 +208,7 @@ def test_when_a_send_waits_is_decided_by_the_table_of_s62(
     assert producer.waits(False) is non_persistent
 
 
+@pytest.mark.option("jms.disableTimeStampsByDefault", "core")
 @pytest.mark.parametrize("disabled", ["true", "false"])
 def test_time_stamps_can_be_off_by_default(disabled: str) -> None:
     bench = Bench(f"jms.disableTimeStampsByDefault={disabled}")
@@ -215,6 +218,7 @@ def test_time_stamps_can_be_off_by_default(disabled: str) -> None:
     assert send(bench, producer).timestamp is not None
 
 
+@pytest.mark.option("wireFormat.maxFrameSize", "core")
 def test_a_message_over_the_largest_size_raises_and_nothing_leaves() -> None:
     """A.2 ``wireFormat.maxFrameSize``: of the message as it is encoded."""
     bench = Bench("wireFormat.maxFrameSize=10")
@@ -226,6 +230,7 @@ def test_a_message_over_the_largest_size_raises_and_nothing_leaves() -> None:
     assert not producer.full
 
 
+@pytest.mark.option("wireFormat.maxFrameSizeEnabled", "core")
 def test_the_largest_size_may_be_switched_off_and_is_that_of_the_strictest_broker() -> None:
     """A.2 ``wireFormat.maxFrameSizeEnabled``; in failover URLs the next broker must take the message, too."""
     assert Bench("wireFormat.maxFrameSize=10", "wireFormat.maxFrameSizeEnabled=false").connection.max_frame_size is None

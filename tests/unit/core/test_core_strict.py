@@ -10,6 +10,7 @@ from core_fakes import Bench
 from pyjmsack.errors import UnsupportedFeatureException
 
 
+@pytest.mark.option("strict", "core")
 @pytest.mark.parametrize("guarantee", ["atomic", "at-least-once"])
 @pytest.mark.parametrize("strict", [True, False])
 def test_strict_refuses_a_transacted_session_that_would_not_be_atomic_s88(strict: bool, guarantee: str) -> None:

@@ -291,6 +291,13 @@ LOOPS = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.option("transport.localAddress", "core")
+@pytest.mark.option("transport.soLinger", "core")
+@pytest.mark.option("transport.receiveBufferSize", "core")
+@pytest.mark.option("transport.sendBufferSize", "core")
+@pytest.mark.option("transport.tcpKeepAlive", "core")
+@pytest.mark.option("transport.tcpNoDelay", "core")
+@pytest.mark.option("transport.trafficClass", "core")
 @LOOPS
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 def test_the_socket_options_of_the_url_are_set_and_bytes_flow(run: Callable[[Any], Any], host: str) -> None:
@@ -307,6 +314,7 @@ def test_the_socket_options_of_the_url_are_set_and_bytes_flow(run: Callable[[Any
         port = server.sockets[0].getsockname()[1]
         options = "transport.tcpKeepAlive=true&transport.tcpNoDelay=false&transport.localAddress=127.0.0.1"
         options += "&transport.soLinger=7&transport.trafficClass=8"
+        options += "&transport.sendBufferSize=20000&transport.receiveBufferSize=30000"
         async with server:
             engine = await open_stream(f"amqp://{host}:{port}?{options}")
             assert isinstance(engine, FakeEngine)
@@ -316,6 +324,8 @@ def test_the_socket_options_of_the_url_are_set_and_bytes_flow(run: Callable[[Any
             assert not sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
             assert struct.unpack("ii", sock.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8)) == (1, 7)
             assert sock.getsockopt(socket.IPPROTO_IP, socket.IP_TOS) == 8
+            sizes = [sock.getsockopt(socket.SOL_SOCKET, name) for name in (socket.SO_SNDBUF, socket.SO_RCVBUF)]
+            assert sizes in ([20000, 30000], [40000, 60000])  # Linux doubles what it is told
             engine.output = [b"hello"]
             engine.stream.flush()
             await asyncio.wait_for(arrived.wait(), 10)

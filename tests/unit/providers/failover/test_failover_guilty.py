@@ -125,6 +125,7 @@ def test_rebuilding_that_fails_for_different_links_blames_none() -> None:
     assert not [event for event in bench.events if event[0] == "closed"]
 
 
+@pytest.mark.option("failover.maxReconnectDelay", "core")
 def test_connections_that_are_lost_at_once_are_made_at_longer_intervals() -> None:
     """Whatever ends them: the broker is not asked a hundred times a second, nor left alone for half a minute."""
     bench = Bench(options="failover.reconnectDelay=500&failover.maxReconnectDelay=8000")

@@ -66,6 +66,8 @@ def test_without_the_option_nobody_goes_back() -> None:
     assert bench.events == []
 
 
+@pytest.mark.option("failover.priorityBackup", "core")
+@pytest.mark.option("failover.priorityURIs", "core")
 def test_after_a_drop_the_preferred_broker_is_the_first_to_be_tried() -> None:
     bench = Bench("amqp://a,amqp://b,amqp://c", f"{PRIORITY}&priorityURIs=amqp://b")
     assert bench.tried == ["b"]
@@ -148,6 +150,7 @@ def test_brokers_of_a_file_are_tried_behind_those_of_the_url_with_the_options_of
     assert (str(bench.member.url), bench.member.url.amqp.vhost) == ("amqp://c:1", "v")
 
 
+@pytest.mark.option("failover.updateURIsURL", "core")
 def test_a_file_is_read_before_each_round_and_a_bad_one_changes_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -146,6 +146,7 @@ def test_when_no_broker_of_the_broker_s_own_list_answers_those_of_the_url_are_tr
     assert bench.tried == ["a", "inside", "a", "inside", "b"]
 
 
+@pytest.mark.option("failover.randomize", "core")
 def test_randomize_tries_every_broker_once_a_round() -> None:
     """A.1 ``failover.randomize``."""
     names = [f"h{n}" for n in range(20)]
@@ -156,6 +157,7 @@ def test_randomize_tries_every_broker_once_a_round() -> None:
     assert bench.tried != names
 
 
+@pytest.mark.option("failover.initialReconnectDelay", "core")
 def test_rounds_wait_longer_and_longer_and_begin_anew_after_a_success() -> None:
     """A.1 ``failover.reconnectDelay`` and the back-off."""
     bench = Bench(options="failover.reconnectDelay=1000&failover.initialReconnectDelay=500")

@@ -95,6 +95,8 @@ def test_a_message_that_the_broker_stored_twice_is_taken_twice_when_both_were_re
     assert bench.ask("commit", 1).error is None
 
 
+@pytest.mark.option("failover.transactionReplay", "core")
+@pytest.mark.option("jms.consumerFailoverRedeliveryWaitPeriod", "core")
 @pytest.mark.parametrize("options", [REPLAY, WAIT])
 def test_a_commit_fails_if_what_was_received_does_not_come_again(options: str) -> None:
     """At once, or when jms.consumerFailoverRedeliveryWaitPeriod is over."""

@@ -50,6 +50,7 @@ def test_a_broker_without_tls_is_not_taken_from_one_with_tls(known: str, entry: 
     assert taken == (secure or known == "amqp://a")
 
 
+@pytest.mark.option("amqp.allowNonSecureRedirects", "amqp")
 def test_a_broker_without_tls_is_taken_if_the_url_says_so() -> None:
     """A.1 ``amqp.allowNonSecureRedirects``."""
     known = members("amqps://a?amqp.allowNonSecureRedirects=true")
