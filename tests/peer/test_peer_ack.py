@@ -477,6 +477,7 @@ def test_what_keeps_coming_torn_is_refused_in_the_end(face: Face, monkeypatch: p
     assert each(peer)[:2] == [(0, MODIFIED), (1, UNDELIVERABLE)]
 
 
+@pytest.mark.option("amqp.maxFrameSize", "amqp")
 def test_a_message_in_several_frames_is_one_message(face: Face) -> None:
     """AMQP 1.0 2.6.14."""
     big = "x" * 300_000

@@ -22,7 +22,35 @@ OF_ONE = {
     "jms.messageIDPolicy.messageIDType": "amqp",
 }
 """Options whose name does not say that they have an effect over one protocol only; docs/options.md does."""
-NOT_YET: set[tuple[str, str]] = set()
+_NEITHER = """
+broker
+broker.scheduler
+failover.maxCacheSize
+failover.trackMessages
+jms.forceAsyncAcks
+jms.prefetchPolicy.durableTopicPrefetch
+jms.prefetchPolicy.optimizeDurableTopicPrefetch
+jms.tracing
+jms.useDaemonThread
+producer.duplicateDetection
+producer.windowSize
+transport.keyStoreType
+transport.localPort
+transport.trustStoreType
+"""
+NOT_YET = {
+    *((name, protocol) for name in _NEITHER.split() for protocol in PROTOCOLS),
+    ("amqp.channelMax", "amqp"),
+    ("amqp.engine", "amqp"),
+    ("consumer.noLocal", "stomp"),
+    ("failover.amqpOpenServerListAction", "amqp"),
+    ("jms.awaitClientID", "stomp"),
+    ("jms.exclusiveConsumer", "amqp"),
+    ("jms.listenerErrorOutcome", "stomp"),
+    ("jms.useRetroactiveConsumer", "amqp"),
+    ("transport.connectTimeout", "stomp"),
+}
+"""What has no marked test yet: the list may only become shorter."""
 
 
 def wanted() -> set[tuple[str, str]]:
@@ -51,9 +79,7 @@ def marks() -> Iterator[tuple[str, str, tuple[str, ...]]]:
 
 def test_every_option_is_seen_to_work_over_each_protocol_for_which_it_is_documented() -> None:
     """A mark on a test that does not give the option fails that test (tests/option_marks.py)."""
-    seen = {
-        (name, each) for _, name, protocols in marks() for each in (PROTOCOLS if CORE in protocols else protocols)
-    }
+    seen = {(name, each) for _, name, protocols in marks() for each in (PROTOCOLS if CORE in protocols else protocols)}
     assert sorted(wanted() - seen - NOT_YET) == []
     assert sorted(NOT_YET & seen) == [], "these have a test now: take them off the list"
     assert sorted(NOT_YET - wanted()) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from dataclasses import replace
 
 from pyjmsack.destination import Destination, Queue
 from pyjmsack.providers.stomp.frames import escape
@@ -29,7 +30,7 @@ def dead_letter(inbound: StompInbound, queue: str, source: Destination, subscrib
     Args:
         subscriber: tells the subscribers of a topic apart, each of which may reject its own; empty for a queue.
     """
-    dialect = inbound.dialect
+    dialect = replace(inbound.dialect, queue_prefix="")  # that queue is the broker's, and has its own name
     if inbound.expired(time.time_ns() // 1_000_000):
         queue = dialect.expired
     lines = [copied] if (copied := _NOT_COPIED.sub(b"", inbound.head)[1:]) else []

@@ -6,7 +6,7 @@ its own headers for them. An unknown one gets what every broker understands and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pyjmsack.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
@@ -67,12 +67,18 @@ class StompDialect:
     of its journal, of 490 KiB unless told otherwise; it ends the connection beyond."""
     dead_letters: str = "DLQ"
     expired: str = "DLQ"
+    queue_prefix: str = ""
+    """The user's, before every name that is not the broker's own (``jms.queuePrefix``)."""
+    topic_prefix: str = ""
 
     def name(self, destination: Destination) -> str:
         """Return what the ``destination`` header holds, not escaped."""
         if destination.is_temporary:
             return destination.name
-        return (self.topic if destination.is_topic else self.queue) + destination.name
+        return (self.topic if destination.is_topic else self.queue) + self._prefixed(destination)
+
+    def _prefixed(self, destination: Destination) -> str:
+        return (self.topic_prefix if destination.is_topic else self.queue_prefix) + destination.name
 
     def send_lines(self, destination: Destination) -> str:
         """Return the header lines that name a destination in SEND."""
@@ -85,7 +91,7 @@ class StompDialect:
             return f"temp-{'topic' if destination.is_topic else 'queue'}://{destination.name}"
         if destination.is_temporary:
             return destination.name
-        return (self.reply_topic if destination.is_topic else self.reply_queue) + destination.name
+        return (self.reply_topic if destination.is_topic else self.reply_queue) + self._prefixed(destination)
 
     def window_size(self, info: ConsumerInfo) -> int:
         """Return how much of the units below may be unacknowledged in one subscription; at least one message (S52)."""
@@ -171,9 +177,12 @@ _DIALECTS: Final = {
 }
 
 
-def dialect_of(broker: str) -> StompDialect:
-    """Return the dialect of a broker (a key of ``pyjmsack.spi.features.BROKERS``)."""
-    return _DIALECTS[broker]
+def dialect_of(broker: str, queue_prefix: str = "", topic_prefix: str = "") -> StompDialect:
+    """Return the dialect of a broker (a key of ``pyjmsack.spi.features.BROKERS``), with the user's prefixes."""
+    dialect = _DIALECTS[broker]
+    if not queue_prefix and not topic_prefix:
+        return dialect
+    return replace(dialect, queue_prefix=queue_prefix, topic_prefix=topic_prefix)
 
 
 _PREFIXES: dict[str, type[Destination]] = {

@@ -119,7 +119,8 @@ class StompProvider(Lifecycle[StompEngine]):
         product, _, rest = headers.get("server", "unknown").partition("/")
         release = rest.split(" ", 1)[0] or "unknown"
         broker = self._url.broker or broker_key(product, release)
-        dialect = self._dialect = dialect_of(broker)
+        options = self._url.connection
+        dialect = self._dialect = dialect_of(broker, options.queue_prefix, options.topic_prefix)
         engine = self._the_engine
         engine.errors_end = dialect.errors_end
         self._escape = escape if spoken == "1.2" else _escape_11

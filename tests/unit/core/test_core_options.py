@@ -18,7 +18,7 @@ def test_the_connection_id_in_message_ids_begins_with_the_prefix_of_the_url() ->
     producer = Bench("jms.connectionIDPrefix=shop-").producer()
     message, _ = producer.prepare(lambda error: None, "x", None, None, None, None, None)
     assert message.message_id is not None
-    assert message.message_id.startswith("ID:shop-")
+    assert message.message_id.startswith("shop-")
 
 
 @pytest.mark.option("jms.warnAboutUnstartedConnectionTimeout", "core")
