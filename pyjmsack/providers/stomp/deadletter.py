@@ -1,4 +1,6 @@
-"""A copy of a message for the dead-letter queue, for what NACK would lose (S118; traps 1 and 8 of STOMP)."""
+"""Copies a message to the dead-letter queue if a NACK would lose the message (S118; traps 1 and 8 of
+broker-facts.md).
+"""
 
 from __future__ import annotations
 
@@ -18,17 +20,18 @@ _NOT_COPIED = re.compile(
     rb"|transaction|browser|%b|_AMQ_ORIG_ADDRESS|_AMQ_ORIG_QUEUE|_AMQ_SCHED_DELIVERY|AMQ_SCHEDULED_TIME"
     rb"|_AMQ_LARGE_SIZE|AMQ_SCHEDULED_DELAY|scheduledJobId)(?::[^\n]*)?(?![^\n])" % DUPLICATE_ID.encode()
 )
-"""Header lines that were about this delivery. One search for all, as a message may have a million lines."""
+"""Header lines that belong to this delivery. One search finds all, because a message may have many lines."""
 
 
 def dead_letter(inbound: StompInbound, queue: str, source: Destination, subscriber: str) -> bytes:
-    """Return the rest of a SEND frame with the message as it came, but for its expiry, and with its origin.
+    """Return the rest of a SEND frame with the message as it came, without its expiry, and with its origin.
 
-    An expired message goes where the broker itself puts such ones. Artemis drops a second copy, which may be made
-    when the connection is lost before the original is acknowledged: the copy's id is made of the original's.
+    An expired message goes to the queue to which the broker itself moves expired messages. If the connection is lost
+    before the original is acknowledged, a second copy may be made. Artemis drops it, because the id of the copy is made
+    from the id of the original.
 
     Args:
-        subscriber: tells the subscribers of a topic apart, each of which may reject its own; empty for a queue.
+        subscriber: the name of a subscriber of a topic, because each may reject its own copy; empty for a queue.
     """
     dialect = replace(inbound.dialect, queue_prefix="")  # that queue is the broker's, and has its own name
     if inbound.expired(time.time_ns() // 1_000_000):

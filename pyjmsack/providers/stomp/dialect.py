@@ -1,4 +1,4 @@
-"""What STOMP leaves to the broker: one table for names, windows, subscriptions and what an ACK or NACK means there.
+"""The differences between the brokers: one table for names, windows, subscriptions and the effects of ACK and NACK.
 
 STOMP 1.2 says nothing about destination names, prefetch, durable subscriptions or dead letters, and each broker has
 its own headers for them. An unknown one gets what every broker understands and nothing that could lose a message.
@@ -26,45 +26,46 @@ class StompDialect:
     broker: str
     """Key in ``pyjmsack.spi.features.BROKERS``."""
     queue: str = "/queue/"
-    """Stands before the name of a queue; empty where names are bare and a header tells the kind."""
+    """Prefix of the name of a queue; empty if names have no prefix and a header names the kind."""
     topic: str = "/topic/"
     reply_queue: str = "/queue/"
-    """The same in ``reply-to``, which no header explains."""
+    """The same prefix in ``reply-to``, for which there is no header with the kind."""
     reply_topic: str = "/topic/"
     routed: bool = False
-    """Whether ``destination-type`` and ``subscription-type`` say what a name is. Artemis takes a name without them for
-    a topic, and confirms and drops what is sent to it."""
+    """Whether ``destination-type`` and ``subscription-type`` name the kind of a destination. Artemis takes a name
+    without
+    them for a topic, confirms the messages that are sent to it, and drops them."""
     window_in_bytes: bool = False
     window: tuple[str, ...] = ("activemq.prefetchSize", "prefetch-count")
-    """Headers that set how much may be unacknowledged."""
+    """Headers that set the window: the limit of unacknowledged messages or bytes."""
     durable: str = "activemq.subscriptionName"
     """Header that names a durable subscription."""
     no_local: str = "activemq.noLocal"
     transacted_acks: bool = False
     """Whether an ACK with a ``transaction`` waits for the COMMIT. Artemis applies it at once."""
     auto_acks: bool = False
-    """Whether ``ack:auto`` acknowledges what was sent and nothing else. On Artemis it covers all before it, also what
-    the broker could not convert and so never sent."""
+    """Whether ``ack:auto`` acknowledges only messages that were sent. On Artemis it covers all earlier messages, also
+    those that the broker could not convert and so never sent."""
     nacks: bool = False
-    """Whether NACK dead-letters a persistent message. On Artemis it loses it."""
+    """Whether NACK makes a persistent message a dead letter. On Artemis NACK loses the message."""
     errors_end: bool = True
     """Whether an ERROR frame is always the last one."""
     receipts_cover: bool = False
-    """Whether the RECEIPT of a SEND says that the earlier SENDs of the connection are stored too. Artemis answers when
-    all that its session has begun to store is on the disk, and a refused SEND is the end of the connection."""
+    """Whether the RECEIPT of a SEND confirms the earlier SENDs of the connection too. Artemis answers when everything
+    that its session has begun to store is on the disk, and a refused SEND ends the connection."""
     hides_jmsx: bool = False
     """Whether a message arrives without the ``JMSXGroupID``, ``JMSXGroupSeq`` and ``JMSXUserID`` of its sender."""
     pending_limit: bool = False
-    """Whether a subscriber may say how much is kept for it before the oldest is dropped."""
+    """Whether a subscriber may limit the messages that wait for it. Then the broker drops the oldest."""
     typed_text: bool = False
     """Whether ``amq-msg-type:text`` makes text of a body with ``content-length``."""
     limits: Limits | None = None
-    """What the broker takes in one frame; it closes the connection beyond."""
+    """The limits of the broker for one frame. It closes the connection for a larger one."""
     delays: bool = False
-    """Whether a delay is told by its length in ``AMQ_SCHEDULED_DELAY``, not by its end in ``AMQ_SCHEDULED_TIME``."""
+    """Whether a delay is sent as its length in ``AMQ_SCHEDULED_DELAY``, not as its end in ``AMQ_SCHEDULED_TIME``."""
     longest_head: int | None = None
     """Bytes of header lines, four added for each, that the broker can store. Artemis keeps them as UTF-16 in one record
-    of its journal, of 490 KiB unless told otherwise; it ends the connection beyond."""
+    of its journal, which has 490 KiB by default. It ends the connection for more."""
     dead_letters: str = "DLQ"
     expired: str = "DLQ"
     queue_prefix: str = ""
@@ -72,7 +73,7 @@ class StompDialect:
     topic_prefix: str = ""
 
     def name(self, destination: Destination) -> str:
-        """Return what the ``destination`` header holds, not escaped."""
+        """Return the value of the ``destination`` header, not escaped."""
         if destination.is_temporary:
             return destination.name
         return (self.topic if destination.is_topic else self.queue) + self._prefixed(destination)
@@ -86,7 +87,7 @@ class StompDialect:
         return f"{line}destination-type:{_ROUTING[destination.is_topic]}\n" if self.routed else line
 
     def reply_to(self, destination: Destination) -> str:
-        """Return what the ``reply-to`` header holds, not escaped: its kind can be read from it."""
+        """Return the value of the ``reply-to`` header, not escaped, with the kind of the destination in it."""
         if self.routed and destination.is_temporary:
             return f"temp-{'topic' if destination.is_topic else 'queue'}://{destination.name}"
         if destination.is_temporary:
@@ -94,7 +95,7 @@ class StompDialect:
         return (self.reply_topic if destination.is_topic else self.reply_queue) + self._prefixed(destination)
 
     def window_size(self, info: ConsumerInfo) -> int:
-        """Return how much of the units below may be unacknowledged in one subscription; at least one message (S52)."""
+        """Return the window of one subscription in the units below; at least one message (S52)."""
         return max(1, info.prefetch) * (info.expected_message_size if self.window_in_bytes else 1)
 
     def subscribe_lines(self, info: ConsumerInfo) -> str:
@@ -197,12 +198,12 @@ _TEMPORARY: dict[str, type[Destination]] = {
     "/temp-topic/": TemporaryTopic,
     "/remote-temp-topic/": TemporaryTopic,
 }
-"""ActiveMQ Classic's names of temporary destinations: they are used as they are."""
+"""The prefixes of ActiveMQ Classic's names of temporary destinations. These names are used as they are."""
 _JAVA_TEMPORARY: dict[str, tuple[type[Destination], str]] = {
     "temp-queue://": (TemporaryQueue, "/remote-temp-queue/"),
     "temp-topic://": (TemporaryTopic, "/remote-temp-topic/"),
 }
-"""As clients of the other protocols write them."""
+"""The prefixes that clients of the other protocols write."""
 
 
 def parse_destination(text: str, dialect: StompDialect, kind: type[Destination]) -> Destination:
@@ -210,7 +211,7 @@ def parse_destination(text: str, dialect: StompDialect, kind: type[Destination])
 
     Args:
         text: the header's value, not empty.
-        kind: what a bare name is.
+        kind: the kind of a name without a prefix.
     """
     for prefix, prefixed in _PREFIXES.items():
         if text.startswith(prefix) and text[len(prefix) :].strip():

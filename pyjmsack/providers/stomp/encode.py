@@ -1,7 +1,7 @@
-"""From a JMS message to the SEND frame of STOMP, but for what the connection adds (receipt, transaction).
+"""Makes the SEND frame of a JMS message, without the headers that the connection adds (receipt, transaction).
 
-Brokers take a body with ``content-length`` for bytes and one without for text (S167). What STOMP has no word for goes
-into headers of our own, which are listed in ``pyjmsack.spi.stomp_names``.
+Brokers take a body with ``content-length`` for bytes and a body without for text (S167). Parts of a message for which
+STOMP has no header go into headers of our own, which ``pyjmsack.spi.stomp_names`` lists.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def encode(
         lines: the header lines of the destination.
         dialect: the broker's.
         escape: for the version of the protocol that the connection speaks.
-        limits: what the broker takes in a frame.
-        marks_repetitions: add the id by which Artemis knows a repetition of this message, unless it has one (S106).
+        limits: of the broker for one frame.
+        marks_repetitions: add the duplicate mark, unless the message has one (S106).
 
     Raises:
         MessageFormatException: a text or property that STOMP or this broker cannot carry; the text names it.
@@ -123,7 +123,7 @@ def _properties(properties: dict[str, object], escape: Callable[[str], str]) -> 
 
 
 def _body(message: Message, dialect: StompDialect) -> tuple[bytes, str]:
-    """Return the body and the header lines that tell what it is."""
+    """Return the body and the header lines that describe it."""
     kind = message.wire_type
     if kind == BYTES and isinstance(message, BytesMessage):
         message.reset()
@@ -150,6 +150,6 @@ def _text(text: str | None, dialect: StompDialect) -> tuple[bytes, str]:
         raise MessageFormatException(f"body is not Unicode at character {error.start}: {error.reason}") from error
     if b"\0" not in data:
         return data, ""
-    # only a length gets a NUL through, and to all but this library it makes the text bytes
+    # a NUL needs a length, which makes the text bytes for all receivers except this library
     mark = "amq-msg-type:text" if dialect.typed_text else f"{BODY}:text"
     return data, f"content-length:{len(data)}\n{mark}\n"

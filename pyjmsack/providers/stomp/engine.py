@@ -21,9 +21,9 @@ Answer = Callable[[BaseException | None], None]
 """Called once: ``None`` when the receipt came."""
 
 _EARLY = 0.4
-"""Part of the heart-beat interval after which we look whether anything was sent: a beat is never late."""
+"""Part of the heart-beat interval after which we check whether anything was sent, so that no beat is late."""
 _PATIENCE = 2.5
-"""Intervals of the broker's heart-beat without a byte after which it counts as gone; the standard asks for some."""
+"""Intervals of the broker's heart-beat without a byte after which the broker counts as gone."""
 _GROUP = 64
 """Requests that share a receipt at most,"""
 _GROUP_BYTES = 1 << 16
@@ -33,7 +33,7 @@ _SECRET = re.compile(rb"(\npasscode:)[^\n]*")
 
 
 class EngineListener(Protocol):
-    """What the engine tells the provider."""
+    """The events of the engine for the provider."""
 
     def on_stream(self) -> None:
         """The stream is open: CONNECT may be written."""
@@ -48,7 +48,7 @@ class EngineListener(Protocol):
         ...
 
     def on_failure(self, error: JMSException) -> None:
-        """The connection is over and nothing more will come of it. Called once."""
+        """The connection is over. No event follows. Called once."""
         ...
 
     def on_burst_end(self) -> None:
@@ -59,8 +59,8 @@ class EngineListener(Protocol):
 class StompEngine:
     """One STOMP connection.
 
-    Requests are answered by RECEIPT, or refused by ERROR. ``errors_end`` says whether an ERROR that names a request
-    ends the connection too, as it does on Artemis; one that names none always does.
+    The broker answers a request by RECEIPT, or refuses it by ERROR. ``errors_end`` tells whether an ERROR that names a
+    request also ends the connection, as on Artemis. An ERROR that names no request always ends the connection.
     """
 
     def __init__(self, listener: EngineListener, options: StompOptions, *, trace_bytes: bool = False) -> None:
@@ -73,9 +73,9 @@ class StompEngine:
         self._unnamed: dict[bytes, None] = {}
         """Receipts of requests for which Artemis leaves the ``receipt-id`` out of its ERROR."""
         self._leaving: list[Answer] = []
-        """Who waits for the bytes to leave, no receipt being asked for."""
+        """Callbacks that wait until their bytes have left, without a receipt."""
         self._group: list[Answer] = []
-        """Who waits for the receipt that the last of a burst asks for."""
+        """Callbacks that wait for the receipt of the last frame of a burst."""
         self._group_end = self._group_bytes = 0
         self._number = 0
         self._connected = False
@@ -121,7 +121,7 @@ class StompEngine:
         self.flush()
 
     def data_to_send(self) -> bytes:
-        """Return all that is written, ``b""`` if there is nothing."""
+        """Return all written bytes, ``b""`` if there are none."""
         output = self._output
         if not output:
             return b""
@@ -141,7 +141,7 @@ class StompEngine:
         return data
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The stream is gone: whoever waits for a receipt gets none."""
+        """The stream is gone, so no receipt will come."""
         self.fail(loss(error))
 
     def tick(self, now: float) -> float | None:
@@ -163,7 +163,7 @@ class StompEngine:
     # -- for the provider ---------------------------------------------------------------------------------------
 
     def write(self, *pieces: bytes) -> None:
-        """Write a frame that nobody answers."""
+        """Write a frame without a receipt."""
         self._output += pieces
 
     def ask(self, command: bytes, rest: bytes, answered: Answer, *, unnamed: bool = False) -> None:
@@ -187,9 +187,9 @@ class StompEngine:
         self._output += (command, b"\nreceipt:", receipt, b"\n", rest)
 
     def ask_together(self, command: bytes, rest: bytes, answered: Answer) -> None:
-        """Write a frame that the receipt of a later one answers too: the last of a burst asks for it.
+        """Write a frame that shares the receipt of a later frame. The last frame of a burst asks for the receipt.
 
-        An ERROR that names the receipt is meant for that last one; what becomes of the others nobody knows.
+        An ERROR that names the receipt is meant for that last frame. The fate of the others is unknown.
         """
         if self.failed is not None:
             answered(self.failed)
@@ -209,7 +209,7 @@ class StompEngine:
         self._group, self._group_bytes = [], 0
 
     def write_and_forget(self, command: bytes, rest: bytes, left: Answer) -> None:
-        """Write a frame without a receipt; ``left`` is told when its bytes went to the socket."""
+        """Write a frame without a receipt; ``left`` is called when its bytes went to the socket."""
         if self.failed is not None:
             left(self.failed)
             return
@@ -217,7 +217,7 @@ class StompEngine:
         self._leaving.append(left)
 
     def flush(self) -> None:
-        """Write what is pending."""
+        """Write the pending frames."""
         if self.stream is not None and self._output:
             self.stream.flush()
 
@@ -228,7 +228,7 @@ class StompEngine:
         self.failed = error
         if self.stream is not None:
             self.stream.close()
-        self._listener.on_failure(error)  # first: who repeats what is lost on another connection wants to know before
+        self._listener.on_failure(error)  # first, because failover repeats lost requests on another connection
         self._fail_requests(error)
 
     def abort(self, error: BaseException) -> None:
@@ -278,7 +278,7 @@ class StompEngine:
             self.fail(_lost(error))
 
     def _shares_receipts(self) -> bool:
-        """Whether an ERROR that names none may be about a frame that asked for none."""
+        """Whether an ERROR without a receipt id may be about a frame that asked for no receipt."""
         return any(isinstance(answered, _Together) for answered in self._receipts.values())
 
     def _on_connected(self, head: bytes) -> None:
@@ -299,7 +299,7 @@ class StompEngine:
 
 
 class _Together:
-    """Those who share a receipt."""
+    """Callbacks that share a receipt."""
 
     __slots__ = ("answers",)
 
@@ -312,7 +312,7 @@ class _Together:
 
 
 def _heart_beat(text: str) -> tuple[float, float]:
-    """Return the seconds that a heart-beat header says; 0 = none."""
+    """Return the seconds in a heart-beat header; 0 = none."""
     offered, comma, wanted = text.partition(",")
     if not comma or not _MILLISECONDS.fullmatch(offered.strip()) or not _MILLISECONDS.fullmatch(wanted.strip()):
         raise ConnectionLostException(f"heart-beat {text[:40]!r} of the broker: expected two numbers of milliseconds")

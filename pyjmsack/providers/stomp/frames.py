@@ -1,13 +1,13 @@
-"""STOMP 1.1 and 1.2 frames: out of bytes that arrive in pieces of any size, and the escapes of header lines.
+"""Cuts STOMP 1.1 and 1.2 frames out of bytes that arrive in pieces of any size, and escapes header lines.
 
-Nothing is decoded here that routing does not need: a frame is its command, its header lines as they came, and its body.
-Every byte is looked at a bounded number of times, and what a peer can make us keep is bounded by :class:`Limits`.
+This module decodes only the parts that routing needs: a frame is its command, its header lines as they came, and its
+body. It looks at every byte a bounded number of times, and :class:`Limits` bounds the memory that a broker can use.
 
-What a producer chooses never ends the connection: a MESSAGE over the limits is handed on as refused, alone (S166). What
-only a broker chooses does: a line that is no command, or another frame over the limits.
+A choice of a producer never ends the connection: a MESSAGE over the limits is passed on as refused, alone (S166). A
+choice of the broker does: a line that is no command, or another frame over the limits.
 
-stomp.py is not used for this: its parser takes 56 microseconds a frame against 2 here, and copies a growing buffer for
-every piece. It is the oracle of the tests instead.
+We do not use stomp.py for this, because its parser takes 56 microseconds for a frame against 2 here, and copies a
+growing buffer for every piece. The tests compare with it.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ class Refusal(NamedTuple):
 
     reason: str
     whole: bool
-    """Whether the frame is here as it came; else only :func:`lines_that_name` of its header lines, and no body."""
+    """Whether the whole frame is kept; otherwise only :func:`lines_that_name` of its header lines, and no body."""
     size: int
     """Bytes of the frame."""
 
 
 Frame = tuple[bytes, bytes, bytes, Refusal | None]
-"""Command; header lines, each with the line feed before it; body; why it is refused."""
+"""Command; header lines, each with the line feed before it; body; the reason if it is refused."""
 
 _MESSAGE = b"MESSAGE"
 _COMMANDS = frozenset((_MESSAGE, b"RECEIPT", b"ERROR", b"CONNECTED"))
 _LONGEST_COMMAND = 16
 _HEAD_END = re.compile(rb"\n\r?\n")
 _NEAR = 2048
-"""Where most heads end; only beyond is the slower search worth its price."""
+"""The place before which most heads end. The slower search is worth its price only behind it."""
 _LONGEST_NAME = 65536
-"""Bytes of a header line up to which it is kept of a message that is not."""
+"""The longest header line that is kept of a message that is not kept, in bytes."""
 _NAMING = re.compile(
     rb"\n(subscription|message-id|ack|content-length|redelivered|persistent|priority|expires|timestamp|browser"
     rb"|NATIVE_MESSAGE_ID):[^\n]*"
@@ -53,7 +53,7 @@ _DIGITS = 12
 
 
 class Limits(NamedTuple):
-    """What a peer may make us keep, in bytes but for ``headers``."""
+    """Limits of the memory that a broker can use, in bytes except ``headers``."""
 
     body: int = 104857600
     headers: int = 1000
@@ -66,29 +66,29 @@ class Limits(NamedTuple):
 
     @property
     def kept(self) -> int:
-        """How much of the header lines is kept of a message that is refused for them, so that it can be copied."""
+        """Bytes of header lines that are kept of a message that is refused for them, so that it can be copied."""
         return max(self.head, self.body)
 
 
 class FrameParser:
     """Bytes in, frames out.
 
-    A frame that is not complete waits in ``_pending``, and is looked at again only when it can have become complete.
-    One that is too large to be kept is skipped as it arrives (``_skipping``).
+    A frame that is not complete waits in ``_pending``. The parser looks at it again only when it can be complete.
+    It skips a frame that is too large to be kept, as the frame arrives (``_skipping``).
     """
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._pending = bytearray()
         self._wanted = 0
-        """Size at which the pending frame is complete, where it is known."""
+        """Size of the complete pending frame, if it is known."""
         self._body = 0
-        """Where the pending frame's body starts; 0 = the head is not complete."""
+        """Place where the pending frame's body starts; 0 = the head is not complete."""
         self._searched = 0
-        """Up to where the end was looked for."""
+        """Place up to which the end was searched."""
         self._skipping: Skipping | None = None
         self.broken: ConnectionLostException | None = None
-        """Why the stream is of no use any more: behind the frames that were returned stands what is no STOMP."""
+        """The reason why the stream is useless: the bytes behind the returned frames are no STOMP."""
 
     def feed(self, data: bytes) -> list[Frame]:
         """Return the frames that these bytes complete, also those before a place where the stream is ``broken``."""
@@ -126,7 +126,7 @@ class FrameParser:
         return end
 
     def _may_be_complete(self) -> bool:
-        """Whether the pending frame can be looked at again, as it is complete or too large to wait for."""
+        """Whether to look at the pending frame again, because it is complete or too large to wait for."""
         pending, limits = self._pending, self._limits
         if self._wanted:
             return len(pending) >= self._wanted
@@ -204,7 +204,7 @@ class FrameParser:
         return f"header lines of more than {self._limits.kept} bytes (stomp.maxHeaderLength, stomp.maxFrameSize)"
 
     def _check_open_head(self, data: bytes | bytearray, position: int) -> None:
-        """Raise unless what is not complete begins like a frame; only a MESSAGE may be longer than the limits."""
+        """Raise unless an incomplete frame begins like a frame. Only a MESSAGE may be longer than the limits."""
         end = data.find(b"\n", position, position + _LONGEST_COMMAND)
         if end < 0:
             if len(data) - position >= _LONGEST_COMMAND:
@@ -213,9 +213,9 @@ class FrameParser:
             raise _malformed(self._head_reason())
 
     def _head_fault(self, command: bytes, head: bytes) -> str | None:
-        """Return in what the header lines of a frame exceed the limits, ``None`` if they do not.
+        """Return which limit the header lines of a frame exceed, ``None`` if they exceed none.
 
-        Of an ERROR they are taken as they are: Artemis names in it all properties of a message that it refuses.
+        An ERROR has no limit here, because Artemis names in it all properties of a message that it refuses.
         """
         limits, fault = self._limits, None
         lines = head.count(b"\n")
@@ -231,10 +231,10 @@ class FrameParser:
 
 
 class Skipping:
-    """A MESSAGE frame that is too large to be kept, read to its end with only the lines that name it.
+    """A MESSAGE frame that is too large to be kept. It is read to its end, and only the lines that name it are kept.
 
     Args:
-        reason: why.
+        reason: why the frame is refused.
         longest: bytes of a header line up to which it may be kept.
     """
 
@@ -243,10 +243,10 @@ class Skipping:
         self._longest = min(longest, _LONGEST_NAME)
         self._lines: dict[bytes, bytes] = {}
         self._tail = b""
-        """The begin of a header line whose end has not come."""
+        """The beginning of a header line whose end has not come."""
         self._size = 0
         self._rest: int | None = None
-        """Bytes of the body that are still to come, where its length is known."""
+        """Bytes of the body that are still missing, if its length is known."""
         self._in_body = False
 
     def feed(self, data: bytes, position: int) -> int:
@@ -289,7 +289,7 @@ class Skipping:
         return end + 1 or -1
 
     def frame(self) -> Frame:
-        """Return what is left of it."""
+        """Return the kept part of the frame."""
         return _MESSAGE, b"".join(self._lines.values()), b"", Refusal(self._reason, False, self._size)
 
 
@@ -299,8 +299,9 @@ def _length(text: bytes) -> int:
 
 
 def _length_fault(command: bytes, length: bytes) -> str:
-    """Return what is wrong with a content-length: ActiveMQ Classic writes what a producer calls by that name into the
-    frame of a text, which then ends at the NUL."""
+    """Return the defect of a content-length. ActiveMQ Classic copies a producer's property of that name into the frame
+    of
+    a text, which then ends at the NUL."""
     fault = f"a content-length {length[:40]!r} that is not the length of its body"
     if command != _MESSAGE:
         raise _malformed(fault)
@@ -308,7 +309,7 @@ def _length_fault(command: bytes, length: bytes) -> str:
 
 
 def lines_that_name(head: bytes) -> bytes:
-    """Return those header lines by which a message can be acknowledged, judged and found again, the first of each."""
+    """Return the header lines by which a message can be acknowledged, judged and found again, the first of each."""
     lines: dict[bytes, bytes] = {}
     for line in _NAMING.finditer(head):
         lines.setdefault(line[1], line[0])
@@ -316,7 +317,7 @@ def lines_that_name(head: bytes) -> bytes:
 
 
 def _head_end(data: bytes, position: int) -> tuple[int, int]:
-    """Return where the header lines end and where the body starts; -1 if the head is not complete."""
+    """Return the places where the header lines end and the body starts; -1 if the head is not complete."""
     end = data.find(b"\n\n", position, position + _NEAR)
     if end >= 0 and data.find(b"\n\r\n", position, end) < 0:
         return end, end + 2
@@ -347,7 +348,7 @@ def raw_header(head: bytes, key: bytes) -> bytes | None:
 
 
 def decode_head(head: bytes) -> dict[str, str]:
-    """Return all header lines; of lines with one name the first counts (STOMP 1.2, Repeated Header Entries).
+    """Return all header lines. If several lines have one name, the first counts (STOMP 1.2, Repeated Header Entries).
 
     Raises:
         MessageFormatException: not UTF-8, no colon in a line, or an escape that STOMP does not have.
@@ -360,7 +361,7 @@ def decode_head(head: bytes) -> dict[str, str]:
     if "\r" in text:
         lines = [line.removesuffix("\r") for line in lines]
     lines.reverse()
-    lines.pop()  # what was before the first line feed: nothing
+    lines.pop()  # the empty part before the first line feed
     try:
         pairs = dict([line.split(":", 1) for line in lines])
     except ValueError as error:

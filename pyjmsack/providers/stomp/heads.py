@@ -1,6 +1,6 @@
-"""Header lines on their way out: what a frame cannot carry, and what a broker answers by closing, is refused here.
+"""Refuses outgoing header lines that a frame cannot carry, or for which a broker would close the connection.
 
-A broker that closes says nothing, and a connection in a ``failover:`` URL would send the same again and again.
+A broker that closes gives no reason, and a connection with a ``failover:`` URL would send the same again and again.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from pyjmsack.spi.stomp_names import property_name
 __all__ = ["CONNECT_LINE", "check_connect_line", "check_copy", "check_size", "encode_head"]
 
 CONNECT_LINE = 10240
-"""Bytes of a header line of CONNECT, which leaves before the broker has said who it is: ActiveMQ Classic takes no
-more."""
+"""Bytes of a header line of CONNECT, which leaves before the broker has named itself. ActiveMQ Classic takes no longer
+line."""
 
 _ADDED = 24
-"""Lines that the connection puts before these, and the broker on delivery, at most: destination, receipt, ack and so
-on."""
+"""The most lines that the connection puts before these, and the broker on delivery: destination, receipt, ack and
+more."""
 
 
 def encode_head(text: str, limits: Limits | None) -> bytes:
@@ -38,7 +38,7 @@ def encode_head(text: str, limits: Limits | None) -> bytes:
         raise MessageFormatException(f"{what} is not Unicode: {text[error.start]!r} is half a character") from error
     if b"\0" in head:
         raise MessageFormatException(f"{_name_at(text, text.index(chr(0)))} has a NUL, which STOMP cannot carry")
-    if limits is not None and len(head) > limits.headers:  # one long line or many lines need so much
+    if limits is not None and len(head) > limits.headers:  # only a long line or many lines are so large
         _check_lines(head, limits)
     return head
 
@@ -117,6 +117,6 @@ def check_copy(payload: bytes, limits: Limits | None, longest_head: int | None) 
 
 
 def _name_at(text: str, position: int) -> str:
-    """Return what a line stands for."""
+    """Return the name of the property or header in a line."""
     start = text.rfind("\n", 0, position) + 1
     return f"the property or header {property_name(text[start:].partition(':')[0])!r}"

@@ -1,4 +1,4 @@
-"""One MESSAGE frame: kept as bytes until somebody asks, on the caller's side."""
+"""One MESSAGE frame. It stays bytes until the caller reads it, and is decoded on the caller's side."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _CLASSES: dict[int, type[Message]] = {
     TEXT: TextMessage,
 }
 _CHANGED = (b"ack:", b"subscription:", b"message-id:", b"redelivered:", b"receipt:", b"transaction:")
-"""Header lines that name a delivery, or the frame that its sender wrote: another delivery of the message has others,
-and so has the copy that a broker stored of a repeated send."""
+"""Header lines that name a delivery, or the frame that its sender wrote. Another delivery of the message has other
+lines, and the second copy of a send too."""
 _LARGE = 4096
-"""Bytes above which a digest stands for a body."""
+"""The size in bytes above which a digest replaces a body."""
 _ABOUT_BODY = tuple(f"\n{name}:".encode() for name in (BODY, "content-type", "amq-msg-type", "JMS_AMQP_NATIVE"))
 _KINDS = {"ANYCAST": Queue, "MULTICAST": Topic}
 
@@ -91,11 +91,11 @@ class StompInbound:
         self.counted = 0
         """Deliveries before this one that this connection remembers."""
         self.ack: bytes | None = None
-        """Header lines that name the message in an ACK; ``None``: the broker wants none."""
+        """Header lines that name the message in an ACK; ``None`` if the broker wants no ACK."""
         self.lane: Any = None
         """The subscription that brought it."""
         self.cost = 0
-        """What it takes of the subscription's window."""
+        """The share of the message in the subscription's window."""
         self.sequence = 0
         """Place in the order of arrival."""
         self.refusal = refusal
@@ -108,13 +108,15 @@ class StompInbound:
 
     @property
     def redelivery_count(self) -> int:
-        """An estimate (S110): STOMP says only whether it was delivered before, this connection remembers the rest."""
+        """An estimate (S110): STOMP tells only whether the message was delivered before. This connection counts the
+        rest.
+        """
         flagged = raw_header(self.head, b"\nredelivered:") == b"true"
         return max(self.counted, 1 if flagged else 0)
 
     @property
     def priority(self) -> int:
-        """0 to 9; 4 if the frame does not say."""
+        """0 to 9; 4 if the frame has no priority."""
         return min(9, _number(raw_header(self.head, b"\npriority:") or b"4"))
 
     @property
@@ -130,7 +132,7 @@ class StompInbound:
         """Return a message of its own, of the right JMS class (S151, S169).
 
         Args:
-            consumer_destination: what the consumer listens to; its kind is that of names without one.
+            consumer_destination: the destination of the consumer. A name without a kind gets the kind of this one.
 
         Raises:
             MessageFormatException: header lines or body cannot be decoded.
@@ -148,7 +150,7 @@ class StompInbound:
         if self._is_plain_text():
             return self._message(TextMessage, self._text())
         headers = self._decode()
-        if headers.get("JMS_AMQP_NATIVE") == "true":  # ActiveMQ Classic passes on what AMQP clients sent as it came
+        if headers.get("JMS_AMQP_NATIVE") == "true":  # ActiveMQ Classic passes messages of AMQP clients on as they came
             message = decode_foreign("amqp", self.body, consumer_destination)
             message._redelivery_count = self.redelivery_count
             return message
@@ -163,7 +165,7 @@ class StompInbound:
         return message
 
     def _is_plain_text(self) -> bool:
-        """Whether the header lines say nothing about the body, so that they need not be decoded to know it is text.
+        """Whether the header lines do not describe the body, so that the body is text without decoding them.
 
         Lines that may not be decodable do not count as plain: such a message is refused, not handed out (S166).
         """
@@ -174,7 +176,7 @@ class StompInbound:
 
     @property
     def correlation_id(self) -> str | None:
-        """What message it answers; read without a look at the body.
+        """The id of the request that this message answers. The body is not decoded.
 
         Raises:
             MessageFormatException: it cannot be decoded.
@@ -182,10 +184,10 @@ class StompInbound:
         return (self._headers or self._decode()).get("correlation-id")
 
     def identity(self) -> bytes | None:
-        """Return all that the sender made of it, and nothing that the broker changes when it delivers again (S105).
+        """Return everything that the sender made, and nothing that the broker changes when it delivers again (S105).
 
-        Senders that give no id, as STOMP clients, get the broker's number of the message; with its time, as another
-        broker counts anew.
+        A message without an id, such as those of STOMP clients, gets the broker's number and time. The time is needed,
+        because another broker counts from the beginning.
         """
         if self._identity is None:
             head, broker_id = self.head, b""
@@ -203,24 +205,24 @@ class StompInbound:
 
     @property
     def whole(self) -> bool:
-        """Whether all of the message is here, so that it can be copied."""
+        """Whether the whole message is kept, so that it can be copied."""
         return self.refusal is None or self.refusal.whole
 
     @property
     def size(self) -> int:
-        """Bytes that the broker sent for it, about."""
+        """About the number of bytes that the broker sent for the message."""
         return len(self.head) + len(self.body) if self.refusal is None else self.refusal.size
 
     def forget(self) -> None:
-        """Drop what is not needed to acknowledge it: nobody will read it."""
+        """Drop the parts that an ACK does not need, because nobody will read them."""
         self.head, self.body = lines_that_name(self.head), b""
         self._headers = None
 
     @property
     def broker_id(self) -> bytes:
-        """What the broker calls the message, whoever gets it; empty if it has no name.
+        """The broker's name of the message, the same for every consumer; empty if it has no name.
 
-        Artemis writes the consumer before the comma, and the message, which stays, behind it.
+        Artemis writes the consumer before the comma and the message behind it. The name is the part behind it.
         """
         return (raw_header(self.head, b"\nmessage-id:") or b"").rpartition(b",")[2]
 
@@ -246,8 +248,8 @@ class StompInbound:
     def load_properties(self) -> dict[str, Any]:
         """Return the application properties, with the types that this library wrote beside them.
 
-        Without the mark of a repeatable send: whoever forwards the message sends another one, which Artemis would drop
-        as a repetition of the first (S106).
+        The duplicate mark is left out. A forwarded message is another message, and Artemis would drop it as a second
+        copy if it carried the same mark (S106).
         """
         found = properties_of(self._decode())
         found.pop(DUPLICATE_ID, None)
@@ -275,7 +277,7 @@ class StompInbound:
 
     @property
     def is_bytes(self) -> bool:
-        """Whether the broker means bytes: it says a ``content-length`` (S167).
+        """Whether the body is bytes: then it has a ``content-length`` (S167).
 
         Artemis gives every body one. For bytes it comes right behind ``subscription``; for text it is the last line.
         """
@@ -303,9 +305,9 @@ class StompInbound:
         return parse_destination(text, self.dialect, Queue) if text.strip() else None
 
     def _message_id(self, headers: dict[str, str]) -> str | None:
-        """Return the sender's id, which the brokers keep as a property, else that of ActiveMQ Classic (S159).
+        """Return the sender's id, which the brokers keep as a property, or the id of ActiveMQ Classic (S159).
 
-        What Artemis calls ``message-id`` names a delivery: it differs from consumer to consumer.
+        The ``message-id`` of Artemis names a delivery: it differs from consumer to consumer.
         """
         for name in ("NATIVE_MESSAGE_ID", "__HDR_MESSAGE_ID"):
             if name in headers:
@@ -333,7 +335,7 @@ def _jmsx(headers: dict[str, str], name: str) -> str | None:
 
 
 def _number(raw: bytes | None) -> int:
-    """Return a number of milliseconds or the like; 0 for what is none."""
+    """Return a number, for example of milliseconds; 0 if the text is no number."""
     return int(raw) if raw and len(raw) < 20 and raw.isdigit() else 0
 
 

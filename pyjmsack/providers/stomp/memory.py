@@ -9,7 +9,7 @@ from pyjmsack.providers.stomp.inbound import StompInbound
 __all__ = ["DeliveryCounts"]
 
 _LIMIT = 10_000
-"""Messages remembered, the latest; each was handed back, so there are few."""
+"""The number of messages that are remembered, the latest ones. Each was given back, so there are few."""
 
 
 class DeliveryCounts:

@@ -149,7 +149,7 @@ class StompProvider(Lifecycle[StompEngine]):
             )
 
     def close(self, done: Completion[None]) -> None:
-        """Send DISCONNECT; its receipt says that the broker has all that went before."""
+        """Send DISCONNECT. Its receipt confirms all frames before it."""
         engine = self._engine
         if engine is None or engine.failed is not None:
             done.succeed()
@@ -171,7 +171,7 @@ class StompProvider(Lifecycle[StompEngine]):
         self._end_closing()
 
     def flush(self) -> None:
-        """End a burst of calls: redeliver what they gave back, write what they want said."""
+        """End a burst of calls: redeliver messages that the calls gave back, and write their frames."""
         if self._shared is not None and self._shared.giving_back:
             receivers, self._shared.giving_back[:] = self._shared.giving_back[:], []
             for receiver in receivers:
@@ -192,7 +192,7 @@ class StompProvider(Lifecycle[StompEngine]):
         self._fail_opening(error)
 
     def on_message(self, subscription: bytes, head: bytes, body: bytes, refusal: Refusal | None) -> None:
-        """Route a message by its subscription; one that ended gets nothing any more."""
+        """Route a message by its subscription. An ended subscription gets nothing."""
         lane = self._the_shared.lanes.get(subscription)
         if lane is not None:
             lane.receiver.deliver(lane, head, body, refusal)
@@ -208,7 +208,7 @@ class StompProvider(Lifecycle[StompEngine]):
     # -- sessions, producers, consumers -------------------------------------------------------------------------
 
     def create_session(self, info: SessionInfo, done: Completion[None]) -> None:
-        """STOMP has none: a session is what its consumers and its transaction have in common."""
+        """STOMP has no sessions. A session is the common part of its consumers and its transaction."""
         if self._usable(done):
             self._sessions[info.id] = StompSession(self._the_engine, info, self._dialect, self._the_shared.ids)
             done.succeed()
@@ -243,16 +243,16 @@ class StompProvider(Lifecycle[StompEngine]):
             return
         try:
             receiver = StompReceiver(self._the_shared, info, sink, serial=session.info.ack_mode in _SERIAL)
-        except JMSException as error:  # what the frame would have to say cannot be said
+        except JMSException as error:  # the frame cannot carry such a name or selector
             done.fail(error)
             return
         self._receivers[info.id] = receiver
         receiver.open(done)
 
     def _refusal(self, named: Subscription | None) -> str | None:
-        """Return why this broker cannot keep what a subscription promises, or ``None``.
+        """Return why this broker cannot keep the promises of a subscription, or ``None``.
 
-        The queue of a fully qualified name, by which Artemis lets consumers share, outlives them and heeds no selector.
+        Artemis lets consumers share by a fully qualified name. Its queue outlives them and ignores selectors.
         """
         if named is None or not self._dialect.routed:
             return None
@@ -354,7 +354,7 @@ class StompProvider(Lifecycle[StompEngine]):
             receiver.pull()
 
     def drain(self, consumer_id: int, done: Completion[None]) -> None:
-        """Wait for what the broker has."""
+        """Wait for the messages that the broker has."""
         receiver = self._receivers.get(consumer_id)
         if receiver is None:
             done.fail(self._lost())
@@ -380,7 +380,7 @@ class StompProvider(Lifecycle[StompEngine]):
         withdrawn.succeed(False)
 
     def settle(self, inbound: Inbound, outcome: Outcome) -> None:
-        """Do what an outcome means here, unless the delivery is of an earlier connection or consumer (S95, S96)."""
+        """Apply an outcome, unless the delivery belongs to an earlier connection or consumer (S95, S96)."""
         receiver = self._receivers.get(inbound.consumer_id)
         if receiver is None or inbound.generation != self.generation:
             return
@@ -424,7 +424,7 @@ class StompProvider(Lifecycle[StompEngine]):
 
     @property
     def _sendable(self) -> Limits:
-        """What is sent at most: what this broker takes, and a receiver over STOMP with our own limits (S160)."""
+        """The limits of sends: those of this broker, and those of a receiver over STOMP with our own limits (S160)."""
         options = self._url.stomp
         own = Limits(options.max_frame_size, options.max_headers, options.max_header_length)
         taken = self._dialect.limits or own

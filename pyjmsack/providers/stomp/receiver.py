@@ -1,4 +1,4 @@
-"""One consumer: its subscriptions, what the broker counts as its own, acknowledgements, local redelivery.
+"""One consumer: its subscriptions, their unacknowledged messages, acknowledgements, local redelivery.
 
 Two things that AMQP has are missing in STOMP. No frame hands one message back, so a message that the caller gives back
 stays ours and is put before the others again, until UNSUBSCRIBE returns all. And what the caller holds fills the
@@ -40,14 +40,14 @@ to our frames: Artemis took up to 30 ms on a busy machine, 0.1 ms mostly."""
 _STALL = 0.02
 """Seconds between two looks at a full window."""
 _FULL = 0.9
-"""Part of a window in bytes that counts as full: we know the size of a frame only roughly as the broker counts it."""
+"""Part of a window in bytes that counts as full, because we know only roughly how the broker counts a frame."""
 
 
 class StompReceiver:
     """The receiver of one consumer.
 
     Args:
-        sink: where its messages go.
+        sink: gets the messages.
         serial: the session acknowledges each message before the next; then prefetch 1 needs no second lane.
     """
 
@@ -65,7 +65,7 @@ class StompReceiver:
         self._widens = not info.presettled and not (serial and info.prefetch <= 1)
         self._lanes: list[Lane] = []
         self.outstanding: dict[StompInbound, None] = {}
-        """What the broker wants an ACK of, in the order of arrival."""
+        """Messages that the broker wants an ACK of, in the order of arrival."""
         self._back: list[StompInbound] = []
         self._sequence = 0
         self._is_dirty = self._warned = False
@@ -253,7 +253,7 @@ class StompReceiver:
     # -- outcomes -----------------------------------------------------------------------------------------------
 
     def settle(self, inbound: StompInbound, outcome: Outcome) -> None:
-        """Do what an outcome outside a transaction means here (S118)."""
+        """Apply an outcome outside of a transaction (S118)."""
         if outcome is Outcome.ACCEPTED:
             self.acknowledge(inbound)
         elif outcome is Outcome.RELEASED:
@@ -289,7 +289,7 @@ class StompReceiver:
         inbound.redeliveries = 0
 
     def roll_back(self, inbound: StompInbound) -> None:
-        """Its transaction was undone: it comes again, counted (S80)."""
+        """Its transaction was undone: the message is delivered again, counted (S80)."""
         self.count(inbound, inbound.redeliveries + 1)
         self._give_back(inbound)
 
@@ -304,7 +304,7 @@ class StompReceiver:
         self._back.append(inbound)
 
     def redeliver(self) -> None:
-        """Put back what this burst gave back, in the order in which it arrived."""
+        """Put the messages back that this burst gave back, in the order in which they arrived."""
         back, self._back = self._back, []
         back.sort(key=lambda inbound: inbound.sequence)
         for inbound in back:
@@ -312,7 +312,7 @@ class StompReceiver:
         self._sink.redeliver(back)
 
     def redeliver_now(self) -> None:
-        """The same, from an answer of the broker: nobody else ends this burst."""
+        """The same, after an answer of the broker, because nothing else ends this burst."""
         if self._back:
             self._shared.giving_back.remove(self)
             self.redeliver()
@@ -323,10 +323,10 @@ class StompReceiver:
             self._unsubscribe(lane)
 
     def _dead_letter(self, inbound: StompInbound) -> None:
-        """NACK where that dead-letters; else a copy, confirmed, before the ACK: nothing is lost in between (S118).
+        """Send a NACK if it makes a dead letter. Otherwise send a copy, and the ACK when the copy is confirmed (S118).
 
-        Out of the dead-letter queue itself Classic discards what gets a NACK, and a copy of what nobody can read would
-        come again at once, for ever.
+        In the dead-letter queue itself Classic discards a message that gets a NACK, and the copy of an unreadable
+        message would be delivered again at once, for ever.
         """
         persistent = raw_header(inbound.head, b"\npersistent:") == b"true"
         dead_already = self.info.destination == Queue(self._shared.dead_letters)
@@ -379,7 +379,7 @@ class StompReceiver:
     # -- drain, stop, close -------------------------------------------------------------------------------------
 
     def drain(self, done: Completion[None]) -> None:
-        """Give the broker time to deliver, then ask it something: what it had comes before its answer.
+        """Give the broker time to deliver, then send a request, because its messages come before its answer.
 
         STOMP has no drain, and brokers deliver apart from their answers, so this is sure only of what the broker
         delivers within the time.
@@ -401,7 +401,7 @@ class StompReceiver:
             self._limit_timer = self._shared.connector.call_later(timeout, overdue)
 
     def _drain_overdue(self, sequence: int, timeout: float) -> None:
-        if sequence != self._sequence:  # messages came meanwhile
+        if sequence != self._sequence:  # messages came in the meantime
             self._limit_drain()
             return
         what = f"{'a browser' if self.info.browser else 'the consumer'} of {self.info.destination.name}"
@@ -443,7 +443,7 @@ class StompReceiver:
             done.settle(error)
 
     def stop(self, done: Completion[None]) -> None:
-        """Deliver nothing more. What the caller holds may still be settled."""
+        """Deliver nothing more. Messages that the caller holds may still be settled."""
         self.stopped = True
         self._end_drain(None)
         for lane in [*self._lanes]:
@@ -480,7 +480,7 @@ class StompReceiver:
 
 
 def _subscriber(info: ConsumerInfo, client_id: str) -> str:
-    """Return what tells this subscriber of a topic from others: the same after a reconnect only if it is durable."""
+    """Return the name of this subscriber of a topic. It is the same after a reconnect only if it is durable."""
     if not info.destination.is_topic:
         return ""
     return f"{client_id}.{info.subscription.name}" if info.subscription is not None else uuid4().hex

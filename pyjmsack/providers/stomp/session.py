@@ -113,9 +113,11 @@ class StompSession:
         done.fail(unconfirmed)
 
     def rollback(self, done: Completion[None]) -> None:
-        """Undo the sends, and deliver again what was received (S80): the old ACK ids are valid again (S89)."""
+        """Undo the sends, and deliver the received messages again (S80). The old ACK ids are valid again (S89)."""
         acked, transaction = self._take()
-        if transaction is None:  # at the end of this burst, in one order with what the core hands back behind it
+        if (
+            transaction is None
+        ):  # at the end of this burst, in one order with the messages that the core gives back after it
             for receiver, inbound in acked:
                 receiver.roll_back(inbound)
             done.succeed()
