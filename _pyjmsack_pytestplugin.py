@@ -42,13 +42,13 @@ _KINDS = {
 
 
 class _Brokers:
-    """The brokers of this run: what they run in, and those that were started."""
+    """The brokers of this run: embedded or in containers, and the started ones."""
 
     def __init__(self, mode: str) -> None:
         obstacle = _obstacle() if mode == "auto" else None
         self._auto = mode == "auto"
         self.fallback: str | None = None
-        """Why there are embedded brokers although the header says containers."""
+        """The reason for embedded brokers although the header says containers."""
         self.container = mode == "container" or (mode == "auto" and obstacle is None)
         where = "containers" if self.container else "embedded"
         self.header = f"pyjmsack brokers: {where} ({obstacle or f'--pyjmsack-broker={mode}'})"
@@ -83,7 +83,7 @@ class _Brokers:
         return made
 
     def recover(self) -> None:
-        """Start again what a test killed, and resume what it paused."""
+        """Start brokers again that a test killed, and resume those that it paused."""
         for broker in self._started:
             if broker.running:
                 broker.resume()
@@ -111,13 +111,14 @@ def _obstacle() -> str | None:
 
 
 def _is_reaper(image: str) -> bool:
-    """Whether testcontainers can take this image to remove what a killed run leaves behind."""
+    """Whether testcontainers can use this image to remove the containers of a killed run."""
     wanted = os.environ.get("RYUK_CONTAINER_IMAGE")
     return image == wanted if wanted else image.startswith(f"{_REAPER}:")
 
 
 def _reaper_disabled() -> bool:
-    """Whether testcontainers shall do without, by its variable or its file; read here, as its import takes long."""
+    """Whether testcontainers shall run without its reaper, by its variable or its file. Read here, because importing
+    testcontainers takes long."""
     said = os.environ.get("TESTCONTAINERS_RYUK_DISABLED")
     if said is None:
         try:
@@ -130,7 +131,7 @@ def _reaper_disabled() -> bool:
 
 
 def _in_short(error: BaseException) -> str:
-    """Return the first line of an error, as an engine may have much to say."""
+    """Return the first line of an error, because the text of an engine may be long."""
     text = str(error).partition("\n")[0]
     return text if len(text) <= _REASON_LENGTH else f"{text[:_REASON_LENGTH]}…"
 
@@ -155,7 +156,7 @@ _BROKERS = pytest.StashKey[_Brokers]()
 
 
 def brokers_of(config: pytest.Config) -> _Brokers:
-    """Return those of this run, decided when somebody asks first."""
+    """Return the brokers of this run. The kind is decided at the first call."""
     if _BROKERS not in config.stash:
         config.stash[_BROKERS] = _Brokers(str(config.getoption("pyjmsack_broker")))
     return config.stash[_BROKERS]
@@ -174,7 +175,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    """Say what the brokers of this run are."""
+    """Add the kind of the brokers of this run to the header."""
     return brokers_of(config).header
 
 
@@ -187,7 +188,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Give every test running brokers, whatever the one before did to them."""
+    """Give every test running brokers, also if the test before killed or paused them."""
     if _BROKERS in item.config.stash:
         item.config.stash[_BROKERS].recover()
 

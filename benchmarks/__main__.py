@@ -226,7 +226,7 @@ def audit_command(rows: int, master: str, memory: str, as_json: bool) -> None:
 @click.option("--engine", default="python", show_default=True, type=click.Choice(["python", "proton"]))
 @click.option("--seed", default=1, show_default=True, type=int)
 def shift_command(rounds: int, policy: str, healthy: bool, processes: int, engine: str, seed: int) -> None:
-    """Cut connections at cold Artemis brokers, and look whether each message becomes what was asked for.
+    """Cut connections at cold Artemis brokers, and check that each message gets the outcome that was asked for.
 
     POLICY is the value of amqp.singleCredit, ENGINE that of amqp.engine. Exit code 1 if a message was lost, doubled or
     taken for another one.

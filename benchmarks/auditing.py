@@ -1,4 +1,6 @@
-"""``python -m benchmarks audit``: how long the audit of a planted ledger takes, and whether it finds what is in it."""
+"""``python -m benchmarks audit``: how long the audit of a planted ledger takes, and whether it finds the planted
+defects.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ _SHARE = 10_000  # one message of so many is planted in each class
 
 @dataclass(frozen=True)
 class AuditTiming:
-    """What was measured."""
+    """The result of a measurement."""
 
     rows: int
     seconds: float
@@ -41,7 +43,7 @@ def measure(rows: int, master: str, memory: str) -> AuditTiming:
     """Plant a ledger, audit it once, compare.
 
     Raises:
-        BenchmarkError: the audit missed something, or found what was not planted.
+        BenchmarkError: the audit missed a planted defect, or found one that was not planted.
     """
     from benchmarks import planted
     from pyjmsack.spark.audit import audit_session, run_audit
@@ -60,7 +62,7 @@ def measure(rows: int, master: str, memory: str) -> AuditTiming:
         finally:
             spark.stop()
     expected = {name: len(numbers) for name, numbers in plan.planted.items()}
-    expected["redelivered"] += expected["duplicated"]  # what is processed twice was delivered twice
+    expected["redelivered"] += expected["duplicated"]  # a message that is processed twice was delivered twice
     found = {name: finding.count for name, finding in audit.findings.items() if finding.count}
     if found != expected:
         raise BenchmarkError(f"the audit found {found}, planted was {expected}")

@@ -22,7 +22,7 @@ _BROKER_OPTIONS = ("-XX:TieredStopAtLevel=4", "-Xmx1g")
 
 @dataclass(frozen=True)
 class Addresses:
-    """Where the broker listens: for the tools around a measurement, and for the clients that are measured."""
+    """The addresses of the broker: for the tools around a measurement, and for the measured clients."""
 
     tools: str
     clients: str
@@ -30,7 +30,7 @@ class Addresses:
 
 @contextmanager
 def broker(url: str | None, protocol: str = "amqp", stomp_url: str | None = None) -> Iterator[Addresses]:
-    """Yield the addresses of the broker: those given, else of an embedded one that ends with the block."""
+    """Yield the addresses of the broker: the given ones, or those of an embedded broker that ends with the block."""
     if url is not None:
         if protocol == "stomp" and stomp_url is None:
             raise BenchmarkError("--protocol stomp with --url needs the broker's other address too: --stomp-url")
@@ -64,7 +64,7 @@ def require_library() -> None:
 
 
 def machine(java: str | None) -> dict[str, Any]:
-    """Describe what the numbers depend on."""
+    """Describe the machine and the versions, because the numbers depend on them."""
     affinity = getattr(os, "sched_getaffinity", None)
     return {
         "cores": len(affinity(0)) if affinity else os.cpu_count(),

@@ -41,11 +41,11 @@ class Harness:
         return [Row(scenario, self._settings.counts[scenario.name]) for scenario in scenarios]
 
     def turns(self, rows: Sequence[Row], peers: Sequence[Peer]) -> Iterator[Turn]:
-        """Yield what to measure, in order."""
+        """Yield the measurements, in order."""
         for turn in range(self._settings.rounds):
-            for row in rows:  # in every round, as some rows are compared with others
+            for row in rows:  # in every round, because some rows are compared with others
                 able = [peer for peer in peers if peer.ours or _can(row.scenario, peer)]
-                first = turn % max(1, len(able))  # so that no peer always follows the same other one
+                first = turn % max(1, len(able))  # no peer shall always follow the same other one
                 for peer in (*able[first:], *able[:first]):
                     yield row, peer, turn
 
@@ -81,7 +81,7 @@ class Harness:
         return python_worker(peer.name, job)
 
     def _checked(self, measured: Round, queue: str, left: int) -> Round:
-        """Empty the queue, which also keeps the broker from paging, and compare with what must be there."""
+        """Empty the queue, which also keeps the broker from paging, and compare the count with the expected one."""
         try:
             _verify("messages in the queue", run_tool("drain", self._url, queue).count, left)
         except BenchmarkError as error:

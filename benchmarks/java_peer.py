@@ -14,7 +14,7 @@ from benchmarks.processes import last_words
 
 _PROJECT = Path(__file__).resolve().parent / "java"
 _JAR = _PROJECT / "target" / "bench.jar"
-_OLDEST_JAVA = 17  # what Qpid JMS 2.10 needs
+_OLDEST_JAVA = 17  # Qpid JMS 2.10 needs it
 
 
 class JavaMissingError(Exception):

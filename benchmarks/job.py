@@ -1,4 +1,4 @@
-"""What a worker process is asked to do, and what it answers."""
+"""The task of a worker process, and its answer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Job:
 
     @classmethod
     def parse(cls, arguments: list[str]) -> Job:
-        """Read what :meth:`arguments` wrote."""
+        """Read the task that :meth:`arguments` wrote."""
         scenario, url, queue, count, size, warmup, *ledger = arguments
         return cls(scenario, url, queue, int(count), int(size), int(warmup), *ledger)
 

@@ -1,4 +1,4 @@
-"""``python -m benchmarks memory``: what a million messages through one consumer leave behind."""
+"""``python -m benchmarks memory``: the memory that a million messages through one consumer leave behind."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.environment import broker, require_library
 from benchmarks.job import BenchmarkError, Job
 from benchmarks.processes import ROOT, last_words, run_tool
 
-STEP = 10_000  # a sample after every so many; the first one is what the others are compared with
+STEP = 10_000  # messages between two samples; the others are compared with the first sample
 LIMIT_MB = 30.0
 _BATCH = 20_000  # filled at a time, and at most two of them wait: the broker shall not page
 _MB = 1_000_000

@@ -26,7 +26,7 @@ _CLASSES = ("lost", "duplicated", "redelivered", "out_of_order", "in_doubt", "to
 
 @dataclass(frozen=True)
 class Plan:
-    """What is planted: for each class, numbers of messages; a message is in one class only."""
+    """The planted defects: numbers of messages for each class. A message is in one class only."""
 
     rows: int
     planted: dict[str, Any]
@@ -53,7 +53,7 @@ def write(path: Path, plan: Plan, outage: tuple[int, int] | None = None) -> None
 
     Args:
         path: the directory.
-        plan: what is in it.
+        plan: the planted defects.
         outage: numbers of the messages at which the connection is lost and restored.
     """
     for name in SCHEMAS:
@@ -117,13 +117,13 @@ def _sends(numbers: Any, plan: Plan) -> dict[str, Any]:
 
 
 def _deliveries(plan: Plan) -> tuple[Any, Any, Any]:
-    """Return, in the order of delivery, numbers of messages, outcomes and whether each comes again."""
+    """Return, in the order of delivery, numbers of messages, outcomes and whether each is delivered again."""
     numbers = np.arange(plan.rows)
     place = numbers.astype(np.float64)
     place[plan.planted["out_of_order"]] += _LATE + 0.5
     arrives = np.ones(plan.rows, bool)
     arrives[plan.planted["lost"]] = False
-    arrives[plan.planted["in_doubt"][::2]] = False  # of what is in doubt one half arrives
+    arrives[plan.planted["in_doubt"][::2]] = False  # one half of the messages in doubt arrives
     outcome = np.zeros(plan.rows, np.int8)
     outcome[plan.planted["redelivered"]] = 1
     outcome[plan.planted["dead_lettered"]] = 2

@@ -34,7 +34,7 @@ def run(command: list[str]) -> Timing:
 
 
 def last_words(stderr: str, code: int) -> str:
-    """Say why a process failed: the end of what it wrote."""
+    """Return the reason why a process failed: the end of its output."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     return " / ".join(lines[-_ERROR_LINES:]) or f"exit code {code} without a word"
 

@@ -27,7 +27,7 @@ def console() -> Console:
 
 
 def table(rows: Sequence[Row], warmups: Mapping[str, int], protocol: str = "amqp") -> Table:
-    """Return rates and ratios; ``warmups`` is what the JIT got before, by scenario."""
+    """Return rates and ratios; ``warmups`` is the number of messages that the JIT got before, by scenario."""
     peers = PROTOCOLS[protocol].peers
     names = {peer.name for peer in peers}
     ratios = {name: heading for name, heading in _RATIOS.items() if names.issuperset(name.split("/"))}

@@ -1,4 +1,4 @@
-"""What was measured, and what it means."""
+"""The results of the measurements, and their judgement."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Ratio:
-    """One rate against another, and what is wanted of it."""
+    """The ratio of two rates, and our aim for it."""
 
     name: str
     value: float
@@ -60,7 +60,7 @@ class Row:
         self.rounds.setdefault(peer.name, []).append(measured)
 
     def best(self, peer: str) -> float | None:
-        """Return the best rate of a peer: what disturbs a measurement only makes it slower."""
+        """Return the best rate of a peer, because a disturbance only makes a measurement slower."""
         return max((one.rate for one in self.rounds.get(peer, ()) if one.rate is not None), default=None)
 
     def errors(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""``python -m benchmarks run``: everything beside everything else."""
+"""``python -m benchmarks run``: all clients do the same work in turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is measured, by whom, and which ratios are wanted."""
+"""The measurements, their clients, and the ratios that we aim at."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ class Scenario:
     sends: bool
     pipelined: bool
     raw_target: float | None  # our blocking face against the raw library; None = that cannot do the same
-    url: str = "{url}"  # ours only: what is made of the broker's address
+    url: str = "{url}"  # for our clients only: makes their URL from the broker's address
     variant_of: str | None = None  # the row that this one is compared with, both by our blocking face
     variant_target: float = 0.0
     ledger: bool = False  # ours only: whether it writes one
-    fills: bool = True  # whether the queue is filled before; a topic has to be subscribed to first
+    fills: bool = True  # whether the queue is filled before. A topic needs its subscriber first
     same_job_as: str | None = None  # the row whose job the clients are told to do, if it is not one of its own
-    destination: str = "{queue}"  # ours only: what is made of the queue's name
+    destination: str = "{queue}"  # for our clients only: makes their destination from the queue's name
 
     @property
     def job(self) -> str:
-        """What the clients are told to do."""
+        """The tasks of the clients."""
         return self.same_job_as or self.name
 
 
@@ -71,7 +71,7 @@ def _scenarios(send_async: float, receive: float | None, listener: float, send: 
 
 
 def _marks() -> tuple[Scenario, ...]:
-    """What a failover URL costs a send has two parts: the mark of repeatable sends, and the layer."""
+    """A failover URL costs a send two things: the duplicate mark, and the layer."""
     failover, marked, unmarked = "failover:({url})", "{queue}?" + _MARKS + "true", "{queue}?" + _MARKS + "false"
     rows = (
         ("send-async-marked", "send_async, with marks", "{url}", marked, "send-async"),
@@ -122,11 +122,11 @@ _PROTON, _QPID_JMS, _STOMP_PY = Peer("raw", "proton"), Peer("java", "Qpid JMS", 
 _ONE_CREDIT = _variant(
     "receive-one-credit", "receive, AUTO, amqp.singleCredit=always", "{url}?amqp.singleCredit=always", 0.0
 )
-"""What it costs to be safe from what Artemis mixes up when another client is lost; no speed is wanted of it."""
+"""The cost of safety from mixed-up messages at Artemis when another client is lost. It has no aim."""
 _AMQP = _scenarios(3.0, 3.0, 3.0, 0.95)
 PROTOCOLS = {
     "amqp": Protocol((*_AMQP, *_engines(_AMQP), _ONE_CREDIT), (*_OURS, _PROTON, _QPID_JMS)),
-    # stomp.py acknowledges by hand or not at all: nothing of it does what AUTO does
+    # stomp.py acknowledges by hand or not at all, so it has nothing like AUTO
     "stomp": Protocol(_scenarios(1.3, None, 2.0, 0.95), (*_OURS, _STOMP_PY)),
 }
 SCENARIOS = PROTOCOLS["amqp"].scenarios

@@ -33,7 +33,7 @@ _PREFETCH = 1000
 
 @dataclass
 class Result:
-    """Rows per second of every round, by scenario, and what they depend on."""
+    """Rows per second of every round, by scenario, and the machine and versions behind them."""
 
     count: int
     size: int
@@ -44,7 +44,7 @@ class Result:
     loads: list[float] = field(default_factory=list)
 
     def best(self, name: str) -> float:
-        """Return the best round, as noise only ever slows down."""
+        """Return the best round, because noise only ever slows down."""
         return max(self.rounds[name])
 
     def as_json(self) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def _stream(spark: SparkSession, job: Job) -> Measured:
 
 
 class _Reader(MessagingHandler):
-    """Receives all messages and keeps what a DataFrame needs."""
+    """Receives all messages and keeps the parts that a DataFrame needs."""
 
     def __init__(self, job: Job) -> None:
         super().__init__(prefetch=_PREFETCH)

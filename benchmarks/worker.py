@@ -14,7 +14,9 @@ from benchmarks.job import BenchmarkError, Job, Scenarios
 
 
 def scenarios_of(peer: str) -> Scenarios:
-    """Return what ``benchmarks.peers.<peer>`` can run; imported late, so that no peer loads another's library."""
+    """Return the scenarios of ``benchmarks.peers.<peer>``. They are imported late, so that no peer loads another's
+    library.
+    """
     scenarios: Scenarios = importlib.import_module(f"benchmarks.peers.{peer}").SCENARIOS
     return scenarios
 

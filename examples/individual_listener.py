@@ -19,7 +19,7 @@ def main() -> None:
         assert isinstance(message, TextMessage)
         if message.text == "flaky" and message.delivery_count == 1:
             print("flaky: failed, once more")
-            message.modify(delivery_failed=True)  # comes again, counted
+            message.modify(delivery_failed=True)  # is delivered again, counted
             return
         if message.text == "hopeless":
             print("hopeless: rejected")

@@ -22,7 +22,7 @@ def main() -> None:
         # closing the producer waited for the answers
         failed = []
         for number, future in sent:
-            error = future.exception()  # what send() would have raised
+            error = future.exception()  # the error that send() would have raised
             if error is not None:
                 failed.append(number)
                 print(f"reading {number} may not be stored: {error}")

@@ -16,12 +16,14 @@ def serve(stop: threading.Event) -> None:
     """Answer until stopped: request and reply take effect together."""
     with ConnectionFactory(URL).create_context(AckMode.SESSION_TRANSACTED) as context:
         requests = context.create_consumer(context.create_queue(QUEUE))
-        producer = context.create_producer()  # without a destination: each reply goes where its request says
+        producer = (
+            context.create_producer()
+        )  # without a destination, because each request names the destination of its reply
         while not stop.is_set():
             request = requests.receive(timeout=0.1)
             if request is not None:
                 price = PRICES.get(request.get_body(str))
-                if price is not None:  # for anything else there is no answer
+                if price is not None:  # any other request gets no answer
                     producer.reply(request, price)
                 context.commit()
 

@@ -1,4 +1,4 @@
-"""Send a few messages and receive them, blocking; CLIENT mode, so that one call acknowledges them all."""
+"""Send a few messages and receive them, blocking. In CLIENT mode one call acknowledges them all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Two ways to subscribe to a topic: a durable subscription keeps what it misses, a shared one divides the work."""
+"""Two ways to subscribe to a topic: a durable subscription keeps messages while its consumer is away, a shared one
+divides
+the work."""
 
 from __future__ import annotations
 
@@ -18,10 +20,10 @@ def durable(reader: JMSContext, writer: JMSContext) -> None:
     with reader.create_durable_consumer(topic, "archive") as archive:
         publish("first edition")
         print("archive:", archive.receive_body(str, timeout=10))
-    publish("second edition")  # nobody is there
+    publish("second edition")  # no consumer is there
     with reader.create_durable_consumer(topic, "archive") as archive:
         print("archive:", archive.receive_body(str, timeout=10))
-    reader.unsubscribe("archive")  # else the broker would keep messages for it for ever
+    reader.unsubscribe("archive")  # otherwise the broker would keep messages for it for ever
 
 
 def shared(reader: JMSContext, writer: JMSContext) -> None:

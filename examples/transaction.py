@@ -1,4 +1,4 @@
-"""Move messages from one queue to another: what is received and what is sent take effect together, or not at all."""
+"""Move messages from one queue to another: receiving and sending take effect together, or not at all."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ def main() -> None:
                 producer.send(f"archived {message.text}")
                 if message.text == "letter 1" and not message.redelivered:
                     print("letter 1: something went wrong, rolling back")
-                    session.rollback()  # the copy was never sent, and the letter comes again
+                    session.rollback()  # the copy was never sent, and the letter is delivered again
                     continue
                 try:
                     session.commit()
                 except TransactionRolledBackException as error:
-                    print(f"not committed: {error}")  # the letter comes again
+                    print(f"not committed: {error}")  # the letter is delivered again
                     continue
                 moved += 1
                 print(f"{message.text}: moved, delivery {message.delivery_count}")
             print(f"moved {moved} in {tries} tries")
 
-        with connection.create_session() as reading:  # AUTO: what receive() returns is acknowledged
+        with connection.create_session() as reading:  # AUTO: a message that receive() returns is acknowledged
             archive = reading.create_consumer(reading.create_queue("examples.archive"))
             while (copy := archive.receive_body(str, timeout=1)) is not None:
                 print(copy)

@@ -117,7 +117,7 @@ def transfer(dice: random.Random, number: int) -> bytes:
 
 
 def credit_input(dice: random.Random) -> Input:
-    """Return transfers beyond all credit, with flows between that answer drains nobody asked for."""
+    """Return transfers beyond all credit, mixed with flows that answer drains nobody asked for."""
     pieces: Input = [*WELCOME]
     number = 0
     for _ in range(dice.randrange(1, 8)):

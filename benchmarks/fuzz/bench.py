@@ -1,4 +1,4 @@
-"""A provider without sockets or clock, and a core that only writes down what it is told."""
+"""A provider without sockets or clock, and a core that only records its events."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class FindingError(AssertionError):
 
 
 class Sink:
-    """A consumer of the core; what it keeps counts as memory."""
+    """A consumer of the core. The messages that it keeps count as memory."""
 
     def __init__(self) -> None:
         self.kept: list[Any] = []

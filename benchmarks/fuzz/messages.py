@@ -17,7 +17,7 @@ __all__ = ["body_input", "read", "run_body"]
 
 
 def read(inbound: Any) -> None:
-    """Read all of a message, as a caller may."""
+    """Read all parts of a message, as a caller may."""
     inbound.expired(10**12)
     _ = inbound.redelivery_count, inbound.priority, getattr(inbound, "persistent", None)
     try:

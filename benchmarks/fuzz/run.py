@@ -23,7 +23,7 @@ _SILENCE = 30.0
 
 @dataclass
 class Report:
-    """What came of one target."""
+    """The result of one target."""
 
     target: str
     inputs: int = 0
@@ -95,7 +95,7 @@ def _save(report: Report, seed: int, case: int, text: str, out: Path) -> None:
 
 
 def replay(path: Path) -> str | None:
-    """Run a saved input; return what is wrong, ``None`` if nothing is."""
+    """Run a saved input. Return the defect, ``None`` if there is none."""
     saved = json.loads(path.read_text())
     found = look(saved["target"], [bytes.fromhex(chunk) for chunk in saved["input"]])
     return None if found is None else f"{found[0]} ({found[1]})"

@@ -1,4 +1,4 @@
-"""The table of what is fuzzed: each target makes an input from a dice, and runs it; whatever it raises is a finding."""
+"""The targets of the fuzzer: each makes an input from a dice and runs it. Any exception that it raises is a finding."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ UPGRADED = (
 
 
 class Inner:
-    """A protocol that takes what comes."""
+    """A protocol that accepts all bytes."""
 
     def __init__(self) -> None:
         self.received = 0
@@ -59,7 +59,7 @@ def run_websocket(chunks: Input) -> None:
     engine = WebSocketEngine(inner, Endpoint("amqpws", "peer", 80, False))
     bench.engine = engine
     engine.connection_made(bench)
-    accepted = generate_accept_token(engine._connection.handshake._nonce)  # wsproto's choice; it tells nobody else
+    accepted = generate_accept_token(engine._connection.handshake._nonce)  # wsproto chooses it and shows it to nobody else
     for chunk in chunks:
         engine.receive_data(chunk.replace(b"%s", accepted))
         if bench.closed:

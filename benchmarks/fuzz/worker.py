@@ -38,7 +38,7 @@ def input_of(target: str, seed: int, case: int) -> list[bytes]:
 
 
 def look(target: str, chunks: list[bytes]) -> tuple[str, str] | None:
-    """Run one input; return what is wrong and where, or ``None``."""
+    """Run one input. Return the defect and its place, or ``None``."""
     before = time.thread_time()
     try:
         TARGETS[target].run(chunks)

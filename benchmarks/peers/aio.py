@@ -118,7 +118,7 @@ class _Listener:
         self.finished = asyncio.Event()
 
     async def on_message(self, message: Message) -> None:
-        """Take one message. ``acknowledge`` is awaited, as every call of this face that may wait."""
+        """Take one message. ``acknowledge`` is awaited, like every call of this face that may wait."""
         self.start = self.start or time.perf_counter_ns()
         read(message, self.job)
         acknowledged: Any = message.acknowledge()

@@ -23,13 +23,13 @@ def _broker_name(connection: Any) -> str:
 
 
 def _plain(job: Job) -> bytes:
-    """What ``proton.Message`` makes of a text: no annotations, no message id."""
+    """The message that ``proton.Message`` makes of a text: no annotations, no message id."""
     encoded: bytes = Message(body=job.text, durable=True).encode()
     return encoded
 
 
 def _jms(job: Job) -> bytes:
-    """What a JMS client sends: annotations, message id, address and timestamp."""
+    """The message of a JMS client: annotations, message id, address and timestamp."""
     message = Message(body=job.text, durable=True, id="ID:" + "0" * _ID_DIGITS, address=job.queue)
     message.creation_time = time.time()
     message.annotations = {symbol("x-opt-jms-msg-type"): _JMS_TEXT, symbol("x-opt-jms-dest"): _JMS_QUEUE}

@@ -12,7 +12,7 @@ from proton.reactor import Container
 from benchmarks.job import BenchmarkError, Job, Scenarios, Timing, check_text
 from benchmarks.peers.terminus import CLIENT, Event, QueueSource, QueueTarget, connect
 
-_PREFETCH = 1000  # what Qpid JMS and pyjmsack ask for
+_PREFETCH = 1000  # as Qpid JMS and pyjmsack
 
 
 class _Client(MessagingHandler):

@@ -15,7 +15,7 @@ import stomp
 from benchmarks.job import PATIENCE, BenchmarkError, Job, Scenarios, Timing, check_text, login
 
 CLIENT = f"stomp.py {version('stomp.py')}"
-_WINDOW = 1000 * 4096  # bytes: what pyjmsack asks for with its prefetch of 1000
+_WINDOW = 1000 * 4096  # bytes, as pyjmsack with its prefetch of 1000
 _HEADERS = {"destination-type": "ANYCAST", "persistent": "true"}
 
 

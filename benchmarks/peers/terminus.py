@@ -10,7 +10,7 @@ from proton.reactor import Container, ReceiverOption, SenderOption
 
 from benchmarks.job import login
 
-Event: TypeAlias = Any  # proton declares every property of an event as Optional, whatever the kind of event
+Event: TypeAlias = Any  # proton declares every property of every event as Optional
 
 _QUEUE = symbol("queue")
 CLIENT = f"python-qpid-proton {'.'.join(map(str, proton.VERSION))}"

@@ -14,7 +14,7 @@ QUEUE = "examples.spark.orders"
 
 
 def produce() -> None:
-    """A producer that repeats itself under new message ids, as one does that lost its broker's answer."""
+    """A producer that sends messages twice under new message ids, as after the loss of its broker's answer."""
     with ConnectionFactory(URL).create_context() as context:
         producer = context.create_producer(Queue(QUEUE))
         for number in [*range(100), *range(10)]:

@@ -169,7 +169,7 @@ def test_a_refused_subscription_keeps_its_kind_though_artemis_names_no_frame(
 
 
 def test_a_held_window_does_not_stall_a_queue(face: Face) -> None:
-    """S53: what the caller holds must not keep the next message away; the broker counts it, so a lane is opened."""
+    """S53: messages that the caller holds fill the window, so another subscription is opened."""
 
     def rule(peer: StompPeer, frame: Received) -> bool:
         if frame.command == "SUBSCRIBE":  # a window of one message

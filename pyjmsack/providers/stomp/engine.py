@@ -43,8 +43,8 @@ class EngineListener(Protocol):
         """The CONNECTED frame is here."""
         ...
 
-    def on_message(self, subscription: bytes, head: bytes, body: bytes, refusal: Refusal | None) -> None:
-        """A MESSAGE frame; ``refusal``: one over the limits."""
+    def on_message(self, name: bytes, head: bytes, body: bytes, refusal: Refusal | None) -> None:
+        """A MESSAGE frame for the subscription of this name; ``refusal`` is set if the frame is over the limits."""
         ...
 
     def on_failure(self, error: JMSException) -> None:

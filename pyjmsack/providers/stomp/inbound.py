@@ -70,11 +70,11 @@ class StompInbound:
         "generation",
         "head",
         "known",
-        "lane",
         "redeliveries",
         "refusal",
         "sequence",
         "settled",
+        "subscription",
         "unreadable",
     )
 
@@ -92,7 +92,7 @@ class StompInbound:
         """Deliveries before this one that this connection remembers."""
         self.ack: bytes | None = None
         """Header lines that name the message in an ACK; ``None`` if the broker wants no ACK."""
-        self.lane: Any = None
+        self.subscription: Any = None
         """The subscription that brought it."""
         self.cost = 0
         """The share of the message in the subscription's window."""

@@ -25,9 +25,9 @@ from pyjmsack.providers.stomp.engine import StompEngine
 from pyjmsack.providers.stomp.frames import Limits, Refusal, escape
 from pyjmsack.providers.stomp.heads import check_connect_line, encode_head
 from pyjmsack.providers.stomp.inbound import StompInbound
-from pyjmsack.providers.stomp.lanes import Shared
 from pyjmsack.providers.stomp.receiver import StompReceiver
 from pyjmsack.providers.stomp.session import StompSession
+from pyjmsack.providers.stomp.subscriptions import Shared
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Connector
 from pyjmsack.spi.envelope import Encoder, Inbound, InboundSink, Outbound
@@ -191,11 +191,11 @@ class StompProvider(Lifecycle[StompEngine]):
             receiver.fail(lost)
         self._fail_opening(error)
 
-    def on_message(self, subscription: bytes, head: bytes, body: bytes, refusal: Refusal | None) -> None:
+    def on_message(self, name: bytes, head: bytes, body: bytes, refusal: Refusal | None) -> None:
         """Route a message by its subscription. An ended subscription gets nothing."""
-        lane = self._the_shared.lanes.get(subscription)
-        if lane is not None:
-            lane.receiver.deliver(lane, head, body, refusal)
+        subscription = self._the_shared.subscriptions.get(name)
+        if subscription is not None:
+            subscription.receiver.deliver(subscription, head, body, refusal)
 
     def on_burst_end(self) -> None:
         """Wake each consumer that got something, once."""

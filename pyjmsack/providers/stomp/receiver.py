@@ -1,8 +1,9 @@
 """One consumer: its subscriptions, their unacknowledged messages, acknowledgements, local redelivery.
 
-Two things that AMQP has are missing in STOMP. No frame hands one message back, so a message that the caller gives back
-stays ours and is put before the others again, until UNSUBSCRIBE returns all. And what the caller holds fills the
-window; so that it cannot stall (S53), another subscription is opened beside the first, a *lane*.
+STOMP lacks two parts of AMQP. No frame gives one message back, so a message that the caller gives back stays in the
+client and is put before the others again, until UNSUBSCRIBE gives all back. And messages that the caller holds fill
+the window. So the client opens another subscription beside the first when the window is full, and the consumer cannot
+stall (S53).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pyjmsack.providers.stomp.deadletter import dead_letter
 from pyjmsack.providers.stomp.frames import Refusal, raw_header
 from pyjmsack.providers.stomp.heads import check_copy, encode_head
 from pyjmsack.providers.stomp.inbound import StompInbound
-from pyjmsack.providers.stomp.lanes import Lane, Shared
+from pyjmsack.providers.stomp.subscriptions import Shared, StompSubscription
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Timer
 from pyjmsack.spi.envelope import InboundSink
@@ -48,7 +49,7 @@ class StompReceiver:
 
     Args:
         sink: gets the messages.
-        serial: the session acknowledges each message before the next; then prefetch 1 needs no second lane.
+        serial: the session acknowledges each message before the next; then prefetch 1 needs no second subscription.
     """
 
     def __init__(self, shared: Shared, info: ConsumerInfo, sink: InboundSink, *, serial: bool) -> None:
@@ -63,7 +64,7 @@ class StompReceiver:
         window = shared.dialect.window_size(info) if info.prefetch > 1 else 1
         self._window = int(window * _FULL) if self._by_bytes else window
         self._widens = not info.presettled and not (serial and info.prefetch <= 1)
-        self._lanes: list[Lane] = []
+        self._subscriptions: list[StompSubscription] = []
         self.outstanding: dict[StompInbound, None] = {}
         """Messages that the broker wants an ACK of, in the order of arrival."""
         self._back: list[StompInbound] = []
@@ -100,39 +101,43 @@ class StompReceiver:
         self._subscribe(done.settle)
 
     def _subscribe(self, answered: Callable[[BaseException | None], None]) -> None:
-        lane = Lane(b"s%d" % next(self._shared.ids), self)
-        self._lanes.append(lane)
-        self._shared.lanes[lane.id] = lane
+        subscription = StompSubscription(b"s%d" % next(self._shared.ids), self)
+        self._subscriptions.append(subscription)
+        self._shared.subscriptions[subscription.id] = subscription
         self._engine.ask(
             b"SUBSCRIBE",
-            b"id:%s\n%s\n\0" % (lane.id, self._lines),
-            partial(self._subscribed, lane, answered),
+            b"id:%s\n%s\n\0" % (subscription.id, self._lines),
+            partial(self._subscribed, subscription, answered),
             unnamed=True,
         )
 
     def _subscribed(
-        self, lane: Lane, answered: Callable[[BaseException | None], None], error: BaseException | None
+        self,
+        subscription: StompSubscription,
+        answered: Callable[[BaseException | None], None],
+        error: BaseException | None,
     ) -> None:
         if error is not None:
-            self._forget(lane)
+            self._forget(subscription)
         answered(error)
 
-    def _forget(self, lane: Lane) -> None:
-        lane.open = False
-        self._shared.lanes.pop(lane.id, None)
-        if lane in self._lanes:
-            self._lanes.remove(lane)
+    def _forget(self, subscription: StompSubscription) -> None:
+        subscription.open = False
+        self._shared.subscriptions.pop(subscription.id, None)
+        if subscription in self._subscriptions:
+            self._subscriptions.remove(subscription)
 
-    def _unsubscribe(self, lane: Lane) -> None:
-        """End a lane: the broker takes back what is not acknowledged. It tells no count when that comes again, so we
-        keep ours (S110)."""
-        self._forget(lane)
-        if lane.held:
-            for inbound in [inbound for inbound in self.outstanding if inbound.lane is lane]:
+    def _unsubscribe(self, subscription: StompSubscription) -> None:
+        """End a subscription: the broker takes back its unacknowledged messages. The broker sends no count when it
+        delivers
+        them again, so the client keeps the counts (S110)."""
+        self._forget(subscription)
+        if subscription.held:
+            for inbound in [inbound for inbound in self.outstanding if inbound.subscription is subscription]:
                 self._shared.counts.remember(inbound)
                 del self.outstanding[inbound]
         self._unanswered += 1
-        self._engine.ask(b"UNSUBSCRIBE", b"id:%s\n\n\0" % lane.id, self._unsubscribed)
+        self._engine.ask(b"UNSUBSCRIBE", b"id:%s\n\n\0" % subscription.id, self._unsubscribed)
 
     def _unsubscribed(self, error: BaseException | None) -> None:
         self._unanswered -= 1
@@ -142,9 +147,13 @@ class StompReceiver:
 
     # -- deliveries ---------------------------------------------------------------------------------------------
 
-    def deliver(self, lane: Lane, head: bytes, body: bytes, refusal: Refusal | None = None) -> None:
-        """Buffer a message; its bytes are not looked at here. What nobody wants any more goes back with the lane."""
-        if self.stopped or not lane.open:
+    def deliver(
+        self, subscription: StompSubscription, head: bytes, body: bytes, refusal: Refusal | None = None
+    ) -> None:
+        """Put a message into the inbox without decoding it. A message that nobody wants goes back with its
+        subscription.
+        """
+        if self.stopped or not subscription.open:
             return
         if self.info.browser and raw_header(head, b"\nbrowser:") == b"end":
             self._browsed = True
@@ -158,9 +167,9 @@ class StompReceiver:
         if self.info.presettled and (refusal is None or self._dialect.auto_acks):
             inbound.settled = True
             if not self._dialect.auto_acks:
-                self._engine.write(b"ACK\n", self._ack_lines(inbound, lane), b"\n\0")
+                self._engine.write(b"ACK\n", self._ack_lines(inbound, subscription), b"\n\0")
         else:
-            self._hold(inbound, lane)
+            self._hold(inbound, subscription)
         self._sink.deliver(inbound)
         if not self._is_dirty:
             self._is_dirty = True
@@ -168,27 +177,27 @@ class StompReceiver:
         if self._drained and not self.info.browser:
             self._end_drain(None)
 
-    def _hold(self, inbound: StompInbound, lane: Lane) -> None:
+    def _hold(self, inbound: StompInbound, subscription: StompSubscription) -> None:
         shared = self._shared
-        inbound.lane = lane
-        inbound.ack = self._ack_lines(inbound, lane)
+        inbound.subscription = subscription
+        inbound.ack = self._ack_lines(inbound, subscription)
         inbound.cost = inbound.size if self._by_bytes else 1
-        lane.used += inbound.cost
-        lane.held += 1
+        subscription.used += inbound.cost
+        subscription.held += 1
         self.outstanding[inbound] = None
         if shared.counts:
             inbound.counted = shared.counts.of(inbound)
-        if lane.used >= self._window and self._widens:
+        if subscription.used >= self._window and self._widens:
             self._watch()
 
-    def _ack_lines(self, inbound: StompInbound, lane: Lane) -> bytes:
+    def _ack_lines(self, inbound: StompInbound, subscription: StompSubscription) -> bytes:
         """Return the header lines that name a message in ACK and NACK."""
         if self._shared.ack_by_id:
             # Artemis writes its own last, behind a property of that name; and there it is the same as the message id
             key = b"\nmessage-id:" if self._dialect.routed else b"\nack:"
             return b"id:%s\n" % (raw_header(inbound.head, key) or b"")
         message_id = raw_header(inbound.head, b"\nmessage-id:") or b""
-        return b"message-id:%s\nsubscription:%s\n" % (message_id, lane.id)
+        return b"message-id:%s\nsubscription:%s\n" % (message_id, subscription.id)
 
     def burst_end(self) -> None:
         """Wake the consumer, once for all that arrived."""
@@ -198,7 +207,7 @@ class StompReceiver:
     # -- window -------------------------------------------------------------------------------------------------
 
     def _full(self) -> bool:
-        return all(lane.used >= self._window for lane in self._lanes)
+        return all(subscription.used >= self._window for subscription in self._subscriptions)
 
     def _watch(self) -> None:
         if self._stall_timer is None:
@@ -216,7 +225,9 @@ class StompReceiver:
             self._engine.flush()
 
     def pull(self) -> None:
-        """Ask for one message (S50): a lane has it on its way, unless all wait for the caller."""
+        """Ask for one message (S50). A subscription has one on its way, unless the caller holds those of all
+        subscriptions.
+        """
         if not self.stopped and self._full() and not self._sink.buffered():
             self._widen()
 
@@ -227,9 +238,9 @@ class StompReceiver:
         elif not self._dialect.routed and (info.subscription is not None or info.exclusive):
             self._warn_of_stall()
         else:
-            self._subscribe(self._lane_opened)
+            self._subscribe(self._subscription_opened)
 
-    def _lane_opened(self, error: BaseException | None) -> None:
+    def _subscription_opened(self, error: BaseException | None) -> None:
         if error is not None and not isinstance(error, ConnectionLostException):
             self._sink.detached(error)
 
@@ -238,7 +249,7 @@ class StompReceiver:
         handed_out = len(self.outstanding) - self._sink.buffered()
         for inbound in [*self.outstanding][: max(0, handed_out)]:
             self.acknowledge(inbound)
-            inbound.lane = None
+            inbound.subscription = None
 
     def _warn_of_stall(self) -> None:
         if not self._warned:
@@ -274,13 +285,13 @@ class StompReceiver:
         """The broker was told, or will be with the transaction: it is no longer ours."""
         if self.outstanding.pop(inbound, self) is self:
             return
-        lane: Lane = inbound.lane
-        lane.used -= inbound.cost
-        lane.held -= 1
+        subscription: StompSubscription = inbound.subscription
+        subscription.used -= inbound.cost
+        subscription.held -= 1
         if self.stopped:
-            self._release(lane)
-        elif not lane.held and lane.open and lane is not self._lanes[0]:
-            self._unsubscribe(lane)
+            self._release(subscription)
+        elif not subscription.held and subscription.open and subscription is not self._subscriptions[0]:
+            self._unsubscribe(subscription)
 
     @staticmethod
     def count(inbound: StompInbound, times: int) -> None:
@@ -296,8 +307,8 @@ class StompReceiver:
     def _give_back(self, inbound: StompInbound) -> None:
         if self.stopped:
             if inbound in self.outstanding:
-                inbound.lane.returned += 1
-                self._release(inbound.lane)
+                inbound.subscription.returned += 1
+                self._release(inbound.subscription)
             return
         if not self._back:
             self._shared.giving_back.append(self)
@@ -317,10 +328,10 @@ class StompReceiver:
             self._shared.giving_back.remove(self)
             self.redeliver()
 
-    def _release(self, lane: Lane) -> None:
-        """A stopped consumer's lane ends as soon as nobody can acknowledge anything of it any more."""
-        if lane.open and lane.held == lane.returned:
-            self._unsubscribe(lane)
+    def _release(self, subscription: StompSubscription) -> None:
+        """End the subscription of a stopped consumer as soon as the caller can acknowledge none of its messages."""
+        if subscription.open and subscription.held == subscription.returned:
+            self._unsubscribe(subscription)
 
     def _dead_letter(self, inbound: StompInbound) -> None:
         """Send a NACK if it makes a dead letter. Otherwise send a copy, and the ACK when the copy is confirmed (S118).
@@ -357,9 +368,9 @@ class StompReceiver:
         log.error("a message of %s waits for the end of this consumer: %s", self.info.destination.name, why)
         inbound.forget()
         if inbound in self.outstanding:
-            inbound.lane.returned += 1
+            inbound.subscription.returned += 1
             if self.stopped:
-                self._release(inbound.lane)
+                self._release(inbound.subscription)
             elif self._full():
                 self._watch()
 
@@ -374,7 +385,7 @@ class StompReceiver:
             self.roll_back(inbound)
             self.redeliver_now()
         if self._closing is not None and not self._copying:
-            self._close_lanes(self._closing)
+            self._close_subscriptions(self._closing)
 
     # -- drain, stop, close -------------------------------------------------------------------------------------
 
@@ -446,8 +457,8 @@ class StompReceiver:
         """Deliver nothing more. Messages that the caller holds may still be settled."""
         self.stopped = True
         self._end_drain(None)
-        for lane in [*self._lanes]:
-            self._release(lane)
+        for subscription in [*self._subscriptions]:
+            self._release(subscription)
         done.succeed()
 
     def close(self, done: Completion[None]) -> None:
@@ -457,11 +468,11 @@ class StompReceiver:
         self._end_drain(None)
         self._cancel_stall_timer()
         if not self._copying:
-            self._close_lanes(done)
+            self._close_subscriptions(done)
 
-    def _close_lanes(self, done: Completion[None]) -> None:
-        for lane in [*self._lanes]:
-            self._unsubscribe(lane)
+    def _close_subscriptions(self, done: Completion[None]) -> None:
+        for subscription in [*self._subscriptions]:
+            self._unsubscribe(subscription)
         if not self._unanswered:
             done.succeed()
 

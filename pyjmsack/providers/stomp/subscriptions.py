@@ -1,4 +1,4 @@
-"""The subscriptions of a consumer, and what the receivers of one connection have in common."""
+"""The subscriptions of a consumer, and the common state of the receivers of one connection."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from pyjmsack.spi.engine import Connector
 if TYPE_CHECKING:
     from pyjmsack.providers.stomp.receiver import StompReceiver
 
-__all__ = ["Lane", "Shared"]
+__all__ = ["Shared", "StompSubscription"]
 
 
-class Lane:
+class StompSubscription:
     """One SUBSCRIBE of a consumer."""
 
     __slots__ = ("held", "id", "open", "receiver", "returned", "used")
 
-    def __init__(self, lane_id: bytes, receiver: StompReceiver) -> None:
-        self.id = lane_id
+    def __init__(self, name: bytes, receiver: StompReceiver) -> None:
+        self.id = name
         self.receiver = receiver
         self.held = 0
         """Messages that the broker waits for an ACK of."""
         self.returned = 0
-        """Those of them that go back to the broker when the lane ends."""
+        """The number of these that go back to the broker when the subscription ends."""
         self.used = 0
-        """What they take of the window."""
+        """The share of these messages in the window."""
         self.open = True
 
 
 class Shared:
-    """What the receivers of one connection have in common."""
+    """The common state of the receivers of one connection."""
 
     def __init__(self, engine: StompEngine, connector: Connector, dialect: StompDialect, generation: int) -> None:
         self.engine = engine
         self.connector = connector
         self.dialect = dialect
         self.generation = generation
-        self.lanes: dict[bytes, Lane] = {}
+        self.subscriptions: dict[bytes, StompSubscription] = {}
         self.dirty: list[StompReceiver] = []
         """Receivers that got a message in this burst."""
         self.giving_back: list[StompReceiver] = []
