@@ -65,7 +65,7 @@ def _attach(name: str, handle: int, *, receiver: bool) -> bytes:
 
 
 def _welcome() -> Input:
-    """Return what a peer says, in two pieces, as it answers the second time to what the client then has said."""
+    """Return the bytes of a peer in two pieces, because the second piece answers the client's first bytes."""
     sasl = frame(described(0x40, [symbol("ANONYMOUS")]), 1) + frame(described(0x44, [b"\x50\x00"]), 1)
     opened = frame(described(0x10, [amqp_text("peer"), NULL, uint(1 << 17)]))
     return [SASL_HEADER + sasl, AMQP_HEADER + opened + begin(0)]

@@ -59,7 +59,7 @@ def run_websocket(chunks: Input) -> None:
     engine = WebSocketEngine(inner, Endpoint("amqpws", "peer", 80, False))
     bench.engine = engine
     engine.connection_made(bench)
-    accepted = generate_accept_token(engine._connection.handshake._nonce)  # wsproto chooses it and shows it to nobody else
+    accepted = generate_accept_token(engine._connection.handshake._nonce)  # wsproto chooses it and hides it
     for chunk in chunks:
         engine.receive_data(chunk.replace(b"%s", accepted))
         if bench.closed:
