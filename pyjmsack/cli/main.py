@@ -27,6 +27,7 @@ from pyjmsack.cli.receive import receive
 from pyjmsack.cli.send import send
 from pyjmsack.cli.soak import soak
 from pyjmsack.cli.stat import connections, consumers, stat
+from pyjmsack.cli.tail import tail
 
 __all__ = ["cli", "main"]
 
@@ -67,7 +68,22 @@ def cli(ctx: click.Context, debug: bool) -> None:
 
 
 _COMMANDS = (demo, soak, broker, send, receive, browse, doctor, explain, audit, migrate)
-_OPERATORS = (stat, check, dlq, move, copy, export, import_, purge, pause, resume, consumers, connections, completion)
+_OPERATORS = (
+    stat,
+    tail,
+    check,
+    dlq,
+    move,
+    copy,
+    export,
+    import_,
+    purge,
+    pause,
+    resume,
+    consumers,
+    connections,
+    completion,
+)
 for _command in (*_COMMANDS, *_OPERATORS):
     cli.add_command(_command)
 

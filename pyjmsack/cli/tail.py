@@ -1,0 +1,164 @@
+"""``pyjmsack tail``: see messages come, and take none."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator
+
+import click
+
+from pyjmsack import Connection, Message, Queue, Topic
+from pyjmsack.cli.managing import duration, print_json
+from pyjmsack.cli.options import Login, connection_options
+from pyjmsack.cli.receive_output import as_document, body_text
+from pyjmsack.cli.stopping import Stop, stop_on_signals
+from pyjmsack.cli.terminal import visible
+
+__all__ = ["render", "tail"]
+
+_REMEMBERED = 100_000
+"""Messages that were seen, at most: so long may a queue be without being shown twice."""
+_SLICE = 0.2
+_TOKEN = re.compile(r"%(?:p\{(?P<property>[^}]*)\}|(?P<letter>.))|\\(?P<escape>[nt\\])", re.DOTALL)
+_ESCAPES = {"n": "\n", "t": "\t", "\\": "\\"}
+
+
+def _body(message: Message) -> str:
+    body = body_text(message)
+    return body if isinstance(body, str) else body.decode("utf-8", "backslashreplace")
+
+
+def _properties(message: Message) -> str:
+    return json.dumps(dict(message.properties), ensure_ascii=False, default=str)
+
+
+_LETTERS: dict[str, Callable[[Message], object]] = {
+    "b": _body,
+    "t": lambda message: message.timestamp.isoformat() if message.timestamp else "",
+    "i": lambda message: message.message_id,
+    "d": lambda message: message.destination,
+    "c": lambda message: message.correlation_id,
+    "y": lambda message: message.type,
+    "n": lambda message: message.priority,
+    "p": _properties,
+    "%": lambda _: "%",
+}
+
+
+def render(template: str, message: Message) -> str:
+    """Return a message in the form of a template, as ``tail --format`` has it."""
+
+    def value(found: re.Match[str]) -> str:
+        if found["escape"]:
+            return _ESCAPES[found["escape"]]
+        if found["property"] is not None:
+            shown: object = message.get_string_property(found["property"])
+        else:
+            shown = _LETTERS[found["letter"]](message)
+        return "" if shown is None else str(shown)
+
+    return _TOKEN.sub(value, template)
+
+
+def _checked(_: click.Context, __: click.Parameter, template: str) -> str:
+    unknown = {found["letter"] for found in _TOKEN.finditer(template) if found["letter"]} - _LETTERS.keys()
+    if unknown:
+        raise click.BadParameter(f"%{min(unknown)} is unknown; known are %p{{NAME}}, %{', %'.join(_LETTERS)}")
+    return template
+
+
+@click.command()
+@click.argument("destination")
+@connection_options
+@click.option("--topic", is_flag=True, help="DESTINATION is a topic: a subscription of its own, which ends with this.")
+@click.option("--selector", metavar="TEXT", help="Only messages for which this holds.")
+@click.option(
+    "--lines", type=click.IntRange(min=0), default=10, show_default=True, help="So many that are there first."
+)
+@click.option("--interval", type=duration, default="1s", show_default=True, help="How often a queue is looked into.")
+@click.option("--count", type=click.IntRange(min=1), metavar="N", help="Stop after N messages.")
+@click.option("--format", "template", default="%t %b", show_default=True, callback=_checked, help="See above.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, as `receive --format jsonl`.")
+def tail(
+    destination: str,
+    login: Login,
+    topic: bool,
+    selector: str | None,
+    lines: int,
+    interval: float,
+    count: int | None,
+    template: str,
+    as_json: bool,
+) -> None:
+    r"""Show the messages of DESTINATION as they come, and take none, until Ctrl-C.
+
+    \b
+    pyjmsack tail orders
+    pyjmsack tail prices --topic --format '%t %p{region} %b'
+    pyjmsack tail orders --selector "region = 'EU'" --json
+
+    \b
+    --format: %b body, %t time stamp, %i message id, %d destination, %c correlation id, %y type,
+    %n priority, %p properties, %p{NAME} one property, %% a percent sign, \n and \t.
+
+    A queue is looked into again and again, so that a message that a consumer takes between two looks is not seen.
+    ActiveMQ Classic shows the first 400 messages only.
+    """
+    with stop_on_signals() as stop, login.factory(jms__receiveLocalOnly=True).create_connection() as connection:
+        connection.exception_listener = lambda error: None  # what is under way raises the same error
+        connection.start()
+        coming = _subscribed(connection, destination, selector, stop)
+        if not topic:
+            coming = _browsed(connection, destination, selector, lines, interval, stop)
+        for number, message in enumerate(coming, 1):
+            _show(message, template, as_json)
+            if number == count:
+                break
+
+
+def _show(message: Message, template: str, as_json: bool) -> None:
+    if as_json:
+        print_json(as_document(message))
+        return
+    line = render(template, message)
+    click.echo(visible(line) if sys.stdout.isatty() else line)
+
+
+def _subscribed(connection: Connection, topic: str, selector: str | None, stop: Stop) -> Iterator[Message]:
+    with connection.create_session() as session, session.create_consumer(Topic(topic), selector) as consumer:
+        while not stop.requested:
+            message = consumer.receive(_SLICE)
+            if message is not None:
+                yield message
+
+
+def _browsed(
+    connection: Connection, queue: str, selector: str | None, lines: int, interval: float, stop: Stop
+) -> Iterator[Message]:
+    seen: OrderedDict[object, None] = OrderedDict()
+    first = True
+    with connection.create_session() as session:
+        while not stop.requested:
+            fresh: deque[Message] = deque(maxlen=lines if first else None)
+            with session.create_browser(Queue(queue), selector) as browser:
+                for message in browser:
+                    if _is_new(seen, message.message_id or (message.timestamp, _body(message))):
+                        fresh.append(message)
+                    if len(fresh) >= _REMEMBERED or stop.requested:
+                        break
+            yield from fresh
+            first = False
+            if not stop.requested:
+                stop.wait(interval)
+
+
+def _is_new(seen: OrderedDict[object, None], key: object) -> bool:
+    known = key in seen
+    seen[key] = None
+    seen.move_to_end(key)
+    if len(seen) > _REMEMBERED:
+        seen.popitem(last=False)
+    return not known
