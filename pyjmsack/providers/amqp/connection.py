@@ -220,14 +220,14 @@ class AmqpConnection(Lifecycle[AmqpEngine]):
     def on_failure(self, error: JMSException) -> None:
         """The connection is over. After a loss, new links are careful for a while."""
         if self._closing is None:
-            caution.lost()
+            caution.lost(receiver.caution for receiver in self._receivers.values())
         super().on_failure(error)
 
     def abort(self, error: BaseException) -> None:
         """Fail everything with ``error`` and drop the stream."""
         engine, self._engine = self._engine, None
         if engine is not None and engine.failed is None:
-            caution.lost()
+            caution.lost(receiver.caution for receiver in self._receivers.values())
         self._fail_everything(error)
         self._connector.cancel()
         if engine is not None:

@@ -99,7 +99,7 @@ class AmqpInbound(sections.Sections):
     def priority(self) -> int:
         """0 to 9; 4 for a message that cannot be decoded. Nothing but the header is looked at, as the loop asks."""
         try:
-            return sections.read_priority(self.payload)
+            return sections.read_header(self.payload).priority
         except MessageFormatException:  # to_message() will say so
             return 4
 

@@ -7,6 +7,7 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
+from pyjmsack.destination import Topic
 from pyjmsack.errors import JMSException, RequestTimedOutException
 from pyjmsack.providers.amqp import caution
 from pyjmsack.providers.amqp.engine.performatives import (
@@ -87,6 +88,11 @@ def _described(name: str, info: ConsumerInfo, address: str, explicit_client_id: 
     )
 
 
+def _returns(info: ConsumerInfo) -> bool:
+    """Whether the broker takes back what is not settled. The queue of a plain subscription ends with its connection."""
+    return not info.presettled and not (isinstance(info.destination, Topic) and info.subscription is None)
+
+
 class AmqpReceiver(AmqpLink):
     """The receiver of one consumer.
 
@@ -130,10 +136,9 @@ class AmqpReceiver(AmqpLink):
         self._connector = connector
         self._max_size = max_size
         self._drain_timeout = drain_timeout
-        self._single = single
+        self.caution = caution.Caution(single, address, returns=_returns(info), buffered=sink.buffered)
         self._caution_timer: Timer | None = None
         self._attached_at = monotonic()
-        self._answered_after = 0.0
         self._is_dirty = False
         self._stopped = False
         self._held_back = False
@@ -174,22 +179,24 @@ class AmqpReceiver(AmqpLink):
             return
         credit, buffered = self._link.credit, self._sink.buffered()
         held = credit + buffered
-        if self._single:
+        if self.caution.single:
             self._grant_one(credit, buffered)
         elif credit <= prefetch * 0.5 and held <= prefetch * 0.7:
             self._link.grant(prefetch - held)
 
     def _grant_one(self, credit: int, buffered: int) -> None:
         """Grant credit for the next message, once the one before has arrived."""
-        if self._single is caution.Single.FOR_A_WHILE and self._caution_timer is None:
-            careful = caution.seconds(self._answered_after)
-            self._caution_timer = self._connector.call_later(careful, self._end_caution)
         if credit <= 0 and buffered < self.info.prefetch:  # below 0 if the broker sent more than it was asked for
             self._link.grant(1 - credit)
+            if self.caution.asked():
+                self._look_again()
 
-    def _end_caution(self) -> None:
-        """The lost connection has nothing left to send: take the whole window."""
-        self._single = caution.Single.NO
+    def _look_again(self) -> None:
+        """Take the whole window once the lost connection has nothing left to send."""
+        if left := self.caution.time_left():
+            self._caution_timer = self._connector.call_later(left, self._look_again)
+            return
+        self.caution.single = caution.Single.NO
         self._top_up()
         self._engine.flush()
 
@@ -228,7 +235,7 @@ class AmqpReceiver(AmqpLink):
 
     def on_remote_open(self) -> None:
         """The broker answered the attach."""
-        self._answered_after = monotonic() - self._attached_at
+        self.caution.answered(monotonic() - self._attached_at)
         super().on_remote_open()
 
     def on_flow(self) -> None:
@@ -311,7 +318,9 @@ class AmqpReceiver(AmqpLink):
     # -- deliveries ---------------------------------------------------------------------------------------------
 
     def on_message(self, delivery: Any, payload: bytes, settled: bool) -> None:
-        """Buffer a complete message; its bytes are not looked at here."""
+        """Buffer a complete message; nothing but its header is looked at here, and that only on a careful link."""
+        if self.caution.single:
+            self.caution.took(payload)
         self._take(delivery, AmqpInbound(payload), settled)
 
     def on_oversize(self, delivery: Any, start: bytes, size: int, settled: bool) -> None:
@@ -347,7 +356,8 @@ class AmqpReceiver(AmqpLink):
     def burst_end(self) -> None:
         """Wake the consumer, once for all that arrived; end the link if that is much more than was asked for."""
         self._is_dirty = False
-        if self._single:
+        self.caution.arrived = monotonic()
+        if self.caution.single:
             self._top_up()
         self._sink.arrived()
         overdraft = -self._link.credit

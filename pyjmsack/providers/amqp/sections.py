@@ -21,7 +21,7 @@ __all__ = [
     "Span",
     "content",
     "read_application_properties",
-    "read_priority",
+    "read_header",
     "read_properties",
     "split",
 ]
@@ -236,15 +236,15 @@ def _cached(cache: dict[bytes, T], data: bytes, start: int, end: int, read: Call
     return value
 
 
-def read_priority(data: bytes) -> int:
-    """Return the priority: the header, if there is one, is the first section.
+def read_header(data: bytes) -> Header:
+    """Return the header, which is the first section if there is one; nothing else is looked at.
 
     Raises:
         MessageFormatException: the header cannot be decoded.
     """
     if _DESCRIPTORS.get(data[:3]) != HEADER:
-        return _NO_HEADER.priority
-    return _cached(_headers, data, 3, _section_end(data, 3, len(data), HEADER), _read_header).priority
+        return _NO_HEADER
+    return _cached(_headers, data, 3, _section_end(data, 3, len(data), HEADER), _read_header)
 
 
 def split(data: bytes) -> Iterator[tuple[int, int, Span]]:
