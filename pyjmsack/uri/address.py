@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Final, NamedTuple, NoReturn
 from urllib.parse import unquote_plus
 
 from pyjmsack.errors import InvalidURLException, UnsupportedFeatureException
+from pyjmsack.java_options import JAVA_SCHEMES, JavaScheme
 from pyjmsack.uri.option import PASSWORD, nearest
 from pyjmsack.uri.table import NESTED_PREFIX, OPTION_PREFIXES, OPTIONS
 from pyjmsack.uri.transport import SCHEMES
@@ -35,28 +35,10 @@ __all__ = [
 
 FAILOVER: Final = "failover"
 PLAIN: Final = "amqp://host:5672"
+_DISCOVERY: Final = "discovery"
 _TLS: Final = "amqps://host:5671"
-_SCHEMES_LATER: Final = ("discovery",)
-_INSTEAD: Final[Mapping[str, tuple[str, str]]] = {
-    "tcp": ("is OpenWire or the Artemis core protocol", PLAIN),
-    "nio": ("is OpenWire", PLAIN),
-    "auto": ("is OpenWire", PLAIN),
-    "ssl": ("is OpenWire or the Artemis core protocol over TLS", _TLS),
-    "tls": ("names no protocol", _TLS),
-    "nio+ssl": ("is OpenWire over TLS", _TLS),
-    "auto+ssl": ("is OpenWire over TLS", _TLS),
-    "vm": ("is a broker inside a Java process", PLAIN),
-    "peer": ("is a broker inside a Java process", PLAIN),
-    "udp": ("is OpenWire", PLAIN),
-    "multicast": ("is a way to find brokers", PLAIN),
-    "http": ("is OpenWire over HTTP", PLAIN),
-    "https": ("is OpenWire over HTTP", _TLS),
-    "ws": ("names no protocol", "amqpws://host:5672"),
-    "wss": ("names no protocol", "amqpwss://host:5671"),
-    "mqtt": ("is another protocol", PLAIN),
-    "mqtts": ("is another protocol", _TLS),
-    "mqtt+ssl": ("is another protocol", _TLS),
-}
+_WEBSOCKET: Final = "amqpws://host:5672"
+_WEBSOCKET_TLS: Final = "amqpwss://host:5671"
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 # in the value of an option, unless that is a list of brokers itself
 _ANOTHER_MEMBER: Final = re.compile(r"(?:^|&)(?!(?:failover\.)?priorityURIs=)[^&]*,\s*[A-Za-z][A-Za-z0-9+.-]*://")
@@ -148,24 +130,30 @@ def _split_members(what: str, text: str) -> tuple[str, ...]:
 
 def _split_scheme(what: str, url: str) -> tuple[str, str]:
     scheme = scheme_of(url)
-    if scheme in _SCHEMES_LATER:
+    if scheme == _DISCOVERY:
+        why = JAVA_SCHEMES[scheme].why_not
+        supported = ", ".join((*SCHEMES, FAILOVER))
         raise UnsupportedFeatureException(
-            f"{scheme} URLs are known but not supported yet; supported are {', '.join(SCHEMES)}, {FAILOVER}"
+            f"{scheme} URLs are known but not supported: {why}; supported are {supported}"
         )
     if scheme == FAILOVER:
         refuse(what, "a failover URL cannot be a member of another")
-    if scheme in _INSTEAD:
-        says, pattern = _INSTEAD[scheme]
-        raise InvalidURLException(
-            f"{scheme}:// {says}, which this client does not speak; use {pattern} (the broker's AMQP port)"
-        )
+    if scheme in JAVA_SCHEMES and scheme not in SCHEMES:
+        raise InvalidURLException(f"{scheme}:// {_instead(JAVA_SCHEMES[scheme])}")
     match = _SCHEME.fullmatch(url)
     if match is None:
         refuse(what, f"expected a scheme and a host, such as {PLAIN}; a comma in a value is written %2C")
     if scheme not in SCHEMES:
-        near = nearest(scheme, (*SCHEMES, *_SCHEMES_LATER, FAILOVER))
+        near = nearest(scheme, (*SCHEMES, FAILOVER))
         refuse(what, "unknown scheme, " + (f"did you mean {near}?" if near else f"use {PLAIN}"))
     return scheme, match[2]
+
+
+def _instead(java: JavaScheme) -> str:
+    """Return what a scheme of a Java client's URL is, and what replaces it."""
+    own = (_WEBSOCKET_TLS if java.tls else _WEBSOCKET) if java.websocket else _TLS if java.tls else PLAIN
+    why = f": {java.why_not}" if java.why_not else ""
+    return f"is {java.says}, which this client does not speak; use {own} (the broker's AMQP port){why}"
 
 
 def _host_and_port(what: str, authority: str) -> tuple[str, int | None]:

@@ -13,6 +13,7 @@ from typing import Final
 from urllib.parse import unquote_plus
 
 from pyjmsack.errors import InvalidURLException, UnsupportedFeatureException
+from pyjmsack.java_options import JAVA_OPTIONS
 from pyjmsack.uri.option import Option, did_you_mean, named, not_here, text_of
 from pyjmsack.uri.table import (
     FAILOVER_PREFIX,
@@ -203,11 +204,16 @@ def _check_known(names: Iterable[str], place: Place, protocols: Collection[str])
     unknown = [name for name in names if not _is_known(name, place) and not name.startswith(elsewhere)]
     if unknown:
         known = [name for name in _known(place) if of_protocol(name.removeprefix(NESTED_PREFIX), protocols)]
-        listed = ", ".join(
-            f"{name} (did you mean {_MISTAKEN[name]}?)" if name in _MISTAKEN else did_you_mean(name, known)
-            for name in unknown
-        )
-        raise InvalidURLException(f"unknown option {listed}")
+        raise InvalidURLException("unknown option " + ", ".join(_with_hint(name, known) for name in unknown))
+
+
+def _with_hint(name: str, known: Iterable[str]) -> str:
+    """Return an unknown name with what replaces it: that of a Java client's option, or the nearest one."""
+    if name in _MISTAKEN:
+        return f"{name} (did you mean {_MISTAKEN[name]}?)"
+    rows = (options.get(name.removeprefix(NESTED_PREFIX)) for options in JAVA_OPTIONS.values())
+    hint = next((hint for row in rows if row is not None and (hint := row.hint())), "")
+    return f"{name} (known in Java; {hint})" if hint else did_you_mean(name, known)
 
 
 def _is_known(name: str, place: Place) -> bool:

@@ -9,7 +9,9 @@ import pytest
 from uri_support import MARKER
 
 from pyjmsack.errors import InvalidURLException, UnsupportedFeatureException
+from pyjmsack.java_options import JAVA_SCHEMES
 from pyjmsack.uri import (
+    SCHEMES,
     Endpoint,
     Secret,
     parse_url,
@@ -165,3 +167,27 @@ def test_user_name_given_twice_or_not_at_all_is_refused(url: str) -> None:
 
 def test_at_sign_in_an_option_value_is_no_user_info() -> None:
     assert parse_url("amqp://h?jms.username=me@corp").connection.username == "me@corp"
+
+
+def test_every_scheme_of_a_java_client_is_known() -> None:
+    """The table that `pyjmsack migrate` reads serves the parser as well."""
+    for scheme in JAVA_SCHEMES.keys() - SCHEMES.keys():
+        with pytest.raises((InvalidURLException, UnsupportedFeatureException)) as caught:
+            parse_url(f"{scheme}://h:1")
+        assert "amqp" in str(caught.value)
+        assert "unknown scheme" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("option", "hint"),
+    [
+        ("consumerWindowSize=0", "consumerWindowSize (known in Java; use jms.prefetchPolicy.all: bytes there"),
+        ("reconnectAttempts=-1", "reconnectAttempts (known in Java; use failover.maxReconnectAttempts)"),
+        ("ha=true", "ha (known in Java; a failover:(...) URL lists live and backup brokers)"),
+        ("jms.userName=u", "jms.userName (known in Java; use jms.username"),
+        ("sslEnabled=true&retryInterval=1", "sslEnabled (known in Java; the scheme amqps://), retryInterval (known"),
+    ],
+)
+def test_an_option_of_another_java_client_is_answered_with_what_replaces_it(option: str, hint: str) -> None:
+    with pytest.raises(InvalidURLException, match=re.escape(hint)):
+        parse_url(f"amqp://h?{option}")
