@@ -82,3 +82,14 @@ def test_what_the_broker_dead_letters_itself_is_not_copied(face: Face, broker: s
     peer.wait_frames("disposition")
     assert each(peer) == [(0, REJECTED)]
     assert peer.all("transfer") == []
+
+
+def test_what_nobody_can_read_in_the_dead_letter_queue_is_not_copied_again_and_again(face: Face) -> None:
+    """S118, S166: it stays there, and what is behind it arrives."""
+    unreadable = b"\x00\x53\x77\xa1\x09bad"
+    peer = face.peer(messages=[unreadable, text("good")])
+    consumer = face.session(peer, CLASSIC, mode=INDIVIDUAL).create_consumer(Queue("ActiveMQ.DLQ"))
+    consumer.receive(5).accept()
+    peer.wait_frames("disposition")
+    assert each(peer) == [(1, ACCEPTED)]
+    assert peer.all("transfer") == []

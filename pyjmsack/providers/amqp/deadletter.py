@@ -65,12 +65,14 @@ class DeadLetters:
             return False
         if inbound.persistent and receiver.info.destination != self._queue:  # out of that queue it discards all
             return False
+        why = None
         if isinstance(inbound, Oversize):
-            log.error(
-                "a message of %s waits for the end of this consumer: it is too large to be copied to the dead-letter"
-                " queue, and rejecting would discard it",
-                receiver.info.destination.name,
-            )
+            why = "it is too large to be copied to the dead-letter queue"
+        elif inbound.unreadable and receiver.info.destination == self._queue:
+            why = "nobody can read it, so its copy in the dead-letter queue would come back at once, for ever"
+        if why is not None:
+            text = "a message of %s waits for the end of this consumer, as rejecting would discard it: %s"
+            log.error(text, receiver.info.destination.name, why)
             return True
         if self._sender is None or self._sender.closed is not None:
             self._sender = self._attach(self._queue)

@@ -66,6 +66,7 @@ class AmqpInbound(sections.Sections):
         "redeliveries",
         "settled",
         "source",
+        "unreadable",
     )
 
     def __init__(self, payload: bytes, arrival_ms: int = 0) -> None:
@@ -83,6 +84,8 @@ class AmqpInbound(sections.Sections):
         """The engine's delivery."""
         self.kept_whole = False
         """Whether the broker gives the bare message with the same bytes each time; not known of each broker."""
+        self.unreadable = False
+        """Whether somebody tried to decode it in vain."""
         self._identity: bytes | None = None
         self._fields: list[Any] | None = None
 
@@ -153,11 +156,15 @@ class AmqpInbound(sections.Sections):
         Raises:
             MessageFormatException: these bytes are no AMQP 1.0 message; the text names section and offset.
         """
-        fields = self._fields or self._decode()
         self.consumer_destination = consumer_destination
-        wire_type, body = read_body(
-            self.payload, self._body_code, self._body, self._annotations.wire_type, self._content_type(fields)
-        )
+        try:
+            fields = self._fields or self._decode()
+            wire_type, body = read_body(
+                self.payload, self._body_code, self._body, self._annotations.wire_type, self._content_type(fields)
+            )
+        except MessageFormatException:
+            self.unreadable = True
+            raise
         kind = _CLASSES[wire_type]
         message = kind.__new__(kind)
         message._lazy = self
