@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 
 from pyjmsack.broker import EmbeddedActiveMQ, EmbeddedArtemis
 from pyjmsack.broker.distribution import Artefact, cache_directory
 from pyjmsack.broker.readiness import pick_port
 
-__all__ = ["classic_with_jolokia", "guarded_artemis"]
+__all__ = ["Managed", "classic_with_jolokia", "guarded_artemis"]
 
 _AGENT = Artefact(
     "org.jolokia",
@@ -19,6 +20,14 @@ _AGENT = Artefact(
     "javaagent",
 )
 _FORBIDDEN = '-Dbrokerconfig.securityRoles."activemq.management.#".amq.manage=false'
+
+
+@dataclass(frozen=True)
+class Managed:
+    """A broker, and where Jolokia is if it has one."""
+
+    amqp_url: str
+    jolokia: str | None = None
 
 
 @contextmanager

@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import pytest
-from managed_brokers import classic_with_jolokia, guarded_artemis
+from managed_brokers import Managed, classic_with_jolokia, guarded_artemis
 from shared_brokers import Served
-
-
-@dataclass(frozen=True)
-class Managed:
-    """A broker, and where Jolokia is if it has one."""
-
-    amqp_url: str
-    jolokia: str | None = None
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Iterator
 
 import pytest
-from conftest import Managed
+from managed_brokers import Managed
 from shared_brokers import Served
 
 from pyjmsack import (
