@@ -20,7 +20,7 @@ from contract.brokers import FACTORIES, TARGETS, Embedded, Target
 from hypothesis import settings
 from shared_brokers import Served, SharedBrokers
 
-from pyjmsack.providers.amqp import caution, connection
+from pyjmsack.providers.amqp import caution, opening
 
 settings.register_profile("pyjmsack", deadline=None)  # a busy machine is no defect
 settings.register_profile("few", settings.get_profile("pyjmsack"), max_examples=20)
@@ -43,8 +43,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Turn warnings into errors: a deprecated call, a lost coroutine and a dying thread are all bugs."""
     if (engine := config.getoption("--amqp-engine", None)) is not None:
-        chosen = connection.engine_class(engine)
-        connection.engine_class = lambda _: chosen
+        chosen = opening.engine_class(engine)
+        opening.engine_class = lambda _: chosen
     for line in _STRICT:
         config.addinivalue_line("filterwarnings", line)
     config.addinivalue_line("markers", "not_on(name, fact): cannot hold there (tests/contract/brokers.py)")

@@ -17,7 +17,7 @@ from polling import wait_until
 from proton import Condition, Link, uint
 
 from pyjmsack import InvalidDestinationException, JMSException, Queue, ResourceAllocationException
-from pyjmsack.providers.amqp import connection
+from pyjmsack.providers.amqp import opening
 from pyjmsack.providers.amqp.engine.performatives import Open
 from pyjmsack.providers.amqp.engines import EngineOptions
 from pyjmsack.providers.amqp.sizes import ATTACH_BESIDES
@@ -242,7 +242,7 @@ def test_an_idle_time_out_of_a_millisecond_is_not_kept_at_any_price(name: str) -
 
         def on_failure(self, error: JMSException) -> None: ...
 
-    kind = connection.engine_class(name)
+    kind = opening.engine_class(name)
     engine = kind(Listener(), None, EngineOptions(max_frame_size=65536, channel_max=9))
     engine.connection_made(Quiet())
     body = described(0x10, ["peer", None, None, None, uint(1)])

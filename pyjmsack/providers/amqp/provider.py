@@ -4,25 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 from typing import Any, cast
 
-from pyjmsack.destination import Destination
-from pyjmsack.errors import IllegalStateException, JMSException
+from pyjmsack.destination import Destination, Queue
+from pyjmsack.errors import IllegalStateException, JMSException, JMSSecurityException, UnsupportedFeatureException
 from pyjmsack.message import Message
 from pyjmsack.providers.amqp import caution
-from pyjmsack.providers.amqp.connection import AmqpConnection
+from pyjmsack.providers.amqp.deadletter import DeadLetters
 from pyjmsack.providers.amqp.encode import encode
+from pyjmsack.providers.amqp.engines import AmqpEngine
 from pyjmsack.providers.amqp.inbound import AmqpInbound
+from pyjmsack.providers.amqp.opening import find_dialect, hostname_of, metadata_of, new_engine, our_open
 from pyjmsack.providers.amqp.receiver import AmqpReceiver
 from pyjmsack.providers.amqp.sender import AmqpSender
 from pyjmsack.providers.amqp.session import AmqpSession
-from pyjmsack.providers.amqp.sizes import unfit_attach
+from pyjmsack.providers.amqp.sizes import unfit_attach, unfit_open
 from pyjmsack.providers.amqp.subscription import AmqpLookup, durable_link_name, link_name, still_there
+from pyjmsack.providers.amqp.tables import OpenResources
 from pyjmsack.providers.amqp.temporary import AmqpTemporary
 from pyjmsack.spi.completion import Completion
+from pyjmsack.spi.engine import Connector
 from pyjmsack.spi.envelope import Encoder, Inbound, InboundSink, Outbound
-from pyjmsack.spi.resources import ConsumerInfo, ProducerInfo, SessionInfo, TemporaryInfo
+from pyjmsack.spi.lifecycle import Lifecycle
+from pyjmsack.spi.provider import ProviderListener
+from pyjmsack.spi.resources import (
+    ConnectionInfo,
+    ConnectionMetadata,
+    ConsumerInfo,
+    ProducerInfo,
+    SessionInfo,
+    TemporaryInfo,
+)
 from pyjmsack.types import Outcome
+from pyjmsack.uri import BrokerUrl
 
 __all__ = ["AmqpProvider"]
 
@@ -31,8 +46,136 @@ _NUDGE = 0.01
 another frame comes, or its own timer after up to 2 s (docs/broker-facts.md, 13)."""
 
 
-class AmqpProvider(AmqpConnection):
-    """The verbs for what a connection has: sessions, links, messages, transactions."""
+class AmqpProvider(Lifecycle[AmqpEngine]):
+    """One connection to one broker: it opens and ends, and has sessions, links, messages and transactions."""
+
+    def __init__(self, url: BrokerUrl, connector: Connector) -> None:
+        super().__init__(url, connector)
+        self._resources = OpenResources()
+        self._lookups = count(1)
+        self._dirty: list[AmqpReceiver] = []
+        self._dialect = find_dialect(url, {})
+        self._dead_letters: DeadLetters | None = None
+
+    # -- open ---------------------------------------------------------------------------------------------------
+
+    def connect(self, info: ConnectionInfo, listener: ProviderListener, done: Completion[ConnectionMetadata]) -> None:
+        """Open the stream, then SASL, Open and Begin.
+
+        The Begin is there for its answer: a broker that refuses the login or the client id sends an Open first, so
+        that only what follows tells whether the connection is really open.
+        """
+        self._begin(info, listener, done)
+        amqp = self._url.amqp
+        if not amqp.sasl_layer and info.username is not None:
+            self._opening = None
+            done.fail(JMSSecurityException("amqp.saslLayer=false leaves no way to send the user name that was given"))
+            return
+        unfit = unfit_open(info.client_id, hostname_of(self._url))
+        if unfit is not None:
+            self._fail_opening(unfit)
+            return
+        try:
+            engine = self._engine = new_engine(self._url, info, self)
+        except UnsupportedFeatureException as missing:
+            self._fail_opening(missing)
+            return
+        self._connector.connect(self._url.endpoints[0], engine, self._fail_opening)
+
+    def on_ready(self) -> None:
+        """SASL is over: send Open and Begin in one burst."""
+        engine = self._the_engine
+        engine.open(our_open(self._url, self._the_info))
+        self._open_session(0, AmqpSession(engine, False)).add_callback(self._on_first_session)
+
+    def on_remote_open(self) -> None:
+        """The answer to Open; only the Begin that follows makes it count."""
+        self._dialect = find_dialect(self._url, self._the_engine.remote.properties or {})
+        name = self._dialect.dead_letters
+        queue = None if name is None else Queue(self._url.amqp.dead_letter_queue or name)
+        address = "" if queue is None else self.address(queue)
+        self._dead_letters = DeadLetters(self._the_engine, self._resources.sessions[0], queue, address)
+
+    def _open_session(self, number: int, session: AmqpSession) -> Completion[None]:
+        self._resources.sessions[number] = session
+        opened: Completion[None] = Completion()
+        session.open(opened)
+        return opened
+
+    def _on_first_session(self, session: Completion[None]) -> None:
+        opening, self._opening = self._opening, None
+        if opening is None:
+            return
+        if session.error is not None:
+            opening.fail(session.error)
+        else:
+            metadata = metadata_of(self._url, self._the_engine, self._dialect)
+            self._decide_marks(metadata.capabilities.features)
+            opening.succeed(metadata)
+
+    # -- end ----------------------------------------------------------------------------------------------------
+
+    def close(self, done: Completion[None]) -> None:
+        """Send Close; ``done`` when the peer answered or is gone."""
+        engine = self._engine
+        if engine is None or engine.failed is not None:
+            done.succeed()
+            return
+        self._closing = done
+        self._when_copied(lambda _: True, partial(self._close_engine, engine))
+
+    @staticmethod
+    def _close_engine(engine: AmqpEngine) -> None:
+        if engine.failed is None:
+            engine.close_connection()
+
+    def _when_copied(self, concerns: Callable[[AmqpReceiver], bool], then: Callable[[], None]) -> None:
+        """End links when what they brought is dead-lettered."""
+        if self._dead_letters is None:
+            then()
+        else:
+            self._dead_letters.afterwards(concerns, then)
+
+    def on_failure(self, error: JMSException) -> None:
+        """The connection is over. After a loss, new links are careful for a while."""
+        if self._closing is None:
+            caution.lost(receiver.caution for receiver in self._resources.receivers.values())
+        super().on_failure(error)
+
+    def abort(self, error: BaseException) -> None:
+        """Fail everything with ``error`` and drop the stream."""
+        engine, self._engine = self._engine, None
+        if engine is not None and engine.failed is None:
+            caution.lost(receiver.caution for receiver in self._resources.receivers.values())
+        self._fail_everything(error)
+        self._connector.cancel()
+        if engine is not None:
+            engine.abort(error)
+        self._end_closing()
+
+    def flush(self) -> None:
+        """Write what is pending."""
+        if self._engine is not None:
+            self._engine.flush()
+
+    def _fail_everything(self, error: BaseException) -> None:
+        sessions = self._resources.take_all()
+        opening, self._opening = self._opening, None
+        for session in sessions:
+            session.fail(error)
+        if opening is not None:
+            opening.fail(error)
+
+    def on_burst_end(self) -> None:
+        """Wake each consumer that got something, once."""
+        if self._dirty:
+            dirty, self._dirty[:] = self._dirty[:], []
+            for receiver in dirty:
+                receiver.burst_end()
+
+    def address(self, destination: Destination) -> str:
+        """Return the name of a node in this broker's dialect."""
+        return self._dialect.address(destination)
 
     # -- sessions, producers, consumers -------------------------------------------------------------------------
 
@@ -46,7 +189,7 @@ class AmqpProvider(AmqpConnection):
             partial(self._the_listener.on_resource_closed, info.id),
         )
         if info.transacted:
-            self._transacted[info.id] = session
+            self._resources.transacted[info.id] = session
         self._open_session(info.id, session).add_callback(lambda c: done.settle(c.error))
 
     def close_session(self, session_id: int, done: Completion[None]) -> None:
@@ -55,16 +198,10 @@ class AmqpProvider(AmqpConnection):
         self._when_copied(lambda receiver: receiver.info.session_id == session_id, end)
 
     def _end_session(self, session_id: int, done: Completion[None]) -> None:
-        self._transacted.pop(session_id, None)
-        session = self._sessions.pop(session_id, None)
+        session = self._resources.end_session(session_id, done)
         if session is None:
             done.succeed()
             return
-        for number in session.links:
-            self._senders.pop(number, None)
-            self._receivers.pop(number, None)
-        self._ending[session_id] = session
-        done.add_callback(lambda _: self._ending.pop(session_id, None))
         if self._dialect.broker == "artemis":
             nudge = self._connector.call_later(_NUDGE, self._the_engine.nudge)
             done.add_callback(lambda _: nudge.cancel())
@@ -88,9 +225,9 @@ class AmqpProvider(AmqpConnection):
             session.send_state,
             partial(self._the_listener.on_resource_closed, info.id),
         )
-        self._senders[info.id] = sender
+        self._resources.senders[info.id] = sender
         session.links[info.id] = sender
-        done.add_callback(partial(self._forget_refused, self._senders, session, info.id))
+        done.add_callback(partial(self._forget_refused, self._resources.senders, session, info.id))
         sender.open(done)
 
     @staticmethod
@@ -110,7 +247,7 @@ class AmqpProvider(AmqpConnection):
 
     def close_producer(self, producer_id: int, done: Completion[None]) -> None:
         """Detach a sender."""
-        self._close_link(self._senders.pop(producer_id, None), done)
+        self._close_link(self._resources.senders.pop(producer_id, None), done)
 
     def create_consumer(self, info: ConsumerInfo, sink: InboundSink, done: Completion[None]) -> None:
         """Attach a receiver."""
@@ -140,9 +277,9 @@ class AmqpProvider(AmqpConnection):
             drain_timeout=self._url.amqp.drain_timeout,
             single=self._single_credit(info),
         )
-        self._receivers[info.id] = receiver
+        self._resources.receivers[info.id] = receiver
         session.links[info.id] = receiver
-        done.add_callback(partial(self._forget_refused, self._receivers, session, info.id))
+        done.add_callback(partial(self._forget_refused, self._resources.receivers, session, info.id))
         receiver.open(done)
 
     def _single_credit(self, info: ConsumerInfo) -> caution.Single:
@@ -153,7 +290,7 @@ class AmqpProvider(AmqpConnection):
 
     def close_consumer(self, consumer_id: int, done: Completion[None]) -> None:
         """Detach a receiver."""
-        receiver = self._receivers.pop(consumer_id, None)
+        receiver = self._resources.receivers.pop(consumer_id, None)
         self._when_copied(lambda copied: copied is receiver, partial(self._close_link, receiver, done))
 
     def _close_link(self, link: AmqpSender | AmqpReceiver | AmqpTemporary | None, done: Completion[None]) -> None:
@@ -161,7 +298,7 @@ class AmqpProvider(AmqpConnection):
             done.succeed()
             return
         session_id = 0 if isinstance(link, AmqpTemporary) else link.info.session_id
-        session = self._sessions.get(session_id)
+        session = self._resources.sessions.get(session_id)
         if session is not None:  # it stays the session's until the peer answers: a lost connection must end the wait
             done.add_callback(lambda _: session.links.pop(link.info.id, None))
         link.close(done)
@@ -177,12 +314,12 @@ class AmqpProvider(AmqpConnection):
         if not self._fits("a temporary destination", done, link_name=name):
             return
         temporary = AmqpTemporary(self._the_engine, session.end, name, info)
-        self._temporaries[info.id] = session.links[info.id] = temporary
+        self._resources.temporaries[info.id] = session.links[info.id] = temporary
         temporary.create(done)
 
     def delete_temporary(self, temporary_id: int, done: Completion[None]) -> None:
         """Close the link of a dynamic node: its lifetime ends."""
-        self._close_link(self._temporaries.pop(temporary_id, None), done)
+        self._close_link(self._resources.temporaries.pop(temporary_id, None), done)
 
     def unsubscribe(self, name: str, done: Completion[None]) -> None:
         """Attach to a durable subscription by its name, close, and look whether it is gone (S141)."""
@@ -219,7 +356,7 @@ class AmqpProvider(AmqpConnection):
         return error is None
 
     def _session(self, session_id: int, done: Completion[Any]) -> AmqpSession | None:
-        session = self._sessions.get(session_id)
+        session = self._resources.sessions.get(session_id)
         if session is None or session.closed is not None:
             done.fail(self._lost(session))
             return None
@@ -241,19 +378,19 @@ class AmqpProvider(AmqpConnection):
 
     def replenish(self, consumer_id: int) -> None:
         """Top up credit (S53)."""
-        receiver = self._receivers.get(consumer_id)
+        receiver = self._resources.receivers.get(consumer_id)
         if receiver is not None:
             receiver.replenish()
 
     def pull(self, consumer_id: int) -> None:
         """Grant one credit (S50)."""
-        receiver = self._receivers.get(consumer_id)
+        receiver = self._resources.receivers.get(consumer_id)
         if receiver is not None:
             receiver.pull()
 
     def drain(self, consumer_id: int, done: Completion[None]) -> None:
         """Use up the credit now."""
-        receiver = self._receivers.get(consumer_id)
+        receiver = self._resources.receivers.get(consumer_id)
         if receiver is None:
             done.fail(self._lost())
         else:
@@ -261,7 +398,7 @@ class AmqpProvider(AmqpConnection):
 
     def stop_consumer(self, consumer_id: int, done: Completion[None]) -> None:
         """Stop deliveries to the sink."""
-        receiver = self._receivers.get(consumer_id)
+        receiver = self._resources.receivers.get(consumer_id)
         if receiver is None:
             done.succeed()
         else:
@@ -269,7 +406,7 @@ class AmqpProvider(AmqpConnection):
 
     def send(self, outbound: Outbound) -> None:
         """Transfer, or queue for credit."""
-        sender = self._senders.get(outbound.producer_id)
+        sender = self._resources.senders.get(outbound.producer_id)
         if sender is None:
             outbound.done(self._lost())
         else:
@@ -277,15 +414,15 @@ class AmqpProvider(AmqpConnection):
 
     def withdraw(self, outbound: Outbound, withdrawn: Completion[bool]) -> None:
         """Take back a send that timed out, if it did not leave yet."""
-        sender = self._senders.get(outbound.producer_id)
+        sender = self._resources.senders.get(outbound.producer_id)
         withdrawn.succeed(sender is not None and sender.withdraw(outbound))
 
     def settle(self, inbound: Inbound, outcome: Outcome) -> None:
         """Send an outcome, unless the delivery is of an earlier connection or its link is gone (S95, S96)."""
-        receiver = self._receivers.get(inbound.consumer_id)
+        receiver = self._resources.receivers.get(inbound.consumer_id)
         if receiver is None or inbound.generation != self.generation:
             return
-        session = self._transacted.get(receiver.info.session_id) if outcome is Outcome.ACCEPTED else None
+        session = self._resources.transacted.get(receiver.info.session_id) if outcome is Outcome.ACCEPTED else None
         template = None
         if session is not None:
             try:
