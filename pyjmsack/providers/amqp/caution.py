@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from enum import IntEnum
-from threading import Lock
 from time import monotonic
 
 from pyjmsack.errors import MessageFormatException
@@ -59,9 +58,9 @@ class Single(IntEnum):
 
 class _Losses:
     """What this process lost with its connections. Every connection may read the queue of every other one, so all share
-    it. Asyncio loops may stand in several threads, so there is a lock; nobody waits while holding it."""
+    it. Loops in two threads may count at the same time; then the count is one too high or low, and a link is careful
+    for a little longer, or the message that was never delivered before decides alone."""
 
-    lock = Lock()
     last: float | None = None
     due: dict[str, int] = {}  # noqa: RUF012 - one for the process, as said
     """How many messages have to come back, by address."""
@@ -70,13 +69,12 @@ class _Losses:
 def lost(cautions: Iterable[Caution] = ()) -> None:
     """Remember that a connection ended without an orderly close, and what its links had."""
     now = monotonic()
-    with _Losses.lock:
-        if _Losses.last is None or now - _Losses.last >= _REMEMBERED:
-            _Losses.due.clear()
-        _Losses.last = now
-        for caution in cautions:
-            if ahead := caution.ahead(now):
-                _Losses.due[caution.address] = _Losses.due.get(caution.address, 0) + ahead
+    if _Losses.last is None or now - _Losses.last >= _REMEMBERED:
+        _Losses.due.clear()
+    _Losses.last = now
+    for caution in cautions:
+        if ahead := caution.ahead(now):
+            _Losses.due[caution.address] = _Losses.due.get(caution.address, 0) + ahead
 
 
 def single_credit(policy: str) -> Single:
@@ -136,12 +134,11 @@ class Caution:
             self._repeated = read_header(payload).delivery_count > 0
         except MessageFormatException:
             self._repeated = True  # nothing is known of it
-        with _Losses.lock:
-            due = _Losses.due.get(self.address, 0)
-            if due:
-                self._slowest = max(self._slowest, monotonic() - self._asked)
-            if due and self._repeated:
-                _Losses.due[self.address] = due - 1
+        due = _Losses.due.get(self.address, 0)
+        if due:
+            self._slowest = max(self._slowest, monotonic() - self._asked)
+        if due and self._repeated:
+            _Losses.due[self.address] = due - 1
 
     def time_left(self) -> float:
         """Return after how many seconds to ask again whether the whole window is safe; 0 if it is."""
@@ -150,8 +147,7 @@ class Caution:
         earliest = min(max(_SECONDS, _ANSWERS * self._answer), _SECONDS_AT_MOST)
         if elapsed < earliest:
             return earliest - elapsed
-        with _Losses.lock:
-            due = _Losses.due.get(self.address, 0)
+        due = _Losses.due.get(self.address, 0)
         if not due and not self._repeated:
             return 0.0
         slowest = max(self._slowest, now - self._asked if due else 0.0)
