@@ -134,7 +134,8 @@ class Flow:
             for work, result in zip(works, await asyncio.gather(*works, return_exceptions=True), strict=True):
                 if isinstance(result, Exception) and not self.found.error and work is not works[0]:
                     self.found.error = f"{type(result).__name__}: {result}"
-            self.found.torn = sum(consumer._core._torn for consumer in self._consumers if hasattr(consumer, "_core"))
+            cores = [consumer._core for consumer in self._consumers if hasattr(consumer, "_core")]
+            self.found.torn = sum(core._counts.torn for core in cores)
             await self._look_at_dead_letters()
             for connection in self._connections:
                 await self._call(connection.close)

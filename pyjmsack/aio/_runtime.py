@@ -42,12 +42,16 @@ async def wait(completion: Completion[Any], timeout: float | None) -> bool:
 
 
 class AioRuntime:
-    """One connection's outbox on the caller's loop: commands run in order, one flush per burst."""
+    """One connection's outbox on the caller's loop: commands run in order, one flush per burst.
 
-    def __init__(self) -> None:
-        self.loop = asyncio.get_running_loop()
-        self.flush: Callable[[], None] = lambda: None
-        """Set by the connection: the provider's flush."""
+    Args:
+        loop: the caller's.
+        flush: sends what the commands of a burst produced.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, flush: Callable[[], None]) -> None:
+        self.loop = loop
+        self._flush = flush
         self._outbox: deque[Command] = deque()
         self._scheduled = False
 
@@ -68,7 +72,7 @@ class AioRuntime:
     def _run(self) -> None:
         self._scheduled = False
         run_commands(self._outbox)
-        self.flush()
+        self._flush()
 
     async def run(self, steps: Steps[T]) -> T:
         """Drive steps to their end in the caller's task. A cancelled wait closes them: nothing is lost by it."""

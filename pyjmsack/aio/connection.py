@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
+from pyjmsack.aio._face import SessionFace
 from pyjmsack.aio._runtime import AioRuntime, Opening
 from pyjmsack.aio.session import Session
 from pyjmsack.core import connection as core_connection
@@ -32,11 +34,18 @@ class ConnectionFactory(FactoryFacade):
 
     async def _create_connection(self, username: str | None, password: str | None) -> Connection:
         ledger = self._open_ledger()
-        runtime = AioRuntime()
-        provider = create_provider(self._url, AsyncioConnector(self._url, runtime.loop, self._ssl_context))
-        runtime.flush = provider.flush
-        core = core_connection.Connection(self._url, runtime, provider, self._login(username, password), ledger)
-        core.set_transformer(self._transformer)
+        loop = asyncio.get_running_loop()
+        provider = create_provider(self._url, AsyncioConnector(self._url, loop, self._ssl_context))
+        runtime = AioRuntime(loop, provider.flush)
+        core = core_connection.Connection(
+            self._url,
+            runtime,
+            provider,
+            self._login(username, password),
+            partial(SessionFace, runtime),
+            transformer=self._transformer,
+            ledger=ledger,
+        )
         try:
             await runtime.run(core.open())
         except BaseException:
@@ -75,7 +84,8 @@ class Connection(ConnectionFacade):
     @property
     def client_id(self) -> str | None:
         """The client id given or set, ``None`` for a generated one."""
-        return self._core.info.client_id if self._core.info.explicit_client_id else None
+        info = self._core.channel.info
+        return info.client_id if info.explicit_client_id else None
 
     async def set_client_id(self, value: str) -> None:
         """Set the client id, once, before any use (S122); see :attr:`pyjmsack.Connection.client_id`."""
@@ -96,7 +106,7 @@ class Connection(ConnectionFacade):
         return Opening(self._create_session(ack_mode, transacted))
 
     async def _create_session(self, ack_mode: int, transacted: bool | None) -> Session:
-        return Session(await self._run(self._core.create_session(ack_mode, transacted)), self)
+        return Session(await self._run(self._core.create_session(ack_mode, transacted)), self._core)
 
     async def close(self) -> None:
         """Close sessions and connection; idempotent; wakes waiting receivers, which get ``None`` (S123)."""

@@ -4,50 +4,28 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from pyjmsack.aio._runtime import DONE, Done
+from pyjmsack.aio._face import SessionFace
+from pyjmsack.core.browsing import Browser
 from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.facade import ConsumerFacade
+from pyjmsack.core.session import Session
 from pyjmsack.core.stats import seconds
 from pyjmsack.destination import Destination
 from pyjmsack.message import Message
-from pyjmsack.types import Outcome
-
-if TYPE_CHECKING:
-    from pyjmsack.aio.session import Session
 
 __all__ = ["MessageConsumer", "QueueBrowser"]
 
 T = TypeVar("T")
 
 
-class Acknowledger:
-    """What ``message.acknowledge()`` and the outcomes of one message do in this face: at once, and awaitable."""
-
-    def __init__(self, session: Session, allows_outcome: bool) -> None:
-        self._core = session._core
-        self.allows_outcome = allows_outcome
-
-    def acknowledge(self, message: Message) -> Done:
-        """Acknowledge by the session's mode."""
-        if self.allows_outcome:
-            self._core.acknowledge_message(message)
-        return DONE
-
-    def settle(self, message: Message, outcome: Outcome) -> Done:
-        """Give one message its outcome."""
-        self._core.settle_message(message, outcome)
-        return DONE
-
-
 class MessageConsumer(ConsumerFacade):
     """Receives messages. ``async for`` receives until it is closed."""
 
-    def __init__(self, core: Consumer, session: Session) -> None:
+    def __init__(self, core: Consumer, face: SessionFace) -> None:
         super().__init__(core)
-        core.acknowledger = Acknowledger(session, core.tracks)
-        self._run = session._run
+        self._run = face.run
 
     async def receive(self, timeout: float | timedelta | None = None) -> Message | None:
         """Wait for the next message; see :meth:`pyjmsack.MessageConsumer.receive`.
@@ -107,20 +85,21 @@ class MessageConsumer(ConsumerFacade):
 class QueueBrowser:
     """Looks at the messages of a queue without taking them; each iteration starts at the head (S134)."""
 
-    def __init__(self, session: Session, queue: Destination, selector: str | None) -> None:
-        self._session = session
+    def __init__(self, core: Session, face: SessionFace, queue: Destination, selector: str | None) -> None:
+        self._core = core
+        self._run = face.run
         self._queue = queue
         self._selector = selector
-        self._open: set[Consumer] = set()
+        self._open: set[Browser] = set()
         self._closed = False
 
     async def __aiter__(self) -> AsyncIterator[Message]:
-        run, core = self._session._run, self._session._core
-        browser = await run(core.create_consumer(self._queue, self._selector, False, browser=True))
+        run, core = self._run, self._core
+        browser = Browser(await run(core.create_consumer(self._queue, self._selector, False, browser=True)))
         self._open.add(browser)
         try:
             while not self._closed:
-                message = await run(browser.browse())
+                message = await run(browser.next())
                 if message is None:
                     return
                 yield message
@@ -132,7 +111,7 @@ class QueueBrowser:
         """End every iteration under way; idempotent."""
         self._closed = True
         while self._open:
-            await self._session._run(self._open.pop().close())
+            await self._run(self._open.pop().close())
 
     async def __aenter__(self) -> QueueBrowser:
         return self

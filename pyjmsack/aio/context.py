@@ -25,7 +25,7 @@ class JMSContext(Session):
     """
 
     def __init__(self, core: core_session.Session, connection: Connection, auto_start: bool, owner: bool) -> None:
-        super().__init__(core, connection)
+        super().__init__(core, connection._core)
         self._connection = connection
         self._owner = owner
         self.auto_start = auto_start

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from contextlib import nullcontext
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
+from pyjmsack.aio._face import SessionFace
 from pyjmsack.core.completions import CompletionListener
 from pyjmsack.core.facade import ProducerFacade
 from pyjmsack.core.producer import Producer
@@ -16,20 +16,17 @@ from pyjmsack.errors import JMSException
 from pyjmsack.message import Message
 from pyjmsack.spi.completion import Completion
 
-if TYPE_CHECKING:
-    from pyjmsack.aio.session import Session
-
 __all__ = ["MessageProducer"]
 
 
 class MessageProducer(ProducerFacade):
     """Sends messages. Closed by ``close()`` or as an asynchronous context manager."""
 
-    def __init__(self, core: Producer, session: Session) -> None:
+    def __init__(self, core: Producer, face: SessionFace) -> None:
         super().__init__(core)
-        self._session = session
-        self._run = session._run
-        self._loop = session._loop
+        self._lock = face.lock
+        self._run = face.run
+        self._loop = face.loop
 
     async def send(
         self,
@@ -49,8 +46,8 @@ class MessageProducer(ProducerFacade):
         it had no credit: then it never leaves.
         """
         core = self._core
-        async with self._session._lock.hold() if self._session.transacted else nullcontext():
-            if core.full:
+        async with self._lock.hold() if core.transacted else nullcontext():
+            if core.window.full:
                 await self._run(core.wait_for_room())
             how = (destination, delivery_mode, priority, time_to_live, delivery_delay)
             if completion_listener is not None:
@@ -86,7 +83,7 @@ class MessageProducer(ProducerFacade):
             JMSException: as :meth:`send`, for what is wrong with the message or the producer.
         """
         core = self._core
-        core.check_room()
+        core.window.check_room()
         future: asyncio.Future[None] = self._loop.create_future()
 
         def settle(error: BaseException | None) -> None:

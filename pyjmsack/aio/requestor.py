@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
+from pyjmsack.aio._face import SessionFace
 from pyjmsack.core import requestor as core_requestor
 from pyjmsack.core.facade import RequestorFacade
 from pyjmsack.core.stats import seconds
 from pyjmsack.message import Message
-
-if TYPE_CHECKING:
-    from pyjmsack.aio.session import Session
 
 __all__ = ["Requestor"]
 
@@ -19,9 +16,9 @@ __all__ = ["Requestor"]
 class Requestor(RequestorFacade):
     """Sends requests and waits for their replies; any number of tasks may share it. See :class:`pyjmsack.Requestor`."""
 
-    def __init__(self, core: core_requestor.Requestor, session: Session) -> None:
+    def __init__(self, core: core_requestor.Requestor, face: SessionFace) -> None:
         super().__init__(core)
-        self._run = session._run
+        self._run = face.run
 
     async def request(
         self,

@@ -1,219 +1,549 @@
-"""A consumer: its listener, what comes again, and its end (S19, S20, S29-S38, S57, S125, S141)."""
+"""A consumer: how a caller gets messages, what comes again, and how it ends (S16-S38, S49-S57, S125, S141).
+
+It is made of parts: the :mod:`inbox <pyjmsack.core.inbox>` has what nobody has yet, the
+:mod:`admission <pyjmsack.core.admission>` decides what may be handed out, :mod:`unsettled <pyjmsack.core.unsettled>` is
+what the caller has, and :mod:`listening <pyjmsack.core.listening>` feeds a listener.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from enum import IntEnum
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
-from pyjmsack.core.receiving import Receiving
-from pyjmsack.core.settling import Runs
-from pyjmsack.core.stats import ConsumerStats
-from pyjmsack.core.steps import Deadline, Steps
-from pyjmsack.errors import IllegalStateException, JMSException
-from pyjmsack.message import Message
+from pyjmsack.core.admission import Admission, Refusal, Why
+from pyjmsack.core.inbox import make_inbox
+from pyjmsack.core.listening import Dispatchers, Listener, Listening
+from pyjmsack.core.state import SessionState
+from pyjmsack.core.stats import ConsumerStats, Counts
+from pyjmsack.core.steps import Deadline, Steps, ended
+from pyjmsack.core.subscriptions import Subscriptions
+from pyjmsack.core.transaction import Runs
+from pyjmsack.core.unsettled import Unsettled
+from pyjmsack.errors import IllegalStateException, JMSException, MessageFormatException, RequestTimedOutException
+from pyjmsack.message import Acknowledger, Message
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.envelope import Inbound
-from pyjmsack.types import AckMode, AckType, Outcome
+from pyjmsack.spi.resources import ConsumerInfo
+from pyjmsack.types import Outcome
 
-__all__ = ["Consumer"]
+__all__ = ["Consumer", "State"]
 
 log = logging.getLogger("pyjmsack")
+T = TypeVar("T")
+TORN = 1000
+"""Messages that may come torn to one consumer before they count as broken at the broker, which may have no limit."""
 
 
-class Consumer(Receiving):
-    """The core of one consumer."""
+class State(IntEnum):
+    """How far the end of a consumer has come."""
 
-    # -- listener -----------------------------------------------------------------------------------------------
+    OPEN = 0
+    DRAINED = 1
+    """``drain()`` was called: nothing is handed out any more."""
+    DETACHED = 2
+    """The broker closed it, or its connection is lost: ``error`` says why."""
+    CLOSING = 3
+    """Closed for the caller. The link stays as long as delivered messages may still be acknowledged (S29, S84)."""
+    CLOSED = 4
+    """The link ends, or its session does."""
 
-    def set_listener(self, listener: Callable[[Message], Any] | None, concurrency: int = 1) -> None:
-        """Install or remove a listener (S9), for ``concurrency`` messages at a time."""
+
+class Consumer:
+    """The core of one consumer.
+
+    Args:
+        session: as its members see it.
+        info: what the broker is asked for.
+        acknowledger: what ``message.acknowledge()`` does in this face.
+        dispatchers: of the session; they run listeners.
+        feed: what a dispatcher calls to feed a listener.
+        subscriptions: of the connection; the name of a subscription is free when the consumer has ended.
+        leave: called with the id when the consumer ends.
+        allow_pull_listener: whether a listener may be set with prefetch 0 (S9).
+
+    Raises:
+        IllegalStateException: the options contradict each other (S10).
+    """
+
+    def __init__(
+        self,
+        session: SessionState,
+        info: ConsumerInfo,
+        acknowledger: Acknowledger,
+        dispatchers: Dispatchers,
+        feed: Callable[[Listening], Any],
+        subscriptions: Subscriptions,
+        leave: Callable[[int], object],
+        *,
+        allow_pull_listener: bool,
+    ) -> None:
+        channel, transacted = session.channel, session.info.transacted
+        self.session = session
+        self.info = info
+        self.state = State.OPEN
+        self.error: BaseException | None = None
+        self.on_arrival: Callable[[], None] | None = None
+        """Told of messages, loss and close, instead of a caller who waits; must not block."""
+        self.guard = session.memory.guard(info, channel.info.client_id, transacted=transacted)
+        """Knows what was processed, or what a browser showed; ``None`` outside failover."""
+        self._counts = Counts()
+        self._step = max(1, info.prefetch // 10)
+        self._taken = 0
+        self._at_work = False
+        """Whether the next message waits: a listener is still at work on it, since before the connection was lost."""
+        processed = None if info.browser else self.guard
+        if processed is not None and channel.lost_generation > 0:
+            processed.alert = True
+        self.inbox = make_inbox(channel, info, processed, self.arrived)
+        self.deliver = self.inbox.deliver
+        self.buffered = self.inbox.__len__
+        self.admission = Admission(channel, info, self.guard, transacted=transacted)
+        self.unsettled = Unsettled(
+            session, info, self.inbox.messages, processed, self._counts, acknowledger, self._released
+        )
+        self.listening = Listening(
+            session, info, self, self.unsettled, dispatchers, feed, allow_pull=allow_pull_listener
+        )
+        self.remote_close = channel.events.remote_close(info.id, "on_consumer_closed")
+        self._channel = channel
+        self._subscriptions = subscriptions
+        self._leave = leave
+
+    # -- state --------------------------------------------------------------------------------------------------
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is closed for the caller."""
+        return self.state >= State.CLOSING
+
+    @property
+    def stalled(self) -> bool:
+        """Whether nothing is handed out although the inbox may hold messages."""
+        inbox, unsettled = self.inbox, self.unsettled
+        if self._at_work or inbox.untold or self.state is State.DRAINED:
+            return True
+        if inbox.delays is not None and inbox.delays.blocks:
+            return True
+        return unsettled.window is not None and unsettled.window.is_full(len(unsettled.delivered))
+
+    @property
+    def has_messages(self) -> bool:
+        """Whether messages are there that need not wait for their time."""
+        return bool(self.inbox.messages)
+
+    def check_alive(self) -> None:
+        """Raise if the broker closed it, or its connection is lost."""
+        if self.error is not None:
+            cause = self.error
+            raise cause.fresh() if isinstance(cause, JMSException) else cause
+
+    def check_open(self) -> None:
+        """Raise if this consumer is closed (S125)."""
+        if self.state >= State.CLOSING:
+            error = IllegalStateException("the consumer is closed")
+            error.__cause__ = self.error
+            raise error
+        self.session.check_open()
+
+    def check_receive(self) -> None:
+        """Raise if ``receive`` is not allowed now (S8, S125)."""
         self.check_open()
-        if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
-            raise ValueError(f"concurrency {concurrency!r}: expected a whole number of at least 1")
-        mode = self.session.info.ack_mode
-        if concurrency > 1 and mode in (AckMode.CLIENT_ACKNOWLEDGE, AckMode.SESSION_TRANSACTED):
-            raise IllegalStateException(
-                f"{mode.name} acknowledges messages together, so a listener with concurrency {concurrency} would "
-                "acknowledge those that others are still working on; use INDIVIDUAL_ACKNOWLEDGE or AUTO_ACKNOWLEDGE"
-            )
-        if listener is not None and not callable(listener):
-            raise TypeError(f"message_listener: expected a callable, not {type(listener).__name__}")
-        if self._prefetch == 0 and not self._allow_pull_listener:
-            raise IllegalStateException(
-                "a listener needs a prefetch of at least 1; prefetch 0 fetches only in receive() "
-                "(destination option consumer.allowPullListener=true allows it, S9)"
-            )
-        if listener is not None:
-            self._check_alive()
-        self.listener = listener
-        self.lanes = None if concurrency == 1 else self.session.lanes(concurrency)
-        self.session.listener_changed()
-        if listener is not None:
-            self.schedule()
+        if self.session.listeners:
+            raise IllegalStateException("receive() is not allowed while a consumer of this session has a listener (S8)")
 
-    def schedule(self) -> None:
-        """Let the session's dispatcher come by, unless it is already on its way."""
-        if not self._scheduled and self.listener is not None and self.session.started and not self.closed:
-            self._scheduled = True
-            self.session.dispatch(self)
+    @property
+    def stats(self) -> ConsumerStats:
+        """Counts now."""
+        return self._counts.stats(buffered=len(self.inbox), unacknowledged=self.unsettled.unacknowledged)
 
-    def unscheduled(self) -> None:
-        """The dispatcher has emptied the inbox: look again, for what came meanwhile."""
-        self._scheduled = False
-        waits = self._stalled or self._in_work or (self.lanes is not None and self.lanes.full)
-        if self.inbox and not waits:
-            self.schedule()
-        elif self._prefetch == 0 and not self.inbox and self.listener is not None and self.session.started:
-            self._connection.submit(self._provider.pull, self.info.id)
+    # -- from the provider, on the loop -------------------------------------------------------------------------
 
-    def begin_dispatch(self) -> Message | None:
-        """Take a message for a listener, which the caller has in hand: nobody else would get it any more.
+    def redeliver(self, inbounds: Sequence[Inbound]) -> None:
+        """Put back, before what is buffered, what the caller had; oldest first."""
+        self.inbox.redeliver(inbounds)
+        self.arrived()
 
-        In a transaction the message joins it now, so that a commit inside the listener covers it.
-        """
-        if self.closed or (self.lanes is not None and self.lanes.full):
+    def arrived(self) -> None:
+        """Wake who waits; once per burst."""
+        self.inbox.wake()
+        if self.listening.listener is not None:
+            self.listening.schedule()
+        elif self.on_arrival is not None:
+            self.on_arrival()
+
+    def detached(self, error: BaseException) -> None:
+        """The broker closed this consumer, or its connection is lost, which reports that itself (S126, S128)."""
+        if self.closed:
+            return
+        self.error = error
+        if self.state is State.OPEN:
+            self.state = State.DETACHED
+        self.session.memory.in_hand.detached.add(self.info.id)
+        self.inbox.clear()
+        self.arrived()
+        if self._channel.failure is not None:
+            return
+        if self.session.remote_close.error is None:  # else the end of the session says it all
+            self.remote_close.happened(error)
+        if self.listening.listener is not None:
+            self._channel.events.report(error)
+
+    def interrupted(self) -> None:
+        """The connection is lost and is being rebuilt: what is buffered comes again, and what the caller has stays
+        readable (S101)."""
+        self.inbox.interrupted()
+        self.unsettled.lost()
+        if self.guard is not None:
+            self.guard.alert = True
+        self.finish_if_closed()
+
+    # -- taking a message ---------------------------------------------------------------------------------------
+
+    def take(self) -> Message | None:
+        """Take the next message the caller may have. The message is not acknowledged. Returns ``None`` if there is
+        none (S22, S156, S111, S166)."""
+        inbound: Inbound | None = None
+        try:
+            while (inbound := self.take_undecoded()) is not None:
+                message = self._admitted(inbound)
+                if message is not None:
+                    return message
+        except BaseException:
+            self._put_back(inbound)
+            raise
+        return None
+
+    def take_undecoded(self) -> Inbound | None:
+        """Take the next message whose turn it is, as it came: :meth:`take` or :meth:`admit` decides about it."""
+        self._at_work = False
+        if self.stalled:
             return None
-        message = self.take()
+        inbox, session, listening = self.inbox, self.session, self.listening
+        messages = inbox.messages
+        while messages and session.started:
+            inbound: Inbound | None = None
+            try:
+                try:
+                    inbound = messages.popleft()
+                except IndexError:  # rollback or recover emptied it
+                    return None
+                if inbound.generation <= self._channel.lost_generation and not inbound.settled:
+                    self._count_taken()  # the caller's side put it back after the loss: the broker delivers it again
+                    continue
+                if listening.workers is not None and listening.works_on(inbound):
+                    self._at_work = True
+                    messages.appendleft(inbound)
+                    return None
+                if inbox.checks and inbox.keeps_back(inbound):
+                    if inbox.blocked:
+                        return None
+                    continue
+                self._count_taken()
+                return inbound
+            except BaseException:
+                self._put_back(inbound)
+                raise
+        return None
+
+    def _count_taken(self) -> None:
+        self._taken += 1
+        if self._taken % self._step == 0:
+            self._channel.submit(self._channel.provider.replenish, self.info.id)
+
+    def admit(self, inbound: Inbound) -> Message | None:
+        """Return a message that was taken undecoded, acknowledged as by :meth:`receive_now`; ``None`` if it may not be
+        handed out."""
+        message = self._admitted(inbound)
         if message is not None:
-            self._on_handover(message, acknowledge=False)
+            self.unsettled.hand_over(message, acknowledge=True)
         return message
 
-    def end_dispatch(self, message: Message, error: BaseException | None) -> bool:
-        """The listener returned or raised (S17-S21). What it settled or recovered itself is left alone (S33).
+    def _admitted(self, inbound: Inbound) -> Message | None:
+        decision = self.admission.decide(inbound)
+        counts = self._counts
+        if isinstance(decision, Refusal):
+            self._refuse(inbound, decision)
+            return None
+        counts.delivered += 1
+        if decision._redelivery_count:
+            counts.redelivered += 1
+        return decision
 
-        Returns:
-            True if the session's work must be undone now: ``jms.rollbackOnListenerError``.
+    def _refuse(self, inbound: Inbound, refusal: Refusal) -> None:
+        """Settle, log and count a message that is not handed out."""
+        why, outcome, ack_type, error = refusal
+        counts, name = self._counts, self.info.destination.name
+        if why is Why.DUPLICATE:
+            counts.skipped += 1
+            self.unsettled.skip(inbound)
+            return
+        if why is Why.TOO_OFTEN and self.admission.limit is not None:
+            self.admission.limit.refused(inbound)
+        elif why is Why.TORN:
+            log.error("a message on %s came torn, and is given back: %s", name, error)
+            counts.torn += 1
+            if counts.torn > TORN:
+                outcome = Outcome.MODIFIED_FAILED_UNDELIVERABLE
+        elif why is Why.BROKEN:
+            log.error("a message on %s cannot be decoded and is refused: %s", name, error)
+        elif why is Why.NOT_TRANSFORMED and error is not None:
+            log.warning("%s", error, exc_info=error.__cause__)
+            self._channel.events.report(error)
+        counts.refused += outcome in (Outcome.MODIFIED_FAILED_UNDELIVERABLE, Outcome.REJECTED)
+        self.unsettled.settle(inbound, outcome, ack_type)
+
+    def _put_back(self, inbound: Inbound | None) -> None:
+        """Ctrl-C came between the inbox and the caller: it is the next one, unless an outcome was chosen."""
+        if inbound is not None and not inbound.settled and inbound not in self.inbox:
+            self.unsettled.delivered.pop(inbound, None)
+            self.inbox.messages.appendleft(inbound)
+
+    # -- receiving ----------------------------------------------------------------------------------------------
+
+    def receive_now(self, body_type: type[Any] | None = None) -> Message | None:
+        """Take a message and acknowledge it as its mode wants for ``receive()`` (S16): before it is handed out.
+
+        Raises:
+            MessageFormatException: its body is not a ``body_type``; in the automatic modes it is put back (S176).
         """
-        inbound: Inbound = message._delivery
-        if error is not None:
-            log.warning("the listener of %s raised", self.info.destination.name, exc_info=error)
-        if self._auto:
-            failed = self._connection.options.listener_error_outcome
-            self.settle_one(inbound, Outcome.ACCEPTED if error is None else failed)
-        elif error is not None and self.session.info.ack_mode.individual:
-            self.settle_one(inbound, Outcome.MODIFIED_FAILED)
-        elif error is not None:
-            what = f"{type(error).__name__}: {error}"
-            failure = JMSException(f"the listener of {self.info.destination.name} raised {what}")
-            failure.__cause__ = error
-            self._connection.report(failure)
-            return self._connection.options.rollback_on_listener_error
-        return False
+        message: Message | None = None
+        try:
+            message = self.take()
+            if message is None:
+                return None
+            fits = body_type is None or message.is_body_assignable_to(body_type)
+            if fits or not self.unsettled.auto:
+                self.unsettled.hand_over(message, acknowledge=True)
+            else:
+                self._put_back(message._delivery)
+        except BaseException:
+            if message is not None:
+                self._put_back(message._delivery)
+            raise
+        if not fits:
+            raise MessageFormatException(f"receive_body: {message!r} has no body of type {body_type!r} (S176)")
+        return message
 
-    # -- recover, rollback, close -------------------------------------------------------------------------------
+    def receive(self, timeout: float | None, body_type: type[Any] | None = None) -> Steps[Message | None]:
+        """Take a message within ``timeout`` seconds, asking the broker before ``None`` is returned (S22, S50)."""
+        deadline = Deadline(timeout)
+        options, prefetch = self._channel.options, self.info.prefetch
+        local_only = options.receive_no_wait_local_only if timeout == 0 else options.receive_local_only
+        while True:
+            message = yield from self._receive_told(body_type)
+            if message is not None or self.over:
+                return message
+            self.check_alive()
+            if deadline.expired:
+                break
+            if prefetch == 0 and self.session.started and not self.inbox.messages:
+                self._channel.submit(self._channel.provider.pull, self.info.id)
+            yield from self._wait_for_arrival(deadline)
+        if not self.session.started or (local_only and prefetch > 0):
+            return None
+        while True:  # what came may be gone by now: then there may be more behind it
+            gone = self._counts.gone
+            message = yield from self._receive_drained(body_type)
+            if message is not None or self._counts.gone == gone:
+                return message
+
+    @property
+    def over(self) -> bool:
+        """Whether a caller who waits gets no message any more, and no error either."""
+        return self.state is State.DRAINED or self.state >= State.CLOSING
+
+    def _receive_drained(self, body_type: type[Any] | None) -> Steps[Message | None]:
+        """Let the broker send what it has, then look again. Unbounded but for ``amqp.drainTimeout``."""
+        done: Completion[None] = Completion()
+        self._channel.submit(self._channel.provider.drain, self.info.id, done)
+        try:
+            yield done, None
+        finally:  # also if the caller gives up: the drain used the credit up
+            if self.info.prefetch > 0 and not self.over:
+                self._channel.submit(self._channel.provider.start_consumer, self.info.id)
+        message = yield from self._receive_told(body_type)
+        if message is None and not self.closed:
+            self.check_alive()
+            done.result()
+        return message
+
+    def _receive_told(self, body_type: type[Any] | None) -> Steps[Message | None]:
+        """Take a message; if one is there of which the guard's file has not told yet, it may be as good as none."""
+        timeout = self._channel.options.request_timeout
+        while (message := self.receive_now(body_type)) is None and self.inbox.untold and not self.closed:
+            arrival = self.inbox.expect()
+            if self.inbox.untold and not (yield arrival, timeout) and self.inbox.untold:
+                raise RequestTimedOutException(
+                    f"receiving from {self.info.destination.name}: the file of failover.duplicateGuard does not answer"
+                    f" within jms.requestTimeout ({timeout:g} s)"
+                )
+            self.check_alive()
+        return message
+
+    def receive_body(self, body_type: type[T], timeout: float | None) -> Steps[T | None]:
+        """Receive, and return the body alone (S176)."""
+        message = yield from self.receive(timeout, body_type)
+        return None if message is None else message.get_body(body_type)
+
+    def _wait_for_arrival(self, deadline: Deadline) -> Steps[None]:
+        arrival = self.inbox.expect()
+        # The loop appends to the inbox before it looks for arrivals, and we add ours before we look at the inbox again,
+        # so one of the two sees the other. A stopped connection lets the inbox fill: only start() wakes us then.
+        try:
+            ready = self.inbox.messages and self.session.started and not self.stalled
+            if not ready and not self.over and self.error is None:
+                yield arrival, deadline.remaining()
+        finally:
+            self.inbox.forget(arrival)
+
+    def set_listener(self, listener: Listener | None, concurrency: int = 1) -> None:
+        """Install or remove a listener (S9), for ``concurrency`` messages at a time."""
+        self.check_open()
+        self.listening.check(listener, concurrency)
+        if listener is not None:
+            self.check_alive()
+        self.listening.set(listener, concurrency)
+
+    def acknowledge(self) -> None:
+        """Acknowledge what this consumer alone delivered (S25)."""
+        if self.unsettled.tracks:
+            self.unsettled.settle_delivered(Outcome.ACCEPTED)
+
+    def _released(self) -> None:
+        """The caller holds less: a closed consumer may end, one at its window go on (S56)."""
+        self.finish_if_closed()
+        if self.unsettled.window is not None and self.inbox.messages:
+            self.arrived()
+
+    # -- recover and transactions -------------------------------------------------------------------------------
 
     def recover(self) -> None:
         """Put back what the caller has, oldest first and before newer messages, counted once more (S32)."""
         if self.closed:
-            self.settle_delivered(Outcome.MODIFIED_FAILED)
+            self.unsettled.settle_delivered(Outcome.MODIFIED_FAILED)
             return
-        self._stale.clear()
-        delivered = self._take_delivered()
+        self.unsettled.stale.clear()
+        delivered = self.unsettled.take_delivered()
         for inbound in delivered:
             inbound.redeliveries += 1
         self.redeliver(delivered)
 
+    @property
+    def takes_part(self) -> bool:
+        """Whether it delivered messages of the open transaction (S83, S84)."""
+        return self.unsettled.in_transaction
+
+    def rolled_back(self, inbound: Inbound) -> None:
+        """A transaction that received this message is rolled back."""
+        if self.admission.limit is not None:
+            self.admission.limit.rolled_back(inbound)
+
     def halt(self) -> Steps[None]:
         """Drain what is on its way: nothing newer may come before what the rollback brings again (S83)."""
-        if self._prefetch > 0:
+        if self.info.prefetch > 0:
             done: Completion[None] = Completion()
-            self._connection.submit(self._provider.drain, self.info.id, done)
+            self._channel.submit(self._channel.provider.drain, self.info.id, done)
             yield done, None
-
-    def release_inbox(self) -> None:
-        """Hand back what nobody saw: uncounted, unless an earlier recover() had shown it (S30, S31)."""
-        self.settle_runs(self.take_unseen())
 
     def take_unseen(self) -> Runs:
         """Take what nobody saw out of the inbox, and return it with its outcomes, oldest first."""
-        inbox, taken = self.inbox, []
-        if self._holding is not None:
-            inbox.extend(self._holding.release())
-        while inbox:
-            try:
-                taken.append(inbox.popleft())
-            except IndexError:  # the loop emptied it: the broker has them already
-                break
-        return self.mark_runs((outcome, run) for outcome, run in groupby(taken, _handed_back))
+        return self.unsettled.mark_runs((outcome, run) for outcome, run in groupby(self.inbox.take_all(), _handed_back))
+
+    def send_outcomes(self, runs: Runs) -> None:
+        """Send chosen outcomes; on the loop."""
+        self.unsettled.send_outcomes(runs)
 
     def resume(self) -> Steps[None]:
         """The rollback is over: finish a close that waited for it (S84)."""
-        self.in_transaction = False
+        self.leave_transaction()
         if self.closed:
             yield from self._detach()
 
     def transaction_ended(self) -> None:
-        """A commit needs no drain."""
-        self.in_transaction = False
+        """The commit is over, and needed no drain: finish a close that waited for it, without waiting."""
+        self.leave_transaction()
         self.finish_if_closed()
+
+    def leave_transaction(self) -> None:
+        """The transaction is ending, and nobody waits for that."""
+        self.unsettled.in_transaction = False
+
+    # -- end ----------------------------------------------------------------------------------------------------
 
     def close(self) -> Steps[None]:
         """Close for the caller; the link stays as long as delivered messages may still be acknowledged (S29, S84)."""
         if self.closed:
             return
         try:
-            self.closed = True
-            self.session.listener_changed()
+            self.state = State.CLOSING
+            self.listening.close()
             self.arrived()
-            yield from self.session.handler_idle()
-            self.flush_acks()
+            yield from self.listening.idle()
+            self.unsettled.flush()
             done: Completion[None] = Completion()
-            self._connection.submit(self._provider.stop_consumer, self.info.id, done)
-            yield done, self._connection.options.close_timeout
+            self._channel.submit(self._channel.provider.stop_consumer, self.info.id, done)
+            yield done, self._channel.options.close_timeout
         except BaseException:  # the caller gave up: finish without waiting
-            self.flush_acks()
-            self._connection.submit(self._provider.stop_consumer, self.info.id, Completion())
+            self.unsettled.flush()
+            self._channel.submit(self._channel.provider.stop_consumer, self.info.id, Completion())
             self.release_inbox()
             self.finish_if_closed()
             raise
         self.release_inbox()
-        if not self.delivered and not self.in_transaction:
+        if not self._needed:
             yield from self._detach()
 
-    def _after_settling(self) -> None:
-        """The caller holds less: a closed consumer may end, one at its window go on (S56)."""
-        self.finish_if_closed()
-        if self._window is not None and self.inbox:
-            self.arrived()
+    @property
+    def _needed(self) -> bool:
+        """Whether the link is still needed: for outcomes, or for the open transaction."""
+        return bool(self.unsettled.delivered) or self.unsettled.in_transaction
+
+    def release_inbox(self) -> None:
+        """Hand back what nobody saw: uncounted, unless an earlier recover() had shown it (S30, S31)."""
+        self.unsettled.settle_runs(self.take_unseen())
 
     def finish_if_closed(self) -> None:
         """The last delivered message of a closed consumer is settled: detach without waiting."""
-        if self.closed and not self.delivered and not self.in_transaction and not self._finishing:
+        if self.state is State.CLOSING and not self._needed:
             self._submit_detach(Completion())
 
-    def _submit_detach(self, done: Completion[None]) -> None:
-        self._finishing = True
-        self._end_record()
-        self.session.consumers.pop(self.info.id, None)
-        self.submit_behind(self.close_link, self.info.id, done)
+    def _detach(self) -> Steps[None]:
+        if self.state is State.CLOSED:
+            return
+        done: Completion[None] = Completion()
+        self._submit_detach(done)
+        deadline = Deadline(self._channel.options.close_timeout)
+        yield from ended(done, deadline, f"closing the consumer of {self.info.destination.name}")
 
-    def _end_record(self) -> None:
-        if self.record is not None:
-            self.record.over()
+    def _submit_detach(self, done: Completion[None]) -> None:
+        self.state = State.CLOSED
+        self._end_record()
+        self._leave(self.info.id)
+        self.submit_end(done)
+
+    def submit_end(self, done: Completion[None]) -> None:
+        """Detach behind the acknowledgements that wait for the guard's file."""
+        self.unsettled.submit_behind(self.close_link, self.info.id, done)
 
     def close_link(self, number: int, done: Completion[None]) -> None:
         """Detach, on the loop; the name of its subscription is free once the broker has answered (S141)."""
         if self.info.subscription is not None:
-            self._connection.subscriptions.release_after(self.info.subscription, done)
-        self._provider.close_consumer(number, done)
+            self._subscriptions.release_after(self.info.subscription, done)
+        self._channel.provider.close_consumer(number, done)
 
-    def _detach(self) -> Steps[None]:
-        if self._finishing:
-            return
-        done: Completion[None] = Completion()
-        self._submit_detach(done)
-        yield from self._connection.answer(
-            done, f"closing the consumer of {self.info.destination.name}", self._connection.options.close_timeout
-        )
+    def _end_record(self) -> None:
+        if self.unsettled.record is not None:
+            self.unsettled.record.over()
 
     def abandon(self) -> None:
         """The session is closing: delivered messages go back counted, prefetched ones uncounted (S30, S31)."""
-        self.closed = True
-        self.flush_acks()
-        self._stale.clear()
-        self.settle_batch(self._take_delivered(), Outcome.MODIFIED_FAILED)
+        self.state = State.CLOSED
+        self.unsettled.flush()
+        self.unsettled.stale.clear()
+        self.unsettled.settle_batch(self.unsettled.take_delivered(), Outcome.MODIFIED_FAILED)
         self._end_record()
         self.release_inbox()
         self.arrived()
@@ -228,30 +558,15 @@ class Consumer(Receiving):
         """
         self.check_open()
         deadline = Deadline(timeout)
-        self.drained = True
+        self.state = State.DRAINED
         self.arrived()
         done: Completion[None] = Completion()
-        self._connection.submit(self._provider.stop_consumer, self.info.id, done)
+        self._channel.submit(self._channel.provider.stop_consumer, self.info.id, done)
         yield done, deadline.remaining()
-        yield from self.session.handler_idle(deadline)
-        self.flush_acks()
+        yield from self.listening.idle(deadline)
+        self.unsettled.flush()
         self.release_inbox()
         return not deadline.expired
-
-    @property
-    def stats(self) -> ConsumerStats:
-        """Counts now."""
-        return ConsumerStats(
-            buffered=self.buffered(),
-            delivered=self._delivered,
-            unacknowledged=self._unacknowledged,
-            acknowledged=self._acknowledged,
-            redelivered=self._redelivered,
-            duplicates_skipped=self._duplicates_skipped,
-            expired=self._ended[AckType.EXPIRED],
-            poisoned=self._ended[AckType.POISON],
-            stale=self._acknowledged_late,
-        )
 
 
 def _handed_back(inbound: Inbound) -> Outcome:

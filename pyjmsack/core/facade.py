@@ -33,25 +33,25 @@ class ConnectionFacade:
     @property
     def metadata(self) -> ConnectionMetadata:
         """Protocol, broker name and version, provider version (S119)."""
-        return self._core.the_metadata
+        return self._core.channel.the_metadata
 
     @property
     def capabilities(self) -> Capabilities:
         """What can be asked for over this protocol at this broker, ``"browser" in connection.capabilities``; its
         ``support(feature)`` says how, or why not. It also holds the words an AMQP broker offers itself with."""
-        return self._core.the_metadata.capabilities
+        return self._core.channel.the_metadata.capabilities
 
     @property
     def exception_listener(self) -> Callable[[JMSException], Any] | None:
         """Called with every error that no caller waits for: a lost connection (once, S128), a failed asynchronous send
         (S64), a consumer the broker closed (S126), a failing listener in CLIENT or transacted mode (S20)."""
-        return self._core.exception_listener
+        return self._core.events.exception_listener
 
     @exception_listener.setter
     def exception_listener(self, listener: Callable[[JMSException], Any] | None) -> None:
         if listener is not None and not callable(listener):
             raise TypeError(f"exception_listener: expected a callable, not {type(listener).__name__}")
-        self._core.exception_listener = listener
+        self._core.events.exception_listener = listener
 
     @property
     def message_transformer(self) -> object | None:
@@ -64,11 +64,11 @@ class ConnectionFacade:
         Raises (on setting):
             TypeError: it has neither function, or one that is a coroutine function.
         """
-        return self._core.transformer
+        return self._core.channel.transforms.transformer
 
     @message_transformer.setter
     def message_transformer(self, transformer: object | None) -> None:
-        self._core.set_transformer(transformer)
+        self._core.channel.transforms.set(transformer)
 
     def add_connection_listener(self, listener: object) -> None:
         """Tell ``listener`` of ``on_connection_established(url)`` and ``on_connection_failure(error)``, and with
@@ -80,8 +80,8 @@ class ConnectionFacade:
         self._core.add_listener(listener)
 
     def __repr__(self) -> str:
-        state = "closed" if self._core.closed else "failed" if self._core.failure else "open"
-        return f"<{type(self).__module__}.{type(self).__name__} to {self._core.url}, {state}>"
+        state = "closed" if self._core.closed else "failed" if self._core.channel.failure else "open"
+        return f"<{type(self).__module__}.{type(self).__name__} to {self._core.channel.url}, {state}>"
 
 
 class SessionFacade:
@@ -89,8 +89,8 @@ class SessionFacade:
 
     def __init__(self, core: Session) -> None:
         self._core = core
-        core.remote_close.given(self)
-        self._validate_names = core.connection.options.validate_property_names
+        core.state.remote_close.given(self)
+        self._validate_names = core.channel.options.validate_property_names
 
     @property
     def acknowledge_mode(self) -> AckMode:
@@ -107,7 +107,7 @@ class SessionFacade:
         """``"atomic"``: sends and acknowledgements of a transaction take effect together or not at all (S75);
         ``"at-least-once"`` where the broker applies receipts apart from sends, after them (S88); ``"none"`` for a
         session without transactions."""
-        return self._core.connection.the_metadata.transaction_guarantee if self._core.info.transacted else "none"
+        return self._core.channel.the_metadata.transaction_guarantee if self._core.info.transacted else "none"
 
     def create_queue(self, name: str) -> Queue:
         """Return a queue by name; it may carry options, ``orders?consumer.prefetchSize=10``.
@@ -172,56 +172,56 @@ class ProducerFacade:
     @property
     def delivery_mode(self) -> DeliveryMode:
         """Persistent unless set otherwise (S152)."""
-        return self._core.delivery_mode
+        return self._core.defaults.delivery_mode
 
     @delivery_mode.setter
     def delivery_mode(self, value: int) -> None:
-        self._core.set_delivery_mode(value)
+        self._core.defaults.set_delivery_mode(value)
 
     @property
     def priority(self) -> int:
         """0 to 9, 4 unless set otherwise (S152)."""
-        return self._core.priority
+        return self._core.defaults.priority
 
     @priority.setter
     def priority(self, value: int) -> None:
-        self._core.set_priority(value)
+        self._core.defaults.set_priority(value)
 
     @property
     def time_to_live(self) -> float | timedelta:
         """Seconds (or a ``timedelta``) until the message expires; 0 means never (S154)."""
-        return self._core.time_to_live
+        return self._core.defaults.time_to_live
 
     @time_to_live.setter
     def time_to_live(self, value: float | timedelta) -> None:
-        self._core.set_time_to_live(value)
+        self._core.defaults.set_time_to_live(value)
 
     @property
     def delivery_delay(self) -> float | timedelta:
         """Seconds (or a ``timedelta``) before the broker delivers the message (S157)."""
-        return self._core.delivery_delay
+        return self._core.defaults.delivery_delay
 
     @delivery_delay.setter
     def delivery_delay(self, value: float | timedelta) -> None:
-        self._core.set_delivery_delay(value)
+        self._core.defaults.set_delivery_delay(value)
 
     @property
     def disable_message_id(self) -> bool:
         """Send without a message id (S158)."""
-        return self._core.disable_message_id
+        return self._core.defaults.disable_message_id
 
     @disable_message_id.setter
     def disable_message_id(self, value: bool) -> None:
-        self._core.disable_message_id = bool(value)
+        self._core.defaults.disable_message_id = bool(value)
 
     @property
     def disable_message_timestamp(self) -> bool:
         """Send without a timestamp (S158)."""
-        return self._core.disable_message_timestamp
+        return self._core.defaults.disable_message_timestamp
 
     @disable_message_timestamp.setter
     def disable_message_timestamp(self, value: bool) -> None:
-        self._core.disable_message_timestamp = bool(value)
+        self._core.defaults.disable_message_timestamp = bool(value)
 
     def __repr__(self) -> str:
         return f"<{type(self).__module__}.{type(self).__name__} for {self._core.describe()}>"
@@ -277,7 +277,7 @@ class ConsumerFacade:
         Raises (on setting):
             IllegalStateException: closed, or prefetch 0 (S9).
         """
-        return self._core.listener
+        return self._core.listening.listener
 
     @message_listener.setter
     def message_listener(self, listener: Callable[[Message], Any] | None) -> None:

@@ -1,14 +1,21 @@
-"""The buffer of a consumer that hands out by priority (``jms.localMessagePriority``)."""
+"""What was prefetched for a consumer and not handed out: its order, what must wait, and who waits for it."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
+from pyjmsack.core.channel import Channel
+from pyjmsack.core.guard import DuplicateGuard
+from pyjmsack.core.redelivery import redelivery_delay
+from pyjmsack.core.runtime import taken
+from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.envelope import Inbound
+from pyjmsack.spi.resources import ConsumerInfo
+from pyjmsack.uri import RedeliveryPolicy
 
-__all__ = ["PriorityInbox", "emptied"]
+__all__ = ["Delays", "Inbox", "PriorityInbox", "make_inbox"]
 
 
 class PriorityInbox:
@@ -70,10 +77,238 @@ class PriorityInbox:
         return sum(map(len, self._lanes))
 
 
-def emptied(queue: deque[Inbound]) -> list[Inbound]:
-    """Take all out, one by one: the loop adds, and another thread may be here too."""
-    taken: list[Inbound] = []
-    with suppress(IndexError):
-        while True:
-            taken.append(queue.popleft())
-    return taken
+CallLater = Callable[[float, Callable[[], None]], None]
+
+
+class Delays:
+    """Keeps the redelivered messages of one consumer back as its policy says.
+
+    The broker redelivers at once, so the wait is here, and begins when the message would be handed out. The consumer's
+    thread asks, the loop's timer answers later; each field is written by one side at a time.
+
+    Args:
+        policy: how long (S115).
+        blocking: whether later messages wait behind it, so that their order is kept; else they overtake it (S116).
+        inbox: of the consumer; what waited goes back to its head.
+        call_later: ``call_later(seconds, callback)``, on the loop.
+        due: called on the loop when a wait is over.
+    """
+
+    def __init__(
+        self,
+        policy: RedeliveryPolicy,
+        blocking: bool,
+        inbox: deque[Inbound] | PriorityInbox,
+        call_later: CallLater,
+        due: Callable[[], None],
+    ) -> None:
+        self._policy = policy
+        self._blocking = blocking
+        self._inbox = inbox
+        self._call_later = call_later
+        self._due = due
+        self._waiting: dict[Inbound, int] = {}
+        self._ready: dict[Inbound, int] = {}
+        self._passed: tuple[Inbound, int] | None = None
+
+    @property
+    def blocks(self) -> bool:
+        """Whether nothing may be handed out now."""
+        return self._blocking and bool(self._waiting)
+
+    def __len__(self) -> int:
+        """How many messages wait outside the inbox."""
+        return 0 if self._blocking else len(self._waiting)
+
+    def must_wait(self, inbound: Inbound) -> bool:
+        """Whether a message that was just taken out of the inbox is kept back; then it is somewhere safe already."""
+        count = inbound.redelivery_count + inbound.redeliveries
+        if count == 0 or self._policy.exceeded(count):
+            return False
+        if self._ready.pop(inbound, None) == count or self._passed == (inbound, count):
+            self._passed = inbound, count  # put back after a look (S176), it need not wait again
+            return False
+        delay = redelivery_delay(self._policy, count)
+        if delay <= 0:
+            return False
+        try:
+            self._waiting[inbound] = count
+            if self._blocking:
+                self._inbox.appendleft(inbound)
+            self._call_later(delay, lambda: self._over(inbound, count))
+        except BaseException:  # Ctrl-C: without its timer it would wait for ever
+            self._waiting.pop(inbound, None)
+            raise
+        return True
+
+    def _over(self, inbound: Inbound, count: int) -> None:
+        if self._waiting.pop(inbound, None) is None:  # handed back, or the consumer is over
+            return
+        self._ready[inbound] = count
+        if not self._blocking:
+            self._inbox.appendleft(inbound)
+        self._due()
+
+    def __contains__(self, inbound: Inbound) -> bool:
+        """Whether it waits outside the inbox."""
+        return not self._blocking and inbound in self._waiting
+
+    def release(self) -> list[Inbound]:
+        """Forget every wait; return the messages that are not in the inbox."""
+        waiting, self._waiting = self._waiting, {}
+        self._ready.clear()
+        return [] if self._blocking else [*waiting]
+
+
+class Inbox:
+    """The messages of one consumer that nobody has yet.
+
+    The loop appends; the session's thread (or dispatcher) takes.
+
+    Args:
+        messages: the buffer itself.
+        delays: keeps redelivered messages back; ``None`` without a delay.
+        guard: of the consumer; if it has a file, that is asked about each message.
+        submit: lets the loop run a command, from the thread of that file.
+        look: looks again what can be handed out; on the loop.
+    """
+
+    __slots__ = (
+        "_arrivals",
+        "_guard",
+        "_look",
+        "_submit",
+        "_unasked",
+        "checks",
+        "delays",
+        "deliver",
+        "messages",
+        "untold",
+    )
+
+    def __init__(
+        self,
+        messages: deque[Inbound] | PriorityInbox,
+        delays: Delays | None,
+        guard: DuplicateGuard | None,
+        submit: Callable[[Callable[[], None]], None],
+        look: Callable[[], None],
+    ) -> None:
+        self.messages = messages
+        self.delays = delays
+        self._guard = guard if guard is not None and guard.file is not None else None
+        self._submit = submit
+        self._look = look
+        self._arrivals: deque[Completion[None]] = deque()
+        self._unasked: deque[Inbound] = deque()
+        """What came, and the guard's file was not asked about yet."""
+        self.untold = False
+        """Whether the next message waits for what that file says."""
+        self.checks = delays is not None or self._guard is not None
+        """Whether :meth:`keeps_back` may keep a message back."""
+        self.deliver: Callable[[Inbound], None] = messages.append if self._guard is None else self._deliver_unasked
+        """Buffers one message; nobody is woken yet."""
+
+    # -- from the loop ------------------------------------------------------------------------------------------
+
+    def _deliver_unasked(self, inbound: Inbound) -> None:
+        self.messages.append(inbound)
+        self._unasked.append(inbound)
+
+    def redeliver(self, inbounds: Sequence[Inbound]) -> None:
+        """Put back, before what is buffered, what the caller had; oldest first."""
+        self.messages.extendleft(reversed(inbounds))
+        if self._guard is not None:
+            self._unasked.extend(inbound for inbound in inbounds if inbound.known is None)
+
+    def wake(self) -> None:
+        """Wake who waits, and ask the guard's file about what came."""
+        if self._unasked and self._guard is not None:
+            self._guard.look_up([*taken(self._unasked)], lambda: self._submit(self._told))
+        for arrival in taken(self._arrivals):
+            arrival.succeed()
+
+    def _told(self) -> None:
+        """The guard's file told of some messages, or wrote what waited; on the loop."""
+        self.untold = False
+        self._look()
+
+    def clear(self) -> None:
+        """Drop all: the broker has these messages again, and no outcome for them would arrive."""
+        self.messages.clear()
+        if self.delays is not None:
+            self.delays.release()
+
+    def interrupted(self) -> None:
+        """The connection is lost: all of it comes again."""
+        self.clear()
+        self._unasked.clear()
+        self.untold = False
+
+    # -- from the consumer's side -------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        """How many messages wait here."""
+        return len(self.messages) + (0 if self.delays is None else len(self.delays))
+
+    @property
+    def blocked(self) -> bool:
+        """Whether the next message must wait, for its time or for the guard's file."""
+        return self.untold or (self.delays is not None and self.delays.blocks)
+
+    def keeps_back(self, inbound: Inbound) -> bool:
+        """Whether a message that was just taken must wait. Then it is back in the buffer, or with the delays."""
+        if self._guard is not None and self._must_wait_for_file(self._guard, inbound):
+            self.messages.appendleft(inbound)
+            return True
+        return self.delays is not None and self.delays.must_wait(inbound)
+
+    def _must_wait_for_file(self, guard: DuplicateGuard, inbound: Inbound) -> bool:
+        """Whether the guard's file has not told yet of this message, or is too far behind with what was processed."""
+        file = guard.file
+        if file is None:
+            return False
+        if inbound.known is None and not inbound.redeliveries:
+            self.untold = True  # before the look: the file tells of the message first, and the loop undoes this later
+            if inbound.known is None:
+                return True
+            self.untold = False
+        if file.full:
+            self.untold = True
+            file.add((), self._told)
+            return True
+        return False
+
+    def __contains__(self, inbound: Inbound) -> bool:
+        """Whether a message is here, or waits for its time."""
+        return inbound in self.messages or (self.delays is not None and inbound in self.delays)
+
+    def take_all(self) -> list[Inbound]:
+        """Take out all, also what waits for its time."""
+        if self.delays is not None:
+            self.messages.extend(self.delays.release())
+        return [*taken(self.messages)]
+
+    def expect(self) -> Completion[None]:
+        """Return what the next :meth:`wake` completes."""
+        arrival: Completion[None] = Completion()
+        self._arrivals.append(arrival)
+        return arrival
+
+    def forget(self, arrival: Completion[None]) -> None:
+        """Nobody waits for this one any more."""
+        if not arrival.done:
+            with suppress(ValueError):  # it was taken out to be woken
+                self._arrivals.remove(arrival)
+
+
+def make_inbox(channel: Channel, info: ConsumerInfo, guard: DuplicateGuard | None, look: Callable[[], None]) -> Inbox:
+    """Return the inbox of a consumer, as the options say; a browser shows the order of the queue, at once."""
+    options, runtime = channel.options, channel.runtime
+    by_priority = options.local_message_priority and not info.browser
+    messages: deque[Inbound] | PriorityInbox = PriorityInbox() if by_priority else deque()
+    policy = options.redelivery_policy_for(info.destination)
+    delays: Delays | None = None
+    if policy.delays and not info.browser:
+        delays = Delays(policy, not options.non_blocking_redelivery, messages, runtime.call_later, look)
+    return Inbox(messages, delays, guard, runtime.submit_from_thread, look)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
-from pyjmsack.core.completions import CompletionListener
-from pyjmsack.core.steps import Deadline, Steps
+from pyjmsack.core.completions import CompletionListener, Completions
+from pyjmsack.core.recording import RecordedSend, RecordedSends
+from pyjmsack.core.send_window import Done, Send, SendWindow, describe
+from pyjmsack.core.state import SessionState
+from pyjmsack.core.steps import Deadline, Steps, ended
 from pyjmsack.destination import Destination
 from pyjmsack.errors import (
     IllegalStateException,
@@ -24,93 +27,73 @@ from pyjmsack.kept import LONGEST
 from pyjmsack.message import Message, to_message
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.envelope import Encoder, Outbound
+from pyjmsack.spi.provider import Provider
 from pyjmsack.spi.resources import ProducerInfo
 from pyjmsack.types import DeliveryMode
-from pyjmsack.uri import parse_destination_options
+from pyjmsack.uri import BrokerUrl
 
-if TYPE_CHECKING:
-    from pyjmsack.core.session import Session
+__all__ = ["Producer"]
 
-__all__ = ["Done", "Producer"]
-
-Done = Callable[["BaseException | None"], None]
 Seconds = float | timedelta
 
-WINDOW = 4096
-"""Sends of one producer that may be unconfirmed before the next one waits, so that a stopped broker cannot fill the
-memory; four times the credit that the brokers grant, so that it never slows a pipeline."""
+
+class Encoders:
+    """The encoders of one producer, by destination: making one takes longer than using it."""
+
+    __slots__ = ("_by_target", "_encoder", "_provider", "target")
+
+    def __init__(self, provider: Provider) -> None:
+        self._provider = provider
+        self._by_target: dict[Destination, Encoder] = {}
+        self.target: Destination | None = None
+        """Of the last message."""
+        self._encoder: Encoder = _no_encoder
+
+    def to(self, target: Destination) -> Encoder:
+        """Return the encoder for messages to this destination."""
+        if target is not self.target:
+            self.target, self._encoder = target, self._look_up(target)
+        return self._encoder
+
+    def _look_up(self, target: Destination) -> Encoder:
+        encoder = self._by_target.get(target)
+        if encoder is None:
+            if len(self._by_target) >= 1000:  # an anonymous producer may meet any number of destinations
+                self._by_target.clear()
+            encoder = self._provider.encoder(target)
+            if len(target.name) <= LONGEST:
+                self._by_target[target] = encoder
+        return encoder
+
+    def forget(self) -> None:
+        """The broker is another one: encode for that from now on. On the loop; a message that is being encoded at this
+        moment keeps its encoder and says so."""
+        self.target = None
+        self._by_target.clear()
 
 
-class Send(Outbound):
-    """One send of a producer: who is told when it is done."""
+class Defaults:
+    """What a send uses where its caller gives nothing (S152-S158)."""
 
-    __slots__ = ("_producer", "_then", "_transaction")
+    __slots__ = (
+        "delay_ms",
+        "delivery_delay",
+        "delivery_mode",
+        "disable_message_id",
+        "disable_message_timestamp",
+        "priority",
+        "time_to_live",
+        "ttl_ms",
+    )
 
-    def __init__(self, producer: Producer, payload: bytes, encoder: Encoder, message: Message, then: Done) -> None:
-        info = producer.info
-        self.producer_id = info.id
-        self.payload = payload
-        self.encoder = encoder
-        self.notifies = self.left = False
-        self.message_id = message._message_id
-        self.presettled = info.presettled
-        self.transacted = producer.transacted
-        self._producer = producer
-        self._then = then
-        self._transaction = producer.session.transaction if producer.transacted else None
-
-    def done(self, error: BaseException | None) -> None:
-        """The broker answered: first the caller, then the transaction, which may be waiting to commit."""
-        self._producer.on_done(len(self.payload))
-        self._then(error)
-        if self._transaction is not None:
-            self._transaction.on_sent(error)
-
-
-class Producer:
-    """The core of one producer; used by one thread at a time, like its session."""
-
-    def __init__(self, session: Session, info: ProducerInfo, make_send: type[Send] = Send) -> None:
-        self.session = session
-        self.info = info
-        self.closed = False
+    def __init__(self, *, disable_message_timestamp: bool) -> None:
         self.delivery_mode = DeliveryMode.PERSISTENT
         self.priority = 4
         self.time_to_live: Seconds = 0
         self.delivery_delay: Seconds = 0
+        self.ttl_ms = self.delay_ms = 0
         self.disable_message_id = False
-        self._connection = session.connection
-        self.remote_close = self._connection.remote_close(info.id, "on_producer_closed")
-        self._make_send = make_send
-        self._provider_send = self._connection.provider.send
-        self._hand_over = self._hand_over_transacted if session.info.transacted else self._hand_over_alone
-        self._ttl = self._delay = 0
-        self._encoders: dict[Destination, Encoder] = {}
-        self._last_target: Destination | None = None
-        self._last_encoder: Encoder = _no_encoder
-        self._id_prefix = f"{self._connection.message_id_prefix}:{info.session_id}:{info.id}-"
-        self._uuid_prefix = self._connection.options.message_id_type
-        # a bound destination that cannot be deleted needs no check with every message
-        self._stays = info.destination is not None and not info.destination.is_temporary
-        self._number = 0
-        # Each has one side that writes: the caller counts what it submitted, for the window; the loop what it handed to
-        # the provider and what was answered. Ctrl-C may come before the caller counts, never between the loop's steps.
-        self._submitted = self._bytes_submitted = 0
-        self._handed_over = self._settled = self._bytes_settled = 0
-        self._byte_window = _byte_window(session, info.destination)
-        self._rooms: list[Completion[None]] = []
-        """Who waits for room in the window: in asyncio any number of tasks."""
-        self._answered: list[Completion[None]] = []
-        options = self._connection.options
-        self.disable_message_timestamp = options.disable_time_stamps_by_default
-        self._force_sync = options.force_sync_send or (
-            options.send_timeout is not None and options.send_timeout_forces_sync
-        )
-        self._force_async = options.force_async_send or info.presettled
-        self._send_timeout = options.send_timeout
-        self._max_size = self._connection.max_frame_size
-        self.transacted = session.info.transacted
-        self._user_id = self._connection.info.username if options.populate_jmsx_user_id else None
+        self.disable_message_timestamp = disable_message_timestamp
 
     def set_delivery_mode(self, value: int) -> None:
         """Set the default, checked (S152)."""
@@ -122,13 +105,56 @@ class Producer:
 
     def set_time_to_live(self, value: Seconds) -> None:
         """Set the default, checked (S154)."""
-        self._ttl = _millis(value, "time_to_live")
+        self.ttl_ms = _millis(value, "time_to_live")
         self.time_to_live = value
 
     def set_delivery_delay(self, value: Seconds) -> None:
         """Set the default, checked (S157)."""
-        self._delay = _millis(value, "delivery_delay")
+        self.delay_ms = _millis(value, "delivery_delay")
         self.delivery_delay = value
+
+
+class Producer:
+    """The core of one producer; used by one thread at a time, like its session.
+
+    Args:
+        session: as its members see it.
+        info: id and destination.
+        completions: returns the session's completion listeners, which are made by the first of them.
+        leave: called with the id when the producer is closed.
+    """
+
+    def __init__(
+        self,
+        session: SessionState,
+        info: ProducerInfo,
+        completions: Callable[[], Completions],
+        leave: Callable[[int], object],
+    ) -> None:
+        channel, options = session.channel, session.channel.options
+        self.info = info
+        self.closed = False
+        self.transacted = session.info.transacted
+        self.defaults = Defaults(disable_message_timestamp=options.disable_time_stamps_by_default)
+        self.window = SendWindow(channel, info)
+        self.encoders = Encoders(channel.provider)
+        self.remote_close = channel.events.remote_close(info.id, "on_producer_closed")
+        self._session = session
+        self._channel = channel
+        self._completions = completions
+        self._leave = leave
+        self._records = None if channel.recorder is None else RecordedSends(channel.recorder, info.id)
+        self._hand_over = self.window.hand_over_transacted if self.transacted else self.window.hand_over
+        self._id_prefix = f"{channel.message_id_prefix}:{info.session_id}:{info.id}-"
+        self._number = 0
+        # a bound destination that cannot be deleted needs no check with every message
+        self._stays = info.destination is not None and not info.destination.is_temporary
+        self._force_sync = options.force_sync_send or (
+            options.send_timeout is not None and options.send_timeout_forces_sync
+        )
+        self._force_async = options.force_async_send or info.presettled
+        self._max_size = max_frame_size(channel.url)
+        self._user_id = channel.info.username if options.populate_jmsx_user_id else None
 
     # -- one message --------------------------------------------------------------------------------------------
 
@@ -147,49 +173,53 @@ class Producer:
         Raises:
             JMSException: see :class:`pyjmsack.MessageProducer`.
         """
-        if self.closed or self.session.closed or not self._connection.usable:
+        if self.closed or self._session.closed or not self._channel.usable:
             self._check_open()
-        if self.transacted and self.session.ending:
+        if self.transacted and self._session.transactions.ending:
             raise IllegalStateException("a commit or rollback of this session is under way; send when it has returned")
         bound = self.info.destination
         target = bound if destination is None and self._stays else self._target(destination)
         assert target is not None  # a producer whose destination stays has one
         message = to_message(message)
-        if self._connection.transform_sent is not None:
-            message = self._connection.transform_sent(message, target)
+        if self._channel.transforms.sent is not None:
+            message = self._channel.transforms.sent(message, target)
         if message._locked:
             raise IllegalStateException("the message is in the hands of a completion listener until that has run (S73)")
-        mode = self.delivery_mode if delivery_mode is None else _delivery_mode(delivery_mode)
+        defaults = self.defaults
+        mode = defaults.delivery_mode if delivery_mode is None else _delivery_mode(delivery_mode)
         message._persistent = mode is DeliveryMode.PERSISTENT
-        message._priority = self.priority if priority is None else _priority(priority)
-        ttl = self._ttl if time_to_live is None else _millis(time_to_live, "time_to_live")
-        delay = self._delay if delivery_delay is None else _millis(delivery_delay, "delivery_delay")
+        message._priority = defaults.priority if priority is None else _priority(priority)
+        ttl = defaults.ttl_ms if time_to_live is None else _millis(time_to_live, "time_to_live")
+        delay = defaults.delay_ms if delivery_delay is None else _millis(delivery_delay, "delivery_delay")
         self._stamp(message, target, ttl, delay)
-        if target is not self._last_target:
-            self._last_target, self._last_encoder = target, self._encoder(target)
-        encoder = self._last_encoder
+        encoder = self.encoders.to(target)
         payload = encoder(message, ttl)
         if self._max_size is not None and len(payload) > self._max_size:
             raise ResourceAllocationException(
                 f"the message takes {len(payload)} bytes, wireFormat.maxFrameSize allows {self._max_size}"
             )
         self._number += 1
-        return message, self._make_send(self, payload, encoder, message, done)
+        transaction = self._session.transactions.current if self.transacted else None
+        if self._records is None:
+            return message, Send(self.window, transaction, payload, encoder, message, done)
+        recorded = RecordedSend(self._records, self._number, self.window, transaction, payload, encoder, message, done)
+        return message, recorded
 
     def _new_id(self) -> str:
-        return f"{self._uuid_prefix}{uuid4()}" if self._uuid_prefix else f"{self._id_prefix}{self._number}"
+        uuid_prefix = self._channel.options.message_id_type
+        return f"{uuid_prefix}{uuid4()}" if uuid_prefix else f"{self._id_prefix}{self._number}"
 
     def _stamp(self, message: Message, target: Destination, ttl: int, delay: int) -> None:
         now = time.time_ns() // 1_000_000
-        message._message_id = None if self.disable_message_id else self._new_id()
-        message._timestamp = 0 if self.disable_message_timestamp else now
+        message._message_id = None if self.defaults.disable_message_id else self._new_id()
+        message._timestamp = 0 if self.defaults.disable_message_timestamp else now
         message._expiration = now + ttl if ttl else 0
         message._delivery_time = now + delay if delay else 0
         message._destination = target
         message._redelivery_count = 0
         message._user_id = self._user_id  # never what the caller wrote into it (S71)
         if delay:
-            self._connection.require("delivery-delay")  # a broker that ignores it would deliver at once (S157)
+            self._channel.require("delivery-delay")  # a broker that ignores it would deliver at once (S157)
 
     def _target(self, destination: Destination | None) -> Destination:
         bound = self.info.destination
@@ -209,47 +239,21 @@ class Producer:
             raise InvalidDestinationException(f"temporary destination {target.name} was deleted (S68)")
         return target
 
-    def _encoder(self, target: Destination) -> Encoder:
-        encoder = self._encoders.get(target)
-        if encoder is None:
-            if len(self._encoders) >= 1000:  # an anonymous producer may meet any number of destinations
-                self._encoders.clear()
-            encoder = self._connection.provider.encoder(target)
-            if len(target.name) <= LONGEST:
-                self._encoders[target] = encoder
-        return encoder
-
-    def forget_encoders(self) -> None:
-        """The broker is another one: encode for it from now on. On the loop; a message that is being encoded at this
-        moment keeps its encoder and says so."""
-        self._last_target = None
-        self._encoders.clear()
-
     # -- the way out --------------------------------------------------------------------------------------------
 
     def submit(self, outbound: Outbound, *, awaited: bool = False) -> None:
         """Hand a prepared message to the provider: at once if the caller waits for it, else with those that follow."""
         if self.transacted and outbound.message_id is not None:
-            self.session.transaction.sent.append(outbound.message_id)
-        submit = self._connection.submit if awaited else self._connection.submit_lazily
+            self._session.transactions.current.sent.append(outbound.message_id)
+        submit = self._channel.submit if awaited else self._channel.submit_lazily
         submit(self._hand_over, outbound)
-        self._submitted += 1
-        self._bytes_submitted += len(outbound.payload)
-
-    def _hand_over_alone(self, outbound: Outbound) -> None:
-        """Count and send; on the loop."""
-        self._handed_over += 1
-        self._provider_send(outbound)
-
-    def _hand_over_transacted(self, outbound: Send) -> None:
-        """The same; the commit waits for what is counted here."""
-        assert outbound._transaction is not None  # made by prepare()
-        outbound._transaction.submitted += 1
-        self._hand_over_alone(outbound)
+        window = self.window
+        window.submitted += 1
+        window.bytes_submitted += len(outbound.payload)
 
     def submit_with_listener(self, listener: CompletionListener, then: Done | None, message: object, *how: Any) -> None:
         """Prepare and submit a message; the listener, and ``then`` if given, are told of its outcome (S73, S74)."""
-        completions = self.session.completions
+        completions = self._completions()
         entry = completions.entry(listener, then)
         try:
             sent, outbound = self.prepare(entry.answered, message, *how)
@@ -259,7 +263,7 @@ class Producer:
         except BaseException:
             if entry.message is not None:  # Ctrl-C: else the listeners of later sends would wait for this one for ever
                 lost = JMSException("the send was interrupted; the message may have been stored")
-                self._connection.submit(entry.answered, lost)
+                self._channel.submit(entry.answered, lost)
             raise
 
     def waits(self, persistent: bool) -> bool:
@@ -275,46 +279,22 @@ class Producer:
             SendTimedOutException: no credit in time, and the message never left; or no outcome, and it may be stored.
         """
         withdrawn: Completion[bool] = Completion()
+        deadline = Deadline(self._channel.options.send_timeout, "jms.sendTimeout")
         try:
-            in_time = done.done or (yield done, self._send_timeout) or done.done
+            in_time = done.done or (yield done, deadline.remaining()) or done.done
         except BaseException:  # the caller gave up: what did not leave yet never will
-            self._connection.submit(self._connection.provider.withdraw, outbound, withdrawn)
+            self._channel.submit(self._channel.provider.withdraw, outbound, withdrawn)
             raise
         if not in_time:
-            self._connection.submit(self._connection.provider.withdraw, outbound, withdrawn)
+            self._channel.submit(self._channel.provider.withdraw, outbound, withdrawn)
             yield withdrawn, None
             why = (
                 "timed out waiting for credit; the message was not sent"
                 if withdrawn.result()
                 else "no outcome from the broker; the message may have been stored"
             )
-            raise SendTimedOutException(
-                f"send to {self.describe()}: {why}, within jms.sendTimeout ({self._send_timeout:g} s)"
-            )
+            raise SendTimedOutException(f"send to {self.describe()}: {why}, within {deadline}")
         done.result()
-
-    @property
-    def full(self) -> bool:
-        """Whether the window of unconfirmed sends is used up, in messages or in bytes (S65)."""
-        if self._submitted - self._settled >= WINDOW:
-            return True
-        return self._byte_window is not None and self._bytes_submitted - self._bytes_settled >= self._byte_window
-
-    def check_room(self) -> None:
-        """Raise if the window is full, for a caller who cannot wait (S65).
-
-        Raises:
-            ResourceAllocationException: the text says what is unconfirmed, and what to do.
-        """
-        if self.full:
-            limit = f"{WINDOW} messages"
-            if self._byte_window is not None:
-                limit += f" or {self._byte_window} bytes"
-            raise ResourceAllocationException(
-                f"send_async to {self.describe()}: nothing was sent, as {self._submitted - self._settled} messages of "
-                f"{self._bytes_submitted - self._bytes_settled} bytes are unconfirmed and {limit} are the limit; await "
-                "some of the futures first, or await send(), which waits for room (S65)"
-            )
 
     def wait_for_room(self) -> Steps[None]:
         """Wait until half of the window is free.
@@ -322,35 +302,12 @@ class Producer:
         Raises:
             SendTimedOutException: the broker gave no credit for ``jms.sendTimeout`` (S66).
         """
-        deadline = Deadline(self._send_timeout)
-        while self.full and not self.closed:
-            room: Completion[None] = Completion()
-            self._rooms.append(room)
-            if not self.full:
-                return
-            if not (yield room, deadline.remaining()) and deadline.expired:
-                raise SendTimedOutException(
-                    f"send to {self.describe()}: {self._submitted - self._settled} messages of "
-                    f"{self._bytes_submitted - self._bytes_settled} bytes are unconfirmed and the broker took none "
-                    f"within jms.sendTimeout ({self._send_timeout:g} s)"
-                )
-
-    def on_done(self, size: int) -> None:
-        """One more send, of ``size`` bytes, is answered; on the loop."""
-        self._settled += 1
-        self._bytes_settled += size
-        if self._rooms and self._submitted - self._settled <= WINDOW // 2 and self._has_half_of_its_bytes():
-            _wake(self._rooms)
-        if self._answered and self._settled >= self._handed_over:
-            _wake(self._answered)
-
-    def _has_half_of_its_bytes(self) -> bool:
-        return self._byte_window is None or self._bytes_submitted - self._bytes_settled <= self._byte_window // 2
+        return self.window.wait_for_room(lambda: self.closed)
 
     def report(self, error: BaseException | None) -> None:
         """Outcome of a send nobody waits for: a failure goes to the exception listener (S64)."""
         if error is not None and not self.transacted:
-            self._connection.report(error)
+            self._channel.events.report(error)
 
     # -- end ----------------------------------------------------------------------------------------------------
 
@@ -363,52 +320,41 @@ class Producer:
         try:
             self.closed = True
             self.remote_close.forget()
-            deadline = Deadline(self._connection.options.close_timeout)
-            self.session.producers.pop(self.info.id, None)
-            self._connection.submit(self._when_answered, answered)
+            deadline = Deadline(self._channel.options.close_timeout)
+            self._leave(self.info.id)
+            self._channel.submit(self.window.when_answered, answered)
             yield answered, deadline.remaining()
         except BaseException:  # the caller gave up: detach without waiting, when what was sent is answered
             answered.add_callback(lambda _: self._submit_detach(done))
-            self._connection.submit(self._when_answered, answered)
+            self._channel.submit(self.window.when_answered, answered)
             raise
         self._submit_detach(done)
-        yield from self._connection.answer(done, f"closing the producer of {self.describe()}", deadline.remaining())
+        yield from ended(done, deadline, f"closing the producer of {self.describe()}")
 
     def _submit_detach(self, done: Completion[None]) -> None:
-        self._connection.submit(self._connection.provider.close_producer, self.info.id, done)
+        self._channel.submit(self._channel.provider.close_producer, self.info.id, done)
 
     def all_answered(self, deadline: Deadline) -> Steps[None]:
         """Wait until the broker has answered every send so far (S74)."""
         answered: Completion[None] = Completion()
-        self._connection.submit(self._when_answered, answered)
+        self._channel.submit(self.window.when_answered, answered)
         yield answered, deadline.remaining()
-
-    def _when_answered(self, answered: Completion[None]) -> None:
-        if self._settled >= self._handed_over:
-            answered.succeed()
-        else:
-            self._answered.append(answered)
 
     def _check_open(self) -> None:
         if self.closed:
             raise IllegalStateException("the producer is closed")
-        self.session.check_open()
+        self._session.check_open()
 
     def describe(self) -> str:
         """Return the destination's name for messages."""
-        return "any destination" if self.info.destination is None else self.info.destination.name
+        return describe(self.info)
 
 
-def _byte_window(session: Session, destination: Destination | None) -> int | None:
-    """Return ``producer.windowSize`` of the destination, else ``jms.producerWindowSize``; ``None`` = no limit."""
-    own = None if destination is None else parse_destination_options(destination).window_size
-    return session.connection.options.producer_window_size if own is None else own or None
-
-
-def _wake(waiting: list[Completion[None]]) -> None:
-    """Wake all: each looks again at what it waits for."""
-    while waiting:
-        waiting.pop(0).succeed()
+def max_frame_size(url: BrokerUrl) -> int | None:
+    """Return the least ``wireFormat.maxFrameSize`` of the brokers: a message must pass at each of them."""
+    streams = [member.transport for member in url.members or (url,)]
+    limits = [stream.max_frame_size for stream in streams if stream.max_frame_size_enabled]
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def _no_encoder(message: Message, ttl_ms: int) -> bytes:

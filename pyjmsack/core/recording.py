@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from functools import partial
 from time import time_ns
-from typing import TYPE_CHECKING, Any
 
-from pyjmsack.core.producer import Done, Producer, Send
+from pyjmsack.core.recorder import Recorder
+from pyjmsack.core.send_window import Done, Send, SendWindow
+from pyjmsack.core.state import SessionState
 from pyjmsack.core.transaction import Transaction
 from pyjmsack.destination import Destination
 from pyjmsack.errors import (
@@ -21,97 +22,60 @@ from pyjmsack.errors import (
 )
 from pyjmsack.message import Message
 from pyjmsack.spi.envelope import DUPLICATE_ID, Encoder, Inbound
-from pyjmsack.spi.ledger import Ledger, quoted, tail
-from pyjmsack.spi.resources import ConnectionMetadata, ConsumerInfo, ProducerInfo
+from pyjmsack.spi.ledger import quoted
+from pyjmsack.spi.resources import ConnectionMetadata, ConsumerInfo
 from pyjmsack.types import Outcome
 
-if TYPE_CHECKING:
-    from pyjmsack.core.connection import Connection
-    from pyjmsack.core.session import Session
-
-__all__ = ["Deliveries", "RecordedProducer", "Recorder"]
+__all__ = ["Deliveries", "RecordedSend", "RecordedSends"]
 
 _OUTCOMES = {outcome: outcome.name.lower() for outcome in Outcome}
 _IN_TRANSACTION = {"committed": ("confirmed", "accepted")}
 """What the end of a transaction makes of its sends and receipts; any other end has one name for both."""
 
 
-class Recorder:
-    """A connection's way to its ledger."""
+class RecordedSends:
+    """What the lines for the sends of one producer have in common."""
 
-    def __init__(self, connection: Connection, ledger: Ledger) -> None:
-        self._connection = connection
-        self.ledger = ledger
-        self._closed = False
-
-    @property
-    def metadata(self) -> ConnectionMetadata | None:
-        """Where the connection leads now; another object after a failover."""
-        return self._connection.metadata
-
-    def tail(self, *values: object) -> str:
-        """Return the last field of a line: these columns, and where the connection leads now. Whoever writes many lines
-        keeps it as long as ``metadata`` is the same."""
-        metadata = self.metadata
-        protocol = "" if metadata is None else metadata.protocol
-        broker = (metadata.url if metadata is not None else "") or str(self._connection.url)
-        return tail(*values, protocol, broker, self.ledger.connection_id) + "\n"
-
-    def id_of(self, number: int) -> str:
-        """Return the id of one of the connection's resources, unlike any other connection's."""
-        return f"{self.ledger.connection_id}:{number}"
-
-    def event(self, kind: str, detail: str = "") -> None:
-        """``established``, ``interrupted``, ``restored``, ``failure`` or ``closed``; for what the broker closed
-        ``session_closed``, ``producer_closed`` or ``consumer_closed``."""
-        self.ledger.event(f"{time_ns()},{quoted(kind)},{quoted(detail)},{self.tail()}")
-
-    def close(self) -> None:
-        """The connection is closed. Blocks; idempotent."""
-        if not self._closed:
-            self._closed = True
-            self.event("closed")
-            self.ledger.close()
-
-
-class RecordedProducer(Producer):
-    """A producer whose sends are recorded."""
-
-    def __init__(self, session: Session, info: ProducerInfo) -> None:
-        super().__init__(session, info, RecordedSend)
-        recorder = self._connection.recorder
-        assert recorder is not None  # else this class is not used
-        self.recorder = recorder
+    def __init__(self, recorder: Recorder, producer_id: int) -> None:
+        self._recorder = recorder
+        self._id = recorder.id_of(producer_id)
         self.write = recorder.ledger.send
-        self._id = recorder.id_of(info.id)
-        self.tail = ""
-        """The last field of the line for the message that is prepared now."""
-        self.tail_of: tuple[Destination | None, ConnectionMetadata | None] = (None, None)
+        self.id_of = recorder.id_of
+        self._tail = ""
+        self._tail_of: tuple[Destination | None, ConnectionMetadata | None] = (None, None)
 
-    def renew_tail(self) -> None:
-        """Another destination, or another broker."""
-        target = self._last_target
-        assert target is not None  # asked while a message is prepared
-        self.tail_of = target, self._connection.metadata
-        self.tail = self.recorder.tail(self._id, _place(target))
+    def tail(self, target: Destination) -> str:
+        """Return the last field of a line; it is renewed for another destination, or another broker."""
+        if self._tail_of[0] is not target or self._tail_of[1] is not self._recorder.metadata:
+            self._tail_of = target, self._recorder.metadata
+            self._tail = self._recorder.tail(self._id, _place(target))
+        return self._tail
 
 
 class RecordedSend(Send):
     """A send whose outcome is recorded."""
 
-    __slots__ = ("_duplicate_id", "_number", "_tail", "_time")
+    __slots__ = ("_duplicate_id", "_number", "_records", "_tail", "_time")
 
-    _producer: RecordedProducer
-
-    def __init__(self, producer: Any, payload: bytes, encoder: Encoder, message: Message, then: Done) -> None:
-        Send.__init__(self, producer, payload, encoder, message, then)
+    def __init__(
+        self,
+        records: RecordedSends,
+        number: int,
+        window: SendWindow,
+        transaction: Transaction | None,
+        payload: bytes,
+        encoder: Encoder,
+        message: Message,
+        then: Done,
+    ) -> None:
+        Send.__init__(self, window, transaction, payload, encoder, message, then)
         properties = message._properties
         self._duplicate_id = quoted(str(properties[DUPLICATE_ID])) if properties and DUPLICATE_ID in properties else ""
-        self._number = producer._number
-        target, metadata = producer.tail_of
-        if target is not producer._last_target or metadata is not producer._connection.metadata:
-            producer.renew_tail()
-        self._tail = producer.tail
+        self._number = number
+        target = message._destination
+        assert target is not None  # stamped by the producer
+        self._records = records
+        self._tail = records.tail(target)
         self._time = time_ns()
 
     def done(self, error: BaseException | None) -> None:
@@ -126,12 +90,12 @@ class RecordedSend(Send):
 
     def _write_transacted(self, end: str) -> None:
         assert self._transaction is not None  # it is in one
-        self._write(_IN_TRANSACTION.get(end, (end,))[0], self._producer.recorder.id_of(self._transaction.number))
+        self._write(_IN_TRANSACTION.get(end, (end,))[0], self._records.id_of(self._transaction.number))
 
     def _write(self, outcome: str, transaction: str = "") -> None:
         # the id is one of ours, in which nothing needs an escape
         message_id = "" if self.message_id is None else f'"{self.message_id}"'
-        self._producer.write(
+        self._records.write(
             f"{message_id},{self._duplicate_id},{self._number},{self._time},{time_ns()},{outcome},{transaction},{self._tail}"
         )
 
@@ -147,7 +111,7 @@ def _send_outcome(error: BaseException | None) -> str:
 class Deliveries:
     """What one consumer hands out."""
 
-    def __init__(self, recorder: Recorder, session: Session, info: ConsumerInfo) -> None:
+    def __init__(self, recorder: Recorder, session: SessionState, info: ConsumerInfo) -> None:
         self._recorder = recorder
         self._session = session
         self._transacted = session.info.transacted
@@ -156,7 +120,6 @@ class Deliveries:
         if info.destination.is_topic:  # each subscription gets a copy of its own
             scope = "#" + (recorder.id_of(info.id) if info.subscription is None else info.subscription.name)
         self._columns = (recorder.id_of(info.id), _place(info.destination) + scope, session.info.ack_mode.value)
-        self._connection = session.connection
         self._tail = ""
         self._tail_is_of: ConnectionMetadata | None = None
         self._receive = recorder.ledger.receive
@@ -184,7 +147,7 @@ class Deliveries:
         elif outcome is not Outcome.ACCEPTED:
             self._write(delivery, _OUTCOMES[outcome])
         elif self._transacted:
-            transaction = self._session.transaction
+            transaction = self._session.transactions.current
             transaction.record(partial(self._write_transacted, delivery, transaction))
         else:
             self._write(delivery, "stale" if stale else "accepted")
@@ -211,8 +174,8 @@ class Deliveries:
 
     def _write(self, delivery: tuple[str | None, int, int, int], outcome: str, transaction: str = "") -> None:
         message_id, ordinal, received, redeliveries = delivery
-        if self._tail_is_of is not self._connection.metadata or not self._tail:
-            self._tail_is_of = self._connection.metadata
+        if self._tail_is_of is not self._recorder.metadata or not self._tail:
+            self._tail_is_of = self._recorder.metadata
             self._tail = self._recorder.tail(*self._columns)
         message_id = quoted(message_id) if message_id is None or '"' in message_id else f'"{message_id}"'
         counts = "1,0" if not redeliveries else f"{redeliveries + 1},1"

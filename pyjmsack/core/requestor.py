@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
+from pyjmsack.core.connection import Connection
 from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.producer import Producer
+from pyjmsack.core.runtime import taken
 from pyjmsack.core.session import Session
 from pyjmsack.core.steps import Deadline, Steps, give_up
 from pyjmsack.destination import Destination, TemporaryQueue
@@ -77,11 +78,11 @@ class Request:
 class Requestor:
     """The core of one requestor. It works on a session of its own, so that no mode and no listener is in its way."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, connection: Connection, session: Session) -> None:
         self.closed = False
         self.reply_to: TemporaryQueue
         self._session = session
-        self._connection = session.connection
+        self._connection = connection
         self._producer: Producer
         self._consumer: Consumer
         self._requests: dict[str, Request] = {}
@@ -91,13 +92,15 @@ class Requestor:
         are forgotten, as a service that never answers would fill the memory."""
 
     @classmethod
-    def open(cls, owner: Session, destination: Destination, run: Callable[[Steps[None]], Any]) -> Steps[Requestor]:
+    def open(
+        cls, connection: Connection, owner: Session, destination: Destination, run: Callable[[Steps[None]], Any]
+    ) -> Steps[Requestor]:
         """Open a session beside ``owner``, the queue for the replies, and the links."""
         owner.check_open()
         if destination is None:
             raise InvalidDestinationException("a requestor needs a destination (S67)")
-        session = yield from owner.connection.create_session(AckMode.AUTO_ACKNOWLEDGE, None)
-        requestor = cls(session)
+        session = yield from connection.create_session(AckMode.AUTO_ACKNOWLEDGE, None)
+        requestor = cls(connection, session)
         try:
             requestor._producer = yield from session.create_producer(destination)
             requestor.reply_to = yield from session.create_temporary(TemporaryQueue, run)
@@ -157,7 +160,7 @@ class Requestor:
         if self.closed:
             raise IllegalStateException("the requestor is closed")
         self._session.check_open()
-        if not self._connection.started:
+        if not self._connection.channel.started:
             raise IllegalStateException("the connection is stopped, so no reply would arrive; call start() first")
 
     def wait(self, request: Request, timeout: float | None) -> Steps[Message]:
@@ -202,9 +205,8 @@ class Requestor:
 
     def _drop(self, request: Request) -> None:
         """Nobody waits for more replies: acknowledge those that came, too, unseen."""
-        with suppress(IndexError):  # the loop and who waited may both be here
-            while True:
-                self._consumer.settle(request.replies.popleft(), Outcome.ACCEPTED)
+        for reply in taken(request.replies):  # the loop and who waited may both be here
+            self._consumer.unsettled.settle(reply, Outcome.ACCEPTED)
 
     def _look(self) -> None:
         """Hand each reply, undecoded, to who waits for it; on the loop, but for a connection that was just started."""
@@ -221,7 +223,7 @@ class Requestor:
             request = self._requests.get(correlation_id or "")
             if request is None:
                 log.debug("a reply to %r came too late, or answers nothing that was asked", correlation_id)
-                consumer.settle(inbound, Outcome.ACCEPTED)
+                consumer.unsettled.settle(inbound, Outcome.ACCEPTED)
                 continue
             request.answered(inbound)
             if request.over:
@@ -245,5 +247,5 @@ class Requestor:
         yield from self._delete_queue()
 
     def _delete_queue(self) -> Steps[None]:
-        if hasattr(self, "reply_to") and self._connection.usable:
+        if hasattr(self, "reply_to") and self._connection.channel.usable:
             yield from self._connection.temporaries.delete(self.reply_to)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.envelope import Outbound
 
-__all__ = ["Command", "Dispatcher", "Runtime", "all_called", "refuse_commands", "run_commands"]
+__all__ = ["Command", "Dispatcher", "Runtime", "all_called", "refuse_commands", "run_commands", "taken"]
 
 
 log = logging.getLogger("pyjmsack")
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
 Command = tuple[Callable[..., Any], tuple[Any, ...]]
@@ -36,12 +38,28 @@ def run_commands(outbox: deque[Command]) -> None:
 
 def refuse_commands(outbox: deque[Command], error: Exception) -> None:
     """The loop is gone for this connection: fail whoever waits for a command, as a lost connection would."""
-    while outbox:
-        try:
-            _, arguments = outbox.popleft()
-        except IndexError:  # another thread refuses them as well
-            return
+    for _, arguments in taken(outbox):
         _fail(arguments, error)
+
+
+class Queue(Protocol[T_co]):
+    """What a deque has, as far as one side takes out."""
+
+    def __len__(self) -> int: ...
+
+    def popleft(self) -> T_co:
+        """Take out the first, or raise ``IndexError``."""
+        ...
+
+
+def taken(queue: Queue[T]) -> Iterator[T]:
+    """Take out one after the other until none is left; another thread may add, or take some of them, meanwhile."""
+    while queue:
+        try:
+            item = queue.popleft()
+        except IndexError:  # the other thread took the last one
+            return
+        yield item
 
 
 def _fail(arguments: tuple[Any, ...], error: Exception) -> None:

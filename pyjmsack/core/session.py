@@ -2,128 +2,129 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from pyjmsack.core.channel import Channel
 from pyjmsack.core.completions import Completions
 from pyjmsack.core.consumer import Consumer
-from pyjmsack.core.duplicates import FileStore
-from pyjmsack.core.lanes import Lanes
+from pyjmsack.core.guard import Memory, make_store
+from pyjmsack.core.listening import Dispatchers, Listening
 from pyjmsack.core.producer import Producer
-from pyjmsack.core.recording import RecordedProducer
-from pyjmsack.core.runtime import Dispatcher
-from pyjmsack.core.steps import Deadline, Steps
-from pyjmsack.core.subscriptions import check_name, check_topic
-from pyjmsack.core.transacting import Transacting
+from pyjmsack.core.state import SessionState, State
+from pyjmsack.core.steps import Deadline, Steps, answered, ended
+from pyjmsack.core.subscriptions import Subscriptions, check_name, check_topic
+from pyjmsack.core.temporaries import Temporaries
+from pyjmsack.core.transaction import Transactions
 from pyjmsack.destination import Destination, TemporaryQueue, TemporaryTopic, Topic
 from pyjmsack.errors import (
     IllegalStateException,
     InvalidDestinationException,
     JMSException,
+    UnsupportedFeatureException,
 )
-from pyjmsack.message import Message
+from pyjmsack.message import Acknowledger, Message
 from pyjmsack.selector import check_selector
 from pyjmsack.spi.completion import Completion
+from pyjmsack.spi.demands import check_consumer
 from pyjmsack.spi.resources import ConsumerInfo, ProducerInfo, SessionInfo, Subscription
 from pyjmsack.types import AckMode, Outcome
 from pyjmsack.uri import DestinationOptions, parse_destination_options
 
-if TYPE_CHECKING:
-    from pyjmsack.core.connection import Connection
+__all__ = ["Session", "SessionFace"]
 
-__all__ = ["Session"]
-
+log = logging.getLogger("pyjmsack")
 T = TypeVar("T", TemporaryQueue, TemporaryTopic)
 MIN_BROWSER_PREFETCH = 1000
 """Messages a browser asks for at a time, whatever its prefetch."""
 
 
-class Session(Transacting):
-    """The core of one session."""
+class SessionFace(Protocol):
+    """What a face does for one of its sessions."""
 
-    def __init__(self, connection: Connection, info: SessionInfo) -> None:
-        super().__init__(connection, info)
-        self.closed = False
-        self.remote_close = connection.remote_close(info.id, "on_session_closed")
+    @property
+    def acknowledger(self) -> Acknowledger:
+        """What ``message.acknowledge()`` and the outcomes of one message do."""
+        ...
+
+    def feed(self, listening: Listening) -> Any:
+        """Feed the listener of a consumer; a dispatcher calls this. In asyncio it returns an awaitable."""
+        ...
+
+
+class Session:
+    """The core of one session.
+
+    Args:
+        channel: the connection.
+        info: id and acknowledge mode.
+        subscriptions, temporaries: of the connection.
+        face: makes what the face does for this session.
+        leave: called with the id when the session ends.
+        consumer_made: called when there is a new consumer.
+    """
+
+    def __init__(
+        self,
+        channel: Channel,
+        info: SessionInfo,
+        subscriptions: Subscriptions,
+        temporaries: Temporaries,
+        face: Callable[[Session], SessionFace],
+        leave: Callable[[int], object],
+        consumer_made: Callable[[], None],
+    ) -> None:
+        self.channel = channel
+        self.info = info
+        self.consumers: dict[int, Consumer] = {}
         self.producers: dict[int, Producer] = {}
-        self.has_listener = False
-        self.run_listener: Any = None
-        """Set by the face: makes one dispatcher call that feeds a consumer's listener."""
+        self.memory = Memory(make_store(channel))
+        """Which messages were processed in this session, so that none is twice after a failover (S105)."""
+        self.transactions = Transactions(channel, info.id, self.memory, self.consumers, self.update)
+        self.state = SessionState(channel, info, self.memory, self.transactions)
+        self.dispatchers = Dispatchers(channel.runtime, f"pyjmsack-session-{info.id}")
+        self._subscriptions = subscriptions
+        self._temporaries = temporaries
+        self._leave = leave
+        self._consumer_made = consumer_made
         self._closing: Completion[None] | None = None
-        self._dispatchers: list[Dispatcher] = []
         self._completions: Completions | None = None
+        self.face = face(self)
 
     # -- state --------------------------------------------------------------------------------------------------
 
+    @property
+    def closed(self) -> bool:
+        """Whether nothing can be done with the session any more."""
+        return self.state.closed
+
     def check_open(self) -> None:
         """Raise if session or connection is closed or lost (S125)."""
-        if self.closed:
-            raise IllegalStateException("the session is closed")
-        self.connection.check_open()
+        self.state.check_open()
 
     def update(self) -> None:
         """Something changed that decides whether messages are handed out: let them flow, and wake who waits for that.
 
-        They are while the connection is started, and the session neither closes nor ends a transaction: one handed
-        out then would belong to neither transaction.
+        Messages flow while the connection is started and the session is neither closing nor ending a transaction. A
+        message handed out during a commit would belong to no transaction.
         """
-        self.started = self.connection.started and not self.ending and self._closing is None
-        if self.started:
+        state, channel = self.state, self.channel
+        state.started = channel.started and not self.transactions.ending and state.state is State.OPEN
+        if state.started:
             for consumer in [*self.consumers.values()]:
-                if not consumer.drained:
-                    self.connection.submit(self.connection.provider.start_consumer, consumer.info.id)
+                if not consumer.over:
+                    channel.submit(channel.provider.start_consumer, consumer.info.id)
                 consumer.arrived()
-
-    def listener_changed(self) -> None:
-        """Some consumer got or lost its listener."""
-        self.has_listener = any(c.listener is not None and not c.closed for c in [*self.consumers.values()])
-
-    @property
-    def dispatcher(self) -> Dispatcher:
-        """The one that hands messages to this session's listeners, and runs them unless they have lanes."""
-        return (self._dispatchers or self._more_dispatchers(1))[0]
-
-    def lanes(self, count: int) -> Lanes:
-        """Return dispatchers for a listener that works on ``count`` messages at a time."""
-        if not self._dispatchers:  # the first is the one that hands messages out
-            self._more_dispatchers(1)
-        return Lanes(self._more_dispatchers(count))
-
-    def _more_dispatchers(self, count: int) -> list[Dispatcher]:
-        name, number = f"pyjmsack-session-{self.info.id}", len(self._dispatchers)
-        more = [self.connection.runtime.dispatcher(f"{name}-{number + n}") for n in range(count)]
-        self._dispatchers += more
-        return more
 
     @property
     def completions(self) -> Completions:
         """The completion listeners of this session's sends."""
         if self._completions is None:
-            self._completions = Completions(
-                self.connection.runtime.dispatcher(f"pyjmsack-session-{self.info.id}-completions")
-            )
+            name = f"pyjmsack-session-{self.info.id}-completions"
+            self._completions = Completions(self.channel.runtime.dispatcher(name))
         return self._completions
-
-    def dispatch(self, consumer: Consumer) -> None:
-        """Let the dispatcher feed this consumer's listener."""
-        self.dispatcher.submit(lambda: self.run_listener(consumer))
-
-    def in_listener(self) -> bool:
-        """Whether the caller is inside a message listener of this session (S14)."""
-        return any(dispatcher.running_here() for dispatcher in self._dispatchers)
-
-    def handler_idle(self, deadline: Deadline | None = None) -> Steps[None]:
-        """Wait for the running message listener, unless that is the caller (S124).
-
-        The first dispatcher hands out nothing more after the call at work. What it handed to lanes their listeners have
-        in hand, also what waits in a lane behind another message of its group.
-        """
-        if self.in_listener():
-            return
-        for number, dispatcher in enumerate([*self._dispatchers]):
-            for idle, _ in dispatcher.idle() if number == 0 else dispatcher.through():
-                yield idle, None if deadline is None else deadline.remaining()
 
     def check_not_in_callback(self, what: str) -> None:
         """Raise if the caller is inside a completion listener of this session (S74)."""
@@ -137,14 +138,14 @@ class Session(Transacting):
         self.check_open()
         if destination is not None:
             _check_destination(destination)
-        presettled = self.connection.options.presettle_policy.producer(destination, self.info.transacted)
-        info = ProducerInfo(self.connection.next_id(), self.info.id, destination, presettled)
-        name = destination.name if destination is not None else "any destination"
-        producer = (Producer if self.connection.recorder is None else RecordedProducer)(self, info)
+        channel, provider = self.channel, self.channel.provider
+        presettled = channel.options.presettle_policy.producer(destination, self.info.transacted)
+        info = ProducerInfo(channel.next_id(), self.info.id, destination, presettled)
+        producer = Producer(self.state, info, lambda: self.completions, lambda number: self.producers.pop(number, None))
         done: Completion[None] = Completion()
-        self.connection.submit(self.connection.provider.create_producer, info, done)
-        provider = self.connection.provider
-        yield from self.connection.request(done, f"creating a producer for {name}", provider.close_producer, info.id)
+        channel.submit(provider.create_producer, info, done)
+        undo = partial(channel.submit, provider.close_producer, info.id, Completion())
+        yield from answered(done, channel.deadline(), f"creating a producer for {producer.describe()}", undo=undo)
         self.producers[info.id] = producer
         return producer
 
@@ -160,12 +161,12 @@ class Session(Transacting):
         """
         self.check_open()
         _check_destination(destination)
-        self.connection.temporaries.check_consumable(destination)
+        self._temporaries.check_consumable(destination)
         options = parse_destination_options(destination)
         selector = selector if selector is not None else options.selector
         if selector is None or not selector.strip():
             return options, None
-        if self.connection.options.validate_selector:
+        if self.channel.options.validate_selector:
             check_selector(selector)
         return options, selector
 
@@ -177,7 +178,7 @@ class Session(Transacting):
             InvalidSelectorException, InvalidDestinationException: as of :meth:`check_source`.
         """
         self.check_source(queue, selector)
-        self.connection.require("browser")
+        self.channel.require("browser")
 
     def create_consumer(
         self,
@@ -201,34 +202,59 @@ class Session(Transacting):
             IllegalStateException: the subscription's name is in use (S141, S143).
         """
         options, selector = self.check_source(destination, selector)
-        connection = self.connection
+        channel = self.channel
         prefetch = self._prefetch(destination, options.prefetch, browser, subscription)
         prefetch = prefetch if pulls else max(1, prefetch)
         info = self._consumer_info(destination, options, prefetch, browser)
         info.selector, info.subscription = selector, subscription
         info.no_local = no_local or bool(options.no_local)
-        connection.check_features(info)
+        self._check_features(info)
         if subscription is not None:
-            info.subscription = yield from connection.subscriptions.take(subscription, destination, info.selector)
-        consumer = Consumer(self, info, allow_pull_listener=options.allow_pull_listener)
+            info.subscription = yield from self._subscriptions.take(subscription, destination, info.selector)
+        consumer = self._make_consumer(info, options)
         attached: Completion[None] = Completion()
         if info.subscription is not None:
             attached.add_callback(partial(self._release_if_refused, info.subscription))
-        connection.submit(connection.provider.create_consumer, info, consumer, attached)
-        yield from connection.request(
-            attached, f"creating a consumer of {destination.name}", consumer.close_link, info.id
-        )
+        channel.submit(channel.provider.create_consumer, info, consumer, attached)
+        undo = partial(channel.submit, consumer.close_link, info.id, Completion())
+        yield from answered(attached, channel.deadline(), f"creating a consumer of {destination.name}", undo=undo)
         self.consumers[info.id] = consumer
-        connection.warn_if_never_started()
-        if connection.started or browser:
-            connection.submit(connection.provider.start_consumer, info.id)
+        self._consumer_made()
+        if channel.started or browser:
+            channel.submit(channel.provider.start_consumer, info.id)
         return consumer
+
+    def _make_consumer(self, info: ConsumerInfo, options: DestinationOptions) -> Consumer:
+        try:
+            return Consumer(
+                self.state,
+                info,
+                self.face.acknowledger,
+                self.dispatchers,
+                self.face.feed,
+                self._subscriptions,
+                lambda number: self.consumers.pop(number, None),
+                allow_pull_listener=options.allow_pull_listener,
+            )
+        except BaseException:
+            if info.subscription is not None:
+                self.channel.submit(self._subscriptions.release, info.subscription)
+            raise
+
+    def _check_features(self, info: ConsumerInfo) -> None:
+        """Raise if a consumer asks for what this protocol and broker cannot honour (S119, S144, S147)."""
+        metadata, subscription = self.channel.the_metadata, info.subscription
+        check_consumer(metadata, info)
+        if info.pending_limit and "pending-limit" not in metadata.capabilities:
+            log.warning("%s: consumer.maximumPendingMessageLimit has no effect at this broker", info.destination.name)
+        if subscription is not None and subscription.shared and info.no_local:
+            raise UnsupportedFeatureException("no_local is not for shared subscriptions (S147)")
 
     def _consumer_info(
         self, destination: Destination, options: DestinationOptions, prefetch: int, browser: bool
     ) -> ConsumerInfo:
         """What the options make of a consumer: those of the destination, else those of the connection."""
-        jms = self.connection.options
+        jms = self.channel.options
         presettled = browser or self.info.ack_mode.presettled
         presettled = presettled or jms.presettle_policy.consumer(destination, self.info.transacted)
         exclusive = jms.exclusive_consumer and not destination.is_topic and not browser
@@ -236,7 +262,7 @@ class Session(Transacting):
         limit = options.maximum_pending_message_limit
         limit = jms.prefetch_policy.maximum_pending_message_limit if limit is None else limit
         return ConsumerInfo(
-            self.connection.next_id(),
+            self.channel.next_id(),
             self.info.id,
             destination,
             prefetch,
@@ -252,7 +278,7 @@ class Session(Transacting):
     def _prefetch(
         self, destination: Destination, given: int | None, browser: bool, subscription: Subscription | None
     ) -> int:
-        policy = self.connection.options.prefetch_policy
+        policy = self.channel.options.prefetch_policy
         durable = subscription is not None and subscription.durable
         auto = self.info.ack_mode is AckMode.AUTO_ACKNOWLEDGE
         prefetch = policy.for_destination(destination, given, durable=durable, browser=browser, auto=auto)
@@ -274,7 +300,7 @@ class Session(Transacting):
         self.check_open()
         check_name(subscription.name)
         check_topic(topic)
-        if subscription.durable and not subscription.shared and not self.connection.info.explicit_client_id:
+        if subscription.durable and not subscription.shared and not self.channel.info.explicit_client_id:
             raise IllegalStateException(
                 "a durable subscription belongs to a client id; give the factory client_id=..., or set "
                 "connection.client_id before the connection is used (S141)"
@@ -289,16 +315,16 @@ class Session(Transacting):
             InvalidDestinationException: there is no such subscription.
         """
         self.check_open()
-        yield from self.connection.subscriptions.unsubscribe(name)
+        yield from self._subscriptions.unsubscribe(name)
 
     def _release_if_refused(self, subscription: Subscription, attached: Completion[None]) -> None:
         if attached.error is not None:
-            self.connection.subscriptions.release(subscription)
+            self._subscriptions.release(subscription)
 
     def create_temporary(self, kind: type[T], run: Callable[[Steps[None]], Any]) -> Steps[T]:
         """Create a temporary destination, which belongs to the connection (S130)."""
         self.check_open()
-        return (yield from self.connection.temporaries.create(kind, run))
+        return (yield from self._temporaries.create(kind, run))
 
     # -- acknowledgement ----------------------------------------------------------------------------------------
 
@@ -308,7 +334,7 @@ class Session(Transacting):
         self._require(outcome)
         if self.info.ack_mode is AckMode.CLIENT_ACKNOWLEDGE:
             for consumer in [*self.consumers.values()]:
-                consumer.settle_delivered(outcome)
+                consumer.unsettled.settle_delivered(outcome)
 
     def acknowledge_message(self, message: Message) -> None:
         """``message.acknowledge()`` by the mode; ``JMS_AMQP_ACK_TYPE`` chooses the outcome (S28, S38)."""
@@ -316,9 +342,9 @@ class Session(Transacting):
         outcome = _outcome(message._ack_type)
         if self.info.ack_mode.individual:
             self.settle_message(message, outcome)
-        elif message._delivery.generation <= self.connection.lost_generation:  # newer messages are not covered (S95)
+        elif message._delivery.generation <= self.channel.lost_generation:  # newer messages are not covered (S95)
             for consumer in [*self.consumers.values()]:
-                consumer.settle_stale(outcome)
+                consumer.unsettled.settle_stale(outcome)
         elif not message._delivery.settled:  # a second call is a no-op, even if more was delivered meanwhile (S28)
             self.acknowledge(outcome)
 
@@ -328,12 +354,12 @@ class Session(Transacting):
         self._require(outcome)
         consumer = self.consumers.get(message._delivery.consumer_id)
         if consumer is not None:
-            consumer.settle_one(message._delivery, outcome)
+            consumer.unsettled.settle_one(message._delivery, outcome)
 
     def _require(self, outcome: Outcome) -> None:
         """Refuse an outcome that this broker would take for another one (S119)."""
         if outcome is not Outcome.ACCEPTED:
-            self.connection.require(_FEATURES[outcome])
+            self.channel.require(_FEATURES[outcome])
 
     def recover(self) -> None:
         """Deliver again what is not acknowledged (S32, S33).
@@ -354,6 +380,33 @@ class Session(Transacting):
         else:
             self.recover()
 
+    # -- transactions -------------------------------------------------------------------------------------------
+
+    def commit(self) -> Steps[None]:
+        """Make the transaction's work take effect (S75, S78).
+
+        Raises:
+            IllegalStateException: the session is not transacted (S7), or the caller is in a completion listener (S74).
+            TransactionRolledBackException: it was rolled back, or the outcome is unknown (S79, S86, S87, S94).
+        """
+        self._check_transacted("commit()")
+        yield from self.transactions.commit()
+
+    def rollback(self) -> Steps[None]:
+        """Undo the transaction's work; its messages come again, before newer ones, counted (S80, S83).
+
+        Raises:
+            IllegalStateException: the session is not transacted (S7), or the caller is in a completion listener (S74).
+        """
+        self._check_transacted("rollback()")
+        yield from self.transactions.rollback()
+
+    def _check_transacted(self, what: str) -> None:
+        self.check_open()
+        if not self.info.transacted:
+            raise IllegalStateException(f"{what} needs a transacted session (S7)")
+        self.check_not_in_callback(what)
+
     # -- failover -----------------------------------------------------------------------------------------------
 
     def interrupted(self) -> None:
@@ -364,7 +417,7 @@ class Session(Transacting):
     def restored(self) -> None:
         """The connection is there again, perhaps at another broker; on the loop."""
         for producer in [*self.producers.values()]:
-            producer.forget_encoders()
+            producer.encoders.forget()
 
     # -- end ----------------------------------------------------------------------------------------------------
 
@@ -374,34 +427,35 @@ class Session(Transacting):
         Raises:
             IllegalStateException: called from a listener of this session (S14) or a completion listener (S74).
         """
-        if self.in_listener():
+        if self.dispatchers.running_here():
             raise IllegalStateException("a message listener may not close its own session (S14)")
         self.check_not_in_callback("close()")
         if self._closing is not None:
-            yield self._closing, self.connection.options.close_timeout
+            yield self._closing, self.channel.options.close_timeout
             return
         closing: Completion[None] = Completion()
         finished = False
         try:
             self._closing = closing
+            self.state.state = State.CLOSING
             yield from self._close(deadline)
             finished = True
         finally:
             try:
-                self.closed = True
-                if not finished and self.connection.usable:  # the caller gave up: end it without waiting
+                self.state.state = State.CLOSED
+                if not finished and self.channel.usable:  # the caller gave up: end it without waiting
                     for consumer in [*self.consumers.values()]:
                         consumer.abandon()
                     self._submit_end(Completion())
-                self.forget()
+                self.memory.close()
             finally:
                 closing.succeed()
 
     def _close(self, deadline: Deadline | None) -> Steps[None]:
-        self.started = False
-        deadline = deadline or Deadline(self.connection.options.close_timeout)
-        yield from self.handler_idle(deadline)  # the listener at work may still acknowledge and send
-        self.closed = True
+        self.state.started = False
+        deadline = deadline or Deadline(self.channel.options.close_timeout)
+        yield from self.dispatchers.idle(deadline)  # the listener at work may still acknowledge and send
+        self.state.state = State.CLOSED
         if not self.info.transacted:
             for producer in [*self.producers.values()]:
                 yield from producer.all_answered(deadline)
@@ -410,38 +464,37 @@ class Session(Transacting):
         for consumer in [*self.consumers.values()]:
             consumer.abandon()
         yield from self._end(deadline)
-        for dispatcher in self._dispatchers:
-            dispatcher.close()
+        self.dispatchers.close()
         if self._completions is not None:
             self._completions.dispatcher.close()
 
     def _end(self, deadline: Deadline) -> Steps[None]:
-        provider, number = self.connection.provider, self.info.id
+        channel, number = self.channel, self.info.id
         for producer in [*self.producers.values()]:
             producer.closed = True
             producer.remote_close.forget()
-        self.connection.sessions.pop(number, None)
-        self.transaction.ended("rolled_back")
-        if self.connection.failure is not None:
+        self._leave(number)
+        self.transactions.current.ended("rolled_back")
+        if channel.failure is not None:
             return
         if self.info.transacted:
             undone: Completion[None] = Completion()
-            self.connection.submit(provider.rollback, number, undone)
-            yield from self.connection.answer(undone, "rolling back", deadline.remaining())
+            channel.submit(channel.provider.rollback, number, undone)
+            yield from ended(undone, deadline, "rolling back")
         done: Completion[None] = Completion()
         self._submit_end(done)
-        yield from self.connection.answer(done, "closing the session", deadline.remaining())
+        yield from ended(done, deadline, "closing the session")
 
     def _submit_end(self, done: Completion[None]) -> None:
         """Detach the consumers and end the session; the broker rolls back what is open (S84)."""
-        self.connection.sessions.pop(self.info.id, None)
+        self._leave(self.info.id)
         for consumer in [*self.consumers.values()]:
-            consumer.submit_behind(consumer.close_link, consumer.info.id, Completion())
-        end = self.connection.provider.close_session
-        if isinstance(self.processed, FileStore):
-            self.processed.add((), end, self.info.id, done)
+            consumer.submit_end(Completion())
+        end = self.channel.provider.close_session
+        if self.memory.file is not None:
+            self.memory.file.add((), end, self.info.id, done)
         else:
-            self.connection.submit(end, self.info.id, done)
+            self.channel.submit(end, self.info.id, done)
 
 
 def _check_destination(destination: object) -> None:

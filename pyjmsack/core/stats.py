@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-__all__ = ["ConsumerStats", "seconds"]
+from pyjmsack.types import AckType
+
+__all__ = ["ConsumerStats", "Counts", "seconds"]
 
 LONGEST = 1_000_000_000
 """Seconds, 31 years: well below what locks and event loops take."""
@@ -53,3 +55,39 @@ class ConsumerStats:
     them, or gives them to others (S111, S118, S166, S190)."""
     stale: int
     """Acknowledged too late, when the connection that delivered them was lost: nothing was sent (S95)."""
+
+
+class Counts:
+    """The counters of one consumer, as they grow."""
+
+    __slots__ = ("acknowledged", "acknowledged_late", "delivered", "ended", "redelivered", "refused", "skipped", "torn")
+
+    def __init__(self) -> None:
+        self.delivered = self.redelivered = 0
+        self.acknowledged = self.acknowledged_late = 0
+        self.skipped = 0
+        """Acknowledged without being handed out, as already processed."""
+        self.refused = 0
+        """Refused for good: they do not come again to this consumer."""
+        self.torn = 0
+        self.ended = dict.fromkeys(AckType, 0)
+        """How many messages ended otherwise than accepted, by the name that ActiveMQ has for it (S190)."""
+
+    @property
+    def gone(self) -> int:
+        """How many messages came that this consumer does not get, and that do not come again."""
+        return self.skipped + self.refused
+
+    def stats(self, *, buffered: int, unacknowledged: int) -> ConsumerStats:
+        """Return the counts now."""
+        return ConsumerStats(
+            buffered=buffered,
+            delivered=self.delivered,
+            unacknowledged=unacknowledged,
+            acknowledged=self.acknowledged,
+            redelivered=self.redelivered,
+            duplicates_skipped=self.skipped,
+            expired=self.ended[AckType.EXPIRED],
+            poisoned=self.ended[AckType.POISON],
+            stale=self.acknowledged_late,
+        )

@@ -1,12 +1,14 @@
 """How the core waits without knowing how its caller waits.
 
 A step generator yields ``(completion, timeout)`` and is sent ``True`` when the completion is done, ``False`` when the
-time ran out first. ``yield from`` composes them.
+time ran out first. ``yield from`` composes them. What waits for the broker says so in two words: :func:`answered` for
+the answer to a request, :func:`ended` for the end of what is closed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+import logging
+from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from time import monotonic
 from typing import Any, TypeVar
@@ -14,20 +16,28 @@ from typing import Any, TypeVar
 from pyjmsack.errors import JMSException, RequestTimedOutException
 from pyjmsack.spi.completion import Completion
 
-__all__ = ["Deadline", "Steps", "give_up", "request", "together"]
+__all__ = ["Deadline", "Steps", "answered", "ended", "give_up", "together"]
 
+log = logging.getLogger("pyjmsack")
 T = TypeVar("T")
 Wait = tuple[Completion[Any], "float | None"]
 Steps = Generator[Wait, bool, T]
 
 
 class Deadline:
-    """A point of monotonic time shared by the steps of one operation; ``None`` seconds means never."""
+    """A point of monotonic time shared by the steps of one operation.
 
-    __slots__ = ("_at",)
+    Args:
+        seconds: from now; ``None`` means never.
+        option: the name of the option that says how long, for the error that says that it was too long.
+    """
 
-    def __init__(self, seconds: float | None) -> None:
+    __slots__ = ("_at", "_option", "_seconds")
+
+    def __init__(self, seconds: float | None, option: str = "") -> None:
         self._at = None if seconds is None else monotonic() + seconds
+        self._seconds = seconds
+        self._option = option
 
     def remaining(self) -> float | None:
         """Return seconds left, never negative, or ``None``."""
@@ -38,17 +48,42 @@ class Deadline:
         """Whether no time is left."""
         return self._at is not None and monotonic() >= self._at
 
+    def __str__(self) -> str:
+        return f"{self._option} ({self._seconds or 0:g} s)"
 
-def request(completion: Completion[T], timeout: float | None, what: str, option: str) -> Steps[T]:
+
+def answered(
+    done: Completion[T], deadline: Deadline, what: str, *, undo: Callable[[], object] | None = None
+) -> Steps[T]:
     """Wait for the answer to a request.
 
+    Args:
+        done: completed by the answer.
+        deadline: until when.
+        what: what the caller waits for, for the error.
+        undo: called if the caller does not get the answer and the request may still succeed.
+
     Raises:
-        RequestTimedOutException: none came in ``timeout`` seconds; the text names ``option``.
+        RequestTimedOutException: no answer came in time; the text names the option of the deadline.
         JMSException: the request failed.
     """
-    if not completion.done and not (yield completion, timeout) and not completion.done:
-        raise RequestTimedOutException(f"{what}: no answer within {option} ({timeout:g} s)")
-    return completion.result()
+    try:
+        if not done.done and not (yield done, deadline.remaining()) and not done.done:
+            raise RequestTimedOutException(f"{what}: no answer within {deadline}")
+        return done.result()
+    except BaseException:
+        if undo is not None and done.error is None:
+            undo()
+        raise
+
+
+def ended(done: Completion[None], deadline: Deadline, what: str) -> Steps[None]:
+    """Wait until something is closed. A close that fails, or that a silent peer never answers, is no error (S123)."""
+    yield done, deadline.remaining()
+    if not done.done:
+        log.warning("%s: no answer within jms.closeTimeout; going on", what)
+    elif done.error is not None:
+        log.debug("%s: %s", what, done.error)
 
 
 def together(all_steps: Iterable[Steps[None]], deadline: Deadline) -> Steps[None]:

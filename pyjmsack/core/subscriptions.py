@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import partial
 
-from pyjmsack.core.steps import Steps
+from pyjmsack.core.channel import Channel
+from pyjmsack.core.steps import Steps, answered
 from pyjmsack.destination import Destination, Topic
 from pyjmsack.errors import IllegalStateException, InvalidDestinationException, JMSException
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.resources import Subscription
-
-if TYPE_CHECKING:
-    from pyjmsack.core.connection import Connection
 
 __all__ = ["Subscriptions", "check_name", "check_topic"]
 
@@ -72,8 +70,8 @@ class Subscriptions:
     Volatile shared subscriptions have names of their own; durable ones, shared or not, have theirs together.
     """
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
         self._uses: dict[tuple[str, bool], _Use] = {}
 
     def take(self, wanted: Subscription, topic: Destination | None, selector: str | None) -> Steps[Subscription]:
@@ -82,29 +80,25 @@ class Subscriptions:
         Raises:
             IllegalStateException: it is in use (S141, S143).
         """
-        connection = self._connection
+        channel = self._channel
         claimed: Completion[Subscription] = Completion()
-        connection.submit(self.claim, wanted, topic, selector, claimed)
-        try:
-            return (yield from connection.await_answer(claimed, f"the end of another consumer of {wanted.name}"))
-        except BaseException:
-            connection.submit(self.withdraw, claimed)
-            raise
+        channel.submit(self.claim, wanted, topic, selector, claimed)
+        what = f"the end of another consumer of {wanted.name}"
+        undo = partial(channel.submit, self.withdraw, claimed)
+        return (yield from answered(claimed, channel.deadline(), what, undo=undo))
 
     def unsubscribe(self, name: str) -> Steps[None]:
         """Delete a durable subscription; see :meth:`Session.unsubscribe`."""
         check_name(name)
-        connection = self._connection
-        connection.require("durable-subscription")
+        channel = self._channel
+        channel.require("durable-subscription")
         taken = yield from self.take(Subscription(name, durable=True, shared=False), None, None)
         done: Completion[None] = Completion()
         done.add_callback(lambda _: self.release(taken))
-        connection.submit(connection.provider.unsubscribe, name, done)
-        try:
-            yield from connection.await_answer(done, f"unsubscribing {name}")
-        except BaseException:  # who wants the name next waits for the broker's answer
-            connection.submit(self.release_after, taken, done)
-            raise
+        channel.submit(channel.provider.unsubscribe, name, done)
+        # a caller who gives up: who wants the name next waits for the broker's answer
+        undo = partial(channel.submit, self.release_after, taken, done)
+        yield from answered(done, channel.deadline(), f"unsubscribing {name}", undo=undo)
 
     def claim(
         self, wanted: Subscription, topic: Destination | None, selector: str | None, done: Completion[Subscription]

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from pyjmsack.core.steps import Steps
+from pyjmsack.core.channel import Channel
+from pyjmsack.core.steps import Steps, answered
 from pyjmsack.destination import Destination, TemporaryQueue, TemporaryTopic
 from pyjmsack.errors import IllegalStateException, InvalidDestinationException
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.resources import TemporaryInfo
-
-if TYPE_CHECKING:
-    from pyjmsack.core.connection import Connection
 
 __all__ = ["Temporaries"]
 
@@ -22,10 +20,16 @@ T = TypeVar("T", TemporaryQueue, TemporaryTopic)
 
 
 class Temporaries:
-    """What the connection made and did not delete."""
+    """What the connection made and did not delete.
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    Args:
+        channel: the connection.
+        in_use: whether an open consumer of the connection has this destination.
+    """
+
+    def __init__(self, channel: Channel, in_use: Callable[[Destination], bool]) -> None:
+        self._channel = channel
+        self._in_use = in_use
         self.live: dict[int, Temporary] = {}
 
     def create(self, kind: type[T], run: Callable[[Steps[None]], Any]) -> Steps[T]:
@@ -34,13 +38,14 @@ class Temporaries:
         Raises:
             UnsupportedFeatureException: this broker and protocol have none.
         """
-        connection, provider = self._connection, self._connection.provider
-        connection.require("temporary-destination")
-        info = TemporaryInfo(connection.next_id(), kind)
+        channel, provider = self._channel, self._channel.provider
+        channel.require("temporary-destination")
+        info = TemporaryInfo(channel.next_id(), kind)
         named: Completion[str] = Completion()
-        connection.submit(provider.create_temporary, info, named)
+        channel.submit(provider.create_temporary, info, named)
         what = f"creating a temporary {'topic' if kind.is_topic else 'queue'}"
-        name = yield from connection.request(named, what, provider.delete_temporary, info.id)
+        undo = partial(channel.submit, provider.delete_temporary, info.id, Completion())
+        name = yield from answered(named, channel.deadline(), what, undo=undo)
         destination: T = kind._literal(name)
         destination._delete = lambda: run(self.delete(destination))
         self.live[info.id] = destination
@@ -54,28 +59,23 @@ class Temporaries:
         """
         if destination.deleted:
             return
-        connection = self._connection
-        connection.check_open()
+        channel = self._channel
+        channel.check_open()
         number = next(key for key, live in self.live.items() if live is destination)
         if self._in_use(destination):
             raise IllegalStateException(f"{destination.name} still has a consumer; close that first (S131)")
         destination.deleted = True  # first: a send that follows would make the name anew at some brokers (S68)
         done: Completion[None] = Completion()
-        connection.submit(connection.provider.delete_temporary, number, done)
+        channel.submit(channel.provider.delete_temporary, number, done)
         done.add_callback(partial(self._deleted, number, destination))
-        yield from connection.await_answer(done, f"deleting {destination.name}")
+        yield from answered(done, channel.deadline(), f"deleting {destination.name}")
 
     def _deleted(self, number: int, destination: Temporary, answered: Completion[None]) -> None:
         """The broker answered, whether somebody still waits for that or not."""
         if answered.error is None:
             self.live.pop(number, None)
         else:
-            destination.deleted = not self._connection.usable
-
-    def _in_use(self, destination: Temporary) -> bool:
-        sessions = [*self._connection.sessions.values()]
-        consumers = (consumer for session in sessions for consumer in [*session.consumers.values()])
-        return any(not consumer.closed and consumer.info.destination == destination for consumer in consumers)
+            destination.deleted = not self._channel.usable
 
     def check_consumable(self, destination: Destination) -> None:
         """Raise for a temporary destination of another connection (S130).

@@ -1,15 +1,27 @@
-"""What the client knows of a session's open transaction: its sends, its deliveries, and whether it can commit."""
+"""A session's transactions: what the open one did, commit, rollback, and one whose connection was lost (S75-S87)."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import count
+from typing import Any, Protocol
 
+from pyjmsack.core.channel import Channel
+from pyjmsack.core.guard import DuplicateGuard, Memory
+from pyjmsack.core.runtime import taken
+from pyjmsack.core.steps import Steps
+from pyjmsack.errors import JMSException, RequestTimedOutException, TransactionRolledBackException
 from pyjmsack.message import Message
 from pyjmsack.spi.completion import Completion
+from pyjmsack.spi.envelope import Inbound
+from pyjmsack.types import Outcome
 
-__all__ = ["Transaction"]
+__all__ = ["Runs", "Transaction", "Transactions"]
+
+Runs = list[tuple[Outcome, list[Inbound]]]
+"""Outcomes that were chosen and not sent yet, in the order in which the broker is to hear of them."""
 
 _numbers: Iterator[int] = count(1)
 
@@ -79,9 +91,241 @@ class Transaction:
 
     def _write(self, outcome: str) -> None:
         """Each record once: the side that takes it out writes it."""
-        while self._records:
-            try:
-                write = self._records.popleft()
-            except IndexError:  # the other side took it
-                return
+        for write in taken(self._records):
             write(outcome)
+
+
+class Participant(Protocol):
+    """A consumer, as a commit or rollback of its session sees it."""
+
+    guard: DuplicateGuard | None
+
+    @property
+    def takes_part(self) -> bool:
+        """Whether it delivered messages of the open transaction (S83, S84)."""
+        ...
+
+    def rolled_back(self, inbound: Inbound) -> None:
+        """A transaction that received this message is rolled back."""
+        ...
+
+    def halt(self) -> Steps[None]:
+        """Drain what is on its way: nothing newer may come before what the rollback brings again (S83)."""
+        ...
+
+    def take_unseen(self) -> Runs:
+        """Take what nobody saw out of the inbox, and return it with its outcomes, oldest first."""
+        ...
+
+    def send_outcomes(self, runs: Runs) -> None:
+        """Send chosen outcomes; on the loop."""
+        ...
+
+    def resume(self) -> Steps[None]:
+        """The rollback is over: finish a close that waited for it (S84)."""
+        ...
+
+    def transaction_ended(self) -> None:
+        """The transaction is over: finish a close that waited for it, without waiting (S84)."""
+        ...
+
+    def leave_transaction(self) -> None:
+        """The transaction is ending, and nobody waits for that."""
+        ...
+
+    def finish_if_closed(self) -> None:
+        """Detach what was closed, once nothing of it is in the caller's hands."""
+        ...
+
+
+class Transactions:
+    """The transactions of one session, one after the other.
+
+    Args:
+        channel: the connection.
+        number: id of the session.
+        memory: what the session remembers of processed messages.
+        consumers: of the session, by their ids.
+        update: called when the end of a transaction begins and when it is over, as no message is handed out meanwhile.
+    """
+
+    def __init__(
+        self,
+        channel: Channel,
+        number: int,
+        memory: Memory,
+        consumers: Mapping[int, Participant],
+        update: Callable[[], None],
+    ) -> None:
+        self._channel = channel
+        self._number = number
+        self._memory = memory
+        self._consumers = consumers
+        self._update = update
+        self._endings: set[object] = set()
+        """Commits and rollbacks under way."""
+        self.current = Transaction()
+
+    @property
+    def ending(self) -> bool:
+        """Whether a commit or rollback is under way."""
+        return bool(self._endings)
+
+    def _ending_is_over(self, ending: object) -> None:
+        """It is over, or its caller gave up in the middle."""
+        self._endings.discard(ending)
+        self._update()
+
+    def commit(self) -> Steps[None]:
+        """Make the transaction's work take effect (S75, S78).
+
+        Every send must be answered first: a discharge sent behind one that the broker then refuses would commit the
+        others without it.
+
+        Raises:
+            TransactionRolledBackException: it was rolled back, or the outcome is unknown (S79, S86, S87, S94).
+        """
+        transaction = self.current
+        ending = object()
+        try:
+            self._endings.add(ending)
+            self._update()
+            yield from self._commit()
+        finally:
+            self._ending_is_over(ending)
+            if transaction is not self.current:  # else nothing was asked of the broker, and it is still open
+                transaction.ended("unknown")  # unless it is known
+
+    def _commit(self) -> Steps[None]:
+        transaction = self.current
+        deadline = self._channel.deadline()
+        decided: Completion[None] = Completion()
+        self._channel.submit(transaction.when_decided, decided)  # the loop knows: it comes behind all sends
+        yield decided, deadline.remaining()
+        failure = transaction.failure
+        if failure is None and not decided.done:
+            failure = RequestTimedOutException(f"a send had no answer within {deadline}")
+        if failure is not None:
+            yield from self._roll_back()
+            raise _rolled_back(transaction, "a send of it failed", failure)
+        error = yield from self._discharge(self._channel.provider.commit)
+        if error is None:
+            transaction.ended("committed")
+            yield from self._remember(transaction)
+        for consumer in [*self._consumers.values()]:
+            consumer.transaction_ended()
+        if error is not None:
+            known = isinstance(error, TransactionRolledBackException) and not error.in_doubt
+            transaction.ended("rolled_back" if known else "unknown")
+            raise _rolled_back(transaction, "the commit failed", error, in_doubt=not known)
+
+    def _remember(self, transaction: Transaction) -> Steps[None]:
+        """What the transaction received is processed now (S105). The commit took effect: a file that cannot be written
+        is no failure of the commit, and its error goes to the exception listener."""
+        if self._memory.store is None:
+            return
+        for message in transaction.acknowledged:
+            consumer = self._consumers.get(message._delivery.consumer_id)
+            kept = message._delivery.settled  # else Ctrl-C came before it joined the transaction, and it was put back
+            if kept and consumer is not None and consumer.guard is not None:
+                consumer.guard.add_one(message._delivery)
+        if transaction.acknowledged and self._memory.file is not None:
+            written: Completion[None] = Completion()
+            self._memory.file.add((), written.succeed)
+            yield written, self._channel.options.request_timeout
+
+    def rollback(self) -> Steps[None]:
+        """Undo the transaction's work; its messages come again, before newer ones, counted (S80, S83)."""
+        ending = object()
+        try:
+            self._endings.add(ending)
+            self._update()
+            error = yield from self._roll_back()
+        finally:
+            self._ending_is_over(ending)
+        if error is not None and self._channel.failure is None:
+            raise error.fresh() if isinstance(error, JMSException) else error
+
+    def _roll_back(self) -> Steps[BaseException | None]:
+        transaction = self.current
+        if transaction.failure is None:  # a caller who gives up below has still asked for the rollback
+            transaction.failure = TransactionRolledBackException("its rollback was interrupted")
+        transaction.ended("rolled_back")
+        for message in transaction.acknowledged:
+            consumer = self._consumers.get(message._delivery.consumer_id)
+            if consumer is not None:
+                consumer.rolled_back(message._delivery)
+        taking_part = [c for c in [*self._consumers.values()] if c.takes_part]
+        for consumer in taking_part:
+            yield from consumer.halt()
+        error = yield from self._discharge(self._channel.provider.rollback, taking_part)
+        for consumer in taking_part:
+            yield from consumer.resume()
+        return error
+
+    def _discharge(self, operation: Any, undone: Iterable[Participant] = ()) -> Steps[BaseException | None]:
+        """End the transaction and declare the next one in the same burst; return the error of the first, if any.
+
+        What the consumers of an ``undone`` one prefetched is handed back behind it: ActiveMQ Classic sends again in the
+        order in which it got things back, Artemis in the order of the queue. It is before new credit in any case. And
+        in one command: a provider that redelivers locally would else, if the broker is quick, put it before what the
+        rollback brings again.
+
+        Only here does the next transaction begin for the client too: until its end is asked for, it is the open one,
+        also for a caller whom Ctrl-C takes away in between.
+        """
+        ended: Completion[None] = Completion()
+        begun: Completion[None] = Completion()
+        unseen = [(consumer, consumer.take_unseen()) for consumer in undone]
+        self._channel.submit(self._end_transaction, operation, ended, begun, unseen)
+        try:
+            self.current = Transaction()
+            self._memory.in_hand.clear()
+            deadline = self._channel.deadline()
+            if not (yield ended, deadline.remaining()) and not ended.done:
+                return RequestTimedOutException("the transaction coordinator did not answer within jms.requestTimeout")
+            if not begun.done:  # what goes wrong with the next transaction is that one's affair: its commit will say so
+                yield begun, deadline.remaining()
+        except BaseException:
+            self._leave_behind(ended)
+            raise
+        return ended.error
+
+    def _leave_behind(self, ended: Completion[None]) -> None:
+        """The caller gave up while the broker ends the transaction: consumers that were closed in it end behind it."""
+        for consumer in [*self._consumers.values()]:
+            consumer.leave_transaction()
+            ended.add_callback(partial(_finish, consumer))
+
+    def _end_transaction(
+        self,
+        operation: Any,
+        ended: Completion[None],
+        begun: Completion[None],
+        unseen: Iterable[tuple[Participant, Runs]],
+    ) -> None:
+        """On the loop."""
+        operation(self._number, ended)
+        self._channel.provider.begin(self._number, begun)
+        for consumer, runs in unseen:
+            consumer.send_outcomes(runs)
+
+
+def _rolled_back(
+    transaction: Transaction, what: str, cause: BaseException, *, in_doubt: bool = False
+) -> TransactionRolledBackException:
+    ids = [message.message_id for message in transaction.acknowledged]
+    outcome = "is in doubt" if in_doubt else "was rolled back"
+    error = TransactionRolledBackException(
+        f"the transaction {outcome}, {what}: {cause}",
+        error_code=getattr(cause, "error_code", None),
+        sent=transaction.sent,
+        acknowledged=[i for i in ids if i is not None],
+        in_doubt=in_doubt,
+    )
+    error.__cause__ = cause
+    return error
+
+
+def _finish(consumer: Participant, _: Completion[None]) -> None:
+    consumer.finish_if_closed()

@@ -10,7 +10,7 @@ from pyjmsack.destination import Destination
 from pyjmsack.errors import JMSException
 from pyjmsack.message import Message, to_message
 
-__all__ = ["Transform", "hook", "received"]
+__all__ = ["Transform", "Transforms", "hook", "received"]
 
 Transform = Callable[[Message, Destination], Message]
 _HOOKS = ("producer_transform", "consumer_transform")
@@ -33,6 +33,31 @@ def hook(transformer: object | None, name: str) -> Transform | None:
     if not callable(transform) or inspect.iscoroutinefunction(transform):
         raise TypeError(f"message_transformer: {name} must be a plain function, in pyjmsack.aio too")
     return _complete(transform)
+
+
+class Transforms:
+    """The hooks of one connection; they may be replaced at any time.
+
+    Args:
+        transformer: an object with hooks, or ``None``.
+
+    Raises:
+        TypeError: the object has no hook, or one that cannot be called here.
+    """
+
+    __slots__ = ("received", "sent", "transformer")
+
+    def __init__(self, transformer: object | None) -> None:
+        self.set(transformer)
+
+    def set(self, transformer: object | None) -> None:
+        """Replace the hooks from now on.
+
+        Raises:
+            TypeError: as for the constructor; the old hooks stay.
+        """
+        sent, received = hook(transformer, "producer_transform"), hook(transformer, "consumer_transform")
+        self.transformer, self.sent, self.received = transformer, sent, received
 
 
 def _complete(transform: Callable[[Message, Destination], Any]) -> Transform:

@@ -11,12 +11,10 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures._base import FINISHED, PENDING
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyjmsack.errors import JMSException
-
-if TYPE_CHECKING:
-    from pyjmsack.sync.session import Session
+from pyjmsack.sync._face import SessionFace
 
 __all__ = ["SendFuture"]
 
@@ -35,9 +33,9 @@ class SendFuture(Future[None]):
     _exception = None
     _waited_for = False
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, face: SessionFace) -> None:
         # Future.__init__ is what this class exists to put off; see __getattr__
-        self._session = session
+        self._face = face
 
     def __getattr__(self, name: str) -> Any:
         if name not in ("_condition", "_waiters", "_done_callbacks"):
@@ -48,7 +46,7 @@ class SendFuture(Future[None]):
                 self._done_callbacks: list[Any] = []
                 self._condition = threading.Condition()
                 self._waited_for = True
-        self._session._hurry()
+        self._face.hurry()
         return getattr(self, name)
 
     def settle(self, error: BaseException | None) -> None:
@@ -86,7 +84,7 @@ class SendFuture(Future[None]):
         if self.done():
             super().add_done_callback(fn)
         else:
-            super().add_done_callback(lambda future: self._session._dispatch_completion(lambda: fn(future)))
+            super().add_done_callback(lambda future: self._face.dispatch_completion(lambda: fn(future)))
 
     def cancel(self) -> bool:
         """Return False: a send that was handed over cannot be taken back."""

@@ -15,10 +15,10 @@ from queue import SimpleQueue
 from time import monotonic
 from typing import Any, TypeVar
 
-from pyjmsack.core.runtime import Command, refuse_commands, run_commands
+from pyjmsack.core.runtime import Command, refuse_commands, run_commands, taken
 from pyjmsack.core.steps import Steps
 from pyjmsack.errors import IllegalStateException
-from pyjmsack.io.thread import acquire
+from pyjmsack.io.thread import LoopThread
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Timer
 
@@ -47,13 +47,17 @@ class SyncRuntime:
     """One connection's outbox to the loop thread.
 
     Commands run in order; the loop is woken once per burst, and the provider flushes once per burst.
+
+    Args:
+        thread: of the loop; :meth:`close` gives it back.
+        flush: sends what the commands of a burst produced.
+        keeps_process: whether the process lives as long as the connection (``jms.useDaemonThread=false``).
     """
 
-    def __init__(self, *, keeps_process: bool = False) -> None:
-        self._thread = acquire()
-        self.loop = self._thread.loop
-        self.flush: Callable[[], None] = lambda: None
-        """Set by the connection: the provider's flush."""
+    def __init__(self, thread: LoopThread, flush: Callable[[], None], *, keeps_process: bool = False) -> None:
+        self._thread = thread
+        self.loop = thread.loop
+        self._flush = flush
         self._pid = os.getpid()
         self._outbox: deque[Command] = deque()
         self._woken = False
@@ -148,7 +152,7 @@ class SyncRuntime:
             self._timer = None
         run_commands(self._outbox)
         try:
-            self.flush()
+            self._flush()
         finally:  # whatever becomes of the stream, nobody waits for its burst for ever
             self._ran_at = monotonic()
             if self._written:  # after the turn that comes, so that what the broker answered meanwhile is handled first
@@ -290,11 +294,8 @@ class ThreadDispatcher:
             log.exception("a listener raised on %s", self._name)
 
     def _release_waiters(self) -> None:
-        while self._waiters:
-            try:
-                self._waiters.popleft().succeed()
-            except IndexError:
-                return
+        for waiter in taken(self._waiters):
+            waiter.succeed()
 
     def running_here(self) -> bool:
         """Whether the caller is inside a call of this dispatcher."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyjmsack.core import connection as core_connection
 from pyjmsack.core.facade import ConnectionFacade
 from pyjmsack.core.factory import FactoryFacade
 from pyjmsack.io.driver import AsyncioConnector
+from pyjmsack.io.thread import acquire
 from pyjmsack.spi.registry import create_provider
+from pyjmsack.sync._face import SessionFace
 from pyjmsack.sync._runtime import SyncRuntime
 from pyjmsack.sync.session import Session
 from pyjmsack.types import AckMode
@@ -34,18 +38,27 @@ class ConnectionFactory(FactoryFacade):
             RequestTimedOutException: it is silent (``transport.connectTimeout``, ``jms.connectTimeout``).
         """
         ledger = self._open_ledger()
-        runtime = SyncRuntime(keeps_process=not self._url.connection.use_daemon_thread)
+        thread = acquire()
+        give_back: Callable[[], None] = thread.release
         try:
-            connector = AsyncioConnector(self._url, runtime.loop, self._ssl_context)
-            provider = create_provider(self._url, connector)
-            runtime.flush = provider.flush
-            core = core_connection.Connection(self._url, runtime, provider, self._login(username, password), ledger)
-            core.set_transformer(self._transformer)
+            provider = create_provider(self._url, AsyncioConnector(self._url, thread.loop, self._ssl_context))
+            keeps_process = not self._url.connection.use_daemon_thread
+            runtime = SyncRuntime(thread, provider.flush, keeps_process=keeps_process)
+            give_back = runtime.close
+            core = core_connection.Connection(
+                self._url,
+                runtime,
+                provider,
+                self._login(username, password),
+                partial(SessionFace, runtime),
+                transformer=self._transformer,
+                ledger=ledger,
+            )
             if runtime.keeper is not None:
-                core.listeners.append(runtime.keeper)
+                core.add_listener(runtime.keeper)
             runtime.run(core.open())
         except BaseException:
-            runtime.close()
+            give_back()
             if ledger is not None:
                 ledger.close()
             raise
@@ -81,7 +94,8 @@ class Connection(ConnectionFacade):
             IllegalStateException: it is set, or the connection was used.
             InvalidClientIDException: it is empty, or in use at the broker.
         """
-        return self._core.info.client_id if self._core.info.explicit_client_id else None
+        info = self._core.channel.info
+        return info.client_id if info.explicit_client_id else None
 
     @client_id.setter
     def client_id(self, value: str) -> None:
@@ -106,7 +120,7 @@ class Connection(ConnectionFacade):
             TypeError: ``ack_mode`` is a ``bool``, as in the Java call.
             JMSException: the mode is unknown, or contradicts ``transacted``.
         """
-        return Session(self._run(self._core.create_session(ack_mode, transacted)), self)
+        return Session(self._run(self._core.create_session(ack_mode, transacted)), self._core)
 
     def close(self) -> None:
         """Close sessions and connection; idempotent; wakes blocked receivers, which get ``None`` (S123)."""

@@ -4,50 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from pyjmsack.core.browsing import Browser
 from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.facade import ConsumerFacade
+from pyjmsack.core.session import Session
 from pyjmsack.core.stats import seconds
 from pyjmsack.destination import Destination
 from pyjmsack.message import Message
-from pyjmsack.types import Outcome
-
-if TYPE_CHECKING:
-    from pyjmsack.sync.session import Session
+from pyjmsack.sync._face import SessionFace
 
 __all__ = ["MessageConsumer", "QueueBrowser"]
 
 T = TypeVar("T")
 
 
-class Acknowledger:
-    """What ``message.acknowledge()`` and the outcomes of one message do in this face."""
-
-    def __init__(self, session: Session) -> None:
-        self._guard = session._guard
-        self._core = session._core
-        self.allows_outcome = True
-
-    def acknowledge(self, message: Message) -> None:
-        """Acknowledge by the session's mode."""
-        with self._guard:
-            self._core.acknowledge_message(message)
-
-    def settle(self, message: Message, outcome: Outcome) -> None:
-        """Give one message its outcome."""
-        with self._guard:
-            self._core.settle_message(message, outcome)
-
-
 class MessageConsumer(ConsumerFacade):
     """Receives messages; belongs to its session's thread. Iterating it receives until it is closed."""
 
-    def __init__(self, core: Consumer, session: Session) -> None:
+    def __init__(self, core: Consumer, face: SessionFace) -> None:
         super().__init__(core)
-        core.acknowledger = Acknowledger(session)
-        self._run = session._run
-        self._guard = session._guard
+        self._run = face.run
+        self._guard = face.guard
 
     def receive(self, timeout: float | timedelta | None = None) -> Message | None:
         """Wait for the next message.
@@ -131,20 +110,21 @@ class MessageConsumer(ConsumerFacade):
 class QueueBrowser:
     """Looks at the messages of a queue without taking them; each iteration starts at the head (S134)."""
 
-    def __init__(self, session: Session, queue: Destination, selector: str | None) -> None:
-        self._session = session
+    def __init__(self, core: Session, face: SessionFace, queue: Destination, selector: str | None) -> None:
+        self._core = core
+        self._run = face.run
         self._queue = queue
         self._selector = selector
-        self._open: set[Consumer] = set()
+        self._open: set[Browser] = set()
         self._closed = False
 
     def __iter__(self) -> Iterator[Message]:
-        run, core = self._session._run, self._session._core
-        browser = run(core.create_consumer(self._queue, self._selector, False, browser=True))
+        run, core = self._run, self._core
+        browser = Browser(run(core.create_consumer(self._queue, self._selector, False, browser=True)))
         self._open.add(browser)
         try:
             while not self._closed:
-                message = run(browser.browse())
+                message = run(browser.next())
                 if message is None:
                     return
                 yield message
@@ -156,7 +136,7 @@ class QueueBrowser:
         """End every iteration under way; idempotent."""
         self._closed = True
         while self._open:
-            self._session._run(self._open.pop().close())
+            self._run(self._open.pop().close())
 
     def __enter__(self) -> QueueBrowser:
         return self

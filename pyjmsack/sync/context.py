@@ -29,7 +29,7 @@ class JMSContext(Session):
             if owner:
                 connection.close()
             raise
-        super().__init__(core, connection)
+        super().__init__(core, connection._core)
         self._connection = connection
         self._owner = owner
         self.auto_start = auto_start

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from pyjmsack.core.completions import CompletionListener
 from pyjmsack.core.facade import ProducerFacade
@@ -13,10 +12,8 @@ from pyjmsack.core.requestor import reply_to
 from pyjmsack.destination import Destination
 from pyjmsack.message import Message
 from pyjmsack.spi.completion import Completion
+from pyjmsack.sync._face import SessionFace
 from pyjmsack.sync._future import SendFuture
-
-if TYPE_CHECKING:
-    from pyjmsack.sync.session import Session
 
 __all__ = ["MessageProducer"]
 
@@ -24,11 +21,11 @@ __all__ = ["MessageProducer"]
 class MessageProducer(ProducerFacade):
     """Sends messages; belongs to its session's thread. Closed by ``close()`` or as a context manager."""
 
-    def __init__(self, core: Producer, session: Session) -> None:
+    def __init__(self, core: Producer, face: SessionFace) -> None:
         super().__init__(core)
-        self._session = session
-        self._run = session._run
-        self._guard = session._guard
+        self._face = face
+        self._run = face.run
+        self._guard = face.guard
 
     def send(
         self,
@@ -59,7 +56,7 @@ class MessageProducer(ProducerFacade):
         """
         with self._guard:
             core = self._core
-            if core.full:
+            if core.window.full:
                 self._run(core.wait_for_room())
             how = (destination, delivery_mode, priority, time_to_live, delivery_delay)
             if completion_listener is not None:
@@ -94,9 +91,9 @@ class MessageProducer(ProducerFacade):
         guard.acquire()
         try:
             core = self._core
-            if core.full:
+            if core.window.full:
                 self._run(core.wait_for_room())
-            future = SendFuture(self._session)
+            future = SendFuture(self._face)
             if completion_listener is not None:
                 how = (destination, delivery_mode, priority, time_to_live, delivery_delay)
                 core.submit_with_listener(completion_listener, future.settle, message, *how)

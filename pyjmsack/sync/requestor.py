@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import threading
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from pyjmsack.core import requestor as core_requestor
 from pyjmsack.core.facade import RequestorFacade
 from pyjmsack.core.stats import seconds
 from pyjmsack.message import Message
-
-if TYPE_CHECKING:
-    from pyjmsack.sync.session import Session
+from pyjmsack.sync._face import SessionFace
 
 __all__ = ["Requestor"]
 
@@ -24,9 +21,9 @@ class Requestor(RequestorFacade):
     message id if it has none, into the reply's correlation id: :meth:`pyjmsack.MessageProducer.reply`.
     """
 
-    def __init__(self, core: core_requestor.Requestor, session: Session) -> None:
+    def __init__(self, core: core_requestor.Requestor, face: SessionFace) -> None:
         super().__init__(core)
-        self._run = session._run
+        self._run = face.run
         self._sending = threading.Lock()
 
     def request(

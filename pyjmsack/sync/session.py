@@ -2,42 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING, Any
-
+from pyjmsack.core import connection as core_connection
 from pyjmsack.core import session as core_session
 from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.facade import SessionFacade
-from pyjmsack.core.lanes import Lanes
 from pyjmsack.core.requestor import Requestor as CoreRequestor
 from pyjmsack.core.steps import Steps
 from pyjmsack.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
-from pyjmsack.message import Message
 from pyjmsack.spi.resources import Subscription
-from pyjmsack.sync._guard import SessionGuard
+from pyjmsack.sync._face import SessionFace
 from pyjmsack.sync.consumer import MessageConsumer, QueueBrowser
 from pyjmsack.sync.producer import MessageProducer
 from pyjmsack.sync.requestor import Requestor
 
-if TYPE_CHECKING:
-    from pyjmsack.sync.connection import Connection
-
 __all__ = ["Session"]
-
-BATCH = 64
-"""Messages a listener gets before the session's other consumers have a turn."""
 
 
 class Session(SessionFacade):
     """Makes producers, consumers and messages; belongs to one thread at a time (S15), or to its listeners."""
 
-    def __init__(self, core: core_session.Session, connection: Connection) -> None:
+    def __init__(self, core: core_session.Session, connection: core_connection.Connection) -> None:
         super().__init__(core)
-        self._run = connection._run
-        self._hurry = connection._runtime.hurry
-        self._guard = SessionGuard(lambda: core.has_listener)
-        core.run_listener = self._run_listener
+        face = core.face
+        assert isinstance(face, SessionFace)  # of this face's connection
+        self._face = face
+        self._core_connection = connection
+        self._run = face.run
+        self._guard = face.guard
 
     def create_producer(self, destination: Destination | None = None) -> MessageProducer:
         """Return a producer for a destination, or an anonymous one (S67).
@@ -45,7 +36,7 @@ class Session(SessionFacade):
         Raises:
             JMSException: the broker refused it, by the kind of its reason (S129).
         """
-        return MessageProducer(self._run(self._core.create_producer(destination)), self)
+        return MessageProducer(self._run(self._core.create_producer(destination)), self._face)
 
     def create_consumer(
         self, destination: Destination, selector: str | None = None, *, no_local: bool = False
@@ -109,7 +100,7 @@ class Session(SessionFacade):
         return self._consumer(self._core.subscribe(topic, selector, False, subscription))
 
     def _consumer(self, steps: Steps[Consumer]) -> MessageConsumer:
-        return MessageConsumer(self._run(steps), self)
+        return MessageConsumer(self._run(steps), self._face)
 
     def unsubscribe(self, name: str) -> None:
         """Delete a durable subscription and the messages it keeps (S141).
@@ -143,10 +134,10 @@ class Session(SessionFacade):
             UnsupportedFeatureException: temporary queues cannot be had over this protocol at this broker.
             JMSException: the broker refused it.
         """
-        return self._requestor(CoreRequestor.open(self._core, destination, self._run))
+        return self._requestor(CoreRequestor.open(self._core_connection, self._core, destination, self._run))
 
     def _requestor(self, steps: Steps[CoreRequestor]) -> Requestor:
-        return Requestor(self._run(steps), self)
+        return Requestor(self._run(steps), self._face)
 
     def create_browser(self, queue: Queue, selector: str | None = None) -> QueueBrowser:
         """Return a browser of a queue (S134).
@@ -157,7 +148,7 @@ class Session(SessionFacade):
             InvalidDestinationException: it cannot be browsed: no destination, or deleted, or another connection's.
         """
         self._core.check_browser(queue, selector)
-        return QueueBrowser(self, queue, selector)
+        return QueueBrowser(self._core, self._face, queue, selector)
 
     def acknowledge(self) -> None:
         """CLIENT mode: acknowledge all delivered messages of the session (S25); elsewhere a no-op (S12)."""
@@ -186,47 +177,6 @@ class Session(SessionFacade):
     def close(self) -> None:
         """Close; unacknowledged messages go back to the broker (S30), a transaction is rolled back (S84)."""
         self._run(self._core.close())
-
-    def _run_listener(self, consumer: Consumer) -> None:
-        """Feed a consumer's listener, on the dispatcher's thread."""
-        guard = self._guard
-        for _ in range(BATCH):
-            guard.wait()
-            try:
-                listener, lanes = consumer.listener, consumer.lanes
-                message = None if listener is None else consumer.begin_dispatch()
-                lane = None if message is None or lanes is None else lanes.enter(message)
-            finally:
-                guard.release()
-            if message is None or listener is None:
-                consumer.unscheduled()
-                return
-            if lane is None:
-                self._call_listener(consumer, listener, message, None)
-            else:
-                lane.submit(partial(self._call_listener, consumer, listener, message, lanes))
-        self._core.dispatch(consumer)
-
-    def _call_listener(
-        self, consumer: Consumer, listener: Callable[[Message], Any], message: Message, lanes: Lanes | None
-    ) -> None:
-        error: BaseException | None = None
-        try:
-            listener(message)
-        except BaseException as raised:  # a listener's SystemExit must not end the dispatcher
-            error = raised
-        self._guard.wait()
-        try:
-            if consumer.end_dispatch(message, error):
-                self._run(self._core.undo())
-            if lanes is not None:
-                lanes.leave(message)
-                consumer.schedule()
-        finally:
-            self._guard.release()
-
-    def _dispatch_completion(self, call: Callable[[], Any]) -> None:
-        self._core.completions.dispatcher.submit(call)
 
     def __enter__(self) -> Session:
         return self

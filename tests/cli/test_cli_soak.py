@@ -129,7 +129,7 @@ def test_patience_does_not_end_while_the_machine_sleeps(monkeypatch: pytest.Monk
 
 def test_a_guard_that_does_not_guard_is_found(brokers: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """S105."""
-    monkeypatch.setattr("pyjmsack.core.duplicates.MemoryStore.__contains__", lambda store, key: False)
+    monkeypatch.setattr("pyjmsack.core.guard.MemoryStore.__contains__", lambda store, key: False)
     url = f"failover:({brokers('artemis').amqp_url})?failover.maxReconnectDelay=50"
     document = soaked("--minutes", 0.1, "--kill-every", 0.5, "--patience", 3, "--url", url, exit_code=1)
     assert any("doubled" in problem for problem in document["problems"])

@@ -305,7 +305,7 @@ def test_setting_the_client_id_can_be_given_up_and_done_again(aio: AioFace) -> N
     connection.create_session().create_producer(Queue("q")).send("x")
     assert connection.client_id == "two"
     peer.drop()  # which somebody still hears: the end of the first connection was not taken for that of this one
-    aio.until(lambda: _raw(connection)._core.failure is not None)
+    aio.until(lambda: _raw(connection)._core.channel.failure is not None)
 
 
 @pytest.mark.parametrize("verb", [v for v in VERBS if v.opens], ids=lambda verb: verb.name)

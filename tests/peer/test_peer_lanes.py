@@ -41,7 +41,7 @@ def test_what_waits_in_a_lane_is_heard_before_the_end(face: Face, verb: str) -> 
     connection.start()
     assert entered.wait(PATIENCE)
     core = getattr(consumer, "_target", consumer)._core
-    face.until(lambda: len(core.delivered) == 2)
+    face.until(lambda: len(core.unsettled.delivered) == 2)
     ending = face.background(getattr(connection if verb == "stop" else session, verb))
     face.until(lambda: not core.session.started)
     leave.set()

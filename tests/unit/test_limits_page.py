@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pyjmsack.core import producer, requestor
+from pyjmsack.core import requestor
+from pyjmsack.core import send_window as producer
 from pyjmsack.message import codecs
 from pyjmsack.message import object as object_message
 from pyjmsack.providers.amqp import mechanisms, receiver, sasl, sizes, wire

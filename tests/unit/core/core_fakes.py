@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from pyjmsack.core.connection import Connection
 from pyjmsack.core.consumer import Consumer
+from pyjmsack.core.listening import Listening
 from pyjmsack.core.producer import Producer
 from pyjmsack.core.runtime import run_commands
 from pyjmsack.core.session import Session
@@ -111,6 +112,23 @@ class FakeRuntime:
         return self.dispatchers.setdefault(name, FakeDispatcher())
 
 
+class FakeFace:
+    """Does what a face does: one dispatcher call feeds a listener until the inbox is empty."""
+
+    acknowledger: Any = None
+
+    def feed(self, listening: Listening) -> None:
+        while (call := listening.begin()) is not None:
+            error: BaseException | None = None
+            try:
+                call.listener(call.message)
+            except Exception as raised:
+                error = raised
+            listening.end(call.message, error)
+            listening.leave(call)
+        listening.unscheduled()
+
+
 class FakeProvider:
     """Answers every request at once, except those named in ``held``; ``calls`` holds the names and arguments."""
 
@@ -189,15 +207,13 @@ class Bench:
         self.runtime = runtime or FakeRuntime()
         self.provider: Any = FakeProvider()
         url = parse_url("amqp://broker?" + "&".join(options))
-        self.connection = Connection(url, self.runtime, self.provider, ConnectionInfo("me"))
+        self.connection = Connection(url, self.runtime, self.provider, ConnectionInfo("me"), lambda session: FakeFace())
         self.run = self.runtime.run
         self.run(self.connection.open())
         self.connection.start()
 
     def session(self, mode: int = 1) -> Session:
-        session = self.run(self.connection.create_session(mode, None))
-        session.run_listener = lambda consumer: None
-        return session
+        return self.run(self.connection.create_session(mode, None))
 
     def producer(self, session: Session | None = None) -> Producer:
         return self.run((session or self.session()).create_producer(Queue("q")))

@@ -8,7 +8,6 @@ import pytest
 from core_fakes import Bench, FakeInbound
 
 from pyjmsack.core.consumer import Consumer
-from pyjmsack.core.session import Session
 from pyjmsack.errors import ConnectionLostException, IllegalStateException, JMSException
 from pyjmsack.types import Outcome
 
@@ -215,24 +214,6 @@ def test_abandon_hands_back_delivered_counted_and_prefetched_uncounted_s30_s31(m
 # -- the dispatcher ---------------------------------------------------------------------------------------------
 
 
-def listening(bench: Bench, session: Session, consumer: Consumer, listener: Any) -> None:
-    """Do what a face does: one dispatcher call feeds a listener until the inbox is empty."""
-
-    def feed(consumer: Consumer) -> None:
-        while (message := consumer.begin_dispatch()) is not None:
-            error: BaseException | None = None
-            try:
-                assert consumer.listener is not None
-                consumer.listener(message)
-            except Exception as raised:
-                error = raised
-            consumer.end_dispatch(message, error)
-        consumer.unscheduled()
-
-    session.run_listener = feed
-    consumer.set_listener(listener)
-
-
 def dispatch(bench: Bench) -> None:
     for dispatcher in bench.runtime.dispatchers.values():
         dispatcher.run()
@@ -243,7 +224,7 @@ def test_a_listener_gets_messages_in_order_and_each_is_accepted_after_it_returne
     session = bench.session()
     consumer = bench.consumer(session)
     log: list[str] = []
-    listening(bench, session, consumer, lambda m: log.append(f"{m.text} {len(bench.outcomes())}"))
+    consumer.set_listener(lambda m: log.append(f"{m.text} {len(bench.outcomes())}"))
     bench.arrive(consumer, "a", "b")
     bench.arrive(consumer, "c")
     dispatch(bench)
@@ -255,7 +236,7 @@ def test_a_burst_is_one_call_of_the_dispatcher() -> None:
     bench = Bench()
     session = bench.session()
     consumer = bench.consumer(session)
-    listening(bench, session, consumer, lambda m: None)
+    consumer.set_listener(lambda m: None)
     dispatch(bench)
     for name in "abc":
         bench.arrive(consumer, name)
@@ -268,7 +249,7 @@ def test_consumers_of_a_session_share_one_dispatcher_s15() -> None:
     session = bench.session()
     seen: list[str] = []
     for _ in range(2):
-        listening(bench, session, bench.consumer(session), lambda m: seen.append(m.text))
+        bench.consumer(session).set_listener(lambda m: seen.append(m.text))
     for name, consumer in zip("ab", session.consumers.values(), strict=True):
         bench.arrive(consumer, name)
     dispatch(bench)
@@ -287,14 +268,14 @@ def test_a_listener_that_raises_fails_its_message_or_tells_the_exception_listene
     """S18, S20, S21."""
     bench = Bench()
     heard: list[JMSException] = []
-    bench.connection.exception_listener = heard.append
+    bench.connection.events.exception_listener = heard.append
     session = bench.session(mode)
     consumer = bench.consumer(session)
 
     def listener(message: Any) -> None:
         raise ValueError("poison")
 
-    listening(bench, session, consumer, listener)
+    consumer.set_listener(listener)
     bench.arrive(consumer, "a")
     for _ in range(2):
         for dispatcher in list(bench.runtime.dispatchers.values()):
@@ -315,7 +296,7 @@ def test_recover_inside_a_listener_brings_the_message_again_and_accepts_it_once_
         if len(seen) == 1:
             session.recover()
 
-    listening(bench, session, consumer, listener)
+    consumer.set_listener(listener)
     bench.arrive(consumer, "a", "b")
     dispatch(bench)
     assert seen == [("a", False), ("a", True), ("b", False)]
@@ -332,7 +313,7 @@ def test_a_listener_may_close_its_consumer_and_gets_no_more_s31() -> None:
         seen.append(message.text)
         bench.run(consumer.close())
 
-    listening(bench, session, consumer, listener)
+    consumer.set_listener(listener)
     bench.arrive(consumer, "a", "b")
     dispatch(bench)
     assert seen == ["a"]
@@ -353,7 +334,7 @@ def test_a_listener_may_not_close_its_session_or_connection_s14(what: str) -> No
         except IllegalStateException as error:
             errors.append(error)
 
-    listening(bench, session, consumer, listener)
+    consumer.set_listener(listener)
     bench.arrive(consumer, "a")
     dispatch(bench)
     assert len(errors) == 1

@@ -143,14 +143,14 @@ def test_a_listener_gets_it_when_its_time_has_come() -> None:
     consumer = bench.consumer(session)
     consumer.set_listener(lambda message: None)
     bench.arrive(consumer, FakeInbound("a", redeliveries=1))
-    assert consumer.begin_dispatch() is None
-    consumer.unscheduled()
+    assert consumer.listening.begin() is None
+    consumer.listening.unscheduled()
     calls = bench.runtime.dispatchers[f"pyjmsack-session-{session.info.id}-0"].calls
     before = len(calls)
     delays(bench)
     bench.runtime.fire()
     assert len(calls) == before + 1
-    assert consumer.begin_dispatch() is not None
+    assert consumer.listening.begin() is not None
 
 
 def test_a_message_past_its_limit_does_not_wait_for_its_end_s111() -> None:
@@ -204,7 +204,7 @@ def test_ctrl_c_behind_the_wait_hands_a_message_out_once(
     bench = Bench(*DELAYS, *overtake)
     consumer = bench.consumer()
     bench.arrive(consumer, FakeInbound("a", redeliveries=1))
-    holding = consumer._holding
+    holding = consumer.inbox.delays
     assert holding is not None
     must_wait = holding.must_wait
 
@@ -234,7 +234,7 @@ def test_ctrl_c_before_the_timer_is_set_lets_nothing_wait_for_ever(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(consumer._holding, "_call_later", interrupted)
+        patch.setattr(consumer.inbox.delays, "_call_later", interrupted)
         with pytest.raises(KeyboardInterrupt):
             consumer.receive_now()
     assert next_of(consumer) is None

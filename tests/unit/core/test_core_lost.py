@@ -9,8 +9,9 @@ import pytest
 from core_fakes import Bench, FakeInbound
 
 from pyjmsack.core.consumer import Consumer
-from pyjmsack.core.duplicates import MemoryStore
+from pyjmsack.core.guard import MemoryStore
 from pyjmsack.core.session import Session
+from pyjmsack.core.unsettled import Unsettled
 from pyjmsack.message import Message
 from pyjmsack.types import AckMode
 
@@ -25,7 +26,7 @@ class LostWhileDecoded(FakeInbound):
         self._bench = bench
 
     def to_message(self, destination: Any, /) -> Message:
-        if self._bench.connection.lost_generation == 0:
+        if self._bench.connection.channel.lost_generation == 0:
             lose(self._bench)
         return super().to_message(destination)
 
@@ -45,7 +46,7 @@ def again(bench: Bench, consumer: Consumer, *names: str) -> None:
 def opened(mode: int, *, prefetch: int = 10) -> tuple[Bench, Session, Consumer]:
     bench = Bench()
     session = bench.session(mode)
-    session.processed = MemoryStore(10)
+    session.memory.store = MemoryStore(10)
     return bench, session, bench.consumer(session, prefetch)
 
 
@@ -84,10 +85,10 @@ def put_back(bench: Bench, session: Session, consumer: Consumer) -> None:
         lose(bench)
         raise KeyboardInterrupt
 
-    handover, consumer._on_handover = consumer._on_handover, interrupted  # type: ignore[method-assign]  # a signal
-    with pytest.raises(KeyboardInterrupt):
-        consumer.receive_now()
-    consumer._on_handover = handover  # type: ignore[method-assign]  # as it was
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Unsettled, "hand_over", interrupted)  # a signal
+        with pytest.raises(KeyboardInterrupt):
+            consumer.receive_now()
 
 
 def recovered(bench: Bench, session: Session, consumer: Consumer) -> None:

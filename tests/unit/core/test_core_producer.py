@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from core_fakes import Bench
 
-from pyjmsack.core.connection import _max_frame_size
-from pyjmsack.core.producer import WINDOW, Producer
+from pyjmsack.core.producer import Producer, max_frame_size
+from pyjmsack.core.send_window import WINDOW
 from pyjmsack.destination import Queue
 from pyjmsack.errors import (
     InvalidDestinationException,
@@ -38,10 +38,10 @@ def test_the_window_is_4096_sends_that_nobody_confirmed() -> None:
     producer = bench.producer()
     for _ in range(WINDOW - 1):
         send(bench, producer)
-    assert not producer.full
+    assert not producer.window.full
     send(bench, producer)
     assert WINDOW == 4096
-    assert producer.full
+    assert producer.window.full
 
 
 def test_a_full_window_opens_when_half_of_it_is_confirmed() -> None:
@@ -82,8 +82,8 @@ def test_each_producer_has_a_window_of_its_own() -> None:
     first, second = bench.producer(session), bench.producer(session)
     for _ in range(WINDOW):
         send(bench, first)
-    assert first.full
-    assert not second.full
+    assert first.window.full
+    assert not second.window.full
 
 
 def test_a_send_that_failed_to_encode_takes_no_room_and_is_not_waited_for_at_close() -> None:
@@ -114,7 +114,7 @@ def test_an_error_of_an_asynchronous_send_reaches_the_exception_listener_as_itse
     """S64."""
     bench = Bench()
     heard: list[JMSException] = []
-    bench.connection.exception_listener = heard.append
+    bench.connection.events.exception_listener = heard.append
     bench.producer().report(JMSException("no"))
     bench.producer().report(None)
     bench.runtime.dispatchers["pyjmsack-events"].run()
@@ -139,10 +139,10 @@ def test_the_transaction_counts_what_was_submitted_before_it_is_answered() -> No
     session = bench.session(0)
     producer = bench.producer(session)
     send(bench, producer, "a")
-    assert (session.transaction.submitted, session.transaction.settled) == (1, 0)
+    assert (session.transactions.current.submitted, session.transactions.current.settled) == (1, 0)
     bench.provider.sent[0].done(JMSException("no"))
-    assert session.transaction.settled == 1
-    assert str(session.transaction.failure) == "no"
+    assert session.transactions.current.settled == 1
+    assert str(session.transactions.current.failure) == "no"
 
 
 def test_an_answer_that_belongs_to_the_last_transaction_does_not_touch_the_next() -> None:
@@ -153,8 +153,8 @@ def test_an_answer_that_belongs_to_the_last_transaction_does_not_touch_the_next(
     send(bench, producer, "a")
     bench.run(session.rollback())
     bench.provider.sent[0].done(JMSException("late"))
-    assert session.transaction.failure is None
-    assert session.transaction.settled == 0
+    assert session.transactions.current.failure is None
+    assert session.transactions.current.settled == 0
 
 
 def test_close_waits_for_what_was_sent_and_then_detaches() -> None:
@@ -214,7 +214,7 @@ def test_time_stamps_can_be_off_by_default(disabled: str) -> None:
     bench = Bench(f"jms.disableTimeStampsByDefault={disabled}")
     producer = bench.producer()
     assert (send(bench, producer).timestamp is None) is (disabled == "true")
-    producer.disable_message_timestamp = False
+    producer.defaults.disable_message_timestamp = False
     assert send(bench, producer).timestamp is not None
 
 
@@ -227,13 +227,14 @@ def test_a_message_over_the_largest_size_raises_and_nothing_leaves() -> None:
     with pytest.raises(ResourceAllocationException, match=r"11 bytes, wireFormat.maxFrameSize allows 10"):
         send(bench, producer, "x" * 11)
     assert [outbound.payload for outbound in bench.provider.sent] == [b"x" * 10]
-    assert not producer.full
+    assert not producer.window.full
 
 
 @pytest.mark.option("wireFormat.maxFrameSizeEnabled", "core")
 def test_the_largest_size_may_be_switched_off_and_is_that_of_the_strictest_broker() -> None:
     """A.2 ``wireFormat.maxFrameSizeEnabled``; in failover URLs the next broker must take the message, too."""
-    assert Bench("wireFormat.maxFrameSize=10", "wireFormat.maxFrameSizeEnabled=false").connection.max_frame_size is None
+    unlimited = parse_url("amqp://broker?wireFormat.maxFrameSize=10&wireFormat.maxFrameSizeEnabled=false")
+    assert max_frame_size(unlimited) is None
     url = parse_url("failover:(amqp://a?wireFormat.maxFrameSize=20,amqp://b)?nested.wireFormat.maxFrameSize=30")
     assert [member.transport.max_frame_size for member in url.members] == [20, 30]
-    assert _max_frame_size(url) == 20
+    assert max_frame_size(url) == 20

@@ -76,4 +76,4 @@ def test_what_a_rollback_brings_again_comes_before_what_nobody_saw_however_quick
     for _ in "ab":
         consumer.receive_now()
     bench.run(session.rollback())
-    assert [inbound.name for inbound in consumer.inbox] == [*"abcd"]
+    assert [inbound.name for inbound in consumer.inbox.messages] == [*"abcd"]

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from pyjmsack.aio._runtime import AioRuntime, SessionLock, TaskDispatcher
+from pyjmsack.core.guard import nothing
 from pyjmsack.core.steps import Steps
 from pyjmsack.errors import IllegalStateException
+from pyjmsack.io.thread import acquire
 from pyjmsack.spi.completion import Completion
 from pyjmsack.sync._guard import SessionGuard
 from pyjmsack.sync._runtime import SyncRuntime, ThreadDispatcher, wait
@@ -320,9 +322,8 @@ def test_a_late_call_is_not_dropped() -> None:
 
 
 def test_commands_run_in_order_and_are_flushed_once_a_burst() -> None:
-    runtime = SyncRuntime()
     seen: list[Any] = []
-    runtime.flush = lambda: seen.append("flush")
+    runtime = SyncRuntime(acquire(), lambda: seen.append("flush"))
     try:
         gate, done = threading.Event(), threading.Event()
         runtime.submit(gate.wait, PATIENCE)
@@ -339,9 +340,8 @@ def test_commands_run_in_order_and_are_flushed_once_a_burst() -> None:
 
 def test_what_nobody_waits_for_gathers_until_somebody_does() -> None:
     """One wake of the loop for a burst: the first command runs at once, the others with the one that is awaited."""
-    runtime = SyncRuntime()
     seen: list[Any] = []
-    runtime.flush = lambda: seen.append("flush")
+    runtime = SyncRuntime(acquire(), lambda: seen.append("flush"))
     try:
         for round_ in range(3):
             first: Completion[None] = Completion()
@@ -360,7 +360,7 @@ def test_what_nobody_waits_for_gathers_until_somebody_does() -> None:
 
 def test_what_nobody_waits_for_is_done_all_the_same() -> None:
     """In a moment, though nothing else happens."""
-    runtime = SyncRuntime()
+    runtime = SyncRuntime(acquire(), nothing)
     try:
         events = [threading.Event() for _ in range(250)]
         for event in events:
@@ -371,7 +371,7 @@ def test_what_nobody_waits_for_is_done_all_the_same() -> None:
 
 
 def test_what_gathers_is_refused_once_the_connection_is_closed() -> None:
-    runtime = SyncRuntime()
+    runtime = SyncRuntime(acquire(), nothing)
     runtime.close()
     refused: Completion[None] = Completion()
     runtime.submit_lazily(lambda done: None, refused)
@@ -379,7 +379,7 @@ def test_what_gathers_is_refused_once_the_connection_is_closed() -> None:
 
 
 def test_a_command_that_breaks_does_not_stop_the_next_s127() -> None:
-    runtime = SyncRuntime()
+    runtime = SyncRuntime(acquire(), nothing)
     try:
         done = threading.Event()
         runtime.submit(lambda: 1 // 0)
@@ -391,7 +391,7 @@ def test_a_command_that_breaks_does_not_stop_the_next_s127() -> None:
 
 def test_an_interrupted_wait_lets_the_steps_clean_up() -> None:
     """Ctrl-C."""
-    runtime = SyncRuntime()
+    runtime = SyncRuntime(acquire(), nothing)
     cleaned: list[bool] = []
 
     def steps() -> Steps[None]:
@@ -437,7 +437,7 @@ def test_the_asyncio_dispatcher_awaits_what_calls_return_in_order_s74() -> None:
         dispatcher.submit(lambda: slow("a"))
         dispatcher.submit(lambda: seen.append("b"))
         dispatcher.submit(lambda: slow("c"))
-        runtime = AioRuntime()
+        runtime = AioRuntime(asyncio.get_running_loop(), nothing)
         while len(seen) < 3:
             await runtime.run(dispatcher.idle())
         return seen
@@ -456,7 +456,7 @@ def test_all_that_is_queued_is_waited_for_in_asyncio_too_s124() -> None:
 
         for number in range(3):
             dispatcher.submit(lambda number=number: slow(number))
-        await AioRuntime().run(dispatcher.through())
+        await AioRuntime(asyncio.get_running_loop(), nothing).run(dispatcher.through())
         return seen
 
     assert asyncio.run(asyncio.wait_for(main(), PATIENCE)) == [0, 1, 2]
@@ -495,7 +495,7 @@ def test_a_cancelled_wait_closes_its_steps_and_an_answer_later_is_harmless() -> 
     """Catalogue 98."""
 
     async def main() -> list[str]:
-        runtime, seen = AioRuntime(), []
+        runtime, seen = AioRuntime(asyncio.get_running_loop(), nothing), []
         done: Completion[None] = Completion()
 
         def steps() -> Steps[None]:
@@ -517,7 +517,7 @@ def test_a_cancelled_wait_closes_its_steps_and_an_answer_later_is_harmless() -> 
 
 def test_an_asyncio_connection_belongs_to_its_loop() -> None:
     async def make() -> AioRuntime:
-        return AioRuntime()
+        return AioRuntime(asyncio.get_running_loop(), nothing)
 
     runtime = asyncio.run(make())
 
@@ -533,7 +533,7 @@ def test_an_asyncio_connection_belongs_to_its_loop() -> None:
 
 
 def test_what_comes_after_another_thread_closed_the_connection_fails_its_waiters_s123() -> None:
-    runtime = SyncRuntime()
+    runtime = SyncRuntime(acquire(), nothing)
     runtime.close()
     runtime.close()
     done: Completion[None] = Completion()

@@ -8,7 +8,7 @@ import pytest
 from core_fakes import FakeRuntime
 
 from pyjmsack.core.runtime import run_commands
-from pyjmsack.core.steps import Deadline, request
+from pyjmsack.core.steps import Deadline, answered
 from pyjmsack.core.transaction import Transaction
 from pyjmsack.errors import JMSException, RequestTimedOutException, SendTimedOutException
 from pyjmsack.spi.completion import Completion
@@ -30,27 +30,27 @@ def test_a_deadline_of_zero_has_come_and_never_has_a_negative_rest() -> None:
 def test_a_request_returns_the_answer_without_waiting_if_it_is_there() -> None:
     runtime, done = FakeRuntime(), Completion[int]()
     done.succeed(5)
-    assert runtime.run(request(done, 1, "asking", "jms.requestTimeout")) == 5
+    assert runtime.run(answered(done, Deadline(1, "jms.requestTimeout"), "asking")) == 5
     assert runtime.waits == []
 
 
 def test_a_request_waits_for_its_time_and_names_what_and_which_option() -> None:
     runtime = FakeRuntime()
     with pytest.raises(RequestTimedOutException, match=r"asking.*jms\.requestTimeout.*2\.5 s"):
-        runtime.run(request(Completion[int](), 2.5, "asking", "jms.requestTimeout"))
-    assert runtime.waits == [2.5]
+        runtime.run(answered(Completion[int](), Deadline(2.5, "jms.requestTimeout"), "asking"))
+    assert runtime.waits == [pytest.approx(2.5, abs=0.5)]
 
 
 def test_a_failed_request_raises_its_error() -> None:
     done = Completion[int]()
     done.fail(SendTimedOutException("x"))
     with pytest.raises(SendTimedOutException):
-        FakeRuntime().run(request(done, None, "asking", "o"))
+        FakeRuntime().run(answered(done, Deadline(None), "asking"))
 
 
 def test_an_answer_that_comes_with_the_time_out_counts() -> None:
     done = Completion[int]()
-    steps = request(done, 1, "asking", "o")
+    steps = answered(done, Deadline(1, "o"), "asking")
     next(steps)
     done.succeed(3)
     with pytest.raises(StopIteration) as stop:

@@ -15,7 +15,7 @@ from pyjmsack.errors import UnsupportedFeatureException
 @pytest.mark.parametrize("strict", [True, False])
 def test_strict_refuses_a_transacted_session_that_would_not_be_atomic_s88(strict: bool, guarantee: str) -> None:
     bench = Bench(f"strict={strict}")
-    bench.connection.metadata = replace(bench.connection.the_metadata, transaction_guarantee=guarantee)
+    bench.connection.channel.metadata = replace(bench.connection.channel.the_metadata, transaction_guarantee=guarantee)
     assert not bench.session(2).info.transacted
     if strict and guarantee != "atomic":
         with pytest.raises(UnsupportedFeatureException, match=r"strict=true: .* is at-least-once, not atomic"):

@@ -6,22 +6,23 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
-from pyjmsack.core.steps import Steps
+from pyjmsack.core.channel import Channel
+from pyjmsack.core.steps import Steps, answered
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.envelope import Inbound
 from pyjmsack.spi.registry import open_guard_file
 from pyjmsack.spi.resources import ConsumerInfo
 
-if TYPE_CHECKING:
-    from pyjmsack.core.connection import Connection
-
-__all__ = ["DuplicateGuard", "FileStore", "InHand", "MemoryStore", "Store", "make_store", "nothing"]
+__all__ = ["DuplicateGuard", "FileStore", "InHand", "Memory", "MemoryStore", "Store", "make_store", "nothing"]
 
 _AUDIT_DEPTH, _AUDITED_PRODUCERS = 2048, 64
 """Defaults of ActiveMQ for ``jms.auditDepth`` and ``jms.auditMaximumProducerNumber``."""
+
+SHOWN = 1 << 20
+"""Messages of one iteration that a browser in a failover URL remembers, to go on where a lost connection stopped it."""
 
 
 def nothing() -> None:
@@ -83,15 +84,15 @@ class FileStore:
     """Keys in a file, so that they outlive the process; see :class:`pyjmsack.spi.guard_file.GuardFile`.
 
     Args:
-        connection: of the session; its exception listener is told when the file cannot be used.
+        channel: of the connection, whose exception listener is told when the file cannot be used.
         path: the file.
         size: most keys that are remembered.
     """
 
-    def __init__(self, connection: Connection, path: str, size: int) -> None:
-        self._connection = connection
-        self._submit = connection.runtime.submit_from_thread
-        self._report = partial(self._submit, connection.report)
+    def __init__(self, channel: Channel, path: str, size: int) -> None:
+        self._channel = channel
+        self._submit = channel.runtime.submit_from_thread
+        self._report = partial(self._submit, channel.events.report)
         self._file = open_guard_file(path, size, self._report)
 
     @staticmethod
@@ -107,7 +108,7 @@ class FileStore:
         """
         done: Completion[None] = Completion()
         self._file.opened(partial(self._submit, done.settle))
-        yield from self._connection.await_answer(done, "opening the file of failover.duplicateGuard")
+        yield from answered(done, self._channel.deadline(), "opening the file of failover.duplicateGuard")
 
     def add(self, keys: Sequence[bytes], command: Callable[..., Any] = nothing, *arguments: Any) -> None:
         """Remember keys; when they are in the file, and all that was added earlier, the loop runs the command."""
@@ -131,16 +132,16 @@ class FileStore:
         self._file.close(self._report)
 
 
-def make_store(connection: Connection) -> MemoryStore | FileStore | None:
+def make_store(channel: Channel) -> MemoryStore | FileStore | None:
     """Return the store of a new session; ``None`` without failover, or if the user wants none."""
-    options, jms = connection.url.failover, connection.options
+    options, jms = channel.url.failover, channel.options
     store, path = options.duplicate_guard
-    if not connection.url.members or store == "none" or not jms.check_for_duplicates:
+    if not channel.url.members or store == "none" or not jms.check_for_duplicates:
         return None
     size = options.duplicate_guard_size
     if jms.audit_depth is not None or jms.audit_maximum_producer_number is not None:
         size = (jms.audit_depth or _AUDIT_DEPTH) * (jms.audit_maximum_producer_number or _AUDITED_PRODUCERS)
-    return MemoryStore(size) if store == "memory" else FileStore(connection, path, size)
+    return MemoryStore(size) if store == "memory" else FileStore(channel, path, size)
 
 
 class InHand(WeakValueDictionary[Any, Inbound]):
@@ -150,6 +151,49 @@ class InHand(WeakValueDictionary[Any, Inbound]):
         super().__init__()
         self.detached: set[int] = set()
         """Ids of consumers that the broker closed: what these delivered is the broker's again."""
+
+
+class Memory:
+    """What one session knows of the messages that it processed, or that its callers have (S105).
+
+    Args:
+        store: of what was processed; ``None`` where nothing is remembered.
+    """
+
+    __slots__ = ("file", "in_hand", "store")
+
+    def __init__(self, store: MemoryStore | FileStore | None) -> None:
+        self.store = store
+        self.file = store if isinstance(store, FileStore) else None
+        self.in_hand = InHand()
+
+    def opened(self) -> Steps[None]:
+        """Wait until the session can remember what was processed.
+
+        Raises:
+            JMSException: the file for that cannot be used.
+        """
+        if self.file is not None:
+            yield from self.file.opened()
+
+    def close(self) -> None:
+        """Nothing more is processed in this session."""
+        if self.store is not None:
+            self.store.close()
+
+    def guard(self, info: ConsumerInfo, client_id: str, *, transacted: bool) -> DuplicateGuard | None:
+        """Return the guard of a consumer; ``None`` if it needs none.
+
+        A browser has one as well: after a failover it starts at the head of the queue again, and goes on behind what it
+        has shown.
+        """
+        if self.store is None:
+            return None
+        if info.browser:
+            return DuplicateGuard(MemoryStore(SHOWN), info, client_id, InHand(), transacted=False)
+        if info.presettled:
+            return None
+        return DuplicateGuard(self.store, info, client_id, self.in_hand, transacted=transacted)
 
 
 class DuplicateGuard:
@@ -168,6 +212,9 @@ class DuplicateGuard:
         """Where what was processed is written before it is acknowledged; ``None``: nowhere."""
         self._in_hand = in_hand
         self._transacted = transacted
+        self.alert = self.file is not None
+        """Whether a message may come that was processed before: one connection brings none twice, but a file knows of
+        others (S105)."""
         destination, subscription = info.destination, info.subscription
         scope = [type(destination).__name__, destination.name]
         if destination.is_topic:

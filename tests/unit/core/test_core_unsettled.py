@@ -9,11 +9,12 @@ import threading
 import pytest
 from core_fakes import Bench, FakeInbound
 
-from pyjmsack.core.acking import ack_threshold
 from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.session import Session
+from pyjmsack.core.unsettled import ack_threshold
 from pyjmsack.destination import Destination, Queue, Topic
 from pyjmsack.errors import IllegalStateException
+from pyjmsack.spi.resources import Subscription
 from pyjmsack.types import AckMode, Outcome
 from pyjmsack.uri import prefetch_for
 
@@ -95,7 +96,7 @@ def test_a_batch_leaves_in_one_command_so_that_it_makes_one_disposition_s27() ->
     bench.runtime.turn()
     receive(consumer, 7)
     settling = [c for c, _ in bench.runtime.commands if c.__name__ != "verb"]
-    assert [c.__name__ for c in settling].count("settle_now") == 1
+    assert [c.__name__ for c in settling].count("send_outcomes") == 1
 
 
 def test_a_batch_that_does_not_fill_is_acknowledged_by_a_timer_s41_s44() -> None:
@@ -136,13 +137,14 @@ def test_closing_or_draining_acknowledges_what_waits_s43_s47(end: str) -> None:
 def test_a_raising_listener_hands_back_its_own_message_only_s18() -> None:
     bench = Bench(OPTIMIZE)
     consumer = bench.consumer(prefetch=10)
+    consumer.set_listener(lambda message: None)
     bench.arrive(consumer, *"ab")
     for error in (None, ValueError("no")):
-        message = consumer.begin_dispatch()
-        assert message is not None
-        consumer.end_dispatch(message, error)
+        call = consumer.listening.begin()
+        assert call is not None
+        consumer.listening.end(call.message, error)
     assert bench.outcomes() == [("b", Outcome.MODIFIED_FAILED)]
-    consumer.flush_acks()
+    consumer.unsettled.flush()
     assert accepted(bench) == ["a"]
 
 
@@ -179,13 +181,14 @@ def test_a_stalled_listener_goes_on_after_an_acknowledgement_s56() -> None:
     session, consumer = client(bench)
     consumer.set_listener(lambda message: None)
     bench.arrive(consumer, *"abcde")
-    messages = [consumer.begin_dispatch() for _ in range(4)]
-    assert consumer.begin_dispatch() is None
-    consumer.unscheduled()
+    calls = [consumer.listening.begin() for _ in range(4)]
+    assert calls[0] is not None
+    assert consumer.listening.begin() is None
+    consumer.listening.unscheduled()
     dispatched = len(bench.runtime.dispatchers[f"pyjmsack-session-{session.info.id}-0"].calls)
-    session.acknowledge_message(messages[0])
+    session.acknowledge_message(calls[0].message)
     assert len(bench.runtime.dispatchers[f"pyjmsack-session-{session.info.id}-0"].calls) == dispatched + 1
-    assert consumer.begin_dispatch() is not None
+    assert consumer.listening.begin() is not None
 
 
 def test_without_a_window_a_consumer_goes_on_and_one_warning_asks_for_acknowledgements_s56(
@@ -236,7 +239,7 @@ def test_draining_waits_for_the_listener_at_work_and_says_if_that_takes_too_long
     consumer = bench.consumer(session)
     consumer.set_listener(lambda message: None)
     finished: list[str] = []
-    session.dispatcher.submit(lambda: finished.append("listener"))
+    session.dispatchers.first.submit(lambda: finished.append("listener"))
     assert bench.run(consumer.drain(5)) is True
     assert finished == ["listener"]
     assert bench.run(bench.consumer(session).drain(0)) is False
@@ -252,12 +255,13 @@ def test_acknowledgements_are_logged_by_their_name_in_activemq(caplog: pytest.Lo
         bench.arrive(consumer, *"abc")
         receive(consumer, 2)
         session.acknowledge()
-        individual = bench.consumer(bench.session(INDIVIDUAL))
+        other = bench.session(INDIVIDUAL)
+        individual = bench.consumer(other)
         bench.arrive(individual, "d", "e")
         for outcome in (Outcome.ACCEPTED, Outcome.REJECTED):
             message = individual.receive_now()
             assert message is not None
-            individual.session.settle_message(message, outcome)
+            other.settle_message(message, outcome)
         bench.run(session.close())
     assert [record.message for record in caplog.records] == [
         "STANDARD ack of 2 message(s) of q",
@@ -289,7 +293,7 @@ def test_what_two_threads_settle_is_counted_once_each_s190() -> None:
 
     def settle(mine: list[FakeInbound]) -> None:
         for one, other in zip(mine, shared, strict=True):
-            consumer.mark_runs([(Outcome.ACCEPTED, [one]), (Outcome.REJECTED, [other])])
+            consumer.unsettled.mark_runs([(Outcome.ACCEPTED, [one]), (Outcome.REJECTED, [other])])
 
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
@@ -302,3 +306,14 @@ def test_what_two_threads_settle_is_counted_once_each_s190() -> None:
     finally:
         sys.setswitchinterval(interval)
     assert (consumer.stats.acknowledged, consumer.stats.poisoned) == (20_000, 10_000)
+
+
+def test_a_refused_consumer_leaves_the_name_of_its_subscription_free_s10() -> None:
+    """S143: the next one may ask for another selector."""
+    bench = Bench(OPTIMIZE)
+    session = bench.session()
+    shared = Subscription("name", durable=False, shared=True)
+    with pytest.raises(IllegalStateException, match="prefetch of at least 1"):
+        bench.run(session.subscribe(Topic("t?consumer.prefetchSize=0"), None, False, shared))
+    bench.runtime.turn()
+    assert bench.run(session.subscribe(Topic("t"), "a > 1", False, shared)).info.subscription is not None

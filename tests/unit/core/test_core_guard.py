@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from core_fakes import Bench, FakeInbound
 
-from pyjmsack.core.duplicates import DuplicateGuard, FileStore, InHand, MemoryStore, Store, make_store
+from pyjmsack.core.guard import DuplicateGuard, FileStore, InHand, MemoryStore, Store, make_store
+from pyjmsack.core.unsettled import Unsettled
 from pyjmsack.destination import Destination, Queue, Topic
 from pyjmsack.spi.resources import ConsumerInfo, Subscription
 from pyjmsack.uri import parse_url
@@ -42,7 +43,9 @@ def guard(
 
 @pytest.fixture(params=["memory", "sqlite"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    connection: Any = SimpleNamespace(runtime=SimpleNamespace(submit_from_thread=lambda: None), report=None)
+    connection: Any = SimpleNamespace(
+        runtime=SimpleNamespace(submit_from_thread=lambda: None), events=SimpleNamespace(report=None)
+    )
     made: Store = MemoryStore(1000) if request.param == "memory" else FileStore(connection, str(tmp_path / "ids"), 1000)
     yield made
     made.close()
@@ -140,7 +143,7 @@ def test_a_commit_does_not_remember_what_ctrl_c_put_back(monkeypatch: pytest.Mon
     """S105: nobody has processed it; after a failover it would be acknowledged unseen."""
     bench = Bench()
     session = bench.session(0)
-    session.processed = MemoryStore(10)
+    session.memory.store = MemoryStore(10)
     consumer = bench.consumer(session)
     bench.arrive(consumer, "a")
 
@@ -148,7 +151,7 @@ def test_a_commit_does_not_remember_what_ctrl_c_put_back(monkeypatch: pytest.Mon
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(consumer, "settle", interrupted)
+        patch.setattr(Unsettled, "settle", interrupted)
         with pytest.raises(KeyboardInterrupt):
             consumer.receive_now()
     bench.run(session.commit())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from core_fakes import Bench, FakeDispatcher
 
-from pyjmsack.core.lanes import Lanes
+from pyjmsack.core.listening import Workers
 from pyjmsack.errors import IllegalStateException
 from pyjmsack.message import Message
 
@@ -16,9 +16,9 @@ def message(group: str | None = None) -> Message:
     return made
 
 
-def lanes(number: int) -> tuple[Lanes, list[FakeDispatcher]]:
+def lanes(number: int) -> tuple[Workers, list[FakeDispatcher]]:
     dispatchers = [FakeDispatcher() for _ in range(number)]
-    return Lanes(dispatchers), dispatchers
+    return Workers(dispatchers), dispatchers
 
 
 def test_messages_without_a_group_take_the_emptiest_lane_and_no_more_are_out_than_there_are_lanes() -> None:
@@ -66,12 +66,9 @@ def test_a_consumer_hands_out_no_more_than_its_lanes_hold() -> None:
     bench.arrive(consumer, *"abc")
     out = []
     for _ in range(2):
-        handed = consumer.begin_dispatch()
-        assert handed is not None
-        assert consumer.lanes is not None
-        consumer.lanes.enter(handed)
-        out.append(handed)
-    assert consumer.begin_dispatch() is None
-    assert consumer.lanes is not None
-    consumer.lanes.leave(out[0])
-    assert consumer.begin_dispatch() is not None
+        call = consumer.listening.begin()
+        assert call is not None
+        out.append(call)
+    assert consumer.listening.begin() is None
+    consumer.listening.leave(out[0])
+    assert consumer.listening.begin() is not None

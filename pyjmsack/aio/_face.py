@@ -1,0 +1,85 @@
+"""What the asyncio face does for one session: turns of its tasks, a task that feeds listeners."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from functools import partial
+
+from pyjmsack.aio._runtime import DONE, AioRuntime, Done, SessionLock, ends_task
+from pyjmsack.core.listening import BATCH, Call, Listening
+from pyjmsack.core.session import Session
+from pyjmsack.message import Message
+from pyjmsack.types import Outcome
+
+__all__ = ["SessionFace"]
+
+
+class Acknowledger:
+    """What ``message.acknowledge()`` and the outcomes of one message do in this face: at once, and awaitable."""
+
+    allows_outcome = True
+
+    def __init__(self, core: Session) -> None:
+        self._core = core
+
+    def acknowledge(self, message: Message) -> Done:
+        """Acknowledge by the session's mode."""
+        self._core.acknowledge_message(message)
+        return DONE
+
+    def settle(self, message: Message, outcome: Outcome) -> Done:
+        """Give one message its outcome."""
+        self._core.settle_message(message, outcome)
+        return DONE
+
+
+class SessionFace:
+    """Whose turn a session is, and how its listeners are called.
+
+    Args:
+        runtime: how this face waits.
+        core: the session.
+    """
+
+    def __init__(self, runtime: AioRuntime, core: Session) -> None:
+        self.run = runtime.run
+        self.loop = runtime.loop
+        self._core = core
+        self.lock = SessionLock()
+        self.acknowledger = Acknowledger(core)
+
+    async def feed(self, listening: Listening) -> None:
+        """Feed a consumer's listener, in the dispatcher's task."""
+        for _ in range(BATCH):
+            async with self.lock.hold():
+                call = listening.begin()
+                if call is None:
+                    break
+                if call.worker is not None:
+                    call.worker.submit(partial(self._call, listening, call))
+                    continue
+                try:
+                    await self._call(listening, call)
+                except BaseException:
+                    listening.unscheduled()
+                    raise
+        else:
+            listening.dispatch()
+            await asyncio.sleep(0)  # let other tasks have the loop
+            return
+        listening.unscheduled()
+
+    async def _call(self, listening: Listening, call: Call) -> None:
+        error: BaseException | None = None
+        try:
+            result = call.listener(call.message)
+            if inspect.isawaitable(result):
+                await result
+        except BaseException as raised:  # a cancelled await of its own is a listener's failure like any other
+            error = raised
+        if listening.end(call.message, error):
+            await self.run(self._core.undo())
+        listening.leave(call)
+        if ends_task(error):
+            raise error

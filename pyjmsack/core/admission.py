@@ -1,0 +1,131 @@
+"""Which of the messages that came may be handed out (S105, S111-S113, S156, S166, S192)."""
+
+from __future__ import annotations
+
+import time
+from enum import Enum
+from typing import NamedTuple
+
+from pyjmsack.core.channel import Channel
+from pyjmsack.core.guard import DuplicateGuard
+from pyjmsack.core.transformer import received
+from pyjmsack.errors import JMSException, MessageFormatException
+from pyjmsack.message import Message
+from pyjmsack.spi.envelope import Inbound, NotOneMessageError
+from pyjmsack.spi.resources import ConsumerInfo
+from pyjmsack.types import AckType, Outcome
+from pyjmsack.uri import RedeliveryPolicy
+
+__all__ = ["Admission", "RedeliveryLimit", "Refusal", "Why"]
+
+
+class Why(Enum):
+    """Why a message is not handed out."""
+
+    DUPLICATE = "it was processed before"
+    EXPIRED = "its time to live is over"
+    TOO_OFTEN = "it came back too often"
+    TORN = "it came torn"
+    BROKEN = "it cannot be decoded"
+    NOT_TRANSFORMED = "consumer_transform raised"
+
+
+class Refusal(NamedTuple):
+    """What becomes of a message that is not handed out."""
+
+    why: Why
+    outcome: Outcome
+    ack_type: AckType | None = None
+    """What ActiveMQ calls it, where the outcome alone does not say it."""
+    error: JMSException | None = None
+
+
+_DUPLICATE = Refusal(Why.DUPLICATE, Outcome.ACCEPTED)
+_EXPIRED = Refusal(Why.EXPIRED, Outcome.MODIFIED_FAILED_UNDELIVERABLE, AckType.EXPIRED)
+
+
+class RedeliveryLimit:
+    """Judges each message of one consumer by itself (S112).
+
+    A message is judged whenever it is about to be handed out. With ``jms.redeliveryPolicy.preDispatchCheck=false`` a
+    transacted session judges it when it rolls it back, so that one which others had too often is handed out once here.
+    """
+
+    def __init__(self, policy: RedeliveryPolicy, *, transacted: bool) -> None:
+        self._policy = policy
+        self._at_rollback = transacted and not policy.pre_dispatch_check
+        self._over: set[int] = set()
+        """Hashes of what a rollback brought over the limit."""
+
+    def exceeded(self, inbound: Inbound) -> bool:
+        """Whether a message must not be handed out."""
+        if not self._policy.exceeded(inbound.redelivery_count + inbound.redeliveries):
+            return False
+        if not self._at_rollback:
+            return True
+        identity = inbound.identity()
+        return identity is None or hash(identity) in self._over  # without a message id it could not be found again
+
+    def refused(self, inbound: Inbound) -> None:
+        """A message that exceeded the limit got its outcome."""
+        if self._at_rollback:
+            self._over.discard(hash(inbound.identity()))
+
+    def rolled_back(self, inbound: Inbound) -> None:
+        """A transaction that received this message is rolled back."""
+        if self._at_rollback and self._policy.exceeded(inbound.redelivery_count + inbound.redeliveries + 1):
+            identity = inbound.identity()
+            if identity is not None:
+                self._over.add(hash(identity))
+
+
+class Admission:
+    """Decides about the messages of one consumer. A decision has no effect: the caller settles, logs and counts.
+
+    Args:
+        channel: the connection, for its options and its hook.
+        info: the consumer.
+        guard: knows what was processed; ``None`` where nothing is remembered.
+        transacted: whether the session is.
+    """
+
+    __slots__ = ("_checks_expiry", "_destination", "_guard", "_too_often", "_transforms", "_validate_names", "limit")
+
+    def __init__(self, channel: Channel, info: ConsumerInfo, guard: DuplicateGuard | None, *, transacted: bool) -> None:
+        options = channel.options
+        policy = options.redelivery_policy_for(info.destination)
+        self._destination = info.destination
+        self._guard = guard
+        self._transforms = channel.transforms
+        self._validate_names = options.validate_property_names
+        self._checks_expiry = options.local_message_expiry and not info.browser
+        self._too_often = Refusal(Why.TOO_OFTEN, policy.outcome, AckType.POISON)
+        self.limit: RedeliveryLimit | None = None
+        if policy.max_redeliveries is not None and not info.browser:
+            self.limit = RedeliveryLimit(policy, transacted=transacted)
+
+    def decide(self, inbound: Inbound) -> Message | Refusal:
+        """Return the message that may be handed out, or why not and what becomes of it."""
+        redeliveries = inbound.redeliveries
+        guard = self._guard
+        if guard is not None and guard.alert and not redeliveries and guard.knows(inbound):
+            return _DUPLICATE
+        if self._checks_expiry and inbound.expired(time.time_ns() // 1_000_000):
+            return _EXPIRED
+        if self.limit is not None and self.limit.exceeded(inbound):
+            return self._too_often
+        try:
+            message = inbound.to_message(self._destination)
+        except NotOneMessageError as error:
+            return Refusal(Why.TORN, Outcome.MODIFIED_FAILED, error=error)
+        except MessageFormatException as error:
+            return Refusal(Why.BROKEN, Outcome.MODIFIED_FAILED_UNDELIVERABLE, error=error)
+        if self._transforms.received is not None:
+            try:
+                message = received(self._transforms.received, message, self._destination)
+            except JMSException as error:  # counted, it comes again, as when a listener raises (S18)
+                return Refusal(Why.NOT_TRANSFORMED, Outcome.MODIFIED_FAILED, error=error)
+        message._redelivery_count = inbound.redelivery_count + redeliveries
+        message._delivery = inbound
+        message._validate_names = self._validate_names
+        return message

@@ -1,0 +1,153 @@
+"""What everybody on a connection uses: the way to the broker, and what is known of it (S119, S125, S128)."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from enum import Enum
+
+from pyjmsack.core.events import Events
+from pyjmsack.core.recorder import Recorder
+from pyjmsack.core.runtime import Runtime
+from pyjmsack.core.steps import Deadline
+from pyjmsack.core.transformer import Transforms
+from pyjmsack.errors import ConnectionLostException, IllegalStateException, JMSException
+from pyjmsack.spi.demands import require
+from pyjmsack.spi.provider import Provider
+from pyjmsack.spi.resources import ConnectionInfo, ConnectionMetadata
+from pyjmsack.uri import BrokerUrl
+
+__all__ = ["UNNAMED", "Channel", "State"]
+
+UNNAMED = "setting the client id was given up, so the connection is not open; set the client id again, or close it"
+
+
+class State(Enum):
+    """What can be done with a connection."""
+
+    OPEN = "open"
+    """All, as far as the client knows."""
+    UNNAMED = "unnamed"
+    """A caller gave up while the connection was being opened under another client id."""
+    FAILED = "failed"
+    """Nothing but close: ``failure`` says why."""
+    CLOSED = "closed"
+
+
+class Channel:
+    """One connection's way to its broker.
+
+    Sessions, producers and consumers submit their commands here and ask here what the connection is; the
+    :class:`~pyjmsack.core.connection.Connection` alone changes that.
+
+    Args:
+        url: the parsed broker URL.
+        runtime: how this face reaches the loop and runs user code.
+        provider: what speaks the protocol.
+        info: who connects.
+        transforms: the hooks that replace messages.
+        recorder: is told of each send, delivery and event; ``None`` = nobody is.
+    """
+
+    __slots__ = (
+        "_ids",
+        "events",
+        "failure",
+        "info",
+        "lost_generation",
+        "message_id_prefix",
+        "metadata",
+        "options",
+        "provider",
+        "recorder",
+        "runtime",
+        "started",
+        "state",
+        "submit",
+        "submit_lazily",
+        "transforms",
+        "url",
+    )
+
+    def __init__(
+        self,
+        url: BrokerUrl,
+        runtime: Runtime,
+        provider: Provider,
+        info: ConnectionInfo,
+        transforms: Transforms,
+        recorder: Recorder | None,
+    ) -> None:
+        self.url = url
+        self.options = url.connection
+        self.runtime = runtime
+        self.submit, self.submit_lazily = runtime.submit, runtime.submit_lazily
+        self.provider = provider
+        self.info = info
+        self.transforms = transforms
+        self.recorder = recorder
+        self.events = Events(runtime, recorder)
+        self.state = State.OPEN
+        self.started = False
+        self.metadata: ConnectionMetadata | None = None
+        self.failure: BaseException | None = None
+        self.lost_generation = 0
+        """Number of the last connection that was lost and rebuilt: what it delivered comes again (S95)."""
+        self.message_id_prefix = f"{self.options.connection_id_prefix}{uuid.uuid4()}"
+        self._ids = itertools.count(1)
+
+    def next_id(self) -> int:
+        """Return an id for a resource, unique on this connection."""
+        return next(self._ids)
+
+    def leads_to(self, metadata: ConnectionMetadata) -> None:
+        """The connection is open, or open again, at this broker."""
+        self.metadata = metadata
+        if self.recorder is not None:
+            self.recorder.metadata = metadata
+
+    @property
+    def address(self) -> str:
+        """The address of the broker in use."""
+        return (self.metadata.url if self.metadata is not None else "") or str(self.url)
+
+    @property
+    def the_metadata(self) -> ConnectionMetadata:
+        """What the broker said of itself; raises before the connection is open."""
+        if self.metadata is None:
+            raise IllegalStateException("the connection is not open")
+        return self.metadata
+
+    @property
+    def usable(self) -> bool:
+        """Whether ``check_open`` would pass."""
+        return self.state is State.OPEN
+
+    def check_open(self) -> None:
+        """Raise if the connection is closed or lost (S125, S128)."""
+        if self.state is State.OPEN:
+            return
+        if self.state is State.FAILED and self.failure is not None:
+            raise _lost(self.failure)
+        raise IllegalStateException(UNNAMED if self.state is State.UNNAMED else "the connection is closed")
+
+    def require(self, feature: str) -> None:
+        """Raise if this protocol and broker cannot honour a feature, before anything is asked of the broker (S119).
+
+        Raises:
+            UnsupportedFeatureException: the table of features says so, and why.
+        """
+        require(self.the_metadata, feature)
+
+    def deadline(self) -> Deadline:
+        """Return until when the broker may answer a request that is made now: ``jms.requestTimeout``."""
+        return Deadline(self.options.request_timeout, "jms.requestTimeout")
+
+
+def _lost(cause: BaseException) -> JMSException:
+    """Return an error of the caller's own for a connection that failed."""
+    if isinstance(cause, JMSException):
+        return cause.fresh()
+    error = ConnectionLostException(str(cause))
+    error.__cause__ = cause
+    return error

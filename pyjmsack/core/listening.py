@@ -1,0 +1,327 @@
+"""How a listener gets its messages, in both faces (S9, S14, S17-S21, S124)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+from pyjmsack.core.runtime import Dispatcher, Runtime
+from pyjmsack.core.state import SessionState
+from pyjmsack.core.steps import Deadline, Steps
+from pyjmsack.core.unsettled import Unsettled
+from pyjmsack.errors import IllegalStateException, JMSException
+from pyjmsack.message import Message
+from pyjmsack.spi.envelope import Inbound
+from pyjmsack.spi.resources import ConsumerInfo
+from pyjmsack.types import AckMode, Outcome
+
+__all__ = ["BATCH", "Call", "Dispatchers", "Listener", "Listening", "Workers"]
+
+log = logging.getLogger("pyjmsack")
+Listener = Callable[[Message], Any]
+BATCH = 64
+"""Messages a listener gets before the session's other consumers, and in asyncio other tasks, have a turn."""
+
+
+class Workers:
+    """The dispatchers that share the messages of one consumer (``concurrency=N``); used in the session's turn.
+
+    A message of a group (``JMSXGroupID``) goes where an earlier one of its group still is, and waits there behind it;
+    any other goes to the worker with the least to do. As many messages as there are workers are out at a time.
+    """
+
+    def __init__(self, dispatchers: Sequence[Dispatcher]) -> None:
+        self._dispatchers = dispatchers
+        self._load = [0] * len(dispatchers)
+        self._groups: dict[str, tuple[int, int]] = {}
+        """Worker and number of messages of every group that has some out."""
+        self._worker_of: dict[int, int] = {}
+        self._inside: dict[int, Inbound] = {}
+
+    @property
+    def full(self) -> bool:
+        """Whether another message has to wait."""
+        return len(self._worker_of) >= len(self._dispatchers)
+
+    def enter(self, message: Message) -> Dispatcher:
+        """Return the dispatcher that runs the listener for this message."""
+        group = message._group_id
+        worker, members = self._groups.get(group, (None, 0)) if group is not None else (None, 0)
+        if worker is None:
+            worker = self._load.index(min(self._load))
+        if group is not None:
+            self._groups[group] = (worker, members + 1)
+        self._load[worker] += 1
+        self._worker_of[id(message)] = worker
+        self._inside[id(message)] = message._delivery
+        return self._dispatchers[worker]
+
+    def work_on(self, inbound: Inbound) -> bool:
+        """Whether the listener is still at work on this message, which an earlier connection delivered as well (S105).
+
+        Then it waits: if the listener succeeds it was processed, and is nothing for another worker.
+        """
+        identity = inbound.identity()
+        inside = [*self._inside.values()] if identity is not None else ()
+        return any(one.generation != inbound.generation and one.identity() == identity for one in inside)
+
+    def leave(self, message: Message) -> None:
+        """The listener is through with this message."""
+        worker = self._worker_of.pop(id(message))
+        del self._inside[id(message)]
+        self._load[worker] -= 1
+        group = message._group_id
+        if group is not None:
+            _, members = self._groups.pop(group)
+            if members > 1:
+                self._groups[group] = (worker, members - 1)
+
+
+class Call(NamedTuple):
+    """One message for a listener."""
+
+    listener: Listener
+    message: Message
+    workers: Workers | None = None
+    worker: Dispatcher | None = None
+    """Runs the listener; ``None``: the session's own dispatcher, at once."""
+
+
+class Dispatchers:
+    """What runs the listeners of one session. The first dispatcher hands out, and runs the listeners without workers.
+
+    Args:
+        runtime: makes dispatchers.
+        name: of the session, for the names of threads and tasks.
+    """
+
+    def __init__(self, runtime: Runtime, name: str) -> None:
+        self._runtime = runtime
+        self._name = name
+        self._all: list[Dispatcher] = []
+
+    @property
+    def first(self) -> Dispatcher:
+        """The one that hands messages out."""
+        return (self._all or self._more(1))[0]
+
+    def workers(self, count: int) -> Workers:
+        """Return dispatchers for a listener that works on ``count`` messages at a time."""
+        if not self._all:  # the first is the one that hands messages out
+            self._more(1)
+        return Workers(self._more(count))
+
+    def _more(self, count: int) -> list[Dispatcher]:
+        number = len(self._all)
+        more = [self._runtime.dispatcher(f"{self._name}-{number + n}") for n in range(count)]
+        self._all += more
+        return more
+
+    def running_here(self) -> bool:
+        """Whether the caller is inside a message listener of the session (S14)."""
+        return any(dispatcher.running_here() for dispatcher in self._all)
+
+    def idle(self, deadline: Deadline | None = None) -> Steps[None]:
+        """Wait for the running message listeners, unless that is the caller (S124).
+
+        The first dispatcher hands out nothing more after the call at work. What it gave to workers their listeners have
+        in hand, also what waits there behind another message of its group.
+        """
+        if self.running_here():
+            return
+        for number, dispatcher in enumerate([*self._all]):
+            for idle, _ in dispatcher.idle() if number == 0 else dispatcher.through():
+                yield idle, None if deadline is None else deadline.remaining()
+
+    def close(self) -> None:
+        """Run what is queued, then end."""
+        for dispatcher in self._all:
+            dispatcher.close()
+
+
+class Source(Protocol):
+    """A consumer, as its listener sees it."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether the consumer hands out nothing any more."""
+        ...
+
+    @property
+    def stalled(self) -> bool:
+        """Whether nothing is handed out although messages may be there."""
+        ...
+
+    def take(self) -> Message | None:
+        """Take the next message the listener may have."""
+        ...
+
+    @property
+    def has_messages(self) -> bool:
+        """Whether messages are there that need not wait for their time."""
+        ...
+
+
+class Listening:
+    """The listener of one consumer, and when it is called.
+
+    Args:
+        session: as its members see it.
+        info: the consumer.
+        source: where messages come from.
+        unsettled: what the listener has.
+        dispatchers: of the session.
+        feed: what the face does with a dispatcher's call: it feeds the listener.
+        allow_pull: whether a listener may be set with prefetch 0, so that each message is asked for (S9).
+    """
+
+    __slots__ = (
+        "_allow_pull",
+        "_channel",
+        "_dispatchers",
+        "_feed",
+        "_info",
+        "_scheduled",
+        "_session",
+        "_source",
+        "_unsettled",
+        "listener",
+        "workers",
+    )
+
+    def __init__(
+        self,
+        session: SessionState,
+        info: ConsumerInfo,
+        source: Source,
+        unsettled: Unsettled,
+        dispatchers: Dispatchers,
+        feed: Callable[[Listening], Any],
+        *,
+        allow_pull: bool,
+    ) -> None:
+        self._session = session
+        self._channel = session.channel
+        self._info = info
+        self._source = source
+        self._unsettled = unsettled
+        self._dispatchers = dispatchers
+        self._feed = feed
+        self._allow_pull = allow_pull
+        self._scheduled = False
+        self.listener: Listener | None = None
+        self.workers: Workers | None = None
+
+    def check(self, listener: Listener | None, concurrency: int) -> None:
+        """Raise what speaks against a listener (S9).
+
+        Raises:
+            IllegalStateException: the mode, or prefetch 0, does not allow it.
+            TypeError: it cannot be called.
+            ValueError: ``concurrency`` is no number of messages.
+        """
+        if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
+            raise ValueError(f"concurrency {concurrency!r}: expected a whole number of at least 1")
+        mode = self._session.info.ack_mode
+        if concurrency > 1 and mode in (AckMode.CLIENT_ACKNOWLEDGE, AckMode.SESSION_TRANSACTED):
+            raise IllegalStateException(
+                f"{mode.name} acknowledges messages together, so a listener with concurrency {concurrency} would "
+                "acknowledge those that others are still working on; use INDIVIDUAL_ACKNOWLEDGE or AUTO_ACKNOWLEDGE"
+            )
+        if listener is not None and not callable(listener):
+            raise TypeError(f"message_listener: expected a callable, not {type(listener).__name__}")
+        if self._info.prefetch == 0 and not self._allow_pull:
+            raise IllegalStateException(
+                "a listener needs a prefetch of at least 1; prefetch 0 fetches only in receive() "
+                "(destination option consumer.allowPullListener=true allows it, S9)"
+            )
+
+    def set(self, listener: Listener | None, concurrency: int) -> None:
+        """Install or remove a listener, for ``concurrency`` messages at a time."""
+        self.listener = listener
+        self.workers = None if concurrency == 1 else self._dispatchers.workers(concurrency)
+        if listener is None:
+            self._session.listeners.discard(self._info.id)
+        else:
+            self._session.listeners.add(self._info.id)
+            self.schedule()
+
+    def close(self) -> None:
+        """The consumer is closed: ``receive`` is allowed in the session again, if no other has a listener (S8)."""
+        self._session.listeners.discard(self._info.id)
+
+    def idle(self, deadline: Deadline | None = None) -> Steps[None]:
+        """Wait for the listeners of the session that are at work, unless that is the caller (S124)."""
+        return self._dispatchers.idle(deadline)
+
+    def schedule(self) -> None:
+        """Let the session's dispatcher come by, unless it is already on its way."""
+        if not self._scheduled and self.listener is not None and self._session.started and not self._source.closed:
+            self._scheduled = True
+            self.dispatch()
+
+    def dispatch(self) -> None:
+        """Let the session's dispatcher come by."""
+        self._dispatchers.first.submit(partial(self._feed, self))
+
+    def unscheduled(self) -> None:
+        """The dispatcher has emptied the inbox: look again, for what came meanwhile."""
+        self._scheduled = False
+        source = self._source
+        waits = source.stalled or (self.workers is not None and self.workers.full)
+        if source.has_messages and not waits:
+            self.schedule()
+        elif (
+            self._info.prefetch == 0 and not source.has_messages and self.listener is not None and self._session.started
+        ):
+            self._channel.submit(self._channel.provider.pull, self._info.id)
+
+    def begin(self) -> Call | None:
+        """Take a message for the listener. Whoever calls this has it in hand: nobody else would get it any more.
+
+        In a transaction the message joins it now, so that a commit inside the listener covers it.
+        """
+        listener, workers = self.listener, self.workers
+        if listener is None or self._source.closed or (workers is not None and workers.full):
+            return None
+        message = self._source.take()
+        if message is None:
+            return None
+        self._unsettled.hand_over(message, acknowledge=False)
+        if workers is None:
+            return Call(listener, message)
+        return Call(listener, message, workers, workers.enter(message))
+
+    def leave(self, call: Call) -> None:
+        """The listener is through with a message, and all that follows from it is done."""
+        if call.workers is not None:
+            call.workers.leave(call.message)
+            self.schedule()
+
+    def end(self, message: Message, error: BaseException | None) -> bool:
+        """The listener returned or raised (S17-S21). What it settled or recovered itself is left alone (S33).
+
+        Returns:
+            True if the session's work must be undone now: ``jms.rollbackOnListenerError``.
+        """
+        inbound: Inbound = message._delivery
+        options, name = self._channel.options, self._info.destination.name
+        if error is not None:
+            log.warning("the listener of %s raised", name, exc_info=error)
+        if self._unsettled.auto:
+            failed = options.listener_error_outcome
+            self._unsettled.settle_one(inbound, Outcome.ACCEPTED if error is None else failed)
+        elif error is not None and self._session.info.ack_mode.individual:
+            self._unsettled.settle_one(inbound, Outcome.MODIFIED_FAILED)
+        elif error is not None:
+            failure = JMSException(f"the listener of {name} raised {type(error).__name__}: {error}")
+            failure.__cause__ = error
+            self._channel.events.report(failure)
+            return options.rollback_on_listener_error
+        return False
+
+    def works_on(self, inbound: Inbound) -> bool:
+        """Whether a listener is still at work on this message, which a lost connection delivered as well (S105)."""
+        return self.workers is not None and bool(self._unsettled.stale) and self.workers.work_on(inbound)

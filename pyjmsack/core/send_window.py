@@ -1,0 +1,185 @@
+"""How many sends of a producer may be under way, and who waits for room, in both faces (S65)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyjmsack.core.channel import Channel
+from pyjmsack.core.steps import Deadline, Steps
+from pyjmsack.core.transaction import Transaction
+from pyjmsack.errors import ResourceAllocationException, SendTimedOutException
+from pyjmsack.message import Message
+from pyjmsack.spi.completion import Completion
+from pyjmsack.spi.envelope import Encoder, Outbound
+from pyjmsack.spi.resources import ProducerInfo
+from pyjmsack.uri import parse_destination_options
+
+__all__ = ["WINDOW", "Done", "Send", "SendWindow", "describe"]
+
+Done = Callable[["BaseException | None"], None]
+
+WINDOW = 4096
+"""Sends of one producer that may be unconfirmed before the next one waits, so that a stopped broker cannot fill the
+memory; four times the credit that the brokers grant, so that it never slows a pipeline."""
+
+
+class Send(Outbound):
+    """One send of a producer: who is told when it is done."""
+
+    __slots__ = ("_then", "_transaction", "_window")
+
+    def __init__(
+        self,
+        window: SendWindow,
+        transaction: Transaction | None,
+        payload: bytes,
+        encoder: Encoder,
+        message: Message,
+        then: Done,
+    ) -> None:
+        self.producer_id = window.producer_id
+        self.payload = payload
+        self.encoder = encoder
+        self.notifies = self.left = False
+        self.message_id = message._message_id
+        self.presettled = window.presettled
+        self.transacted = transaction is not None
+        self._window = window
+        self._then = then
+        self._transaction = transaction
+
+    def done(self, error: BaseException | None) -> None:
+        """The broker answered: first the caller, then the transaction, which may be waiting to commit."""
+        self._window.on_done(len(self.payload))
+        self._then(error)
+        if self._transaction is not None:
+            self._transaction.on_sent(error)
+
+
+class SendWindow:
+    """Counts the sends of one producer.
+
+    Each counter has one side that writes: the caller counts what it submitted, for the window; the loop what it handed
+    to the provider and what was answered. Ctrl-C may come before the caller counts, never between the loop's steps.
+    """
+
+    __slots__ = (
+        "_answered",
+        "_byte_limit",
+        "_bytes_settled",
+        "_channel",
+        "_handed_over",
+        "_name",
+        "_rooms",
+        "_send",
+        "_settled",
+        "bytes_submitted",
+        "presettled",
+        "producer_id",
+        "submitted",
+    )
+
+    def __init__(self, channel: Channel, info: ProducerInfo) -> None:
+        self._channel = channel
+        self._name = describe(info)
+        self._send = channel.provider.send
+        self.producer_id = info.id
+        self.presettled = info.presettled
+        self.submitted = self.bytes_submitted = 0
+        self._handed_over = self._settled = self._bytes_settled = 0
+        own = None if info.destination is None else parse_destination_options(info.destination).window_size
+        self._byte_limit = channel.options.producer_window_size if own is None else own or None
+        """``producer.windowSize`` of the destination, else ``jms.producerWindowSize``; ``None`` = no limit."""
+        self._rooms: list[Completion[None]] = []
+        """Who waits for room in the window: in asyncio any number of tasks."""
+        self._answered: list[Completion[None]] = []
+
+    @property
+    def full(self) -> bool:
+        """Whether the window of unconfirmed sends is used up, in messages or in bytes (S65)."""
+        if self.submitted - self._settled >= WINDOW:
+            return True
+        return self._byte_limit is not None and self.bytes_submitted - self._bytes_settled >= self._byte_limit
+
+    # -- on the way out -----------------------------------------------------------------------------------------
+
+    def hand_over(self, outbound: Outbound) -> None:
+        """Count and send; on the loop."""
+        self._handed_over += 1
+        self._send(outbound)
+
+    def hand_over_transacted(self, outbound: Send) -> None:
+        """The same; the commit waits for what is counted here."""
+        assert outbound._transaction is not None  # its producer is transacted
+        outbound._transaction.submitted += 1
+        self.hand_over(outbound)
+
+    def on_done(self, size: int) -> None:
+        """One more send, of ``size`` bytes, is answered; on the loop."""
+        self._settled += 1
+        self._bytes_settled += size
+        if self._rooms and self.submitted - self._settled <= WINDOW // 2 and self._has_half_of_its_bytes():
+            _wake(self._rooms)
+        if self._answered and self._settled >= self._handed_over:
+            _wake(self._answered)
+
+    def _has_half_of_its_bytes(self) -> bool:
+        return self._byte_limit is None or self.bytes_submitted - self._bytes_settled <= self._byte_limit // 2
+
+    # -- waiting ------------------------------------------------------------------------------------------------
+
+    def check_room(self) -> None:
+        """Raise if the window is full, for a caller who cannot wait (S65).
+
+        Raises:
+            ResourceAllocationException: the text says what is unconfirmed, and what to do.
+        """
+        if self.full:
+            limit = f"{WINDOW} messages"
+            if self._byte_limit is not None:
+                limit += f" or {self._byte_limit} bytes"
+            raise ResourceAllocationException(
+                f"send_async to {self._name}: nothing was sent, as {self._unconfirmed} are unconfirmed and {limit} are "
+                "the limit; await some of the futures first, or await send(), which waits for room (S65)"
+            )
+
+    def wait_for_room(self, closed: Callable[[], bool]) -> Steps[None]:
+        """Wait until half of the window is free, or the producer is ``closed``.
+
+        Raises:
+            SendTimedOutException: the broker gave no credit for ``jms.sendTimeout`` (S66).
+        """
+        deadline = Deadline(self._channel.options.send_timeout, "jms.sendTimeout")
+        while self.full and not closed():
+            room: Completion[None] = Completion()
+            self._rooms.append(room)
+            if not self.full:
+                return
+            if not (yield room, deadline.remaining()) and deadline.expired:
+                raise SendTimedOutException(
+                    f"send to {self._name}: {self._unconfirmed} are unconfirmed and the broker took none "
+                    f"within {deadline}"
+                )
+
+    @property
+    def _unconfirmed(self) -> str:
+        messages, size = self.submitted - self._settled, self.bytes_submitted - self._bytes_settled
+        return f"{messages} messages of {size} bytes"
+
+    def when_answered(self, answered: Completion[None]) -> None:
+        """Complete ``answered`` once every send so far has its answer; on the loop."""
+        if self._settled >= self._handed_over:
+            answered.succeed()
+        else:
+            self._answered.append(answered)
+
+
+def describe(info: ProducerInfo) -> str:
+    """Return the destination's name for messages."""
+    return "any destination" if info.destination is None else info.destination.name
+
+
+def _wake(waiting: list[Completion[None]]) -> None:
+    """Wake all: each looks again at what it waits for."""
+    while waiting:
+        waiting.pop(0).succeed()

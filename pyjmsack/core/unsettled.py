@@ -1,0 +1,434 @@
+"""What a consumer's caller holds, and the outcomes that the broker is told (S16-S48, S56)."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, MutableMapping, Sized
+from contextlib import suppress
+from math import ceil
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from pyjmsack.core.guard import DuplicateGuard
+from pyjmsack.core.recording import Deliveries
+from pyjmsack.core.runtime import taken
+from pyjmsack.core.state import SessionState
+from pyjmsack.core.stats import Counts
+from pyjmsack.core.transaction import Runs
+from pyjmsack.destination import Destination
+from pyjmsack.errors import IllegalStateException
+from pyjmsack.message import Acknowledger, Message
+from pyjmsack.spi.envelope import Inbound
+from pyjmsack.spi.resources import ConsumerInfo
+from pyjmsack.types import AckMode, AckType, Outcome
+from pyjmsack.uri import OPTIMIZED_SHARE
+
+__all__ = ["AckBatch", "AckWindow", "Unsettled", "ack_threshold"]
+
+log = logging.getLogger("pyjmsack")
+ack_log = logging.getLogger("pyjmsack.ack")
+PLENTY = 32
+"""Messages in the buffer with which an acknowledgement may wait for company: neither consumer nor broker runs dry."""
+LAZY_SHARE = 0.5
+"""Of the prefetch: so many make a batch in DUPS_OK on a topic (S46)."""
+WARNING_SHARE = 1.5
+"""Of the prefetch: holding more unacknowledged messages than this is worth a warning (S56)."""
+
+ACK_TYPES = {
+    Outcome.ACCEPTED: AckType.STANDARD,
+    Outcome.REJECTED: AckType.POISON,
+    Outcome.RELEASED: AckType.REDELIVERED,
+    Outcome.MODIFIED_FAILED: AckType.REDELIVERED,
+    Outcome.MODIFIED_FAILED_UNDELIVERABLE: AckType.POISON,
+}
+"""The ActiveMQ name of each outcome."""
+
+
+def ack_threshold(mode: AckMode, destination: Destination, prefetch: int, optimize: bool) -> int:
+    """Return how many automatically acknowledged messages make a batch; 1 = each is acknowledged at once.
+
+    Args:
+        mode: of the session.
+        destination: what is consumed.
+        prefetch: messages.
+        optimize: ``jms.optimizeAcknowledge``.
+
+    Raises:
+        IllegalStateException: optimised acknowledgement with prefetch 0, which fetches one by one (S10).
+    """
+    if mode is AckMode.DUPS_OK_ACKNOWLEDGE and destination.is_topic:
+        return max(1, ceil(LAZY_SHARE * prefetch))
+    if not optimize or mode not in (AckMode.AUTO_ACKNOWLEDGE, AckMode.DUPS_OK_ACKNOWLEDGE):
+        return 1
+    if prefetch == 0:
+        raise IllegalStateException(
+            "jms.optimizeAcknowledge needs a prefetch of at least 1; prefetch 0 fetches messages one by one (S10)"
+        )
+    return max(1, ceil(OPTIMIZED_SHARE * prefetch))
+
+
+class AckBatch:
+    """Messages of one consumer that were consumed and not acknowledged yet (S39-S48).
+
+    The session's thread (or dispatcher) adds; the loop's timer may flush at the same moment: ``popleft`` gives each
+    message to one of them.
+
+    Args:
+        settle: accepts several messages together.
+        call_later: ``call_later(seconds, callback)``, on the loop.
+        size: messages that make a batch.
+        timeout: seconds that a message may wait here (S41, S44); ``None`` = until the batch is full or closed.
+    """
+
+    def __init__(
+        self,
+        settle: Callable[[list[Inbound]], None],
+        call_later: Callable[[float, Callable[[], None]], None],
+        size: int,
+        timeout: float | None,
+    ) -> None:
+        self._settle = settle
+        self._call_later = call_later
+        self._size = size
+        self._timeout = timeout
+        self._pending: deque[Inbound] = deque()
+        self._armed = False
+
+    def __len__(self) -> int:
+        return len(self._pending)
+
+    def add(self, inbound: Inbound) -> None:
+        """One more was consumed; a full batch is acknowledged."""
+        self._pending.append(inbound)
+        if len(self._pending) >= self._size:
+            self.flush()
+        elif self._timeout is not None and not self._armed:
+            self._armed = True
+            self._call_later(self._timeout, self._overdue)
+
+    def flush(self) -> None:
+        """Acknowledge what is pending, in one burst: consecutive deliveries make one AMQP disposition (S27)."""
+        batch = [*taken(self._pending)]
+        if batch:
+            self._settle(batch)
+
+    def _overdue(self) -> None:
+        self._armed = False
+        self.flush()
+
+
+class AckWindow:
+    """How many messages a caller may hold unacknowledged (S56).
+
+    ActiveMQ once stalled a consumer at 1.5 times its prefetch. ``jms.ackWindow=1.5`` brings that back; without it the
+    consumer goes on and one warning says that acknowledgements may have been forgotten.
+
+    Args:
+        prefetch: messages; with 0 there is neither stall nor warning.
+        share: ``jms.ackWindow``, in multiples of the prefetch; ``None`` = no stall.
+    """
+
+    def __init__(self, prefetch: int, share: float | None) -> None:
+        self._limit = None if share is None or not prefetch else max(1, ceil(share * prefetch))
+        self._warn_above = ceil(WARNING_SHARE * prefetch) if prefetch else None
+        self._prefetch = prefetch
+
+    def is_full(self, unacknowledged: int) -> bool:
+        """Whether nothing more is handed out until the caller acknowledges."""
+        return self._limit is not None and unacknowledged >= self._limit
+
+    def check(self, unacknowledged: int, destination: Destination) -> None:
+        """Warn, once, of a caller who seems to have forgotten to acknowledge."""
+        if self._warn_above is not None and unacknowledged > self._warn_above:
+            self._warn_above = None
+            log.warning(
+                "a consumer of %s holds %d unacknowledged messages, more than 1.5 times its prefetch of %d:"
+                " does it acknowledge? (S56)",
+                destination.name,
+                unacknowledged,
+                self._prefetch,
+            )
+
+
+class Unsettled:
+    """What the caller of one consumer has and nobody has acknowledged, and how it is acknowledged.
+
+    Args:
+        session: as its members see it.
+        info: the consumer.
+        buffered: the messages that wait in the consumer.
+        guard: learns what was processed; ``None`` where nothing is remembered.
+        counts: of the consumer.
+        acknowledger: what ``message.acknowledge()`` does in this face.
+        released: called when the caller holds less.
+
+    Raises:
+        IllegalStateException: the options contradict each other (S10).
+    """
+
+    __slots__ = (
+        "_acknowledger",
+        "_batch",
+        "_buffered",
+        "_channel",
+        "_choosing",
+        "_counts",
+        "_destination",
+        "_plenty",
+        "_provider",
+        "_released",
+        "_session",
+        "_traces",
+        "_transacted",
+        "_writes",
+        "auto",
+        "delivered",
+        "guard",
+        "in_transaction",
+        "record",
+        "stale",
+        "tracks",
+        "window",
+    )
+
+    def __init__(
+        self,
+        session: SessionState,
+        info: ConsumerInfo,
+        buffered: Sized,
+        guard: DuplicateGuard | None,
+        counts: Counts,
+        acknowledger: Acknowledger,
+        released: Callable[[], None],
+    ) -> None:
+        channel, mode, options = session.channel, session.info.ack_mode, session.channel.options
+        self._session = session
+        self._channel = channel
+        self._destination = info.destination
+        self._provider = channel.provider
+        self._acknowledger = acknowledger
+        self._released = released
+        self._buffered = buffered
+        self._plenty = max(1, min(info.prefetch // 2, PLENTY))
+        self._traces = ack_log.isEnabledFor(logging.DEBUG)
+        self._transacted = mode is AckMode.SESSION_TRANSACTED
+        self.tracks = (mode is AckMode.CLIENT_ACKNOWLEDGE or mode.individual) and not info.browser
+        self.auto = mode in (AckMode.AUTO_ACKNOWLEDGE, AckMode.DUPS_OK_ACKNOWLEDGE) and not info.browser
+        self.delivered: dict[Inbound, None] = {}
+        """What the caller has, oldest first."""
+        self.stale: MutableMapping[Inbound, None] = {} if mode is AckMode.CLIENT_ACKNOWLEDGE else WeakKeyDictionary()
+        """What the caller had when the connection was lost: it comes again, acknowledging it has no effect (S95). Only
+        CLIENT mode can acknowledge what nobody has any more, so only there it is kept alive."""
+        self.in_transaction = False
+        """Whether messages of the open transaction were delivered (S83, S84)."""
+        self._choosing = channel.runtime.lock()
+        """For the choice of an outcome and its counters. The caller chooses, and so does the loop, for instance when
+        the time of a batch is over."""
+        self._counts = counts
+        size = ack_threshold(mode, info.destination, info.prefetch, options.optimize_acknowledge) if self.auto else 1
+        limits = (options.optimize_acknowledge_time_out, options.optimized_ack_scheduled_ack_interval)
+        timeout = min((limit for limit in limits if limit), default=None)
+        self._batch = AckBatch(self.settle_batch, channel.runtime.call_later, size, timeout) if size > 1 else None
+        self.window = AckWindow(info.prefetch, options.ack_window) if self.tracks else None
+        """How much the caller may hold; ``None`` in modes without acknowledgements of the caller's."""
+        self.record: Deliveries | None = None
+        """What a ledger is told; ``None`` without one."""
+        if channel.recorder is not None and not info.browser:
+            self.record = Deliveries(channel.recorder, session, info)
+        self.guard = guard
+        self._writes = guard is not None and guard.file is not None and not self._transacted
+        """Whether what was processed is written to the guard's file before it is acknowledged. In a transaction it is
+        written when that is committed."""
+
+    # -- handing out --------------------------------------------------------------------------------------------
+
+    def hand_over(self, message: Message, *, acknowledge: bool) -> None:
+        """The caller gets this message now. In the automatic modes it is acknowledged, if ``acknowledge``; in a
+        transaction it joins that."""
+        inbound: Inbound = message._delivery
+        if self.record is not None:
+            self.record.handed_over(inbound, message)
+        if inbound.settled:
+            return
+        if self.guard is not None and self.guard.alert:
+            at_once = self.auto and acknowledge and self._batch is None
+            if not at_once:
+                self.guard.hold(inbound)
+        if self.auto:
+            if acknowledge:
+                self.consumed(inbound)
+            else:
+                self._add(inbound)
+        elif self._transacted:
+            self._session.transactions.current.acknowledged.append(message)
+            self.in_transaction = True
+            self.settle(inbound, Outcome.ACCEPTED)
+        elif self.tracks:
+            self._add(inbound)
+            message._ack = self._acknowledger
+            if self.window is not None:
+                self.window.check(len(self.delivered), self._destination)
+
+    def _add(self, inbound: Inbound) -> None:
+        """The caller has it, not acknowledged. The loop notes a loss, then looks at what the caller has; we look for a
+        loss after that is written, so one of the two sees the other."""
+        self.delivered[inbound] = None
+        if inbound.generation <= self._channel.lost_generation:  # the broker delivers it again (S95)
+            self.delivered.pop(inbound, None)
+            self.stale[inbound] = None
+
+    def consumed(self, inbound: Inbound) -> None:
+        """Acknowledge automatically: now, or with others (S40, S45, S46)."""
+        if self._batch is None:
+            self.settle(inbound, Outcome.ACCEPTED)
+        else:
+            self._batch.add(inbound)
+
+    def skip(self, inbound: Inbound) -> None:
+        """Acknowledge a message that was processed before: nobody gets it (S105)."""
+        self.in_transaction = self._transacted
+        self.settle(inbound, Outcome.ACCEPTED, repeats=True)
+
+    def lost(self) -> None:
+        """The connection is lost: what the caller has stays readable, and comes again (S101)."""
+        self.flush()
+        self.stale.update(dict.fromkeys(self.take_delivered()))
+
+    # -- outcomes -----------------------------------------------------------------------------------------------
+
+    def settle(
+        self, inbound: Inbound, outcome: Outcome, ack_type: AckType | None = None, *, repeats: bool = False
+    ) -> None:
+        """Choose an outcome, once; an explicit outcome other than accepted works outside transactions only.
+
+        ``ack_type`` is what ActiveMQ calls it, where the outcome alone does not say it. ``repeats``: this delivery is a
+        copy of one the caller still holds. It is not remembered as processed, because the caller may yet give the
+        original back.
+        """
+        stale = inbound.generation <= self._channel.lost_generation
+        accepted = outcome is Outcome.ACCEPTED
+        with self._choosing:
+            if inbound.settled:
+                return
+            inbound.settled = True
+            self._counts.acknowledged_late += stale
+            if accepted:
+                self._counts.acknowledged += 1
+            if not accepted or ack_type is not None:
+                self._counts.ended[ack_type or ACK_TYPES[outcome]] += 1
+        if accepted and self.guard is not None and not self._transacted and not repeats and not self._writes:
+            self.guard.add_one(inbound)
+        if self.record is not None:
+            self.record.settled(inbound, outcome, stale=stale)
+        if self._traces:
+            _log_ack(ack_type or self._ack_type(outcome), 1, self._destination)
+        if self._writes and accepted and self.guard is not None:
+            self.guard.acknowledge(() if repeats else (inbound,), self._provider.settle, inbound, outcome)
+            return
+        many = len(self._buffered) >= self._plenty
+        submit = self._channel.submit_lazily if many else self._channel.submit
+        submit(self._provider.settle, inbound, outcome)
+
+    def settle_batch(self, inbounds: Iterable[Inbound], outcome: Outcome = Outcome.ACCEPTED) -> None:
+        """One outcome for several messages, in one command: consecutive ones leave as one range (S27)."""
+        self.settle_runs(self.mark_runs([(outcome, inbounds)]))
+
+    def mark_runs(self, runs: Iterable[tuple[Outcome, Iterable[Inbound]]]) -> Runs:
+        """Choose outcomes, for a command to send."""
+        marked = [(outcome, self._marked(inbounds, outcome)) for outcome, inbounds in runs]
+        return [(outcome, inbounds) for outcome, inbounds in marked if inbounds]
+
+    def settle_runs(self, runs: Runs) -> None:
+        """Send outcomes in one command, in this order: one broker redelivers in the order in which it is told."""
+        accepted = [inbound for outcome, inbounds in runs if outcome is Outcome.ACCEPTED for inbound in inbounds]
+        if accepted and self._writes and self.guard is not None:
+            self.guard.acknowledge(accepted, self.send_outcomes, runs)
+        elif runs:
+            self._channel.submit(self.send_outcomes, runs)
+
+    def _marked(self, inbounds: Iterable[Inbound], outcome: Outcome) -> list[Inbound]:
+        """Choose the outcome of those that have none yet, and return them."""
+        lost = self._channel.lost_generation
+        accepted = outcome is Outcome.ACCEPTED
+        with self._choosing:
+            unsettled = [inbound for inbound in inbounds if not inbound.settled]
+            for inbound in unsettled:
+                inbound.settled = True
+            self._counts.acknowledged_late += sum(inbound.generation <= lost for inbound in unsettled)
+            if accepted:
+                self._counts.acknowledged += len(unsettled)
+            else:
+                self._counts.ended[ACK_TYPES[outcome]] += len(unsettled)
+        if accepted and self.guard is not None and not self._transacted and not self._writes:
+            self.guard.add(unsettled)
+        if self.record is not None:
+            for inbound in unsettled:
+                self.record.settled(inbound, outcome, stale=inbound.generation <= lost)
+        if self._traces and unsettled:
+            _log_ack(self._ack_type(outcome), len(unsettled), self._destination)
+        return unsettled
+
+    def submit_behind(self, command: Callable[..., Any], *arguments: Any) -> None:
+        """Let the loop run a command behind the acknowledgements that wait for the guard's file."""
+        if self._writes and self.guard is not None:
+            self.guard.acknowledge((), command, *arguments)
+        else:
+            self._channel.submit(command, *arguments)
+
+    def send_outcomes(self, runs: Runs) -> None:
+        """Send chosen outcomes; on the loop."""
+        settle = self._provider.settle
+        for outcome, inbounds in runs:
+            for inbound in inbounds:
+                settle(inbound, outcome)
+
+    def _ack_type(self, outcome: Outcome) -> AckType:
+        if outcome is Outcome.ACCEPTED and self._session.info.ack_mode.individual:
+            return AckType.INDIVIDUAL
+        return ACK_TYPES[outcome]
+
+    def settle_delivered(self, outcome: Outcome) -> None:
+        """One outcome for all that the caller has (S25, S27)."""
+        self.settle_stale(outcome)
+        self.settle_batch(self.take_delivered(), outcome)
+        self._released()
+
+    def settle_stale(self, outcome: Outcome) -> None:
+        """One outcome for all that the caller had when the connection was lost: it counts as processed, no more."""
+        stale: list[Inbound] = []
+        with suppress(KeyError):  # none is left; no iteration, as the loop may add meanwhile
+            while True:
+                stale.append(self.stale.popitem()[0])
+        self.settle_batch(reversed(stale), outcome)
+
+    def take_delivered(self) -> list[Inbound]:
+        """Return what the caller has, oldest first, and forget it: one broker redelivers in the order it is told."""
+        delivered = list(self.delivered)
+        self.delivered.clear()
+        return delivered
+
+    def flush(self) -> None:
+        """Send the automatic acknowledgements that wait for company (S43, S47)."""
+        if self._batch is not None:
+            self._batch.flush()
+
+    def settle_one(self, inbound: Inbound, outcome: Outcome) -> None:
+        """An outcome for one delivered message; a second one is a no-op (S28, S34)."""
+        held: MutableMapping[Inbound, None] = self.delivered if inbound in self.delivered else self.stale
+        if inbound in held:
+            del held[inbound]
+            if outcome is Outcome.ACCEPTED and self.auto:
+                self.consumed(inbound)
+            else:
+                self.settle(inbound, outcome)
+            self._released()
+
+    @property
+    def unacknowledged(self) -> int:
+        return len(self.delivered) + (0 if self._batch is None else len(self._batch))
+
+
+def _log_ack(kind: AckType, count: int, destination: Destination) -> None:
+    """Log an acknowledgement by its name in ActiveMQ."""
+    ack_log.debug("%s ack of %d message(s) of %s", kind.name, count, destination.name)

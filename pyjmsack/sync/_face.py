@@ -1,0 +1,90 @@
+"""What the blocking face does for one session: one call at a time, a thread that feeds listeners."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pyjmsack.core.listening import BATCH, Call, Listening
+from pyjmsack.core.session import Session
+from pyjmsack.message import Message
+from pyjmsack.sync._guard import SessionGuard
+from pyjmsack.types import Outcome
+
+if TYPE_CHECKING:
+    from pyjmsack.sync._runtime import SyncRuntime
+
+__all__ = ["SessionFace"]
+
+
+class Acknowledger:
+    """What ``message.acknowledge()`` and the outcomes of one message do in this face."""
+
+    allows_outcome = True
+
+    def __init__(self, core: Session, guard: SessionGuard) -> None:
+        self._core = core
+        self._guard = guard
+
+    def acknowledge(self, message: Message) -> None:
+        """Acknowledge by the session's mode."""
+        with self._guard:
+            self._core.acknowledge_message(message)
+
+    def settle(self, message: Message, outcome: Outcome) -> None:
+        """Give one message its outcome."""
+        with self._guard:
+            self._core.settle_message(message, outcome)
+
+
+class SessionFace:
+    """Whose turn a session is, and how its listeners are called.
+
+    Args:
+        runtime: how this face waits.
+        core: the session.
+    """
+
+    def __init__(self, runtime: SyncRuntime, core: Session) -> None:
+        self.run = runtime.run
+        self.hurry = runtime.hurry
+        self._core = core
+        self.guard = SessionGuard(lambda: bool(core.state.listeners))
+        self.acknowledger = Acknowledger(core, self.guard)
+
+    def dispatch_completion(self, call: Callable[[], object]) -> None:
+        """Run a call on the session's completion thread."""
+        self._core.completions.dispatcher.submit(call)
+
+    def feed(self, listening: Listening) -> None:
+        """Feed a consumer's listener, on the dispatcher's thread."""
+        guard = self.guard
+        for _ in range(BATCH):
+            guard.wait()
+            try:
+                call = listening.begin()
+            finally:
+                guard.release()
+            if call is None:
+                listening.unscheduled()
+                return
+            if call.worker is None:
+                self._call(listening, call)
+            else:
+                call.worker.submit(partial(self._call, listening, call))
+        listening.dispatch()
+
+    def _call(self, listening: Listening, call: Call) -> None:
+        error: BaseException | None = None
+        try:
+            call.listener(call.message)
+        except BaseException as raised:  # a listener's SystemExit must not end the dispatcher
+            error = raised
+        self.guard.wait()
+        try:
+            if listening.end(call.message, error):
+                self.run(self._core.undo())
+            listening.leave(call)
+        finally:
+            self.guard.release()
