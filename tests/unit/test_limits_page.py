@@ -13,7 +13,7 @@ from pyjmsack.message import codecs
 from pyjmsack.message import object as object_message
 from pyjmsack.providers.amqp import mechanisms, receiver, sasl, sizes, wire
 from pyjmsack.providers.amqp.engine import idle
-from pyjmsack.providers.failover import blame, server_list, uri_file
+from pyjmsack.providers.failover import blame, brokers
 from pyjmsack.providers.stomp import heads
 from pyjmsack.selector import MAX_LENGTH, grammar
 from pyjmsack.uri import OPTIONS
@@ -27,8 +27,8 @@ CONSTANTS = {
     "nested values of an object message": object_message.MAX_DEPTH,
     "elements without bytes": wire.MAX_EMPTY_ELEMENTS,
     "bytes that a codec": codecs.MAX_BYTES,
-    "entries of a `failover-server-list`": server_list.MOST,
-    "characters of the file": uri_file.MOST_CHARACTERS,
+    "entries of a `failover-server-list`": brokers.MOST,
+    "characters of the file": brokers.MOST_CHARACTERS,
     "correlation ids of callers who gave up": requestor.GIVEN_UP,
     "a SASL frame that arrives": sasl._MAX_FRAME,
     "a SASL frame that is sent": sizes.SASL_LIMIT,

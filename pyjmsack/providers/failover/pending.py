@@ -12,7 +12,7 @@ from pyjmsack.spi.engine import Timer
 from pyjmsack.spi.envelope import Outbound
 from pyjmsack.spi.provider import Provider
 
-__all__ = ["WITHOUT_BROKER", "Kept", "Request", "Without"]
+__all__ = ["WITHOUT_BROKER", "PendingSend", "Request", "Without"]
 
 
 class Without(Enum):
@@ -93,7 +93,7 @@ class Request:
         self.done.fail(error)
 
 
-class Kept(Outbound):
+class PendingSend(Outbound):
     """A send on its way through one connection. The core's own hears of the outcome unless that connection was lost.
 
     Args:
@@ -101,13 +101,13 @@ class Kept(Outbound):
         session_id: its session, so that it goes with it.
     """
 
-    __slots__ = ("dialect", "origin", "session_id", "table", "timer", "undone", "withdrawn")
+    __slots__ = ("encoding", "origin", "session_id", "table", "timer", "undone", "withdrawn")
 
     def __init__(self, origin: Outbound, table: dict[Any, bool], session_id: int) -> None:
         self.producer_id = origin.producer_id
         self.payload = origin.payload
         self.encoder = origin.encoder
-        self.dialect: object = origin.encoder.dialect  # type: ignore[attr-defined]  # the core has its encoders from us
+        self.encoding: object = origin.encoder.encoding  # type: ignore[attr-defined]  # the core has its encoders from us
         self.notifies = origin.notifies
         self.message_id = origin.message_id
         self.presettled = origin.presettled

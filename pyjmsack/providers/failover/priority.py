@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from pyjmsack.errors import ConnectionLostException
 from pyjmsack.providers.failover.member import Member
-from pyjmsack.providers.failover.schedule import Schedule
-from pyjmsack.providers.failover.search import is_final
+from pyjmsack.providers.failover.search import back_off, is_final
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Connector, Timer
 from pyjmsack.spi.provider import Provider
 from pyjmsack.spi.resources import ConnectionInfo
 from pyjmsack.uri import BrokerUrl
 
-__all__ = ["PriorityWatch", "preferred_first"]
+__all__ = ["PriorityWatch"]
 
 log = logging.getLogger("pyjmsack.failover")
 _LOOK_EVERY = 0.02
 """Seconds between two looks whether the present connection is idle."""
 _PATIENCE = 10.0
 """Seconds after which a connection that is never idle is moved nevertheless."""
-
-
-def preferred_first(members: Sequence[BrokerUrl], preferred: Sequence[str]) -> list[BrokerUrl]:
-    """Return the brokers, the preferred ones first."""
-    return sorted(members, key=lambda member: str(member) not in preferred)
 
 
 class PriorityWatch:
@@ -54,7 +48,7 @@ class PriorityWatch:
         idle: Callable[[], bool],
         move: Callable[[BaseException], None],
     ) -> None:
-        self._schedule = Schedule(url.failover, first=False)
+        self._waits = back_off(url.failover)
         self._timeout = url.connection.connect_timeout
         self._preferred = [*preferred]
         self._connector = connector
@@ -63,7 +57,6 @@ class PriorityWatch:
         self._info = replace(info, client_id=f"{info.client_id}-priority", explicit_client_id=False)
         self._idle = idle
         self._move = move
-        self._rounds = 0
         self._left: list[BrokerUrl] = []
         self._trying: Member | None = None
         self._timer: Timer | None = None
@@ -71,8 +64,7 @@ class PriorityWatch:
 
     def start(self) -> None:
         """Wait for the next round."""
-        self._rounds += 1
-        self._after(self._schedule.delay(self._rounds), self._begin_round)
+        self._after(next(self._waits), self._begin_round)
 
     def stop(self) -> None:
         """Look no further."""

@@ -2,44 +2,99 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from functools import partial
 
 from pyjmsack.destination import Destination
-from pyjmsack.errors import IllegalStateException, SendTimedOutException, TransactionRolledBackException
+from pyjmsack.errors import IllegalStateException, TransactionRolledBackException
 from pyjmsack.message import Message
-from pyjmsack.providers.failover.dialect import MemberEncoder
-from pyjmsack.providers.failover.pending import Kept, Request
-from pyjmsack.providers.failover.reconnecting import Reconnecting
-from pyjmsack.providers.failover.records import ConsumerRecord, SessionRecord
+from pyjmsack.providers.failover.connection import Connection
+from pyjmsack.providers.failover.encoding import MemberEncoder
+from pyjmsack.providers.failover.pending import Request
+from pyjmsack.providers.failover.requests import Requests
+from pyjmsack.providers.failover.resources import ConsumerRecord, Resources, SessionRecord
 from pyjmsack.providers.failover.restore import checked
+from pyjmsack.providers.failover.transactions import Transactions
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.demands import check_consumer, check_session
+from pyjmsack.spi.engine import Connector
 from pyjmsack.spi.envelope import Encoder, Inbound, InboundSink, Outbound
-from pyjmsack.spi.provider import Provider
-from pyjmsack.spi.resources import ConsumerInfo, ProducerInfo, SessionInfo, TemporaryInfo
+from pyjmsack.spi.provider import Provider, ProviderListener
+from pyjmsack.spi.registry import create_provider
+from pyjmsack.spi.resources import (
+    ConnectionInfo,
+    ConnectionMetadata,
+    ConsumerInfo,
+    ProducerInfo,
+    SessionInfo,
+    TemporaryInfo,
+)
 from pyjmsack.types import Outcome
+from pyjmsack.uri import BrokerUrl
 
 __all__ = ["FailoverProvider"]
 
 
-class FailoverProvider(Reconnecting):
+class FailoverProvider:
     """One connection that outlives its brokers. Everything runs on the loop.
 
-    Here are the verbs for what a connection has; :class:`Reconnecting` has its life, :class:`Asking` what waits.
+    Args:
+        create: makes the provider of one member.
     """
+
+    def __init__(
+        self,
+        url: BrokerUrl,
+        connector: Connector,
+        create: Callable[[BrokerUrl, Connector], Provider] = create_provider,
+    ) -> None:
+        options = url.failover
+        limits = (options.timeout, url.connection.send_timeout)
+        patience = min((limit for limit in limits if limit is not None), default=None)
+        period = url.connection.consumer_failover_redelivery_wait_period
+        self._strict = url.strict
+        self._replays = options.transaction_replay
+        self._resources = Resources()
+        self._requests = Requests(self._resources, connector, patience)
+        self._transactions = Transactions(
+            self._resources, connector, period, first_send_survives=options.first_send_survives
+        )
+        self._connection = Connection(url, connector, create, self._resources, self._requests, self._transactions)
+
+    # -- the connection -----------------------------------------------------------------------------------------
+
+    @property
+    def generation(self) -> int:
+        """Number of the connection in use; 0 without one."""
+        return self._connection.generation
+
+    def connect(self, info: ConnectionInfo, listener: ProviderListener, done: Completion[ConnectionMetadata]) -> None:
+        """Look for the first broker."""
+        self._connection.connect(info, listener, done)
+
+    def close(self, done: Completion[None]) -> None:
+        """Close in order; without a broker at once."""
+        self._connection.close(done)
+
+    def abort(self, error: BaseException) -> None:
+        """Fail what is pending, and drop the broker."""
+        self._connection.abort(error)
+
+    def flush(self) -> None:
+        """Write what is pending."""
+        self._connection.flush()
 
     # -- sessions, producers, consumers -------------------------------------------------------------------------
 
     def create_session(self, info: SessionInfo, done: Completion[None]) -> None:
         """Open a session."""
-        replays = self._url.failover.transaction_replay
-        check = partial(check_session, strict=self._url.strict)
-        self._ask(
+        replays = self._replays
+        check = partial(check_session, strict=self._strict)
+        self._requests.ask(
             Request(
                 "create_session",
                 (info.id,),
-                lambda provider, a: checked(check, self._metadata, provider.create_session)(info, a),
+                lambda provider, a: checked(check, self._requests.metadata, provider.create_session)(info, a),
                 done,
                 lambda _: self._resources.sessions.__setitem__(info.id, SessionRecord(info, replays=replays)),
             )
@@ -47,14 +102,16 @@ class FailoverProvider(Reconnecting):
 
     def close_session(self, session_id: int, done: Completion[None]) -> None:
         """End a session with all that it has."""
-        self._replays.give_up(self._resources.sessions.get(session_id))
+        self._transactions.give_up(self._resources.sessions.get(session_id))
         self._resources.forget_session(session_id)
-        self._drop(session_id, "the session")
-        self._ask(Request("close_session", (), lambda provider, a: provider.close_session(session_id, a), done))
+        self._requests.drop(session_id, "the session")
+        self._requests.ask(
+            Request("close_session", (), lambda provider, a: provider.close_session(session_id, a), done)
+        )
 
     def create_producer(self, info: ProducerInfo, done: Completion[None]) -> None:
         """Attach a sender."""
-        self._ask(
+        self._requests.ask(
             Request(
                 "create_producer",
                 (info.session_id, info.id),
@@ -67,8 +124,10 @@ class FailoverProvider(Reconnecting):
     def close_producer(self, producer_id: int, done: Completion[None]) -> None:
         """Detach a sender."""
         self._resources.forget_producer(producer_id)
-        self._drop(producer_id, "the producer")
-        self._ask(Request("close_producer", (), lambda provider, a: provider.close_producer(producer_id, a), done))
+        self._requests.drop(producer_id, "the producer")
+        self._requests.ask(
+            Request("close_producer", (), lambda provider, a: provider.close_producer(producer_id, a), done)
+        )
 
     def create_consumer(self, info: ConsumerInfo, sink: InboundSink, done: Completion[None]) -> None:
         """Attach a receiver."""
@@ -78,9 +137,9 @@ class FailoverProvider(Reconnecting):
             def create(info: ConsumerInfo, answered: Completion[None]) -> None:
                 provider.create_consumer(info, record.attach(), answered)
 
-            checked(check_consumer, self._metadata, create)(info, answered)
+            checked(check_consumer, self._requests.metadata, create)(info, answered)
 
-        self._ask(
+        self._requests.ask(
             Request(
                 "create_consumer", (info.session_id, info.id), ask, done, lambda _: self._resources.add_consumer(record)
             )
@@ -89,12 +148,14 @@ class FailoverProvider(Reconnecting):
     def close_consumer(self, consumer_id: int, done: Completion[None]) -> None:
         """Detach a receiver."""
         self._resources.forget_consumer(consumer_id)
-        self._drop(consumer_id, "the consumer")
-        self._ask(Request("close_consumer", (), lambda provider, a: provider.close_consumer(consumer_id, a), done))
+        self._requests.drop(consumer_id, "the consumer")
+        self._requests.ask(
+            Request("close_consumer", (), lambda provider, a: provider.close_consumer(consumer_id, a), done)
+        )
 
     def create_temporary(self, info: TemporaryInfo, done: Completion[str]) -> None:
         """Create a temporary destination."""
-        self._ask(
+        self._requests.ask(
             Request(
                 "create_temporary",
                 (info.id,),
@@ -107,12 +168,14 @@ class FailoverProvider(Reconnecting):
     def delete_temporary(self, temporary_id: int, done: Completion[None]) -> None:
         """Delete a temporary destination."""
         self._resources.temporaries.pop(temporary_id, None)
-        self._drop(temporary_id, "the temporary destination")
-        self._ask(Request("delete_temporary", (), lambda provider, a: provider.delete_temporary(temporary_id, a), done))
+        self._requests.drop(temporary_id, "the temporary destination")
+        self._requests.ask(
+            Request("delete_temporary", (), lambda provider, a: provider.delete_temporary(temporary_id, a), done)
+        )
 
     def unsubscribe(self, name: str, done: Completion[None]) -> None:
         """Delete a durable subscription."""
-        self._ask(Request("unsubscribe", (), lambda provider, a: provider.unsubscribe(name, a), done))
+        self._requests.ask(Request("unsubscribe", (), lambda provider, a: provider.unsubscribe(name, a), done))
 
     # -- flow ---------------------------------------------------------------------------------------------------
 
@@ -121,28 +184,30 @@ class FailoverProvider(Reconnecting):
         record = self._resources.consumers.get(consumer_id)
         if record is not None:
             record.started = True
-            if self._member is not None:
-                self._member.provider.start_consumer(consumer_id)
+            if self._requests.member is not None:
+                self._requests.member.provider.start_consumer(consumer_id)
 
     def stop_consumer(self, consumer_id: int, done: Completion[None]) -> None:
         """No message from now on."""
         record = self._resources.consumers.get(consumer_id)
         if record is not None:
             record.stopped = True
-        self._ask(Request("stop_consumer", (), lambda provider, a: provider.stop_consumer(consumer_id, a), done))
+        self._requests.ask(
+            Request("stop_consumer", (), lambda provider, a: provider.stop_consumer(consumer_id, a), done)
+        )
 
     def replenish(self, consumer_id: int) -> None:
         """Grant credit again; a new broker gives it anyway."""
-        if self._member is not None:
-            self._member.provider.replenish(consumer_id)
+        if self._requests.member is not None:
+            self._requests.member.provider.replenish(consumer_id)
 
     def pull(self, consumer_id: int) -> None:
         """Ask for one message, of the next broker if this one does not give it (S108)."""
         record = self._resources.consumers.get(consumer_id)
         if record is not None:
             record.pulling = True
-            if self._member is not None:
-                self._member.provider.pull(consumer_id)
+            if self._requests.member is not None:
+                self._requests.member.provider.pull(consumer_id)
 
     def drain(self, consumer_id: int, done: Completion[None]) -> None:
         """Ask for what there is: without a broker nothing, but for a browser, which must not end before its end."""
@@ -151,64 +216,46 @@ class FailoverProvider(Reconnecting):
         if record is not None:
             record.pulling = False
             verb = "browse" if record.info.browser else "drain"
-        self._ask(Request(verb, (consumer_id,), lambda provider, a: provider.drain(consumer_id, a), done))
+        self._requests.ask(Request(verb, (consumer_id,), lambda provider, a: provider.drain(consumer_id, a), done))
 
     # -- messages -----------------------------------------------------------------------------------------------
 
     def send(self, outbound: Outbound) -> None:
         """Send, and keep it until it is answered (S91)."""
-        info = self._producers.get(outbound.producer_id)
-        if info is None:
-            outbound.done(self._failure or self._resources.why_closed(outbound.producer_id))
-        else:
-            self._transmit(Kept(outbound, self._open, info.session_id))
+        self._requests.send(outbound)
 
     def withdraw(self, outbound: Outbound, withdrawn: Completion[bool]) -> None:
         """Take back a send that timed out; one that may have reached a broker is not repeated any more."""
-        kept = next((k for k in (*self._held, *self._open) if isinstance(k, Kept) and k.origin is outbound), None)
-        if kept is None:
-            withdrawn.succeed(False)
-        elif kept in self._held:
-            del self._held[kept]
-            withdrawn.succeed(not kept.left)
-            kept.give_up(SendTimedOutException("withdrawn for want of a broker"))
-        elif self._member is not None:
-            kept.withdrawn = True
-            self._member.provider.withdraw(kept, withdrawn)
-        else:  # the connection is being closed: the send is the last broker's, and nobody will tell of it
-            kept.withdrawn = True
-            withdrawn.succeed(False)
+        self._requests.withdraw(outbound, withdrawn)
 
     def settle(self, inbound: Inbound, outcome: Outcome) -> None:
         """Send an outcome, unless its delivery is of an earlier connection: then it is the broker's again (S95)."""
-        current = inbound.generation == self.generation
+        current = inbound.generation == self._connection.generation
         if outcome is Outcome.ACCEPTED:
-            session = self._resources.transacted_consumers.get(inbound.consumer_id)
-            if session is not None:
-                session.work += 1
-                session.in_doubt = session.in_doubt or not current
-                if session.replay is not None:
-                    session.replay.acknowledged(inbound)
-        if current and self._member is not None:
-            self._member.provider.settle(inbound, outcome)
+            self._transactions.settled(inbound, current=current)
+        member = self._requests.member
+        if current and member is not None:
+            member.provider.settle(inbound, outcome)
 
     # -- transactions -------------------------------------------------------------------------------------------
 
     def begin(self, session_id: int, done: Completion[None]) -> None:
         """Declare a transaction; without a broker the next one does it with the session."""
-        if self._replays.wait_behind(self._resources.sessions.get(session_id), partial(self.begin, session_id, done)):
+        if self._transactions.wait_behind(
+            self._resources.sessions.get(session_id), partial(self.begin, session_id, done)
+        ):
             return
-        self._ask(Request("begin", (), lambda provider, a: provider.begin(session_id, a), done))
+        self._requests.ask(Request("begin", (), lambda provider, a: provider.begin(session_id, a), done))
 
     def commit(self, session_id: int, done: Completion[None]) -> None:
         """Commit; roll back instead what lost its work (S92, S97)."""
         session = self._resources.sessions.get(session_id)
         if session is None or not session.in_doubt:
-            if session is not None and self._replays.wait(session, partial(self.commit, session_id, done)):
+            if session is not None and self._transactions.wait(session, partial(self.commit, session_id, done)):
                 return
             if session is None or session.replay is None or session.replay.complete:
                 self._clear(session)
-                self._ask(Request("commit", (), lambda provider, a: provider.commit(session_id, a), done))
+                self._requests.ask(Request("commit", (), lambda provider, a: provider.commit(session_id, a), done))
                 return
         missing = 0 if session.replay is None else session.replay.missing.total()
         lost = "the connection was lost while the transaction was open; its work is undone (S92, S97)"
@@ -217,23 +264,15 @@ class FailoverProvider(Reconnecting):
         session.clear()
         undone: Completion[None] = Completion()
         undone.add_callback(lambda _: done.fail(TransactionRolledBackException(lost)))
-        self._ask(Request("rollback", (), lambda provider, a: provider.rollback(session_id, a), undone))
+        self._requests.ask(Request("rollback", (), lambda provider, a: provider.rollback(session_id, a), undone))
 
     def rollback(self, session_id: int, done: Completion[None]) -> None:
         """Roll back; the broker has done so already for what was lost (S99)."""
         session = self._resources.sessions.get(session_id)
-        self._replays.give_up(session)
+        self._transactions.give_up(session)
         self._clear(session)
-        for kept in self._transacted(self._open, session_id):
-            kept.undone = True
-        for kept in self._transacted(self._held, session_id):
-            del self._held[kept]
-            kept.give_up(TransactionRolledBackException("rolled back before it could be sent"))
-        self._ask(Request("rollback", (), lambda provider, a: provider.rollback(session_id, a), done))
-
-    @staticmethod
-    def _transacted(pending: Iterable[Kept | Request], session_id: int) -> list[Kept]:
-        return [k for k in pending if isinstance(k, Kept) and k.transacted and k.session_id == session_id]
+        self._requests.undo(session_id)
+        self._requests.ask(Request("rollback", (), lambda provider, a: provider.rollback(session_id, a), done))
 
     @staticmethod
     def _clear(session: SessionRecord | None) -> None:
@@ -244,12 +283,12 @@ class FailoverProvider(Reconnecting):
 
     def encoder(self, destination: Destination) -> Encoder:
         """Return the present broker's encoder, or that of the last one; it says which (S91)."""
-        if self._dialect is None:
+        if self._requests.encoding is None:
             raise IllegalStateException("the connection is not open")
-        return MemberEncoder.of(self._dialect, destination)
+        return MemberEncoder.of(self._requests.encoding, destination)
 
     def decode(self, payload: bytes, destination: Destination) -> tuple[Message, int]:
         """Undo the encoding."""
-        if self._dialect is None:
+        if self._requests.encoding is None:
             raise IllegalStateException("the connection is not open")
-        return self._dialect.provider.decode(payload, destination)
+        return self._requests.encoding.provider.decode(payload, destination)

@@ -8,126 +8,21 @@ from typing import Any, TypeVar
 
 from pyjmsack.errors import (
     ConnectionLostException,
-    IllegalStateException,
-    JMSException,
     UnsupportedFeatureException,
 )
-from pyjmsack.providers.failover.blame import MOST_LOSSES, Blame, blamed
-from pyjmsack.providers.failover.records import ConsumerRecord, SessionRecord
+from pyjmsack.providers.failover.blame import MOST_LOSSES, blamed
+from pyjmsack.providers.failover.resources import Resources
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.demands import check_consumer, check_session
 from pyjmsack.spi.provider import Provider
 from pyjmsack.spi.resources import ConnectionMetadata, ConsumerInfo, ProducerInfo, SessionInfo, TemporaryInfo
 from pyjmsack.uri import BrokerUrl
 
-__all__ = ["Resources", "Restoration", "checked"]
+__all__ = ["Restoration", "checked"]
 
 I = TypeVar("I", SessionInfo, ProducerInfo, ConsumerInfo, TemporaryInfo)  # noqa: E741 - as in "info"
 R = TypeVar("R")
 Create = Callable[[I, Completion[None]], None]
-
-
-class Resources:
-    """What a connection has open, in the order in which it was opened."""
-
-    def __init__(self) -> None:
-        self.sessions: dict[int, SessionRecord] = {}
-        self.producers: dict[int, ProducerInfo] = {}
-        self.consumers: dict[int, ConsumerRecord] = {}
-        self.temporaries: dict[int, tuple[TemporaryInfo, str]] = {}
-        """With the names that they have at the present broker."""
-        self.former_names: dict[str, int] = {}
-        self.renamed = False
-        """Whether temporary destinations got new names since there was a broker."""
-        self.transacted_consumers: dict[int, SessionRecord] = {}
-        self.interruptions = 0
-        """Connections that were lost, or given up before they were ready."""
-        self._refused: dict[int, tuple[int, BaseException]] = {}
-        """Producers that a broker refused or closed: their session, and why."""
-        self.blame = Blame()
-        """Connections that were lost while all was being rebuilt; from the second attempt on each link is asked for
-        alone, so that the guilty one is known."""
-
-    def rebuilt(self) -> None:
-        """A broker has taken all."""
-        self.blame.clear()
-
-    def clear(self) -> None:
-        """The connection is closed."""
-        for table in (self.sessions, self.producers, self.consumers, self.temporaries, self.transacted_consumers):
-            table.clear()
-        self._refused.clear()
-        self.former_names.clear()
-
-    def present_name(self, name: str) -> str:
-        """Return the name that a temporary destination has now, by one that it had."""
-        number = self.former_names.get(name)
-        return self.temporaries[number][1] if number in self.temporaries else name
-
-    def add_consumer(self, record: ConsumerRecord) -> None:
-        """A consumer is attached."""
-        info = record.info
-        record.created = True
-        assert record.sink is not None  # it is attached
-        record.sink.open()
-        self.consumers[info.id] = record
-        session = self.sessions.get(info.session_id)
-        if session is not None and session.info.transacted:
-            self.transacted_consumers[info.id] = session
-
-    def forget_consumer(self, number: int) -> None:
-        """A consumer is closed."""
-        record = self.consumers.pop(number, None)
-        self.transacted_consumers.pop(number, None)
-        if record is not None:
-            record.sink = None
-
-    def forget_producer(self, number: int) -> None:
-        """A producer is closed."""
-        self.producers.pop(number, None)
-        self._refused.pop(number, None)
-
-    def forget_session(self, number: int) -> None:
-        """A session is closed, with its links."""
-        self.sessions.pop(number, None)
-        for producer in [p for p in self.producers.values() if p.session_id == number]:
-            self.forget_producer(producer.id)
-        for record in [r for r in self.consumers.values() if r.info.session_id == number]:
-            self.forget_consumer(record.info.id)
-        for producer_id in [p for p, (session_id, _) in self._refused.items() if session_id == number]:
-            del self._refused[producer_id]
-
-    def closed_by_broker(self, number: int, error: BaseException) -> None:
-        """The broker closed a session or producer, or does not take a producer any more (S104, S109)."""
-        closed = [p for p in self.producers.values() if number in (p.id, p.session_id)]
-        for record in [r for r in self.consumers.values() if r.info.session_id == number]:
-            record.close(error)
-        self.forget_producer(number)
-        self.forget_session(number)
-        for producer in closed:
-            self.forget_producer(producer.id)
-            self._refused[producer.id] = (producer.session_id, error)
-
-    def why_closed(self, producer_id: int) -> BaseException:
-        """Return why a producer cannot send."""
-        if producer_id not in self._refused:
-            return IllegalStateException("the producer is closed")
-        _, error = self._refused[producer_id]
-        return error.fresh() if isinstance(error, JMSException) else error
-
-    def in_use(self) -> None:
-        """All is rebuilt, and what was delivered meanwhile counts."""
-        for record in [*self.consumers.values()]:
-            if record.sink is not None:
-                record.sink.open()
-
-    def interrupted(self) -> None:
-        """The broker is gone: no word of it counts any more, and what was being closed is closed."""
-        self.interruptions += 1
-        for record in [*self.consumers.values()]:
-            record.sink = None
-            if record.stopped:
-                self.forget_consumer(record.info.id)
 
 
 class Restoration:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+
+from tenacity import RetryError, Retrying, TryAgain, stop_after_attempt, stop_never, wait_exponential, wait_fixed
 
 from pyjmsack.errors import (
     ConnectionLostException,
@@ -13,11 +14,10 @@ from pyjmsack.errors import (
     JMSSecurityException,
     UnsupportedFeatureException,
 )
-from pyjmsack.providers.failover.schedule import Schedule
 from pyjmsack.spi.engine import Connector, Timer
-from pyjmsack.uri import BrokerUrl
+from pyjmsack.uri import BrokerUrl, FailoverOptions
 
-__all__ = ["LONGEST_PAUSE", "Search", "Tried", "in_order", "is_final"]
+__all__ = ["LONGEST_PAUSE", "Search", "Tried", "back_off", "is_final", "waits"]
 
 log = logging.getLogger("pyjmsack.failover")
 
@@ -33,6 +33,51 @@ _AT_THE_START = (InvalidClientIDException, InvalidURLException, UnsupportedFeatu
 by the connection that was lost, and the file of a store may just be replaced."""
 
 
+def back_off(options: FailoverOptions, attempts: int | None = None) -> Iterator[float]:
+    """Yield the seconds to wait after each vain attempt; it ends after so many, ``None`` = never.
+
+    tenacity reckons the waits. It is told that each attempt was in vain, and its waits are written down, not waited.
+    """
+    if options.use_reconnect_back_off:
+        wait: wait_exponential | wait_fixed = wait_exponential(
+            multiplier=options.reconnect_delay,
+            max=options.max_reconnect_delay,
+            exp_base=options.reconnect_back_off_multiplier,
+        )
+    else:
+        wait = wait_fixed(options.reconnect_delay)
+    stop = stop_never if attempts is None else stop_after_attempt(attempts)
+    seconds: list[float] = []
+    try:
+        for attempt in Retrying(wait=wait, stop=stop, sleep=seconds.append):
+            if seconds:
+                yield seconds.pop()
+            with attempt:
+                raise TryAgain
+    except RetryError:
+        return
+
+
+def waits(options: FailoverOptions, *, first: bool) -> Iterator[float]:
+    """Yield the seconds to wait before each round of a search, which is one pass over all brokers.
+
+    It ends when no round is left.
+
+    Args:
+        first: whether this is the very first connect: then the first round is at once and is made in any case, and the
+            limit is that of the start.
+    """
+    limit = options.max_reconnect_attempts
+    if first and options.startup_max_reconnect_attempts is not None:
+        limit = options.startup_max_reconnect_attempts
+    if limit == 0 and not first:
+        return
+    initial = options.initial_reconnect_delay
+    yield 0.0 if first else initial
+    for rounds, wait in enumerate(back_off(options, limit), start=1):
+        yield initial if rounds == 1 and first and initial > 0 else wait
+
+
 class Search:
     """One search, from the first try to a broker that is ready, or to the end of the attempts.
 
@@ -42,43 +87,43 @@ class Search:
             ready: then the search is over.
         gave_up: called with the last error.
         error: why it is needed.
-        after: how many searches in a row found only connections that were lost at once: so much longer is the wait
-            before the first round.
+        pause: seconds to wait before the first round, at least.
     """
 
     def __init__(
         self,
-        schedule: Schedule,
+        options: FailoverOptions,
         connector: Connector,
         candidates: Callable[[int], Sequence[BrokerUrl]],
         attempt: Callable[[BrokerUrl, Tried], None],
         gave_up: Callable[[BaseException], None],
         error: BaseException | None = None,
-        after: int = 0,
+        *,
+        first: bool,
+        pause: float = 0.0,
     ) -> None:
-        self._schedule = schedule
+        self._waits = waits(options, first=first)
+        self._warn_every = options.warn_after_reconnect_attempts
         self._connector = connector
         self._candidates = candidates
         self._attempt = attempt
         self._gave_up = gave_up
         self._error: BaseException = error or ConnectionLostException("no broker was tried")
-        self._after = after
+        self._pause = pause
         self._rounds = 0
         self._left: list[BrokerUrl] = []
         self._timer: Timer | None = None
 
     def start(self) -> None:
         """Wait for the next round, or give up."""
-        rounds = self._rounds
-        if self._schedule.exhausted(rounds):
+        wait = next(self._waits, None)
+        if wait is None:
             self._gave_up(self._error)
             return
-        if self._schedule.warns(rounds):
-            log.warning("no broker after %d rounds, trying on: %s", rounds, self._error)
-        delay = self._schedule.delay(rounds)
-        if self._after and not rounds:
-            delay = max(delay, min(LONGEST_PAUSE, self._schedule.backoff(self._after)))
-        self._timer = self._connector.call_later(delay, self._begin_round)
+        if self._rounds and self._warn_every and self._rounds % self._warn_every == 0:
+            log.warning("no broker after %d rounds, trying on: %s", self._rounds, self._error)
+        self._timer = self._connector.call_later(max(wait, self._pause), self._begin_round)
+        self._pause = 0.0
 
     def stop(self) -> None:
         """Look no further."""
@@ -114,14 +159,3 @@ def is_final(error: BaseException, *, first: bool) -> bool:
     if isinstance(error, _AT_THE_START):
         return first
     return isinstance(error, JMSSecurityException) and error.error_code not in _PASSING
-
-
-def in_order(members: Sequence[BrokerUrl], lost: BrokerUrl | None, *, shuffled: bool) -> list[BrokerUrl]:
-    """Return the brokers of a round: as written, beginning behind the one that was lost; or shuffled."""
-    ordered = [*members]
-    if shuffled:
-        random.shuffle(ordered)  # to spread load, not to keep a secret
-    elif lost in ordered:
-        behind = ordered.index(lost) + 1
-        ordered = ordered[behind:] + ordered[:behind]
-    return ordered

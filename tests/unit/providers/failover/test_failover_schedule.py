@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 import pytest
+from failover_fakes import Bench
 
-from pyjmsack.providers.failover.schedule import Schedule
+from pyjmsack.errors import ConnectionLostException
+from pyjmsack.providers.failover.search import waits
 from pyjmsack.uri import FailoverOptions
 
 FIRST, LATER = True, False
+OFF = "&failover.warnAfterReconnectAttempts=-1"
 
 
 @pytest.mark.parametrize(
-    ("first", "options", "waits"),
+    ("first", "options", "expected"),
     [
         (FIRST, {}, [0, 0.01, 0.02, 0.04]),
         (LATER, {}, [0, 0.01, 0.02, 0.04]),
@@ -25,10 +29,9 @@ FIRST, LATER = True, False
         (LATER, {"reconnect_delay": 0.0}, [0, 0, 0]),
     ],
 )
-def test_the_wait_before_each_round(first: bool, options: dict[str, Any], waits: list[float]) -> None:
+def test_the_wait_before_each_round(first: bool, options: dict[str, Any], expected: list[float]) -> None:
     """The initial delay is for reconnects; the cap is for waits that grow."""
-    schedule = Schedule(FailoverOptions(**options), first=first)
-    assert [schedule.delay(rounds) for rounds in range(len(waits))] == pytest.approx(waits)
+    assert [*islice(waits(FailoverOptions(**options), first=first), len(expected))] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -47,12 +50,16 @@ def test_the_wait_before_each_round(first: bool, options: dict[str, Any], waits:
 )
 def test_the_number_of_rounds(first: bool, options: dict[str, Any], rounds: int | None) -> None:
     """0 never reconnects, but the first connect is tried once; no number has no limit."""
-    schedule = Schedule(FailoverOptions(**options), first=first)
-    assert next((n for n in range(1000) if schedule.exhausted(n)), None) == rounds
+    made = len([*islice(waits(FailoverOptions(**options), first=first), 1000)])
+    assert made == (1000 if rounds is None else rounds)
 
 
 @pytest.mark.parametrize(("every", "warned"), [(10, [10, 20, 30]), (1, [*range(1, 31)]), (None, []), (0, [])])
-def test_a_warning_every_so_many_rounds(every: int | None, warned: list[int]) -> None:
+def test_a_warning_every_so_many_rounds(every: int | None, warned: list[int], caplog: pytest.LogCaptureFixture) -> None:
     """``failover.warnAfterReconnectAttempts``."""
-    schedule = Schedule(FailoverOptions(warn_after_reconnect_attempts=every), first=LATER)
-    assert [rounds for rounds in range(31) if schedule.warns(rounds)] == warned
+    option = "" if every is None else f"&failover.warnAfterReconnectAttempts={every}"
+    bench = Bench("amqp://a", f"failover.maxReconnectAttempts=31&failover.reconnectDelay=0{option or OFF}")
+    bench.down["a"] = ConnectionLostException("connection refused")
+    bench.member.fail()
+    bench.clock.pass_by(0)
+    assert [int(record.message.split()[3]) for record in caplog.records if "rounds" in record.message] == warned

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pyjmsack.providers.failover.server_list import MOST, learn
+from pyjmsack.providers.failover.brokers import MOST, learn
 from pyjmsack.spi.resources import ConnectionMetadata
 from pyjmsack.uri import BrokerUrl, parse_url
 

@@ -8,36 +8,37 @@ from dataclasses import replace
 from functools import partial
 
 from pyjmsack.errors import IllegalStateException
-from pyjmsack.providers.failover.asking import Asking
-from pyjmsack.providers.failover.blame import blamed
-from pyjmsack.providers.failover.dialect import Dialect
+from pyjmsack.providers.failover.brokers import Brokers
+from pyjmsack.providers.failover.encoding import Encoding
 from pyjmsack.providers.failover.member import Member
-from pyjmsack.providers.failover.pending import Kept
-from pyjmsack.providers.failover.priority import PriorityWatch, preferred_first
+from pyjmsack.providers.failover.priority import PriorityWatch
+from pyjmsack.providers.failover.requests import Requests
+from pyjmsack.providers.failover.resources import Resources
 from pyjmsack.providers.failover.restore import Restoration
-from pyjmsack.providers.failover.schedule import Schedule
-from pyjmsack.providers.failover.search import Search, Tried, in_order, is_final
-from pyjmsack.providers.failover.server_list import learn
-from pyjmsack.providers.failover.uri_file import with_file
+from pyjmsack.providers.failover.search import LONGEST_PAUSE, Search, Tried, back_off, is_final
+from pyjmsack.providers.failover.transactions import Transactions
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Connector, Timer
 from pyjmsack.spi.provider import Provider, ProviderListener
-from pyjmsack.spi.registry import create_provider
 from pyjmsack.spi.resources import ConnectionInfo, ConnectionMetadata
 from pyjmsack.uri import BrokerUrl
 
-__all__ = ["Reconnecting"]
+__all__ = ["Connection"]
 
 log = logging.getLogger("pyjmsack.failover")
 
 _SETTLED = 1.0
 """Seconds in use after which a connection is of use: what ends connections does so at once."""
+_MOST_SHORT_LIVED = 2
+"""So many connections in a row may be lost while they are new before there is a pause."""
 
 
-class Reconnecting(Asking):
+class Connection:
     """A connection that looks for a broker, uses it, and looks for the next one when it is lost.
 
     Args:
+        requests: what is asked of the broker in use.
+        resources: what is open, so that it can be opened at the next broker.
         create: makes the provider of one member.
     """
 
@@ -45,23 +46,31 @@ class Reconnecting(Asking):
         self,
         url: BrokerUrl,
         connector: Connector,
-        create: Callable[[BrokerUrl, Connector], Provider] = create_provider,
+        create: Callable[[BrokerUrl, Connector], Provider],
+        resources: Resources,
+        requests: Requests,
+        transactions: Transactions,
     ) -> None:
-        super().__init__(url, connector)
+        self._url = url
+        self._connector = connector
         self._create = create
-        self._members: list[BrokerUrl] = [*url.members]
-        self._preferred = url.failover.priority_uris or (str(url.members[0]),)
+        self._resources = resources
+        self._requests = requests
+        self._transactions = transactions
+        self._brokers = Brokers(url)
         self.generation = 0
+        """Number of the connection in use; 0 without one."""
         self._trying: Member | None = None
         self._closing: Member | None = None
+        self._leaving: set[Member] = set()
         self._search: Search | None = None
         self._watch: PriorityWatch | None = None
-        self._leaving: set[Member] = set()
-        self._lost: BrokerUrl | None = None
         self._settling: Timer | None = None
         """Runs while the connection in use is new."""
         self._short_lived = 0
-        """Connections in a row that were lost while they were new: the next one is not looked for at once."""
+        """Connections in a row that were lost while they were new: from the third on, the next one is not looked for at
+        once."""
+        self._pauses = back_off(url.failover)
         self._info = ConnectionInfo("")
         self._listener: ProviderListener | None = None
         self._opening: Completion[ConnectionMetadata] | None = None
@@ -71,30 +80,22 @@ class Reconnecting(Asking):
     def connect(self, info: ConnectionInfo, listener: ProviderListener, done: Completion[ConnectionMetadata]) -> None:
         """Look for the first broker."""
         self._info, self._listener, self._opening = replace(info, resends=True), listener, done
-        self._failure = None
+        self._requests.failure = None
         self._look(first=True, error=None)
 
     def _look(self, *, first: bool, error: BaseException | None) -> None:
-        options = self._url.failover
+        pause = min(LONGEST_PAUSE, next(self._pauses)) if self._short_lived > _MOST_SHORT_LIVED else 0.0
         self._search = Search(
-            Schedule(options, first=first),
+            self._url.failover,
             self._connector,
-            self._candidates,
+            self._brokers.of_round,
             partial(self._try, first),
             self._give_up,
             error,
-            max(0, self._short_lived - 2),
+            first=first,
+            pause=pause,
         )
         self._search.start()
-
-    def _candidates(self, rounds: int) -> list[BrokerUrl]:
-        options = self._url.failover
-        members = with_file(self._members, options.update_uris_url)
-        if rounds:  # none of these: a broker may have named others as they are called in a network of its own
-            known = {str(member) for member in members}
-            members = [*members, *(member for member in self._url.members if str(member) not in known)]
-        ordered = in_order(members, self._lost, shuffled=options.randomize)
-        return preferred_first(ordered, self._preferred) if options.priority_backup else ordered
 
     def _try(self, first: bool, url: BrokerUrl, tried: Tried) -> None:
         connector = self._connector.for_url(url)
@@ -113,7 +114,7 @@ class Reconnecting(Asking):
                 self._resources.rebuilt()
                 self._use(member)
             else:
-                self._blame.unreachable(url)
+                self._requests.unreachable(url)
                 if member.lost_in_rebuild:
                     restoration.failed(url, error)
                 else:
@@ -125,14 +126,14 @@ class Reconnecting(Asking):
     def _use(self, member: Member) -> None:
         """A broker is ready: tell the core, then ask again what waits (S103)."""
         assert member.metadata is not None  # it is ready
-        self._member, self._search, self._lost = member, None, None
-        self.generation = member.provider.generation
-        dialect = Dialect(member.provider, member.metadata)
-        if self._dialect is None or self._resources.renamed or not dialect.understands(self._dialect):
-            self._dialect = dialect
+        requests, provider = self._requests, member.provider
+        requests.member, self._search = member, None
+        self.generation = provider.generation
+        encoding = Encoding(provider, member.metadata)
+        if requests.encoding is None or self._resources.renamed or not encoding.understands(requests.encoding):
+            requests.encoding = encoding
         self._resources.renamed = False
-        action = self._url.failover.amqp_open_server_list_action
-        self._members = learn(self._members, self._url.members, member.url, member.metadata, action)
+        self._brokers.found(member.url, member.metadata)
         self._settling = self._connector.call_later(_SETTLED, self._settle_down)
         self._watch_priority(member)
         opening, self._opening = self._opening, None
@@ -141,9 +142,9 @@ class Reconnecting(Asking):
             return
         log.info("the connection is restored at %s", member.url)
         self._the_listener.on_restored(member.metadata)
-        self._replays.restore(self._open, self._transmit)
+        self._transactions.restored(provider, requests.open, requests.transmit)
         self._resources.in_use()
-        self._resume()
+        requests.resume()
 
     @property
     def _the_listener(self) -> ProviderListener:
@@ -154,7 +155,8 @@ class Reconnecting(Asking):
 
     def _on_lost(self, error: BaseException) -> None:
         """The broker in use is gone: take over what it owes, and look for another one."""
-        member, self._member = self._member, None
+        requests = self._requests
+        member, requests.member = requests.member, None
         if member is None:
             return
         self._end_watch()
@@ -162,77 +164,45 @@ class Reconnecting(Asking):
             self._settling.cancel()
             self._short_lived += 1
         generation, self.generation = self.generation, 0
-        pending = [*self._open]
-        self._open.clear()
-        guilty = self._find_guilty(member.url, pending, error)
-        self._forget_alone()
-        behind, self._held = self._held, {}
-        for item in pending:
-            if isinstance(item, Kept):
-                item.left = not _never_left(member.provider, item)
+        lost = requests.interrupt(member, error)
         self._resources.interrupted()
-        sends = [item for item in pending if isinstance(item, Kept)]
-        self._judge_transactions([kept for kept in sends if kept.transacted and not kept.undone])
+        self._transactions.interrupted(lost.sends)
         log.info("the connection to %s is lost: %s", member.url, error)
         self._the_listener.on_interrupted(error, generation)
-        for item in pending:
-            if isinstance(item, Kept):
-                self._keep(item, error)
-            elif item is not guilty:
-                self._wait_for_broker(item)
-        for item in behind:
-            if isinstance(item, Kept):
-                self._held[item] = None
-            else:
-                self._wait_for_broker(item)
-        if guilty is not None:
-            guilty.give_up(blamed(f"the request {guilty.verb}", error))
-        self._lost = member.url
+        requests.hold_again(lost)
+        self._brokers.lost(member.url)
         self._look(first=False, error=error)
 
     def _settle_down(self) -> None:
         """The connection is of use."""
         self._settling = None
         self._short_lived = 0
-
-    def _judge_transactions(self, unanswered: list[Kept]) -> None:
-        """Decide which transactions go on: those without work at the lost broker (S100), and those whose only work is
-        a send that is still here (S92, S93)."""
-        for number, session in self._resources.sessions.items():
-            sends = [kept for kept in unanswered if kept.session_id == number]
-            if self._replays.survives(session, sends):
-                session.work = 0
-                continue
-            done = session.work - sum(not kept.left for kept in sends)
-            survives = done == 1 and self._url.failover.first_send_survives and any(kept.left for kept in sends)
-            session.in_doubt = session.in_doubt or (done > 0 and not survives)
-            session.work = 0
-            self._replays.look(session)
+        self._pauses = back_off(self._url.failover)
 
     def _on_resource_closed(self, number: int, error: BaseException) -> None:
         """The broker closed a session or producer: no other one is asked for it (S109)."""
         self._the_listener.on_resource_closed(number, error)
-        self._replays.give_up(self._resources.sessions.get(number))
+        self._transactions.give_up(self._resources.sessions.get(number))
         self._resources.closed_by_broker(number, error)
 
     # -- a better one is back -----------------------------------------------------------------------------------
 
     def _watch_priority(self, member: Member) -> None:
         """Look for a preferred broker while this is none."""
-        if self._url.failover.priority_backup and str(member.url) not in self._preferred:
-            preferred = [url for url in self._url.members if str(url) in self._preferred]
+        better = self._brokers.better_than(member.url)
+        if better:
             self._watch = PriorityWatch(
-                self._url, preferred, self._connector, self._create, self._info, self._is_idle, self._leave
+                self._url, better, self._connector, self._create, self._info, self._is_idle, self._leave
             )
             self._watch.start()
 
     def _is_idle(self) -> bool:
         """Whether nobody waits for an answer, and no transaction has work."""
-        return not self._open and not any(session.work for session in self._resources.sessions.values())
+        return not self._requests.open and not any(session.work for session in self._resources.sessions.values())
 
     def _leave(self, error: BaseException) -> None:
         """Give the present broker up for a better one."""
-        member = self._member
+        member = self._requests.member
         self._on_lost(error)
         if member is not None:
             self._leaving.add(member)
@@ -256,24 +226,22 @@ class Reconnecting(Asking):
         self._the_listener.on_failure(error)
 
     def _fail_everything(self, error: BaseException) -> None:
-        self._failure = error
-        self._replays.give_all_up()
-        pending = [*self._open, *self._held]
-        self._open.clear()
-        self._held.clear()
+        self._requests.failure = error
+        self._transactions.end()
         self._resources.clear()
-        for item in pending:
-            item.give_up(error)
+        self._requests.fail(error)
 
     def close(self, done: Completion[None]) -> None:
         """Close in order; without a broker at once."""
-        member, self._member = self._member, None
+        member, self._requests.member = self._requests.member, None
         self.generation = 0
-        self._end_search(IllegalStateException("the connection is closed"))
-        self._replays.give_all_up()
+        closed = IllegalStateException("the connection is closed")
+        self._end_search(closed)
+        self._requests.forget_alone()
+        self._transactions.end()
         self._resources.clear()
         if member is None:
-            self._fail_everything(IllegalStateException("the connection is closed"))
+            self._requests.fail(closed)
             done.succeed()
         else:
             self._closing = member
@@ -282,8 +250,8 @@ class Reconnecting(Asking):
 
     def abort(self, error: BaseException) -> None:
         """Fail what is pending, and drop the broker."""
-        members = (self._member, self._closing, *self._leaving)
-        self._member = self._closing = None
+        members = (self._requests.member, self._closing, *self._leaving)
+        self._requests.member = self._closing = None
         self._leaving.clear()
         self.generation = 0
         self._end_search(error)
@@ -297,7 +265,6 @@ class Reconnecting(Asking):
 
     def _end_search(self, error: BaseException) -> None:
         self._end_watch()
-        self._forget_alone()
         if self._settling is not None:
             self._settling.cancel()
             self._settling = None
@@ -310,13 +277,6 @@ class Reconnecting(Asking):
 
     def flush(self) -> None:
         """Write what is pending."""
-        member = self._member or self._closing
+        member = self._requests.member or self._closing
         if member is not None:
             member.provider.flush()
-
-
-def _never_left(provider: Provider, kept: Kept) -> bool:
-    """Ask the lost broker's provider whether a send waited in vain for credit."""
-    withdrawn: Completion[bool] = Completion()
-    provider.withdraw(kept, withdrawn)
-    return withdrawn.done and withdrawn.error is None and withdrawn.result()

@@ -1,0 +1,324 @@
+"""What is asked of the broker in use, and waits for the next one without (S90-S92)."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+from pyjmsack.errors import (
+    ConnectionLostException,
+    IllegalStateException,
+    JMSException,
+    SendTimedOutException,
+    TransactionRolledBackException,
+)
+from pyjmsack.providers.failover.blame import MOST_LOSSES, Blame, blamed
+from pyjmsack.providers.failover.encoding import Encoding, translate
+from pyjmsack.providers.failover.member import Member
+from pyjmsack.providers.failover.pending import WITHOUT_BROKER, PendingSend, Request, Without
+from pyjmsack.providers.failover.resources import Resources
+from pyjmsack.spi.completion import Completion
+from pyjmsack.spi.engine import Connector, Timer
+from pyjmsack.spi.envelope import Outbound
+from pyjmsack.spi.provider import Provider
+from pyjmsack.spi.resources import ConnectionMetadata
+from pyjmsack.uri import BrokerUrl
+
+__all__ = ["Requests"]
+
+_ALONE = 1.0
+"""Seconds for which others wait behind a request that may be guilty: a guilty one ends the connection sooner."""
+
+
+class Interrupted(NamedTuple):
+    """What was under way when a connection was lost."""
+
+    pending: list[PendingSend | Request]
+    """What the broker was asked and had not answered."""
+    behind: list[PendingSend | Request]
+    """What waited behind a request that had to be alone."""
+    guilty: Request | None
+    """The request over which connections are lost, if there is one."""
+    error: BaseException
+
+    @property
+    def sends(self) -> list[PendingSend]:
+        """The sends that had no answer."""
+        return [item for item in self.pending if isinstance(item, PendingSend)]
+
+
+class Requests:
+    """The requests and sends of a failover connection, in the order in which they were made.
+
+    Args:
+        resources: what the connection has open.
+        patience: seconds that a send may be held; ``None`` = no limit.
+    """
+
+    def __init__(self, resources: Resources, connector: Connector, patience: float | None) -> None:
+        self.member: Member | None = None
+        """The broker in use, ``None`` without one."""
+        self.encoding: Encoding | None = None
+        """That of the broker in use, or of the last one."""
+        self.failure: BaseException | None = None
+        """Why nothing is asked any more."""
+        self.open: dict[PendingSend | Request, bool] = {}
+        """What the broker in use was asked and has not answered."""
+        self.held: dict[PendingSend | Request, None] = {}
+        """What waits for the next broker, or behind a request that must be alone."""
+        self._resources = resources
+        self._connector = connector
+        self._patience = patience
+        self._alone: Request | None = None
+        """A request beside which nothing else is asked, so that nobody else is blamed if the connection is lost."""
+        self._alone_timer: Timer | None = None
+        self._blame = Blame()
+        """Connections that were lost while a request was asked alone."""
+
+    @property
+    def metadata(self) -> ConnectionMetadata:
+        """Of the broker in use."""
+        assert self.member is not None  # the caller has looked
+        assert self.member.metadata is not None  # it is in use
+        return self.member.metadata
+
+    # -- requests -----------------------------------------------------------------------------------------------
+
+    def ask(self, request: Request) -> None:
+        """Make a request of the broker in use, or let it wait."""
+        if self.member is None:
+            self._wait_for_broker(request)
+        elif self._alone is not None:
+            self.held[request] = None
+        else:
+            self._issue(request)
+
+    def _issue(self, request: Request) -> None:
+        member = self.member
+        assert member is not None  # the caller has looked
+        self.open[request] = request.asked = True
+        if request.suspect:
+            self._alone = request
+            self._alone_timer = self._connector.call_later(_ALONE, self._end_alone)
+        answered: Completion[Any] = Completion()
+        answered.add_callback(partial(self._on_answer, request))
+        request.ask(member.provider, answered)
+
+    def _on_answer(self, request: Request, answered: Completion[Any]) -> None:
+        if not self.open.pop(request, False):  # it was taken over, as its connection was lost
+            return
+        if answered.error is not None:
+            request.give_up(answered.error)
+        else:
+            if request.then is not None and request.abandoned is None:
+                request.then(answered.result())
+            request.done.succeed(answered.result())
+        if request is self._alone:
+            self._end_alone()
+
+    # -- a request that may be the reason why connections are lost ----------------------------------------------
+
+    def _end_alone(self) -> None:
+        """It was answered, or takes too long for others to wait for it."""
+        self.forget_alone()
+        self.resume()
+
+    def forget_alone(self) -> None:
+        """Nothing has to be asked alone now."""
+        self._alone = None
+        if self._alone_timer is not None:
+            self._alone_timer.cancel()
+            self._alone_timer = None
+
+    def resume(self) -> None:
+        """Do what waits, in order, up to a request that must be alone."""
+        while self.held and self.member is not None and self._alone is None:
+            pending = next(iter(self.held))
+            del self.held[pending]
+            if isinstance(pending, Request):
+                self._issue(pending)
+            elif pending.producer_id not in self._resources.producers:
+                pending.give_up(self._resources.why_closed(pending.producer_id))
+            else:
+                pending.disarm()
+                self.transmit(pending)
+        if self.member is not None:
+            self.member.provider.flush()
+
+    def _find_guilty(
+        self, broker: BrokerUrl, unanswered: list[PendingSend | Request], error: BaseException
+    ) -> Request | None:
+        """Return the request over which connections are lost, if there is one (S109); one was lost just now."""
+        for item in unanswered:
+            if isinstance(item, Request):
+                item.lost(error)
+        suspect, blame = self._alone, self._blame
+        blame.lost(broker, suspect, error)
+        if suspect is None or not (suspect.reasons >= MOST_LOSSES or blame.silence_convicts):
+            return None
+        blame.clear()
+        return suspect
+
+    # -- without a broker ---------------------------------------------------------------------------------------
+
+    def interrupt(self, member: Member, error: BaseException) -> Interrupted:
+        """Take over what the lost broker owes: it answers none of it any more."""
+        pending = [*self.open]
+        self.open.clear()
+        guilty = self._find_guilty(member.url, pending, error)
+        self.forget_alone()
+        behind, self.held = self.held, {}
+        for item in pending:
+            if isinstance(item, PendingSend):
+                item.left = not _never_left(member.provider, item)
+        return Interrupted(pending, [*behind], guilty, error)
+
+    def hold_again(self, lost: Interrupted) -> None:
+        """Decide what becomes of that, each by its row in the table, and of what waited behind a request."""
+        for item in lost.pending:
+            if isinstance(item, PendingSend):
+                self._keep(item, lost.error)
+            elif item is not lost.guilty:
+                self._wait_for_broker(item)
+        for item in lost.behind:
+            if isinstance(item, PendingSend):
+                self.held[item] = None
+            else:
+                self._wait_for_broker(item)
+        if lost.guilty is not None:
+            lost.guilty.give_up(blamed(f"the request {lost.guilty.verb}", lost.error))
+
+    def unreachable(self, broker: BrokerUrl) -> None:
+        """A broker did not take the connection, or not what is open on it."""
+        self._blame.unreachable(broker)
+
+    def fail(self, error: BaseException) -> None:
+        """Nothing is asked any more."""
+        self.failure = error
+        self.forget_alone()
+        pending = [*self.open, *self.held]
+        self.open.clear()
+        self.held.clear()
+        for item in pending:
+            item.give_up(error)
+
+    def _wait_for_broker(self, request: Request) -> None:
+        """The table of S90."""
+        without = WITHOUT_BROKER[request.verb]
+        gone = self.failure or request.abandoned
+        if gone is not None:
+            request.give_up(gone)
+        elif without is Without.HELD:
+            self.held[request] = None
+        elif without is Without.SUCCEEDS:
+            request.done.succeed()
+        else:
+            text = "the connection was lost before the answer: it may have taken effect (S94)"
+            text = text if request.asked else "there is no broker now (S90)"
+            request.give_up(TransactionRolledBackException(text, in_doubt=request.asked))
+
+    def drop(self, number: int, what: str) -> None:
+        """A resource is closed: what waits for a broker in its name is given up. What a broker was asked in its name is
+        not asked of another one, nor kept as open when its answer comes."""
+        for asked in self.open:
+            if isinstance(asked, Request) and number in asked.owner:
+                asked.abandoned = IllegalStateException(f"{what} was closed before the broker answered")
+        for pending in [pending for pending in self.held if number in pending.owner]:
+            del self.held[pending]
+            pending.give_up(IllegalStateException(f"{what} was closed before there was a broker"))
+
+    # -- sends --------------------------------------------------------------------------------------------------
+
+    def send(self, outbound: Outbound) -> None:
+        """Send, and keep it until it is answered (S91)."""
+        info = self._resources.producers.get(outbound.producer_id)
+        if info is None:
+            outbound.done(self.failure or self._resources.why_closed(outbound.producer_id))
+        else:
+            self.transmit(PendingSend(outbound, self.open, info.session_id))
+
+    def withdraw(self, outbound: Outbound, withdrawn: Completion[bool]) -> None:
+        """Take back a send that timed out; one that may have reached a broker is not repeated any more."""
+        sends = (k for k in (*self.held, *self.open) if isinstance(k, PendingSend) and k.origin is outbound)
+        send = next(sends, None)
+        if send is None:
+            withdrawn.succeed(False)
+        elif send in self.held:
+            del self.held[send]
+            withdrawn.succeed(not send.left)
+            send.give_up(SendTimedOutException("withdrawn for want of a broker"))
+        elif self.member is not None:
+            send.withdrawn = True
+            self.member.provider.withdraw(send, withdrawn)
+        else:  # the connection is being closed: the send is the last broker's, and nobody will tell of it
+            send.withdrawn = True
+            withdrawn.succeed(False)
+
+    def undo(self, session_id: int) -> None:
+        """The sends of a transaction are rolled back."""
+        for send in self.open:
+            if isinstance(send, PendingSend) and send.transacted and send.session_id == session_id:
+                send.undone = True
+        for send in [*self.held]:
+            if isinstance(send, PendingSend) and send.transacted and send.session_id == session_id:
+                del self.held[send]
+                send.give_up(TransactionRolledBackException("rolled back before it could be sent"))
+
+    def transmit(self, send: PendingSend) -> None:
+        """Give a send to the broker, or hold it."""
+        if send.transacted and self._is_in_doubt(send):
+            send.origin.done(None)  # appears to succeed: the commit will say what became of it (S92)
+        elif self.member is None or self._alone is not None:
+            self._hold(send)
+        elif send.encoding is self.encoding or self._translated(send):
+            self.open[send] = True
+            session = self._resources.sessions.get(send.session_id) if send.transacted else None
+            if session is not None and session.replay is not None:
+                session.replay.sends.append(send)
+            self.member.provider.send(send)
+
+    def _is_in_doubt(self, send: PendingSend) -> bool:
+        session = self._resources.sessions.get(send.session_id)
+        if session is None:
+            return False
+        session.work += self.member is not None
+        return session.in_doubt
+
+    def _translated(self, send: PendingSend) -> bool:
+        assert self.encoding is not None  # there is a broker
+        try:
+            translate(send, self.encoding, self._resources.present_name)
+        except JMSException as error:
+            send.give_up(error)
+            return False
+        return True
+
+    def _keep(self, send: PendingSend, error: BaseException) -> None:
+        """A send without outcome: hold it, unless it may not be repeated (S91, S92, S102)."""
+        session = self._resources.sessions.get(send.session_id)
+        if send.undone:
+            send.origin.done(TransactionRolledBackException("rolled back before it was answered"))
+        elif send.transacted and session is not None and session.in_doubt:
+            send.origin.done(None)  # appears to succeed: the commit will say what became of it
+        elif send.withdrawn or (send.notifies and send.left):
+            send.origin.done(ConnectionLostException(f"the connection was lost before the outcome was known: {error}"))
+        else:
+            self._hold(send)
+
+    def _hold(self, send: PendingSend) -> None:
+        self.held[send] = None
+        if self._patience is not None:
+            send.timer = self._connector.call_later(self._patience, partial(self._expire, send))
+
+    def _expire(self, send: PendingSend) -> None:
+        if send in self.held:
+            del self.held[send]
+            text = "the message may have been stored" if send.left else "the message was not sent"
+            send.give_up(SendTimedOutException(f"no broker within {self._patience:g} s; {text}"))
+
+
+def _never_left(provider: Provider, send: PendingSend) -> bool:
+    """Ask the lost broker's provider whether a send waited in vain for credit."""
+    withdrawn: Completion[bool] = Completion()
+    provider.withdraw(send, withdrawn)
+    return withdrawn.done and withdrawn.error is None and withdrawn.result()
