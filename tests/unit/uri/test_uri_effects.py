@@ -6,9 +6,9 @@ import ssl
 from typing import Any
 
 import pytest
+from pyjmsack.providers.failover.schedule import Schedule
 
 from pyjmsack.io.tls import client_context
-from pyjmsack.providers.failover.schedule import Schedule
 from pyjmsack.uri import parse_url
 
 
