@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ssl
+from itertools import islice
 from typing import Any
 
 import pytest
-from pyjmsack.providers.failover.schedule import Schedule
 
 from pyjmsack.io.tls import client_context
+from pyjmsack.providers.failover.search import waits
 from pyjmsack.uri import parse_url
 
 
@@ -57,20 +58,12 @@ def test_update_uris_supported_decides_what_becomes_of_the_list_of_a_broker() ->
 @pytest.mark.option("failover.reconnectBackOffMultiplier", "core")
 @pytest.mark.option("failover.reconnectDelay", "core")
 @pytest.mark.parametrize(
-    ("option", "waits"),
+    ("option", "expected"),
     [("reconnectBackOffMultiplier=3.0", [1, 3, 9]), ("useReconnectBackOff=false", [1, 1, 1])],
 )
-def test_waits_between_rounds_grow_as_the_url_says(option: str, waits: list[float]) -> None:
+def test_waits_between_rounds_grow_as_the_url_says(option: str, expected: list[float]) -> None:
     url = parse_url(f"failover:(amqp://host,stomp://host)?failover.reconnectDelay=1000&failover.{option}")
-    schedule = Schedule(url.failover, first=False)
-    assert [schedule.delay(rounds) for rounds in (1, 2, 3)] == pytest.approx(waits)
-
-
-@pytest.mark.option("failover.warnAfterReconnectAttempts", "core")
-def test_a_warning_comes_after_as_many_rounds_as_the_url_says() -> None:
-    url = parse_url("failover:(amqp://host,stomp://host)?failover.warnAfterReconnectAttempts=3")
-    schedule = Schedule(url.failover, first=False)
-    assert [rounds for rounds in range(8) if schedule.warns(rounds)] == [3, 6]
+    assert [*islice(waits(url.failover, first=False), 1, 4)] == pytest.approx(expected)
 
 
 SUITE = "ECDHE-RSA-AES256-GCM-SHA384"

@@ -54,6 +54,7 @@ def test_the_number_of_rounds(first: bool, options: dict[str, Any], rounds: int 
     assert made == (1000 if rounds is None else rounds)
 
 
+@pytest.mark.option("failover.warnAfterReconnectAttempts", "core")
 @pytest.mark.parametrize(("every", "warned"), [(10, [10, 20, 30]), (1, [*range(1, 31)]), (None, []), (0, [])])
 def test_a_warning_every_so_many_rounds(every: int | None, warned: list[int], caplog: pytest.LogCaptureFixture) -> None:
     """``failover.warnAfterReconnectAttempts``."""
