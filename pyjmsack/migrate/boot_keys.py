@@ -33,7 +33,7 @@ def squashed(key: str) -> str:
 
 
 _POOL: Final = "one connection carries any number of sessions here, so that no pool is needed"
-_CACHE: Final = "sessions, consumers and producers are objects that you keep; App.sender keeps them for you"
+_CACHE: Final = "sessions, consumers and producers are objects that you keep"
 _INSIDE: Final = (
     "no broker runs inside a Python process; pyjmsack.broker.EmbeddedArtemis and EmbeddedActiveMQ start one"
 )
@@ -41,7 +41,7 @@ _OBJECTS: Final = "bytes are never made into Java objects; only registered codec
 _SPRING: Final = "it is about the inside of Spring's container"
 _CAMEL: Final = "it is about the inside of Camel's JMS component"
 _JNDI: Final = "there is no JNDI here; give the URL of the broker, which `pyjmsack migrate jndi.properties` translates"
-_CONVERT: Final = "conversions are Python code: App(converter=...), or your own function around the body"
+_CONVERT: Final = "conversions are Python code: your own function around the body"
 _REPLY: Final = "a listener that answers sends to message.reply_to; a request waits on a temporary queue"
 
 PREFIXES: Final = (

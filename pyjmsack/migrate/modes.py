@@ -20,7 +20,7 @@ class NewMode:
 
 _TRANSACTED: Final = NewMode(
     AckMode.SESSION_TRANSACTED,
-    "the same: a message whose listener raised comes again; App and the generated code commit after the listener",
+    "the same: a message whose listener raised comes again; the generated code commits after the listener",
 )
 _MODES: Final = {
     "auto": NewMode(

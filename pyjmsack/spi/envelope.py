@@ -107,7 +107,7 @@ class Inbound(Protocol):
 class InboundSink(Protocol):
     """Where a provider puts what it received for one consumer. All run on the loop."""
 
-    def deliver(self, inbound: Inbound) -> None:
+    def deliver(self, inbound: Inbound, /) -> None:
         """Buffer one message; nobody is woken yet."""
         ...
 

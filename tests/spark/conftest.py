@@ -19,17 +19,14 @@ if TYPE_CHECKING:
 
 TIMEOUT = 240
 HAS_SPARK = all(importlib.util.find_spec(name) for name in ("pyspark", "pyarrow"))
-HERE = Path(__file__).parent
 collect_ignore_glob = [] if HAS_SPARK else ["test_spark_*.py"]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One worker, and time for a JVM to start."""
-    for item in items:
-        if item.path.parent == HERE:
-            item.add_marker(pytest.mark.xdist_group("spark"))
-            if item.get_closest_marker("timeout") is None:
-                item.add_marker(pytest.mark.timeout(TIMEOUT))
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """One worker, and time for a JVM to start. Xdist reads the groups before ``pytest_collection_modifyitems``."""
+    item.add_marker(pytest.mark.xdist_group("spark"))
+    if item.get_closest_marker("timeout") is None:
+        item.add_marker(pytest.mark.timeout(TIMEOUT))
 
 
 @pytest.fixture(scope="session")

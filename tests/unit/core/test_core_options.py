@@ -27,7 +27,7 @@ def test_a_connection_that_is_not_started_is_warned_about_after_the_time_of_the_
     option: str, delays: list[float]
 ) -> None:
     bench = Bench(*[f"jms.warnAboutUnstartedConnectionTimeout={option}"] * bool(option))
-    bench.connection.started = False
+    bench.connection.channel.started = False
     bench.consumer()
     assert [delay for delay, _ in bench.runtime.timers] == delays
 
