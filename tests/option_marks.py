@@ -41,14 +41,15 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(autouse=True)
 def _option_marks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Fail a test that does not give the options that it is marked with."""
-    marks = [*request.node.iter_markers("option")]
+    callspec = getattr(request.node, "callspec", None)
+    protocol = getattr(callspec.params.get("target"), "protocol", None) if callspec else None
+    marks = [mark for mark in request.node.iter_markers("option") if _concerns(mark, protocol)]
     if not marks:
         yield
         return
     given: Given = {}
     _record(given, monkeypatch)
     yield
-    callspec = getattr(request.node, "callspec", None)
     if callspec is None or set(callspec.params) <= _SHARED_ROWS:
         assert not (missing := _missing(marks, given)), f"marked with what it does not give: {missing}; given: {given}"
     else:
@@ -74,6 +75,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
                 text = f"{name}: marked with what it does not give: {missing}; given: {given}"
                 session.config.get_terminal_writer().line("\n" + text)
+
+
+def _concerns(mark: pytest.Mark, protocol: str | None) -> bool:
+    """Whether a row that runs over this protocol has to give the option; without one, a test has to give it alone."""
+    return protocol is None or CORE in mark.args or protocol in mark.args[1:]
 
 
 def _record(given: Given, monkeypatch: pytest.MonkeyPatch) -> None:
