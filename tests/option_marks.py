@@ -9,7 +9,7 @@ value than their default, and for which protocols; a test that does not give wha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from importlib import import_module
 from typing import Any, Final
 
@@ -27,6 +27,7 @@ _SHARED_ROWS: Final = {"face", "target"}
 """Parameters that change nothing about what a test gives."""
 Given = dict[str, set[str]]
 _LEFT_OUT = pytest.StashKey[set[str]]()
+_PASSED = pytest.StashKey[bool]()
 _GIVEN = pytest.StashKey[dict[str, list[Given]]]()
 """What each row gave of a test that is marked and has rows of its own."""
 
@@ -36,6 +37,15 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "option(name, *protocols): sees its effect there (tests/option_marks.py)")
     config.stash[_GIVEN] = {}
     config.stash[_LEFT_OUT] = set()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+    """Remember whether a test passed: one that skips itself, where a package is missing, gives nothing."""
+    report = yield
+    if call.when == "call":
+        item.stash[_PASSED] = report.passed
+    return report
 
 
 @pytest.fixture(autouse=True)
@@ -50,6 +60,8 @@ def _option_marks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     given: Given = {}
     _record(given, monkeypatch)
     yield
+    if not request.node.stash.get(_PASSED, False):
+        return
     if callspec is None or set(callspec.params) <= _SHARED_ROWS:
         assert not (missing := _missing(marks, given)), f"marked with what it does not give: {missing}; given: {given}"
     else:
