@@ -34,6 +34,9 @@ ADDRESS = "activemq.management"
 _PAGE = 500
 """Rows of one answer: a broker with a hundred thousand queues is asked many small questions."""
 _MAX_ROWS = 200_000
+_ATTEMPTS = 5
+_STUMBLED = "is null"
+"""In the answer of Artemis 2.56 to a list of queues of which one has just gone: a NullPointerException."""
 _FLUSH = 500
 """Messages that the broker moves in one of its transactions."""
 _ALL = json.dumps({"field": "", "operation": "", "value": ""})
@@ -174,11 +177,26 @@ def _rows(operation: str, wanted: str) -> Steps[list[Mapping[str, Any]]]:
     """
     rows: list[Mapping[str, Any]] = []
     for page in range(1, _MAX_ROWS // _PAGE + 1):
-        answer = json.loads((yield Request("broker", operation, (wanted, page, _PAGE))))
+        answer = json.loads((yield from _asked_again(Request("broker", operation, (wanted, page, _PAGE)))))
         rows += answer["data"]
         if len(answer["data"]) < _PAGE:
             return rows
     raise JMSException(f"{operation}: the broker has more than {_MAX_ROWS:,} rows")
+
+
+def _asked_again(request: Request) -> Steps[Any]:
+    """Ask; and ask again if Artemis stumbled over a queue that was deleted while it made its list.
+
+    Raises:
+        JMSException: the broker refuses, or stumbled each time.
+    """
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return (yield request)
+        except JMSException as error:
+            if _STUMBLED not in str(error):
+                raise
+    return (yield request)
 
 
 def _true(value: object) -> bool:

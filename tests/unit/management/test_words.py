@@ -85,3 +85,32 @@ def test_a_wrong_url_of_jolokia_is_refused_without_its_password(url: str) -> Non
 def test_the_login_of_jolokia_is_never_shown() -> None:
     agent = Jolokia("http://bob:s3cret@host:8161/api/jolokia", 1)
     assert "s3cret" not in repr(agent) + agent.url
+
+
+STUMBLED = JMSException('listQueues of broker: the broker answered Cannot invoke "isAutoCreated()" because "q" is null')
+
+
+def test_a_list_is_asked_for_again_when_a_queue_has_gone_meanwhile() -> None:
+    """Artemis 2.56 answers with its own NullPointerException then."""
+    steps = Artemis().queues("*")
+    first = next(steps)
+    assert steps.throw(STUMBLED) == first
+    with pytest.raises(StopIteration) as end:
+        steps.send(json.dumps({"data": [], "count": 0}))
+    assert end.value.value == []
+
+
+def test_a_list_that_fails_each_time_is_told_of() -> None:
+    steps = Artemis().queues("*")
+    next(steps)
+    for _ in range(4):
+        steps.throw(STUMBLED)
+    with pytest.raises(JMSException, match="is null"):
+        steps.throw(STUMBLED)
+
+
+def test_a_list_that_is_refused_is_not_asked_for_again() -> None:
+    steps = Artemis().queues("*")
+    next(steps)
+    with pytest.raises(JMSSecurityException):
+        steps.throw(JMSSecurityException("no"))
