@@ -134,8 +134,9 @@ def verb(request: pytest.FixtureRequest) -> Verb:
 @pytest.fixture
 def opened(sync: SyncFace) -> Iterator[Callable[[Peer], Any]]:
     """Return a function that connects; what it made is forgotten when it is closed."""
+    before = sys.gettrace()  # that of a measurement of coverage, which would end here for all tests behind this one
     yield lambda peer: sync.connect(peer, "jms.closeTimeout=1000", "jms.requestTimeout=10000")
-    sys.settrace(None)
+    sys.settrace(before)
 
 
 def test_ctrl_c_at_any_line_leaves_a_session_that_works_or_closes(
