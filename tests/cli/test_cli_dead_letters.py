@@ -81,7 +81,7 @@ def test_a_retry_that_is_killed_and_repeated_loses_and_doubles_nothing(cli: Cli,
     """The old duplicate ids are not sent again: Artemis remembers them and would drop the messages."""
     texts = [f"message {number}" for number in range(120)]
     give_up(cli.url, queue_name, texts)
-    process = cli.start("dlq", "retry", "--origin", queue_name, "--rate", 100, "--transaction", 7)
+    process = cli.start("dlq", "retry", "--origin", queue_name, "--rate", 8, "--transaction", 7)
     killed_when(process, lambda: depth(cli.url, queue_name) >= 20)
     assert depth(cli.url, queue_name) < len(texts), "the retry ended before it was killed"
     count = 0
@@ -157,7 +157,7 @@ def test_an_import_that_is_killed_and_repeated_loses_and_doubles_nothing(
     file, progress = tmp_path / "lines.jsonl", tmp_path / "progress"
     file.write_text("".join(json.dumps({"body": text}) + "\n" for text in texts))
     arguments = ("import", queue_name, file, "--resume", progress, "--transaction", 10)
-    process = cli.start(*arguments, "--rate", 100)
+    process = cli.start(*arguments, "--rate", 8)
     killed_when(process, lambda: depth(cli.url, queue_name) >= 25)
     assert depth(cli.url, queue_name) < len(texts), "the import ended before it was killed"
     known = json.loads(progress.read_text())

@@ -127,12 +127,19 @@ def test_patience_does_not_end_while_the_machine_sleeps(monkeypatch: pytest.Monk
     asyncio.run(arrives([0, 0.1, 3600, 3600.1, 7200], monkeypatch))
 
 
-def test_a_guard_that_does_not_guard_is_found(brokers: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """S105."""
-    monkeypatch.setattr("pyjmsack.core.guard.MemoryStore.__contains__", lambda store, key: False)
-    url = f"failover:({brokers('artemis').amqp_url})?failover.maxReconnectDelay=50"
-    document = soaked("--minutes", 0.1, "--kill-every", 0.5, "--patience", 3, "--url", url, exit_code=1)
-    assert any("doubled" in problem for problem in document["problems"])
+def test_a_message_that_comes_twice_is_found(brokers: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """S105: it is what a guard that does not guard would lead to."""
+    receive = Ledger.receive
+
+    def receive_77_twice(ledger: Ledger, text: str) -> None:
+        for _ in range(2 if text == "77" else 1):
+            receive(ledger, text)
+
+    monkeypatch.setattr(Ledger, "receive", receive_77_twice)
+    url = f"failover:({brokers('artemis').amqp_url})"
+    document = soaked("--minutes", 0.05, "--kill-every", 1, "--face", "asyncio", "--url", url, exit_code=1)
+    assert [flow["doubled"] for flow in document["flows"]] == [1, 1, 0]
+    assert "AUTO (asyncio): 1 doubled" in document["problems"]
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,8 @@ FACTORIES: dict[str, Callable[[], Embedded]] = {
     ),
     "classic-5": partial(EmbeddedActiveMQ, version="5.18.3"),
     "classic-6": partial(EmbeddedActiveMQ, version="6.3.1"),
+    # for tests that cut connections: after ten cuts Artemis would give up what it had sent ahead on all of them
+    "patient": partial(EmbeddedArtemis, address_settings={"#": {"max-delivery-attempts": -1}}),
     "secured": partial(EmbeddedArtemis, users={"alice": "wonderland"}),
 }
 """How each broker is started."""

@@ -18,7 +18,7 @@ from faults.faults_support import failover_url
 @pytest.fixture(scope="session")
 def mortal(mortal_brokers: Callable[[str], Embedded]) -> Embedded:
     """A broker that may be killed; a test that kills it starts it again."""
-    return mortal_brokers("artemis")
+    return mortal_brokers("patient")
 
 
 @pytest.fixture(params=[SYNC, AIO], ids=lambda face: face.name)

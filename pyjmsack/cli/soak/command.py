@@ -106,7 +106,8 @@ def _target(url: str | None, protocol: str, kill: str | None, restart: str | Non
     if url is None:
         narrate_broker()
         click.echo("Starting Artemis …", err=True)
-        with EmbeddedArtemis() as artemis:
+        # after ten losses Artemis would give up what it had sent ahead on all of them
+        with EmbeddedArtemis(address_settings={"#": {"max-delivery-attempts": -1}}) as artemis:
             member = artemis.amqp_url if protocol == "amqp" else artemis.stomp_url
             options = "failover.maxReconnectDelay=200&failover.warnAfterReconnectAttempts=0"
             yield f"failover:({member})?{options}", EmbeddedKill(artemis)
