@@ -1,4 +1,4 @@
-"""The tiers of the tests: ``pytest`` runs the fast one, ``--tier full`` what CI runs, ``--tier whole`` every row.
+"""The tiers of the tests: ``pytest`` runs the fast one, ``--tier full`` every test, ``--tier whole`` every row.
 
 A test's folder and its parameters decide, no list of names:
 
@@ -22,6 +22,8 @@ brokers. A row is left out only where other rows run the same code against the s
   protocol.
 - In ``tests/faults`` the faces take turns from row to row, and from protocol to protocol. Of the failover proof every
   fourth row runs on Classic 5: of each request one moment, another one with each request.
+
+``--tier rest`` is the full tier without the fast one, for CI, which has run the fast one before.
 
 ``--tier whole`` leaves nothing out. ``docs/generate_proof.py`` runs the proof so.
 """
@@ -50,8 +52,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """``--tier``."""
     parser.getgroup("pyjmsack's own tests").addoption(
         "--tier",
-        choices=["fast", "full", "whole"],
-        help="fast: what needs a few minutes; full: every test; whole: every row of every test, too. "
+        choices=["fast", "rest", "full", "whole"],
+        help="fast: what needs a few minutes; full: every test; rest: what full has and fast leaves out; "
+        "whole: every row of every test, too. "
         "Default: whole if a row is named, full if paths are given, else fast",
     )
 
@@ -77,9 +80,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep the tests of the tier, in their order."""
     kept = set(items if config.option.tier == "whole" else full(items))
-    if config.option.tier == "fast":
-        everything, kept = kept, set(fast(kept))
-        config.stash[_LEFT_OUT].update(folder(item) for item in everything - kept)
+    if config.option.tier in ("fast", "rest"):
+        quick = set(fast(kept))
+        rest = kept - quick
+        kept = quick if config.option.tier == "fast" else rest
+        config.stash[_LEFT_OUT].update(folder(item) for item in rest)
     items[:] = [item for item in items if item in kept]
 
 

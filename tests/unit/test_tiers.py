@@ -34,6 +34,15 @@ def test_the_fast_tier_of_the_contract_has_one_row_over_each_protocol_in_any_ord
     assert "All tests: pytest --tier full" in out
 
 
+def test_the_fast_tier_and_the_rest_are_the_full_tier() -> None:
+    files = ("tests/contract/test_browser.py", "tests/contract/test_large_bodies.py", "tests/unit/test_tiers.py")
+    fast, rest, full = (collected("--tier", tier, *files)[0] for tier in ("fast", "rest", "full"))
+    assert fast
+    assert rest
+    assert fast | rest == full
+    assert not fast & rest
+
+
 def cells(tests: set[str], test: str) -> Counter[str]:
     """Return how many rows of a test with two parameters there are, by face and target."""
     return Counter(name.rpartition("[")[2].rsplit("-", 2)[0] for name in tests if name.startswith(test))
