@@ -44,7 +44,15 @@ FACE = [
 ]
 
 HELPERS = ["prefetch_for"]
-MANAGEMENT = ["BrokerStatus", "ConnectionStatus", "ConsumerStatus", "Manager", "QueueStatus", "UnknownQueueError"]
+MANAGEMENT = [
+    "BrokerStatus",
+    "ConnectionStatus",
+    "ConsumerStatus",
+    "ManagementDeniedError",
+    "Manager",
+    "QueueStatus",
+    "UnknownQueueError",
+]
 
 PUBLIC = {
     "pyjmsack": [*ERRORS, *VALUES, *ENUMERATIONS, *DESTINATIONS, *MESSAGES, *OBJECTS, *FACE, *HELPERS],

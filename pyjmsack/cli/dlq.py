@@ -12,11 +12,12 @@ from pathlib import Path
 
 import click
 
-from pyjmsack import AckMode, Connection, JMSSecurityException, Message, Queue, UnsupportedFeatureException
+from pyjmsack import AckMode, Connection, Message, Queue
 from pyjmsack.cli.dead_letters import Choice, cause_of, choice_of, dead_letter_queue, origin_of, place_of
 from pyjmsack.cli.export import check_whole, opened_output
 from pyjmsack.cli.managing import (
     ask_before,
+    by_broker,
     duration,
     jolokia_option,
     json_option,
@@ -31,7 +32,6 @@ from pyjmsack.cli.receive_output import as_document
 from pyjmsack.cli.stopping import stop_on_signals
 from pyjmsack.cli.terminal import counting, visible
 from pyjmsack.cli.transfer import DEFAULT_BATCH, Pace, Target, Transfer
-from pyjmsack.management import Manager
 
 __all__ = ["dlq"]
 
@@ -221,7 +221,8 @@ def retry(
         queue, choice, artemis = letters.queue, letters.choice, letters.artemis
     count = None
     if limit is None and rate is None and transaction is None and not choice.choosy:
-        count = _retried_by_broker(login, jolokia, queue, choice.selector)
+        ask = lambda manager: manager.retry(queue, choice.selector)  # noqa: E731 - one expression
+        count = by_broker(login, jolokia, "Sent back by this process", ask)
     by = "broker"
     if count is None:
         by = "client"
@@ -244,17 +245,6 @@ def _retrying(queue: str, choice: Choice, artemis: bool, limit: int | None, tran
     selector = " AND ".join([*filter(None, [choice.selector]), *parts])
     batch = transaction or DEFAULT_BATCH
     return Transfer(queue, target, selector, choosy=not artemis, limit=limit, batch=batch)
-
-
-def _retried_by_broker(login: Login, jolokia: str | None, queue: str, selector: str | None) -> int | None:
-    try:
-        with Manager(login.factory(), jolokia=jolokia) as manager:
-            return manager.retry(queue, selector)
-    except (JMSSecurityException, UnsupportedFeatureException) as error:
-        if isinstance(error, JMSSecurityException) and "may not manage" not in str(error):
-            raise  # the login itself is refused
-        remark(f"Sent back by this process, because {error}.")
-        return None
 
 
 def _say_what(letters: _Letters, limit: int | None, done: str, as_json: bool) -> None:

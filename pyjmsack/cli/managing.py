@@ -1,4 +1,4 @@
-"""What the commands of operators share: the manager, the question before something is destroyed, tables."""
+"""What the commands of operators share: the manager, the question before anything is destroyed, tables."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import functools
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from rich.table import Table
 from rich.text import Text
 
-from pyjmsack import JMSSecurityException, UnsupportedFeatureException
+from pyjmsack import UnsupportedFeatureException
 from pyjmsack.cli.options import Command, Login
 from pyjmsack.cli.terminal import stdout_console, visible, visible_json
-from pyjmsack.management import Manager
+from pyjmsack.management import ManagementDeniedError, Manager
 
 __all__ = [
     "ask_before",
+    "by_broker",
     "duration",
     "jolokia_option",
     "json_option",
-    "manager_or_none",
     "opened_manager",
     "print_json",
     "print_table",
@@ -33,6 +33,7 @@ __all__ = [
     "yes_option",
 ]
 
+T = TypeVar("T")
 _UNITS = {"": 1, "ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|)")
 
@@ -79,19 +80,27 @@ def opened_manager(login: Login, jolokia: str | None) -> Iterator[Manager]:
         yield manager
 
 
-@contextmanager
-def manager_or_none(login: Login, jolokia: str | None) -> Iterator[Manager | None]:
-    """Yield a manager, or ``None`` where the user may not manage or the broker cannot: then a remark says why."""
+def by_broker(login: Login, jolokia: str | None, otherwise: str, work: Callable[[Manager], T]) -> T | None:
+    """Let the broker do the work, if this user may manage the broker and the broker can do the work.
+
+    Args:
+        login: how to connect.
+        jolokia: URL of Jolokia, for ActiveMQ Classic.
+        otherwise: begins the remark for the user if this process has to do the work, as in ``Moved by this process``.
+        work: does it; the result is anything but ``None``.
+
+    Returns:
+        What ``work`` returned. ``None``: the broker did nothing, and the caller does the work in this process.
+
+    Raises:
+        JMSException: the login itself is refused, or the work failed.
+    """
     try:
-        manager = Manager(login.factory(), jolokia=jolokia)
-    except (JMSSecurityException, UnsupportedFeatureException) as error:
-        if isinstance(error, JMSSecurityException) and "may not manage" not in str(error):
-            raise  # the login itself is refused
-        remark(f"Without management: {error}.")
-        yield None
-        return
-    with manager:
-        yield manager
+        with opened_manager(login, jolokia) as manager:
+            return work(manager)
+    except (ManagementDeniedError, UnsupportedFeatureException) as error:
+        remark(f"{otherwise}, because {error}.")
+        return None
 
 
 def remark(text: str) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import islice
 
 import click
 
-from pyjmsack import AckMode, JMSSecurityException, Queue, UnsupportedFeatureException
+from pyjmsack import AckMode, Queue
 from pyjmsack.cli.export import check_whole
-from pyjmsack.cli.managing import jolokia_option, json_option, print_json, remark
+from pyjmsack.cli.managing import by_broker, jolokia_option, json_option, print_json
 from pyjmsack.cli.options import Command, Login, connection_options
 from pyjmsack.cli.resending import renewed, send_options
 from pyjmsack.cli.stopping import Stop, stop_on_signals
@@ -67,7 +68,8 @@ def move(
         raise click.UsageError("SOURCE and TARGET are the same queue")
     by, moved = "broker", None
     if rate is None and transaction is None:
-        moved = _by_broker(login, jolokia, source, target, selector, limit, create)
+        work = partial(_ask_to_move, source=source, target=target, selector=selector, limit=limit, create=create)
+        moved = by_broker(login, jolokia, "Moved by this process, in transactions", work)
     if moved is None:
         by = "client"
         job = Transfer(source, lambda _: Queue(target), selector, limit=limit, batch=transaction or DEFAULT_BATCH)
@@ -76,21 +78,14 @@ def move(
     _report("moved", source, target, moved, by, as_json)
 
 
-def _by_broker(
-    login: Login, jolokia: str | None, source: str, target: str, selector: str | None, limit: int | None, create: bool
-) -> int | None:
-    """Let the broker move; return how many, ``None`` if this user or this broker cannot."""
-    try:
-        with Manager(login.factory(), jolokia=jolokia) as manager:
-            manager.queue(source)
-            if create:
-                manager.create_queue(target)
-            return manager.move(source, target, selector, limit=limit)
-    except (JMSSecurityException, UnsupportedFeatureException) as error:
-        if isinstance(error, JMSSecurityException) and "may not manage" not in str(error):
-            raise  # the login itself is refused
-        remark(f"Moved by this process, in transactions, because {error}.")
-        return None
+def _ask_to_move(
+    manager: Manager, *, source: str, target: str, selector: str | None, limit: int | None, create: bool
+) -> int:
+    """Let the broker move; return how many."""
+    manager.queue(source)
+    if create:
+        manager.create_queue(target)
+    return manager.move(source, target, selector, limit=limit)
 
 
 @click.command()

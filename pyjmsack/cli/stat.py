@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import datetime, timezone
+from functools import partial
 
 import click
 
 from pyjmsack import Queue
 from pyjmsack.cli.errors import Failure
 from pyjmsack.cli.managing import (
+    by_broker,
     duration,
     jolokia_option,
     json_option,
-    manager_or_none,
     opened_manager,
     print_json,
     print_table,
@@ -75,15 +76,19 @@ def stat(
     Without them the messages of one queue, given by its whole name, are counted by browsing.
     """
     show = _FORMATS["json" if as_json else format_name]
-    with stop_on_signals() as stop, manager_or_none(login, jolokia) as manager:
-        while True:
-            found = _counted(login, pattern) if manager is None else manager.queues(pattern)
-            show(sorted(found, key=_order(sort)))
-            if watch is None:
-                break
-            stop.wait(watch)
-            if stop.requested:
-                break
+    with stop_on_signals() as stop:
+
+        def shown(queues: Callable[[str], list[QueueStatus]]) -> bool:
+            while True:
+                show(sorted(queues(pattern), key=_order(sort)))
+                if watch is None:
+                    return True
+                stop.wait(watch)
+                if stop.requested:
+                    return True
+
+        if by_broker(login, jolokia, "Without management", lambda manager: shown(manager.queues)) is None:
+            shown(partial(_counted, login))
 
 
 def _order(sort: str) -> Callable[[QueueStatus], tuple[int, str]]:

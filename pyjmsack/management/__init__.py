@@ -16,8 +16,17 @@ from pyjmsack.management.model import (
     BrokerStatus,
     ConnectionStatus,
     ConsumerStatus,
+    ManagementDeniedError,
     QueueStatus,
     UnknownQueueError,
 )
 
-__all__ = ["BrokerStatus", "ConnectionStatus", "ConsumerStatus", "Manager", "QueueStatus", "UnknownQueueError"]
+__all__ = [
+    "BrokerStatus",
+    "ConnectionStatus",
+    "ConsumerStatus",
+    "ManagementDeniedError",
+    "Manager",
+    "QueueStatus",
+    "UnknownQueueError",
+]

@@ -11,7 +11,6 @@ from pyjmsack import (
     InvalidDestinationException,
     InvalidSelectorException,
     JMSException,
-    JMSSecurityException,
     Message,
     TextMessage,
 )
@@ -20,6 +19,7 @@ from pyjmsack.management.model import (
     BrokerStatus,
     ConnectionStatus,
     ConsumerStatus,
+    ManagementDeniedError,
     QueueStatus,
     Request,
     Steps,
@@ -60,7 +60,7 @@ def answer_of(request: Request, reply: Message) -> Any:
     Raises:
         InvalidSelectorException: the broker cannot read the selector.
         InvalidDestinationException: there is no such queue.
-        JMSSecurityException: the user may not do that.
+        ManagementDeniedError: the user may not do that.
         JMSException: the broker refuses for another reason.
     """
     body = reply.body
@@ -78,9 +78,9 @@ def answer_of(request: Request, reply: Message) -> Any:
     raise JMSException(f"{asked}: the broker answered {text}")
 
 
-def forbidden(reason: object) -> JMSSecurityException:
+def forbidden(reason: object) -> ManagementDeniedError:
     """Return the error for a user who may not manage: it names the role, and what works without it."""
-    return JMSSecurityException(
+    return ManagementDeniedError(
         f"this user may not manage the broker ({reason}); in broker.xml a role of the user needs the permissions manage"
         f" and send for {ADDRESS}, and createNonDurableQueue for the replies; without them browsing, sending and"
         " receiving work"

@@ -28,7 +28,7 @@ class Manager:
     """Asks a broker about its queues and changes them.
 
     ActiveMQ Artemis is asked by management messages over a connection of the factory, in either protocol. ActiveMQ
-    Classic is asked through Jolokia. Every method raises :class:`pyjmsack.JMSSecurityException` if the user may not
+    Classic is asked through Jolokia. Every method raises :class:`ManagementDeniedError` if the user may not
     manage, :class:`UnknownQueueError` if there is no such queue, :class:`pyjmsack.RequestTimedOutException` if no
     answer comes in time, and :class:`pyjmsack.UnsupportedFeatureException` if this broker cannot do it.
 

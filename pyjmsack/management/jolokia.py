@@ -17,7 +17,7 @@ from pyjmsack import (
     JMSSecurityException,
     RequestTimedOutException,
 )
-from pyjmsack.management.model import Request
+from pyjmsack.management.model import ManagementDeniedError, Request
 
 __all__ = ["Jolokia"]
 
@@ -60,7 +60,8 @@ class Jolokia:
         """Send a request and return the value in the answer. A pattern that fits no bean gives an empty mapping.
 
         Raises:
-            JMSSecurityException: the login is wrong, or may not do this.
+            ManagementDeniedError: the user may not do this.
+            JMSSecurityException: the login is wrong.
             RequestTimedOutException: no answer in time.
             ConnectionLostException: nobody answers there.
             JMSException: the answer is an error, or no answer of Jolokia.
@@ -74,7 +75,7 @@ class Jolokia:
         if document["status"] == 404 and request.operation is None and "*" in request.resource:
             return {}
         if document["status"] == 403:
-            raise JMSSecurityException(f"Jolokia at {self.url} forbids this: {text}")
+            raise ManagementDeniedError(f"Jolokia at {self.url} forbids this: {text}")
         if "InvalidSelectorException" in text:
             raise InvalidSelectorException(f"the broker cannot read the selector: {text}")
         raise JMSException(f"Jolokia at {self.url}: {text}")

@@ -7,12 +7,13 @@ from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from pyjmsack import InvalidDestinationException
+from pyjmsack import InvalidDestinationException, JMSSecurityException
 
 __all__ = [
     "BrokerStatus",
     "ConnectionStatus",
     "ConsumerStatus",
+    "ManagementDeniedError",
     "QueueStatus",
     "Request",
     "Steps",
@@ -84,6 +85,10 @@ class ConnectionStatus:
     user: str
     protocol: str
     sessions: int | None = None
+
+
+class ManagementDeniedError(JMSSecurityException):
+    """The broker let the user log in, but the user may not manage the broker. All other work is allowed as before."""
 
 
 class UnknownQueueError(InvalidDestinationException):

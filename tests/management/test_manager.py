@@ -14,12 +14,11 @@ from pyjmsack import (
     AckMode,
     ConnectionFactory,
     InvalidSelectorException,
-    JMSSecurityException,
     Queue,
     UnsupportedFeatureException,
     aio,
 )
-from pyjmsack.management import Manager, UnknownQueueError
+from pyjmsack.management import ManagementDeniedError, Manager, UnknownQueueError
 from pyjmsack.management import aio as aio_management
 
 
@@ -196,6 +195,6 @@ def test_classic_without_jolokia_is_refused_with_the_next_step(classic: Managed)
 
 def test_a_user_who_may_not_manage_is_told_the_permission(guarded_url: str) -> None:
     factory = ConnectionFactory(guarded_url, username="alice", password="wonderland")
-    refused = pytest.raises(JMSSecurityException, match=r"may not manage.*permissions manage")
+    refused = pytest.raises(ManagementDeniedError, match=r"may not manage.*permissions manage")
     with refused, Manager(factory) as manager:
         manager.queues()

@@ -10,7 +10,7 @@ from pyjmsack import InvalidSelectorException, InvalidURLException, JMSException
 from pyjmsack.management.artemis import Artemis, answer_of, request_message
 from pyjmsack.management.filters import core_filter
 from pyjmsack.management.jolokia import Jolokia
-from pyjmsack.management.model import Request, unknown_queue
+from pyjmsack.management.model import ManagementDeniedError, Request, unknown_queue
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,8 @@ def test_an_answer_is_read_in_both_protocols(flag: object) -> None:
     ("text", "kind"),
     [
         ("AMQ229020: Invalid filter: n >", InvalidSelectorException),
-        ("AMQ229213: User: bob does not have permission='MANAGE'", JMSSecurityException),
+        ("AMQ229213: User: bob does not have permission='MANAGE'", ManagementDeniedError),
+        ("AMQ229032: User: bob does not have permission='SEND'", ManagementDeniedError),
         ("AMQ229069: no operation x/0", JMSException),
     ],
 )

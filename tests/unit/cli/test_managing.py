@@ -1,0 +1,58 @@
+"""Who does the work of a command: the broker, or this process where the user may not manage the broker."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pyjmsack import JMSException, JMSSecurityException, UnsupportedFeatureException
+from pyjmsack.cli import managing
+from pyjmsack.management import ManagementDeniedError
+
+LOGIN: Any = SimpleNamespace(factory=lambda: None)
+
+
+def by_broker(monkeypatch: pytest.MonkeyPatch, answer: int | Exception, opened: Exception | None = None) -> int | None:
+    """Let a broker answer, or raise when the manager is opened."""
+
+    def open_manager(factory: object, jolokia: object) -> Any:
+        if opened is not None:
+            raise opened
+        return nullcontext()
+
+    def work(manager: object) -> int:
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(managing, "Manager", open_manager)
+    return managing.by_broker(LOGIN, None, "Done here", work)
+
+
+def test_the_broker_does_the_work_if_it_can(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert by_broker(monkeypatch, 0) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("error", [ManagementDeniedError("no role"), UnsupportedFeatureException("no such verb")])
+@pytest.mark.parametrize("at_once", [True, False], ids=["at the start", "in the work"])
+def test_this_process_does_what_the_user_or_the_broker_may_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: JMSException, at_once: bool
+) -> None:
+    assert by_broker(monkeypatch, error, error if at_once else None) is None
+    assert capsys.readouterr().err == f"Done here, because {error}.\n"
+
+
+@pytest.mark.parametrize("error", [JMSSecurityException("this user may not manage to log in"), JMSException("broken")])
+def test_a_refused_login_and_a_failure_are_raised_whatever_their_text(
+    monkeypatch: pytest.MonkeyPatch, error: JMSException
+) -> None:
+    with pytest.raises(type(error)):
+        by_broker(monkeypatch, error)
+    with pytest.raises(type(error)):
+        by_broker(monkeypatch, 0, error)
