@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pyjmsack import AckMode, Connection, JMSException, Message, MessageConsumer, MessageProducer, Queue, Session
+from pyjmsack import AckMode, Connection, JMSException, Message, MessageConsumer, Queue, Session
 from pyjmsack.cli.errors import Failure
 from pyjmsack.cli.options import Login
 from pyjmsack.cli.resending import renewed, send_options
@@ -86,8 +86,11 @@ class Transfer:
             producer = session.create_producer()
             under_way = 0
             while (message := self._next(consumer, under_way, stop)) is not None:
+                target = self.target(message)
+                if target is None:
+                    raise JMSException(f"{message!r} does not say where it came from")
                 pace.wait()
-                self._send(producer, message, None)
+                producer.send(renewed(message), target, **send_options(message))
                 under_way += 1
                 if under_way >= self.batch:
                     under_way = self._commit(session, under_way, show)
@@ -110,8 +113,9 @@ class Transfer:
                 if target is None:
                     self._leave(message)
                     continue
+                duplicate_id = self._duplicate_id(message) if recognised else None
                 pace.wait()
-                self._send(producer, message, self._duplicate_id(message) if recognised else None)
+                producer.send(renewed(message, duplicate_id), target, **send_options(message))
                 message.acknowledge()
                 self.moved += 1
                 show(self.moved, "")
@@ -121,13 +125,6 @@ class Transfer:
         self.left += 1
         if self.left > _MOST_LEFT:
             raise Failure(f"more than {_MOST_LEFT:,} messages are to stay in the queue: choose with --selector")
-
-    def _send(self, producer: MessageProducer, message: Message, duplicate_id: str | None) -> None:
-        target = self.target(message)
-        if target is None:
-            raise JMSException(f"{message!r} does not say where it came from")
-        options = send_options(message)
-        producer.send(renewed(message, duplicate_id), target, **options)
 
     def _duplicate_id(self, message: Message) -> str | None:
         if message.message_id is None:
