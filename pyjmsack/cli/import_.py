@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ from pyjmsack.cli.terminal import Counter, counting, visible
 from pyjmsack.cli.transfer import DEFAULT_BATCH, Pace
 
 __all__ = ["import_"]
+
+_TOKEN = re.compile(r"[0-9a-f]{16}")
 
 
 @dataclass
@@ -50,6 +53,8 @@ class _Progress:
         try:
             known = json.loads(path.read_text(encoding="utf-8"))
             made = cls(path, known["queue"], known["token"], int(known["lines"]), bool(known["done"]))
+            if not _TOKEN.fullmatch(made.token) or made.lines < 0:
+                raise ValueError(f"token {made.token!r} or lines {made.lines} cannot be right")
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise Failure(f"{path} is no record of an import: {error}") from error
         if made.queue != queue:
@@ -57,16 +62,24 @@ class _Progress:
         return made
 
     def save(self) -> None:
-        """Write the file; it is on the disk when this returns."""
+        """Replace the file as a whole: whenever this process is killed, the old file or the new one is there.
+
+        Raises:
+            Failure: the file cannot be written.
+        """
         if self.path is None:
             return
         known = {"queue": self.queue, "token": self.token, "lines": self.lines, "done": self.done}
         fresh = self.path.with_name(f".{self.path.name}.{self.token}")
-        with fresh.open("w", encoding="utf-8") as file:
-            json.dump(known, file)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(self.path)
+        try:
+            fresh.unlink(missing_ok=True)  # of a kill; or others can foresee the name, and put a link there
+            with fresh.open("x", encoding="utf-8") as file:
+                json.dump(known, file)
+                file.flush()
+                os.fsync(file.fileno())
+            fresh.replace(self.path)
+        except OSError as error:
+            raise Failure(f"cannot write down how far the import came: {error}") from error
 
 
 @click.command("import")

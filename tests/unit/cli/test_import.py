@@ -1,0 +1,48 @@
+"""The record of an import: it writes through no link of others, and a damaged one is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pyjmsack.cli.errors import Failure
+from pyjmsack.cli.import_ import _Progress
+
+
+def test_the_record_of_an_import_is_not_written_through_a_link(tmp_path: Path) -> None:
+    """The temporary name can be foreseen: the token stands in the record."""
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    record = tmp_path / "orders.progress"
+    progress = _Progress.of(record, "orders")
+    (tmp_path / f".{record.name}.{progress.token}").symlink_to(victim)
+    progress.lines = 7
+    progress.save()
+    assert victim.read_text() == "precious"
+    assert not record.is_symlink()
+    assert _Progress.of(record, "orders") == progress
+    assert {each.name for each in tmp_path.iterdir()} == {"victim", "orders.progress"}
+
+
+def test_a_record_that_a_kill_left_half_written_is_replaced(tmp_path: Path) -> None:
+    record = tmp_path / "orders.progress"
+    progress = _Progress.of(record, "orders")
+    (tmp_path / f".{record.name}.{progress.token}").write_text('{"queue": "or')
+    progress.save()
+    assert _Progress.of(record, "orders") == progress
+
+
+@pytest.mark.parametrize("change", [{"token": "../../etc/passwd"}, {"token": 7}, {"lines": -1}, {"lines": "many"}])
+def test_a_record_with_impossible_values_is_refused(tmp_path: Path, change: dict[str, object]) -> None:
+    record = tmp_path / "orders.progress"
+    _Progress.of(record, "orders").save()
+    record.write_text(json.dumps(json.loads(record.read_text()) | change))
+    with pytest.raises(Failure, match="no record of an import"):
+        _Progress.of(record, "orders")
+
+
+def test_a_record_that_cannot_be_written_ends_the_import_with_a_line(tmp_path: Path) -> None:
+    with pytest.raises(Failure, match=r"how far the import came.*nowhere"):
+        _Progress.of(tmp_path / "nowhere" / "orders.progress", "orders").save()
