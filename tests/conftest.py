@@ -128,6 +128,7 @@ def _restore_logging() -> Iterator[None]:
 def no_earlier_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test that cuts connections makes no link of a later test careful."""
     monkeypatch.setattr(caution._Losses, "last", None)
+    monkeypatch.setattr(caution._Losses, "due", {})
 
 
 @pytest.fixture

@@ -218,6 +218,35 @@ def test_only_what_comes_back_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> 
     assert caution._Losses.due == {}
 
 
+def test_what_is_remembered_of_losses_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An address is forgotten when all its messages have come back; beyond the limit the oldest address goes."""
+    clock = Clock(monkeypatch)
+    monkeypatch.setattr(caution, "_MOST_ADDRESSES", 2)
+    for name in ("a", "b", "a", "c"):
+        caution.lost([caution.Caution(caution.Single.NO, name, returns=True, buffered=lambda: 1)])
+    assert caution._Losses.due == {"a": 2, "c": 1}
+    caution.lost([a_caution(caution.Single.NO, buffered=2)])
+    link = clock.careful()
+    for left in (1, None):
+        link.took(text("x", delivery_count=1))
+        assert caution._Losses.due.get("q") == left
+
+
+def test_nothing_is_remembered_of_a_temporary_queue(sync: SyncFace) -> None:
+    """It ends with its connection, and has a new name each time: the memory would grow with every loss."""
+    peer = sync.peer(properties=ARTEMIS)
+    connection = sync.connect(peer)
+    session = connection.create_session()
+    replies = session.create_consumer(session.create_temporary_queue())
+    connection.start()
+    peer.deliver(*texts(1, 2))
+    sync.until(lambda: replies.stats.buffered == 2)
+    peer.drop()
+    sync.until(lambda: caution._Losses.last is not None)
+    connection.close()
+    assert caution._Losses.due == {}
+
+
 def test_a_loss_is_forgotten_after_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     """The broker has noticed the loss by then (``connection-ttl``)."""
     now = 1000.0

@@ -44,6 +44,10 @@ _REMEMBERED = 60.0
 """Seconds after a loss during which links begin carefully: the default ``connection-ttl`` of Artemis, after which the
 broker notices a loss at the latest."""
 
+_MOST_ADDRESSES = 10_000
+"""Addresses of which it is remembered how many messages have to come back. Of the oldest beyond these, time and the
+message that was never delivered before decide alone."""
+
 _RECENTLY = 1.0
 """Seconds since its last message in which a lost link probably had more ahead, even if nothing was buffered."""
 
@@ -63,7 +67,7 @@ class _Losses:
 
     last: float | None = None
     due: dict[str, int] = {}  # noqa: RUF012 - one for the process, as said
-    """How many messages have to come back, by address."""
+    """How many messages have to come back, by address; the address of the newest loss is the last one."""
 
 
 def lost(cautions: Iterable[Caution] = ()) -> None:
@@ -74,7 +78,9 @@ def lost(cautions: Iterable[Caution] = ()) -> None:
     _Losses.last = now
     for caution in cautions:
         if ahead := caution.ahead(now):
-            _Losses.due[caution.address] = _Losses.due.get(caution.address, 0) + ahead
+            _Losses.due[caution.address] = _Losses.due.pop(caution.address, 0) + ahead  # now the newest
+    for oldest in list(_Losses.due)[:-_MOST_ADDRESSES]:
+        _Losses.due.pop(oldest, None)
 
 
 def single_credit(policy: str) -> Single:
@@ -137,8 +143,10 @@ class Caution:
         due = _Losses.due.get(self.address, 0)
         if due:
             self._slowest = max(self._slowest, monotonic() - self._asked)
-        if due and self._repeated:
+        if due > 1 and self._repeated:
             _Losses.due[self.address] = due - 1
+        elif due and self._repeated:
+            _Losses.due.pop(self.address, None)
 
     def time_left(self) -> float:
         """Return after how many seconds to ask again whether the whole window is safe; 0 if it is."""

@@ -89,8 +89,11 @@ def _described(name: str, info: ConsumerInfo, address: str, explicit_client_id: 
 
 
 def _returns(info: ConsumerInfo) -> bool:
-    """Whether the broker takes back what is not settled. The queue of a plain subscription ends with its connection."""
-    return not info.presettled and not (isinstance(info.destination, Topic) and info.subscription is None)
+    """Whether the broker takes back what is not settled. The queue of a plain subscription and a temporary destination
+    end with their connection."""
+    destination = info.destination
+    plain = isinstance(destination, Topic) and info.subscription is None
+    return not (info.presettled or plain or destination.is_temporary)
 
 
 class AmqpReceiver(AmqpLink):
