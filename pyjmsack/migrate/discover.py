@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -104,9 +105,13 @@ class _Migration:
 
     def _bytes(self, path: Path) -> bytes | None:
         try:
-            if path.stat().st_size > _LARGEST:
+            if not stat.S_ISREG(path.stat().st_mode):
+                raise Unreadable("no file but a pipe or a device")
+            with path.open("rb") as file:
+                data = file.read(_LARGEST + 1)
+            if len(data) > _LARGEST:
                 raise Unreadable(f"larger than {_LARGEST} bytes")
-            return path.read_bytes()
+            return data
         except Unreadable as error:
             self.findings.unreadable.append(f"{path}: {error}")
         except OSError as error:

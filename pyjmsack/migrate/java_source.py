@@ -16,6 +16,7 @@ __all__ = ["read_java"]
 _MOST_LINES: Final = 50_000
 _ANNOTATION_LINES: Final = 30
 _LONGEST_LINE: Final = 2_000
+_LONGEST_ANNOTATION: Final = 10_000
 _SAME: Final = Verdict.SAME
 _NEW: Final = Verdict.CHANGED
 _HAND: Final = Verdict.BY_HAND
@@ -119,7 +120,8 @@ _PATTERNS: Final[tuple[tuple[str, Verdict, str, str], ...]] = (
 _COMPILED: Final = tuple((re.compile(pattern), verdict, python, why) for pattern, verdict, python, why in _PATTERNS)
 _LISTENER: Final = re.compile(r"@(?:\w+\.)*JmsListener\s*\(")
 _MDB: Final = re.compile(r"@MessageDriven\b")
-_ARGUMENT: Final = re.compile(r'(\w+)\s*=\s*("(?:[^"\\]|\\.)*"(?:\s*\+\s*"(?:[^"\\]|\\.)*")*|[^,()"]+)')
+_BRACKET: Final = re.compile(r'\\.|[()]|"(?:[^"\\]|\\.)*"?', re.DOTALL)
+_ARGUMENT: Final = re.compile(r'\b(\w+)\s*=\s*("(?:[^"\\]|\\.)*"(?:\s*\+\s*"(?:[^"\\]|\\.)*")*|[^,()"]+)')
 _CREATE: Final = re.compile(r'\bcreate(Queue|Topic)\s*\(\s*"([^"]{1,500})"')
 _TEXT: Final = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _COMMENT: Final = re.compile(r"^\s*(//|\*|/\*|import\b|package\b)")
@@ -156,19 +158,15 @@ def _calls(findings: Findings, place: Place, line: str) -> None:
 
 
 def _annotation(lines: list[str], first: int, start: int) -> str:
-    """Return the text between the parentheses of an annotation, which may go over lines."""
-    text = lines[first][start:] + "\n" + "\n".join(lines[first + 1 : first + _ANNOTATION_LINES])
-    depth, quoted, index = 1, False, 0
-    while index < len(text) and depth:
-        character = text[index]
-        if character == "\\":
-            index += 1
-        elif character == '"':
-            quoted = not quoted
-        elif not quoted:
-            depth += (character == "(") - (character == ")")
-        index += 1
-    return text[: index - 1]
+    """Return the text between the parentheses of an annotation, which may go over lines; no more than the limits."""
+    shortened = "\n".join(line[:_LONGEST_LINE] for line in lines[first : first + _ANNOTATION_LINES])
+    text = shortened[start : start + _LONGEST_ANNOTATION]
+    depth = 1
+    for found in _BRACKET.finditer(text):
+        depth += (found[0] == "(") - (found[0] == ")")
+        if depth == 0:
+            return text[: found.start()]
+    return text
 
 
 def _listener(findings: Findings, settings: Settings, place: Place, inside: str, known: Mapping[str, str]) -> None:

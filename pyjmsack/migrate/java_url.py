@@ -92,9 +92,7 @@ def _composite(kind: str, rest: str) -> JavaUrl:
             inside, query = f"{inside},{after[1:].partition('?')[0].strip('()')}", after.partition("?")[2]
     else:
         inside, _, query = rest.partition("?")
-    members = (
-        [member for member in re.split(r",|#", inside) if member.strip()] if kind == "list" else _split(inside, ",")
-    )
+    members = _split(inside.replace("#", ","), ",") if kind == "list" else _split(inside, ",")
     if not members:
         raise Unreadable("a broker URL without a broker")
     return JavaUrl(kind, tuple(_member(member) for member in members), _options(query))

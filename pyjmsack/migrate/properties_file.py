@@ -36,10 +36,11 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
         line = first.lstrip(" \t\f")
         if not line or line[0] in "#!":
             continue
-        while _continues(line):
-            _, following = next(lines, (0, ""))
-            line = line[:-1] + following.lstrip(" \t\f")
-        yield number, line
+        parts = [line]
+        while _continues(parts[-1]):
+            parts[-1] = parts[-1][:-1]
+            parts.append(next(lines, (0, ""))[1].lstrip(" \t\f"))
+        yield number, "".join(parts)
 
 
 def _continues(line: str) -> bool:

@@ -14,11 +14,12 @@ _NO_SECRET: Final = re.compile(r"codec|keystorepath|location", re.I)
 _INNERMOST: Final = re.compile(r"[$#]\{([^{}]*)\}")
 _DURATION: Final = re.compile(r"([+-]?\d+)\s*(ns|us|ms|s|m|h|d|)", re.I)
 _ISO: Final = re.compile(r"([+-]?)P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.I)
-_USER_INFO: Final = re.compile(r"//[^\s?=]*@")
-_PARAMETER: Final = re.compile(r"[?&;]([^=&;]*)=")
+_AUTHORITY: Final = re.compile(r"//([^\s?=]*)")
+_PARAMETER: Final = re.compile(r"[?&;]([^=&;]*)(=?)")
 _IN_MILLIS: Final = {"ns": 1e-6, "us": 1e-3, "": 1, "ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _MOST_ROUNDS: Final = 50
 _LONGEST: Final = 65_536
+_LONGEST_DURATION: Final = 40
 
 
 class Missing(Exception):  # noqa: N818 - names what it is about
@@ -36,11 +37,16 @@ def shown(key: str, value: str, limit: int = 120) -> str:
         return HIDDEN
     line = " ".join(value.split())
     if "//" in line:
-        line = _USER_INFO.sub("//***@", line)
-        found = next((one for one in _PARAMETER.finditer(line) if is_secret(one[1])), None)
+        line = _AUTHORITY.sub(_without_login, line)
+        found = next((one for one in _PARAMETER.finditer(line) if one[2] and is_secret(one[1])), None)
         line = line if found is None else line[: found.end()] + HIDDEN
     line = "".join(character if character.isprintable() else "?" for character in line[:limit])
     return line if len(line) < limit else line[: limit - 1] + "…"
+
+
+def _without_login(authority: re.Match[str]) -> str:
+    _, at, address = authority[1].rpartition("@")
+    return f"//***@{address}" if at else authority[0]
 
 
 def resolve(text: str, known: Mapping[str, str]) -> str:
@@ -74,6 +80,8 @@ def milliseconds(text: str) -> int:
         ValueError: it is none.
     """
     text = text.strip()
+    if len(text) > _LONGEST_DURATION:
+        raise ValueError(f"a duration of more than {_LONGEST_DURATION} characters")
     if plain := _DURATION.fullmatch(text):
         return int(int(plain[1]) * _IN_MILLIS[plain[2].lower()])
     iso = _ISO.fullmatch(text)

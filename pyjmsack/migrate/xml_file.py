@@ -51,6 +51,8 @@ class _Builder:
         self.parser.EntityDeclHandler = self._entity
         self.parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
         self._open: list[Element] = []
+        self._texts: list[list[str]] = []
+        """The pieces of the text of each open element: joined once, as there may be millions."""
         self._count = 0
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
@@ -64,13 +66,14 @@ class _Builder:
         else:
             self.root = element
         self._open.append(element)
+        self._texts.append([])
 
     def _end(self, name: str) -> None:
         del name
-        self._open.pop()
+        self._open.pop().text = "".join(self._texts.pop())
 
     def _characters(self, text: str) -> None:
-        self._open[-1].text += text
+        self._texts[-1].append(text)
 
     def _entity(self, *declaration: object) -> None:
         del declaration

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any, Final
 
 from pyjmsack.extras import missing_extra
@@ -12,6 +13,7 @@ from pyjmsack.migrate.properties_file import Entry
 __all__ = ["read_yaml"]
 
 _MOST_KEYS: Final = 100_000
+_MOST_DOCUMENTS: Final = 1000
 _DEEPEST: Final = 100
 _PROFILE_KEYS: Final = ("spring.config.activate.on-profile", "spring.profiles")
 
@@ -20,26 +22,31 @@ def read_yaml(text: str) -> list[Entry]:
     """Return the entries of all documents of a file, each with its profile.
 
     Raises:
-        Unreadable: the text is no YAML, or unfolds to more than 100,000 keys; or PyYAML is not installed.
+        Unreadable: the text is no YAML, has more than 1000 documents, or unfolds to more than 100,000 keys; or PyYAML
+            is not installed.
     """
     try:
         import yaml
     except ImportError as error:
         raise Unreadable(missing_extra("migrate", "reading YAML", error)) from None
     try:
-        documents = [node for node in yaml.compose_all(text, Loader=yaml.SafeLoader) if node is not None]
-        return [entry for document in documents for entry in _with_profile(_bounded(document))]
+        nodes = yaml.compose_all(text, Loader=yaml.SafeLoader)
+        documents = [node for node in islice(nodes, _MOST_DOCUMENTS + 1) if node is not None]
+        if len(documents) > _MOST_DOCUMENTS:
+            raise Unreadable(f"YAML of more than {_MOST_DOCUMENTS} documents")
+        return _bounded(documents)
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark is not None else ""
         raise Unreadable(f"no YAML{where}") from None
 
 
-def _bounded(document: Any) -> list[Entry]:
+def _bounded(documents: Iterable[Any]) -> list[Entry]:
     """Aliases that refer to aliases can unfold to any number of keys, so they are counted while they unfold."""
-    entries = []
-    for entry in _entries(document, "", 0):
-        entries.append(entry)
+    entries: list[Entry] = []
+    for document in documents:
+        unfolded = [*islice(_entries(document, "", 0), _MOST_KEYS + 1 - len(entries))]
+        entries += _with_profile(unfolded)
         if len(entries) > _MOST_KEYS:
             raise Unreadable(f"YAML that unfolds to more than {_MOST_KEYS} keys")
     return entries

@@ -1,0 +1,91 @@
+"""Files that somebody made to keep `pyjmsack migrate` busy: the time grows with the length of a file, and ends.
+
+No test here looks at a clock. Each of these files took minutes or hours before, and would meet the limit of a test.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from migrate_support import of_text, row
+
+from pyjmsack.migrate import Settings, Unreadable, Verdict, migrate
+from pyjmsack.migrate.java_url import parse_java_url
+from pyjmsack.migrate.properties_file import read_properties
+from pyjmsack.migrate.values import milliseconds, shown
+from pyjmsack.migrate.xml_file import read_xml
+from pyjmsack.migrate.yaml_file import read_yaml
+
+MANY = 1_000_000
+
+
+@pytest.mark.parametrize("part", ["a", "a ", "a = ", "(", "\\", "a\n"])
+def test_an_annotation_of_any_length_is_read(tmp_path: Path, part: str) -> None:
+    findings = of_text(tmp_path, "A.java", f"@JmsListener(\n{part * (MANY // len(part))}\n) // jms\n")
+    assert row(findings, "@JmsListener").verdict is Verdict.BY_HAND
+
+
+def test_an_annotation_over_lines_is_still_read(tmp_path: Path) -> None:
+    text = '@JmsListener(\n  destination = "a" + "(b",\n  id = f(")"), concurrency = "2-3")\nvoid jms() {}\n'
+    findings = of_text(tmp_path, "A.java", text)
+    assert [(one.destination, one.concurrency) for one in findings.listeners] == [("a(b", "2-3")]
+
+
+def test_a_property_may_go_over_any_number_of_lines() -> None:
+    (entry,) = read_properties("key=" + "a\\\n" * MANY)
+    assert entry.value == "a" * MANY
+
+
+def test_text_in_xml_may_have_any_number_of_lines() -> None:
+    assert read_xml(b"<a>" + b"x\n" * MANY + b"</a>").text == "x\n" * MANY
+    root = read_xml(b"<a>x<b>y</b>z</a>")
+    assert (root.text, root.children[0].text) == ("xz", "y")
+
+
+@pytest.mark.parametrize("part", ["//", "?a", "//u:", "?password"])
+def test_a_value_of_any_length_is_shown_shortened(part: str) -> None:
+    assert len(shown("url", "//" + part * MANY)) == 120
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("tcp://u:p@host", "tcp://***@host"),
+        ("tcp://u:p@//q@host?x=1", "tcp://***@host?x=1"),
+        ("tcp://a@b,tcp://c@d", "tcp://***@d"),
+        ("tcp://host?a&b?password=s3cret&c=d", "tcp://host?a&b?password=***"),
+        ("tcp://host?a=1;keyStorePassword=s3cret", "tcp://host?a=1;keyStorePassword=***"),
+        ("tcp://host?password", "tcp://host?password"),
+    ],
+)
+def test_no_secret_of_a_url_is_shown(value: str, expected: str) -> None:
+    assert shown("url", value) == expected
+
+
+@pytest.mark.parametrize("text", ["9" * 400 + "ns", "P" + "9" * 400 + "D", "9" * 5000, " " * 50 + "x" * 50])
+def test_a_duration_without_measure_is_no_duration(text: str) -> None:
+    with pytest.raises(ValueError, match=r"duration"):
+        milliseconds(text)
+
+
+def test_the_brokers_of_a_url_are_limited() -> None:
+    for url in (f"({','.join(['tcp://a'] * 1001)})", f"(tcp://a)#{','.join(['tcp://a'] * 1001)}"):
+        with pytest.raises(Unreadable, match="more than 1000 brokers"):
+            parse_java_url(url)
+
+
+def test_the_documents_and_keys_of_a_yaml_file_are_limited() -> None:
+    with pytest.raises(Unreadable, match="more than 1000 documents"):
+        read_yaml("---\na: 1\n" * 1001)
+    document = "---\na0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
+    document += "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 4))
+    with pytest.raises(Unreadable, match="100000 keys"):
+        read_yaml(document * 20)
+
+
+def test_a_pipe_in_a_folder_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "application.properties")
+    findings = migrate([str(tmp_path)], Settings())
+    assert findings.unreadable == [f"{tmp_path}/application.properties: no file but a pipe or a device"]
