@@ -16,15 +16,22 @@ from pyjmsack.java_options.model import (
     refused,
     renamed,
 )
+from pyjmsack.java_options.reasons import (
+    EXCEPTION_LISTENER,
+    NO_BROKER_INSIDE,
+    NO_DISCOVERY,
+    NO_JAVA_OBJECTS,
+    NO_XA,
+    OF_JAVA,
+    OF_OPENWIRE,
+    ONE_BROKER,
+    ONE_PASSWORD,
+    SSL_CONTEXT,
+)
 
 __all__ = ["ACTIVEMQ"]
 
-_JAVA: Final = "it tunes the inside of the Java client"
-_OPENWIRE: Final = "it is about OpenWire"
 _JMX: Final = "it is for looking into a Java process by JMX; amqp.traceFrames=true logs frames"
-_OBJECTS: Final = "bytes are never made into Java objects; only registered codecs read objects (S175)"
-_DISCOVERY: Final = "no brokers are looked for by multicast; list them: failover:(amqp://a,amqp://b)"
-_FANOUT: Final = "a message goes to one broker here; open a connection for each broker and send to all of them"
 
 
 def _inactivity(text: str) -> Translation:
@@ -69,11 +76,11 @@ _ROWS: Final = (
         "wireFormat.maxInactivityDurationInitalDelay wireFormat.maxInactivityDurationInitialDelay",
         "heart-beats begin with the connection",
     ),
-    *ignored("jms.optimizedMessageDispatch jms.brokerURL jms.statsEnabled jms.rejectedTaskHandler", _JAVA),
-    *ignored("jms.sessionTaskRunner jms.clientIdGenerator jms.connectionIdGenerator jms.properties", _JAVA),
-    *ignored("jms.optimizeDurableSubscription jms.useBeanPropertyNames", _JAVA),
-    *ignored("jms.trustedPackages jms.trustAllPackages", _OBJECTS),
-    *by_hand("jms.exceptionListener", "set connection.exception_listener"),
+    *ignored("jms.optimizedMessageDispatch jms.brokerURL jms.statsEnabled jms.rejectedTaskHandler", OF_JAVA),
+    *ignored("jms.sessionTaskRunner jms.clientIdGenerator jms.connectionIdGenerator jms.properties", OF_JAVA),
+    *ignored("jms.optimizeDurableSubscription jms.useBeanPropertyNames", OF_JAVA),
+    *ignored("jms.trustedPackages jms.trustAllPackages", NO_JAVA_OBJECTS),
+    *by_hand("jms.exceptionListener", EXCEPTION_LISTENER),
     *by_hand("jms.clientInternalExceptionListener", "set connection.exception_listener; read the log of pyjmsack"),
     *by_hand("jms.transportListener", "connection.add_connection_listener tells of interruptions"),
     *by_hand("jms.transformer", "ConnectionFactory(url, message_transformer=...)"),
@@ -87,12 +94,12 @@ _ROWS: Final = (
     ),
     *by_hand("jms.redeliveryPolicy.topic", "jms.redeliveryPolicy[topic://NAME].maxRedeliveries"),
     *ignored("jms.prefetchPolicy.inputStreamPrefetch", "there are no stream messages over several sends here"),
-    *refused("jms.xaAckMode", "there are no XA transactions here; use a local transaction and an outbox table"),
+    *refused("jms.xaAckMode", NO_XA),
     # the stream below OpenWire
-    *ignored("daemon useLocalHost closeAsync minmumWireFormatVersion", _JAVA),
+    *ignored("daemon useLocalHost closeAsync minmumWireFormatVersion", OF_JAVA),
     *ignored("jmxPort logWriterName dynamicManagement startLogging", _JMX),
     *ignored(
-        "keepAliveResponseRequired threadName stackSize maximumConnections maximumConnectionsAllowedToHandle", _JAVA
+        "keepAliveResponseRequired threadName stackSize maximumConnections maximumConnectionsAllowedToHandle", OF_JAVA
     ),
     *ignored("backlog transportLoggerSupport useQueueForAccept", "it is an option of the broker's connector"),
     *by_hand("diffServ typeOfService", "transport.trafficClass is the whole byte: a DiffServ code point times 4"),
@@ -103,25 +110,27 @@ _ROWS: Final = (
     *renamed({"socket.enabledCipherSuites": "transport.enabledCipherSuites"}),
     *renamed({"socket.tcpNoDelay": "transport.tcpNoDelay", "socket.keepAlive": "transport.tcpKeepAlive"}),
     *ignored("needClientAuth wantClientAuth transport.needClientAuth socket.needClientAuth", "the broker decides it"),
-    *ignored("wireFormat.type wireFormat wireFormat.preferedWireFormatInfo", _OPENWIRE),
+    *ignored("wireFormat.type wireFormat wireFormat.preferedWireFormatInfo", OF_OPENWIRE),
     # the SSL connection factory
     *renamed({"jms.keyStore": "transport.keyStoreLocation", "jms.trustStore": "transport.trustStoreLocation"}),
     *renamed({"jms.keyStorePassword": "transport.keyStorePassword"}),
-    *renamed({"jms.keyStoreKeyPassword": "transport.keyStorePassword"}, "one password opens store and key here"),
+    *renamed({"jms.keyStoreKeyPassword": "transport.keyStorePassword"}, ONE_PASSWORD),
     *renamed({"jms.trustStorePassword": "transport.trustStorePassword"}),
     *renamed({"jms.keyStoreType": "transport.keyStoreType", "jms.trustStoreType": "transport.trustStoreType"}),
-    *by_hand("jms.keyAndTrustManagers", "give your own: ConnectionFactory(url, ssl_context=...)"),
+    *by_hand("jms.keyAndTrustManagers", SSL_CONTEXT),
     # failover, discovery, fan-out
     *by_hand("nestedExtraQueryOptions", "write each option with the prefix nested. after the parentheses"),
-    *refused("fanOutQueues minAckCount", _FANOUT),
-    *refused("discovery.maxReconnectDelay discovery.initialReconnectDelay discovery.useExponentialBackOff", _DISCOVERY),
-    *refused("discovered.keepAlive group joinNetworkInterface networkInterface discoveryAgent", _DISCOVERY),
+    *refused("fanOutQueues minAckCount", ONE_BROKER),
+    *refused(
+        "discovery.maxReconnectDelay discovery.initialReconnectDelay discovery.useExponentialBackOff", NO_DISCOVERY
+    ),
+    *refused("discovered.keepAlive group joinNetworkInterface networkInterface discoveryAgent", NO_DISCOVERY),
     # a broker inside the Java process
     *by_hand(
         "broker.persistent broker.useJmx broker.useShutdownHook broker.schedulerSupport create waitForStart marshal",
         "no broker runs inside a Python process; pyjmsack.broker.EmbeddedActiveMQ starts one",
     ),
-    *by_hand("broker.brokerName async", "no broker runs inside a Python process; pyjmsack.broker starts one"),
+    *by_hand("broker.brokerName async", NO_BROKER_INSIDE),
 )
 
 ACTIVEMQ: Final[Mapping[str, JavaOption]] = {row.name: row for row in _ROWS}

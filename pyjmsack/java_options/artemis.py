@@ -16,16 +16,24 @@ from pyjmsack.java_options.model import (
     refused,
     renamed,
 )
+from pyjmsack.java_options.reasons import (
+    NO_DISCOVERY,
+    NO_JAVA_OBJECTS,
+    NO_XA,
+    OF_JAVA,
+    ONE_PASSWORD,
+    SSL_CONTEXT,
+    TRANSFORMER,
+)
 
 __all__ = ["ARTEMIS", "MESSAGE_SIZE"]
 
 MESSAGE_SIZE: Final = 4096
 """Bytes that a message is taken for where the Java client counts bytes and AMQP counts messages."""
-_JAVA: Final = "it tunes the inside of the Java client"
 _LARGE: Final = "AMQP and STOMP send a message of any size as it is; the broker decides what it calls large"
 _BATCH: Final = "acknowledgements are batched by the session's mode and prefetch (S39-S46)"
+_UNCOMPRESSED: Final = "AMQP and STOMP have no compressed bodies"
 _CLUSTER: Final = "a client here gets the list of brokers in its failover:(...) URL, and from the broker over AMQP"
-_DISCOVERY: Final = "no brokers are looked for by multicast; list them: failover:(amqp://a,amqp://b)"
 _ACCEPTOR: Final = "it is an option of the broker's acceptor; a client has no use for it"
 _HTTP: Final = "nothing is tunnelled through HTTP here; amqpws:// and amqpwss:// go through HTTP proxies"
 _SOCKS: Final = "no SOCKS proxies; use amqpwss:// or a tunnel of the operating system"
@@ -139,15 +147,13 @@ _KEYTOOL: Final = "convert it: keytool -importkeystore -srckeystore OLD -destkey
 
 def _compress(text: str) -> Translation:
     if as_boolean(text):
-        return Translation(Fate.IGNORED, "AMQP and STOMP have no compressed bodies: messages are sent as they are")
+        return Translation(Fate.IGNORED, f"{_UNCOMPRESSED}: messages are sent as they are")
     return Translation(Fate.IGNORED, "false is what happens here")
 
 
 def _xa(text: str) -> Translation:
     if "XA" in text.upper():
-        return Translation(
-            Fate.REFUSED, "there are no XA transactions here; use a local transaction and an outbox table"
-        )
+        return Translation(Fate.REFUSED, NO_XA)
     return Translation(Fate.IGNORED, "one ConnectionFactory makes connections for queues and topics")
 
 
@@ -179,9 +185,9 @@ _ROWS: Final = (
     *ignored("dupsOKBatchSize transactionBatchSize ackBatchSize", _BATCH),
     *ignored("cacheDestinations", "destinations are plain values here: making one costs nothing"),
     *ignored("minLargeMessageSize cacheLargeMessagesClient", _LARGE),
-    *decided("compressLargeMessage", "", "AMQP and STOMP have no compressed bodies", _compress),
-    *decided("compressLargeMessages", "", "AMQP and STOMP have no compressed bodies", _compress),
-    *ignored("compressionLevel", "AMQP and STOMP have no compressed bodies"),
+    *decided("compressLargeMessage", "", _UNCOMPRESSED, _compress),
+    *decided("compressLargeMessages", "", _UNCOMPRESSED, _compress),
+    *ignored("compressionLevel", _UNCOMPRESSED),
     *refused(
         "consumerMaxRate producerMaxRate",
         "rates are not limited here; a prefetch and jms.producerWindowSize bound what is under way",
@@ -193,16 +199,16 @@ _ROWS: Final = (
         "connectionLoadBalancingPolicyClassName loadBalancingPolicyClassName",
         "failover.randomize=true takes the brokers in random order; the default is the order of the URL",
     ),
-    *ignored("useGlobalPools scheduledThreadPoolMaxSize threadPoolMaxSize flowControlThreadPoolMaxSize", _JAVA),
-    *ignored("initialMessagePacketSize onMessageCloseTimeout ignoreJTA threadPools locatorConfig", _JAVA),
+    *ignored("useGlobalPools scheduledThreadPoolMaxSize threadPoolMaxSize flowControlThreadPoolMaxSize", OF_JAVA),
+    *ignored("initialMessagePacketSize onMessageCloseTimeout ignoreJTA threadPools locatorConfig", OF_JAVA),
     *ignored("protocolManagerFactoryStr protocolManagerFactory", "the URL's scheme chooses the protocol"),
     *ignored(
         "deserializationBlackList deserializationWhiteList deserializationDenyList deserializationAllowList",
-        "bytes are never made into Java objects; only registered codecs read objects (S175)",
+        NO_JAVA_OBJECTS,
     ),
     *by_hand(
         "incomingInterceptorList outgoingInterceptorList",
-        "a transformer sees each message: ConnectionFactory(url, message_transformer=...)",
+        TRANSFORMER,
     ),
     *by_hand("passwordCodec", "decode the password once, and keep it in the environment or a secret store"),
     *ignored("brokerURL", "the URL is an argument of ConnectionFactory"),
@@ -213,16 +219,16 @@ _ROWS: Final = (
     *decided("sslEnabled", "", "the scheme amqps://", _ssl),
     *renamed({"trustStorePath": "transport.trustStoreLocation", "keyStorePath": "transport.keyStoreLocation"}),
     *renamed({"trustStorePassword": "transport.trustStorePassword", "keyStorePassword": "transport.keyStorePassword"}),
-    *renamed({"keyPassword": "transport.keyStorePassword"}, "one password opens store and key here"),
+    *renamed({"keyPassword": "transport.keyStorePassword"}, ONE_PASSWORD),
     *decided("trustStoreType", "transport.trustStoreType", "", _store("transport.trustStoreType")),
     *decided("keyStoreType", "transport.keyStoreType", "", _store("transport.keyStoreType")),
-    *ignored("keyStoreProvider trustStoreProvider sslProvider sslAutoReload forceSSLParameters", _JAVA),
+    *ignored("keyStoreProvider trustStoreProvider sslProvider sslAutoReload forceSSLParameters", OF_JAVA),
     *refused("keyStoreAlias", "stores with one private key are read; export the one you need"),
     *renamed({"enabledCipherSuites": "transport.enabledCipherSuites"}),
     *renamed({"enabledProtocols": "transport.enabledProtocols", "verifyHost": "transport.verifyHost"}),
     *renamed({"trustAll": "transport.trustAll"}, "for tests only"),
     *by_hand("crlPath crcOptions ocspResponderURL trustManagerFactoryPlugin", _REVOKED),
-    *by_hand("useDefaultSslContext sslContext", "give your own: ConnectionFactory(url, ssl_context=...)"),
+    *by_hand("useDefaultSslContext sslContext", SSL_CONTEXT),
     *by_hand("sniHost", "the host of the URL is the name that TLS asks for; write that name there"),
     *ignored("sslHandshakeTimeout handshake-timeout", "transport.connectTimeout bounds TCP and TLS together"),
     # TCP
@@ -254,9 +260,9 @@ _ROWS: Final = (
     *ignored("supportAdvisory suppressInternalManagementObjects virtualTopicConsumerWildcards maxFrameSize", _ACCEPTOR),
     # discovery
     *refused(
-        "refreshTimeout discoveryInitialWaitTimeout initialWaitTimeout localBindAddress localBindPort", _DISCOVERY
+        "refreshTimeout discoveryInitialWaitTimeout initialWaitTimeout localBindAddress localBindPort", NO_DISCOVERY
     ),
-    *refused("groupAddress groupPort channelName file stopTimeout", _DISCOVERY),
+    *refused("groupAddress groupPort channelName file stopTimeout", NO_DISCOVERY),
 )
 
 ARTEMIS: Final[Mapping[str, JavaOption]] = {row.name: row for row in _ROWS}

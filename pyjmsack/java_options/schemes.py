@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from pyjmsack.java_options.reasons import NO_DISCOVERY, ONE_BROKER
+
 __all__ = ["JAVA_SCHEMES", "JavaScheme"]
 
 
@@ -24,8 +26,6 @@ class JavaScheme:
 _INSIDE: Final = (
     "no broker runs inside a Python process: give the URL of a broker process; tests start one with pyjmsack.broker"
 )
-_LISTED: Final = "no brokers are looked for by multicast; list them: failover:(amqp://a,amqp://b)"
-_FANOUT: Final = "a message goes to one broker here; open a connection for each broker and send to all of them"
 
 JAVA_SCHEMES: Final[Mapping[str, JavaScheme]] = {
     "tcp": JavaScheme("OpenWire or the Artemis core protocol"),
@@ -56,12 +56,12 @@ JAVA_SCHEMES: Final[Mapping[str, JavaScheme]] = {
     "vm": JavaScheme("a broker inside the Java process", why_not=_INSIDE),
     "peer": JavaScheme("a broker inside the Java process", why_not=_INSIDE),
     "invm": JavaScheme("a broker inside the Java process", why_not=_INSIDE),
-    "udp": JavaScheme("a way to find brokers", why_not=_LISTED),
-    "jgroups": JavaScheme("a way to find brokers", why_not=_LISTED),
-    "multicast": JavaScheme("a way to find brokers", why_not=_LISTED),
-    "zeroconf": JavaScheme("a way to find brokers", why_not=_LISTED),
-    "discovery": JavaScheme("a way to find brokers", why_not=_LISTED),
-    "fanout": JavaScheme("sending to several brokers", why_not=_FANOUT),
+    "udp": JavaScheme("a way to find brokers", why_not=NO_DISCOVERY),
+    "jgroups": JavaScheme("a way to find brokers", why_not=NO_DISCOVERY),
+    "multicast": JavaScheme("a way to find brokers", why_not=NO_DISCOVERY),
+    "zeroconf": JavaScheme("a way to find brokers", why_not=NO_DISCOVERY),
+    "discovery": JavaScheme("a way to find brokers", why_not=NO_DISCOVERY),
+    "fanout": JavaScheme("sending to several brokers", why_not=ONE_BROKER),
     "mqtt": JavaScheme("MQTT", why_not="a JMS client does not speak MQTT; use the broker's AMQP port"),
     "mqtts": JavaScheme("MQTT", tls=True, why_not="a JMS client does not speak MQTT; use the broker's AMQP port"),
     "mqtt+ssl": JavaScheme("MQTT", tls=True, why_not="a JMS client does not speak MQTT; use the broker's AMQP port"),

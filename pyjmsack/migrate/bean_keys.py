@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from pyjmsack.java_options.reasons import NO_POOL
 from pyjmsack.migrate.model import Verdict
 
-__all__ = ["CLASSES", "CONTAINER", "POOL", "TEMPLATE", "WRAPPERS", "Said"]
+__all__ = ["ADDS_CONSUMERS", "CLASSES", "CONTAINER", "POOL", "TEMPLATE", "WRAPPERS", "Said"]
 
 Said = tuple[Verdict, str, str]
 """Verdict, Python, why. ``{}`` in the Python text is the value."""
 
-_POOL: Final = "one connection carries any number of sessions here, so that no pool is needed"
 _SPRING: Final = "it is about the inside of Spring"
 _TUNING: Final = "a listener costs no polling here, so that there is nothing to tune"
 _CONVERT: Final = "conversions are Python code around the body of a message"
@@ -87,13 +87,13 @@ def _all(names: str, verdict: Verdict, python: str, why: str) -> Iterator[tuple[
 
 POOL: Final[Mapping[str, Said]] = dict(
     (
-        *_all("maxConnections maximumActive maximumActiveSessionPerConnection", Verdict.IGNORED, "", _POOL),
-        *_all("maxSessionsPerConnection sessionCacheSize cacheConsumers cacheProducers", Verdict.IGNORED, "", _POOL),
-        *_all("idleTimeout expiryTimeout timeBetweenExpirationCheckMillis", Verdict.IGNORED, "", _POOL),
-        *_all("connectionIdleTimeout connectionCheckInterval connectionTimeout", Verdict.IGNORED, "", _POOL),
-        *_all("blockIfSessionPoolIsFull blockIfSessionPoolIsFullTimeout", Verdict.IGNORED, "", _POOL),
-        *_all("useAnonymousProducers explicitProducerCacheSize useProviderJMSContext", Verdict.IGNORED, "", _POOL),
-        *_all("createConnectionOnStartup synchedLocalTransactionAllowed", Verdict.IGNORED, "", _POOL),
+        *_all("maxConnections maximumActive maximumActiveSessionPerConnection", Verdict.IGNORED, "", NO_POOL),
+        *_all("maxSessionsPerConnection sessionCacheSize cacheConsumers cacheProducers", Verdict.IGNORED, "", NO_POOL),
+        *_all("idleTimeout expiryTimeout timeBetweenExpirationCheckMillis", Verdict.IGNORED, "", NO_POOL),
+        *_all("connectionIdleTimeout connectionCheckInterval connectionTimeout", Verdict.IGNORED, "", NO_POOL),
+        *_all("blockIfSessionPoolIsFull blockIfSessionPoolIsFullTimeout", Verdict.IGNORED, "", NO_POOL),
+        *_all("useAnonymousProducers explicitProducerCacheSize useProviderJMSContext", Verdict.IGNORED, "", NO_POOL),
+        *_all("createConnectionOnStartup synchedLocalTransactionAllowed", Verdict.IGNORED, "", NO_POOL),
         *_all("transactionManager xaConnectionFactory", Verdict.REFUSED, "", "there are no XA transactions here"),
         *_all("faultTolerantConnections", Verdict.IGNORED, "", "a failover:(...) URL reconnects by itself"),
         *_all("reconnectOnException", Verdict.CHANGED, "failover:(...)", "a failover:(...) URL reconnects by itself"),
@@ -105,6 +105,9 @@ POOL: Final[Mapping[str, Said]] = dict(
 )
 """Properties of pools and of connection factories that wrap another."""
 
+ADDS_CONSUMERS: Final = (
+    "Spring's container adds consumers while there are messages; the generated code opens the least number"
+)
 CONTAINER: Final[Mapping[str, Said]] = dict(
     (
         *_all("concurrency concurrentConsumers", Verdict.CHANGED, "{} sessions with a consumer each", ""),
@@ -112,7 +115,7 @@ CONTAINER: Final[Mapping[str, Said]] = dict(
             "maxConcurrentConsumers",
             Verdict.CHANGED,
             "at most {} sessions with a consumer each",
-            "Spring's container adds consumers while there are messages; the generated code opens the least number",
+            ADDS_CONSUMERS,
         ),
         *_all("messageSelector selector", Verdict.SAME, "create_consumer(destination, {!r})", ""),
         *_all("pubSubDomain subscriptionDurable subscriptionShared", Verdict.CHANGED, "", "see the listener's code"),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from pyjmsack.migrate.bean_keys import ADDS_CONSUMERS
 from pyjmsack.migrate.boot_keys import BOOT_KEYS, PREFIXES, BootKey, squashed
 from pyjmsack.migrate.destinations import translate_destination
 from pyjmsack.migrate.factory import Setting, add_factory
@@ -107,10 +108,8 @@ class _Reader:
         except Missing as missing:
             if is_secret(entry.key):
                 return "x"  # the value of a secret is never looked at
-            why = f"{missing} has no value here: give -D {missing}=VALUE"
-            self.findings.add(
-                Place(self.file, entry.line), entry.key, shown(entry.key, entry.value), Verdict.BY_HAND, "", why
-            )
+            place, value = Place(self.file, entry.line), shown(entry.key, entry.value)
+            self.findings.add(place, entry.key, value, Verdict.BY_HAND, "", str(missing))
             return None
 
     def add_factories(self, merged: Mapping[str, Entry], mine: Mapping[str, Entry]) -> None:
@@ -249,5 +248,5 @@ _ARGUMENTS: Final[Mapping[str, Callable[[str], str]]] = {
 }
 _WHYS: Final = {
     "least": "Spring's container opens that many at once",
-    "most": "Spring's container adds consumers while there are messages; the generated code opens the least number",
+    "most": ADDS_CONSUMERS,
 }

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from pyjmsack.java_options.reasons import NO_JAVA_OBJECTS, NO_POOL
 from pyjmsack.migrate.model import Verdict
 
 __all__ = ["BOOT_KEYS", "PREFIXES", "BootKey", "squashed"]
@@ -32,16 +33,15 @@ def squashed(key: str) -> str:
     return key.lower().replace("-", "").replace("_", "").replace(".", "").partition("[")[0]
 
 
-_POOL: Final = "one connection carries any number of sessions here, so that no pool is needed"
 _CACHE: Final = "sessions, consumers and producers are objects that you keep"
 _INSIDE: Final = (
     "no broker runs inside a Python process; pyjmsack.broker.EmbeddedArtemis and EmbeddedActiveMQ start one"
 )
-_OBJECTS: Final = "bytes are never made into Java objects; only registered codecs read objects (S175)"
 _SPRING: Final = "it is about the inside of Spring's container"
 _CAMEL: Final = "it is about the inside of Camel's JMS component"
 _JNDI: Final = "there is no JNDI here; give the URL of the broker, which `pyjmsack migrate jndi.properties` translates"
 _CONVERT: Final = "conversions are Python code: your own function around the body"
+_QOS: Final = "an argument of send() always counts here: there is no switch for them"
 _REPLY: Final = "a listener that answers sends to message.reply_to; a request waits on a temporary queue"
 
 PREFIXES: Final = (
@@ -78,7 +78,7 @@ def _pool(prefix: str) -> Iterator[BootKey]:
         " block-if-session-pool-is-full-timeout connection-idle-timeout connection-check-interval"
         " explicit-producer-cache-size use-provider-jms-context configuration"
     )
-    yield from _ignored(f"{prefix}.pool", names, _POOL)
+    yield from _ignored(f"{prefix}.pool", names, NO_POOL)
 
 
 def _login(prefix: str, client: str, user: str, url: str) -> Iterator[BootKey]:
@@ -96,8 +96,8 @@ def _boot() -> Iterator[BootKey]:
     yield BootKey(f"{active}.close-timeout", "option", "jms.closeTimeout", "ms", client="activemq")
     yield BootKey(f"{active}.send-timeout", "option", "jms.sendTimeout", "ms", client="activemq")
     yield BootKey(f"{active}.non-blocking-redelivery", "option", "jms.nonBlockingRedelivery", client="activemq")
-    yield from _ignored(active, "packages.trust-all packages.trusted", _OBJECTS)
-    yield from _ignored(artemis, "trust-all trusted-packages", _OBJECTS)
+    yield from _ignored(active, "packages.trust-all packages.trusted", NO_JAVA_OBJECTS)
+    yield from _ignored(artemis, "trust-all trusted-packages", NO_JAVA_OBJECTS)
     yield from _by_hand(active, "in-memory embedded.enabled", _INSIDE)
     embedded = "embedded.enabled embedded.persistent embedded.data-directory embedded.queues embedded.topics"
     yield from _by_hand(
@@ -127,8 +127,8 @@ def _boot() -> Iterator[BootKey]:
     yield BootKey(f"{jms}.template.receive-timeout", "template", "timeout", "s")
     yield BootKey(f"{jms}.template.session.acknowledge-mode", "template", "acknowledge")
     yield BootKey(f"{jms}.template.session.transacted", "template", "transacted")
-    qos = "an argument of send() always counts here: there is no switch for them"
-    yield from _ignored(f"{jms}.template", "qos-enabled observation-enabled", qos)
+    yield from _ignored(f"{jms}.template", "qos-enabled", _QOS)
+    yield from _ignored(f"{jms}.template", "observation-enabled", "it is for the measurements of Spring")
 
 
 def _qpid() -> Iterator[BootKey]:
@@ -140,7 +140,7 @@ def _qpid() -> Iterator[BootKey]:
         yield BootKey(f"{prefix}.receive-no-wait-local-only", "option", "jms.receiveNoWaitLocalOnly", client="qpid")
         policy = "deserialization-policy.allow-list deserialization-policy.deny-list"
         policy += " deserialization-policy.white-list deserialization-policy.black-list"
-        yield from _ignored(prefix, policy, _OBJECTS)
+        yield from _ignored(prefix, policy, NO_JAVA_OBJECTS)
         yield from _pool(prefix)
 
 
@@ -174,9 +174,10 @@ def _camel(prefix: str) -> Iterator[BootKey]:
     yield BootKey(f"{prefix}.port", "port", client=client)
     yield BootKey(f"{prefix}.client-id", "option", "jms.clientID", client=client)
     yield from _ignored(prefix, _OF_CAMEL, _CAMEL)
-    yield from _ignored(prefix, "use-pooled-connection use-single-connection connection-pooling", _POOL)
-    yield from _ignored(prefix, "jms-max-connections jms-maximum-active-session-per-connection", _POOL)
-    yield from _ignored(prefix, "connection-count trust-all-packages", _POOL)
+    yield from _ignored(prefix, "use-pooled-connection use-single-connection connection-pooling", NO_POOL)
+    yield from _ignored(prefix, "jms-max-connections jms-maximum-active-session-per-connection", NO_POOL)
+    yield from _ignored(prefix, "connection-count", NO_POOL)
+    yield from _ignored(prefix, "trust-all-packages", NO_JAVA_OBJECTS)
     yield BootKey(f"{prefix}.acknowledgement-mode-name", "listener", "acknowledge")
     yield BootKey(f"{prefix}.transacted", "listener", "transacted")
     yield BootKey(f"{prefix}.concurrent-consumers", "listener", "least")
@@ -194,8 +195,7 @@ def _camel(prefix: str) -> Iterator[BootKey]:
     yield BootKey(f"{prefix}.delivery-mode", "template", "delivery_mode")
     yield BootKey(f"{prefix}.delivery-persistent", "template", "persistent")
     yield BootKey(f"{prefix}.request-timeout", "template", "timeout", "s")
-    qos = "an argument of send() always counts here: there is no switch for them"
-    yield from _ignored(prefix, "explicit-qos-enabled disable-time-to-live", qos)
+    yield from _ignored(prefix, "explicit-qos-enabled disable-time-to-live", _QOS)
     yield from _by_hand(prefix, "message-id-enabled", "producer.disable_message_id")
     yield from _by_hand(prefix, "message-timestamp-enabled", "producer.disable_message_timestamp")
     yield from _by_hand(prefix, "artemis-consumer-priority", 'create_queue("name?consumer.priority=N")')

@@ -179,8 +179,7 @@ def _listener(findings: Findings, settings: Settings, place: Place, inside: str,
     try:
         name = resolve(given, known)
     except Missing as missing:
-        why = f"{missing} has no value here: give -D {missing}=VALUE"
-        findings.add(place, "@JmsListener", shown("name", given), _HAND, "", why)
+        findings.add(place, "@JmsListener", shown("name", given), _HAND, "", str(missing))
         return
     topic = bool(arguments.get("subscription"))
     broker = settings.broker

@@ -80,8 +80,7 @@ class _Reader:
         try:
             value = resolve(entry.value, self.known)
         except Missing as missing:
-            why = f"{missing} has no value here: give -D {missing}=VALUE"
-            self.findings.add(place, entry.key, shown(entry.key, entry.value), Verdict.BY_HAND, "", why)
+            self.findings.add(place, entry.key, shown(entry.key, entry.value), Verdict.BY_HAND, "", str(missing))
             return
         key = entry.key
         if key.lower() in _OTHER:

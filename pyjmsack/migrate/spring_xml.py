@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from pyjmsack.java_options.reasons import NO_BROKER_INSIDE
 from pyjmsack.migrate.bean_keys import CLASSES, CONTAINER, POOL, TEMPLATE, WRAPPERS, Said
 from pyjmsack.migrate.destinations import NewDestination, translate_destination
 from pyjmsack.migrate.factory import PASSWORD, Setting, add_factory
@@ -169,8 +170,7 @@ class _Reader:
             one.value = resolve(one.value, self.known)
         except Missing as missing:
             if not is_secret(one.name):
-                why = f"{missing} has no value here: give -D {missing}=VALUE"
-                self._add(one.line, one.name, one.value, (Verdict.BY_HAND, "", why))
+                self._add(one.line, one.name, one.value, (Verdict.BY_HAND, "", str(missing)))
             one.value = ""
         return one
 
@@ -392,7 +392,7 @@ _OTHERS: Final = {
     "other": (Verdict.BY_HAND, "it is code: transactions are commit(), conversions are your own functions"),
     "jndi": (Verdict.BY_HAND, "there is no JNDI here; give the URL of the broker, which jndi.properties has"),
     "component": (Verdict.BY_HAND, "Camel's routes are code: each endpoint becomes a listener or a send"),
-    "embedded": (Verdict.BY_HAND, "no broker runs inside a Python process; pyjmsack.broker starts one"),
+    "embedded": (Verdict.BY_HAND, NO_BROKER_INSIDE),
 }
 
 

@@ -23,7 +23,7 @@ _LONGEST_DURATION: Final = 40
 
 
 class Missing(Exception):  # noqa: N818 - names what it is about
-    """A placeholder without a value; the text is its name."""
+    """A placeholder has no value; the text says why, and what to do."""
 
 
 def is_secret(key: str) -> bool:
@@ -61,16 +61,17 @@ def resolve(text: str, known: Mapping[str, str]) -> str:
             return text
         name, colon, default = found[1].partition(":")
         if found[0].startswith("#"):
-            raise Missing(f"#{{{name}}}, an expression of Spring")
+            raise Missing(f"{shown('name', found[0])} is an expression of Spring: write its value there")
         value = known.get(name.strip())
         if value is None:
             if not colon:
-                raise Missing(name.strip())
+                name = shown("name", name)
+                raise Missing(f"{name} has no value here: give -D {name}=VALUE")
             value = default.removeprefix("-")
         text = text[: found.start()] + value + text[found.end() :]
         if len(text) > _LONGEST:
             break
-    raise Missing("a placeholder that contains itself")
+    raise Missing("a placeholder contains itself: write its value there")
 
 
 def milliseconds(text: str) -> int:

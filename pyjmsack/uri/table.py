@@ -12,6 +12,7 @@ from pyjmsack.uri.option import BOOLEAN, BYTES_OR_SYSTEM, CREDIT, METADATA_KEY, 
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+from pyjmsack.java_options.reasons import NO_JAVA_OBJECTS, OF_OPENWIRE
 
 __all__ = [
     "FAILOVER_PREFIX",
@@ -173,10 +174,8 @@ _JAVA: Final = "it tunes the Java virtual machine, or the inside of a Java clien
 _RELAY: Final = "it is for brokers without an anonymous relay; Artemis and ActiveMQ Classic have one"
 _BUFFERS: Final = "it sizes a buffer of the Java client; jms.producerWindowSize bounds what is unconfirmed"
 _SILENCE: Final = "a silent broker is found by amqp.idleTimeout and stomp.heartBeat, not by the socket"
-_NO_JAVA_OBJECTS: Final = "bytes are never made into Java objects; only registered codecs read objects (S175)"
 _NO_PRODUCER: Final = "a transaction with sends of a closed producer is not replayed: its commit() raises (S107)"
 _SPARES: Final = "no spare connections are kept: the next broker is connected to when it is needed"
-_OPENWIRE: Final = "it is about OpenWire"
 
 IGNORED: Final[Mapping[str, str]] = {
     **_all("transport.", "useEpoll useKQueue useOpenSSL sharedEventLoopThreads", _JAVA),
@@ -186,7 +185,7 @@ IGNORED: Final[Mapping[str, str]] = {
     **_all("amqp.", "sessionOutgoingWindow maxWriteBytesBeforeFlush", _BUFFERS),
     **_all("jms.", "maxThreadPoolSize useDedicatedTaskRunner useVirtualThreadTaskRunner rmIdFromConnectionId", _JAVA),
     **_all("jms.", "objectMessageSerializationDefered alwaysSessionAsync dispatchAsync", _JAVA),
-    **_all("jms.", "trustAllPackages deserializationPolicy.allowList deserializationPolicy.denyList", _NO_JAVA_OBJECTS),
+    **_all("jms.", "trustAllPackages deserializationPolicy.allowList deserializationPolicy.denyList", NO_JAVA_OBJECTS),
     "jms.copyMessageOnSend": "a send always takes a snapshot, so the message may be used again at once (S72)",
     "jms.transactedIndividualAck": "a transaction's messages are always acknowledged one by one",
     "jms.useCompression": "AMQP and STOMP have no compressed bodies: they are sent as they are",
@@ -198,9 +197,11 @@ IGNORED: Final[Mapping[str, str]] = {
     **_failover("trackTransactionProducers", _NO_PRODUCER),
     **_failover("rebalanceUpdateURIs", "a broker lists others only when a connection is opened"),
     **_failover("reconnectSupported", "no broker sends a client elsewhere over AMQP or STOMP"),
-    **_all("wireFormat.", "version stackTraceEnabled tcpNoDelayEnabled cacheEnabled cacheSize host", _OPENWIRE),
-    **_all("wireFormat.", "tightEncodingEnabled sizePrefixDisabled platformDetails includePlatformDetails", _OPENWIRE),
-    **_all("wireFormat.", "providerName providerVersion maxInactivityDurationInitalDelay", _OPENWIRE),
+    **_all("wireFormat.", "version stackTraceEnabled tcpNoDelayEnabled cacheEnabled cacheSize host", OF_OPENWIRE),
+    **_all(
+        "wireFormat.", "tightEncodingEnabled sizePrefixDisabled platformDetails includePlatformDetails", OF_OPENWIRE
+    ),
+    **_all("wireFormat.", "providerName providerVersion maxInactivityDurationInitalDelay", OF_OPENWIRE),
 }
 """Every option of a broker URL that is accepted and ignored, with the reason."""
 

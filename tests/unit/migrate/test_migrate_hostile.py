@@ -14,7 +14,7 @@ from migrate_support import of_text, row
 from pyjmsack.migrate import Settings, Unreadable, Verdict, migrate
 from pyjmsack.migrate.java_url import parse_java_url
 from pyjmsack.migrate.properties_file import read_properties
-from pyjmsack.migrate.values import milliseconds, shown
+from pyjmsack.migrate.values import Missing, milliseconds, resolve, shown
 from pyjmsack.migrate.xml_file import read_xml
 from pyjmsack.migrate.yaml_file import read_yaml
 
@@ -89,3 +89,19 @@ def test_a_pipe_in_a_folder_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "application.properties")
     findings = migrate([str(tmp_path)], Settings())
     assert findings.unreadable == [f"{tmp_path}/application.properties: no file but a pipe or a device"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("${host}", "host has no value here: give -D host=VALUE"),
+        ("#{env.host}", "#{env.host} is an expression of Spring: write its value there"),
+        ("${loop}", "a placeholder contains itself: write its value there"),
+        ("${" + "x" * MANY + "}", "has no value here"),
+    ],
+)
+def test_a_placeholder_without_a_value_says_what_to_do(text: str, said: str) -> None:
+    with pytest.raises(Missing) as caught:
+        resolve(text, {"loop": "${loop}"})
+    assert said in str(caught.value)
+    assert len(str(caught.value)) < 400
