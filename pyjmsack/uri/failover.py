@@ -10,6 +10,7 @@ from pyjmsack.uri.option import (
     BOOLEAN,
     COUNT_OR_UNLIMITED,
     MILLIS_FROM_0,
+    MILLIS_OR_DEFAULT,
     MILLIS_OR_FOREVER,
     Kind,
     choice,
@@ -73,8 +74,12 @@ class FailoverOptions:
     reconnect_delay: float = option(
         "failover.reconnectDelay", MILLIS_FROM_0, "10", "wait between later rounds over all brokers"
     )
-    max_reconnect_delay: float = option(
-        "failover.maxReconnectDelay", MILLIS_FROM_0, "30000", "longest wait, when waits grow"
+    max_reconnect_delay: float | None = option(
+        "failover.maxReconnectDelay",
+        MILLIS_OR_DEFAULT,
+        "-1",
+        "longest wait, when waits grow; -1 is 750 ms, but 30 s where attempts are limited or reconnectDelay is longer",
+        "pyjmsack",
     )
     use_reconnect_back_off: bool = option(
         "failover.useReconnectBackOff",
@@ -103,7 +108,10 @@ class FailoverOptions:
         "the same until the first success; -1 is as maxReconnectAttempts",
     )
     warn_after_reconnect_attempts: int | None = option(
-        "failover.warnAfterReconnectAttempts", COUNT_OR_UNLIMITED, "10", "log after every so many rounds; 0 or -1 never"
+        "failover.warnAfterReconnectAttempts",
+        COUNT_OR_UNLIMITED,
+        "10",
+        "log after every so many rounds, at most once in 10 s; 0 or -1 never",
     )
     randomize: bool = option(
         "failover.randomize", BOOLEAN, "false", "shuffle the brokers; else they are tried as written"

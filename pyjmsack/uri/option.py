@@ -29,6 +29,7 @@ __all__ = [
     "MILLIS",
     "MILLIS_AT_LEAST_1",
     "MILLIS_FROM_0",
+    "MILLIS_OR_DEFAULT",
     "MILLIS_OR_FOREVER",
     "NAME",
     "PASSWORD",
@@ -308,6 +309,9 @@ MILLIS_OR_FOREVER: Final[Kind[float | None]] = Kind(
 )
 MILLIS: Final[Kind[float | None]] = Kind(
     "duration", f"a whole number of milliseconds from 0 to {_INT_MAX}, or -1 for no limit", _seconds(0), "ms"
+)
+MILLIS_OR_DEFAULT: Final[Kind[float | None]] = Kind(
+    "duration", f"a whole number of milliseconds from 0 to {_INT_MAX}, or -1 for the default", _seconds(0), "ms"
 )
 MILLIS_FROM_0: Final = _milliseconds(0)
 MILLIS_AT_LEAST_1: Final = _milliseconds(1)

@@ -22,11 +22,13 @@ PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
         "transport.connectTimeout": "30000",
         "amqp.idleTimeout": "30000",
         "failover.initialReconnectDelay": "10",
+        "failover.maxReconnectDelay": "30000",
         "failover.randomize": "true",
     },
     "qpid": {
         "jms.listenerErrorOutcome": "released",  # S18
         "jms.sendTimeoutForcesSync": "false",  # S62
+        "failover.maxReconnectDelay": "30000",
         "failover.firstSendSurvives": "false",  # S93
         "failover.duplicateGuard": "none",  # S105
     },

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import random
+import time
 from collections.abc import Callable, Iterator, Sequence
 
 from tenacity import RetryError, Retrying, TryAgain, stop_after_attempt, stop_never, wait_exponential, wait_fixed
@@ -21,6 +23,18 @@ __all__ = ["LONGEST_PAUSE", "Search", "Tried", "back_off", "is_final", "waits"]
 
 log = logging.getLogger("pyjmsack.failover")
 
+LONGEST_WAIT = 30.0
+"""Seconds of the longest wait where waits grow, as in Java. A search is so patient if its attempts are limited, because
+a URL from Java counts on these waits; if the first wait is longer than :data:`SOON` already; and if it is for a better
+broker than the one at hand."""
+SOON = 0.75
+"""Seconds of the longest wait of a search without an end. A broker that is back is found within this time, and a try
+that a closed port refuses costs next to nothing."""
+SPREAD = 0.5
+"""The shortest part of a growing wait that is really waited. Chance decides between this part and the whole, so that
+clients that lost one broker at one moment do not come back to it at one moment."""
+WARN_SECONDS = 10.0
+"""Least seconds between two warnings that there is no broker."""
 LONGEST_PAUSE = 2.0
 """Seconds, at most, before a broker is looked for again whose connections are lost at once: it does answer, so that the
 end of what disturbs it should not be missed for long."""
@@ -33,15 +47,18 @@ _AT_THE_START = (InvalidClientIDException, InvalidURLException, UnsupportedFeatu
 by the connection that was lost, and the file of a store may just be replaced."""
 
 
-def back_off(options: FailoverOptions, attempts: int | None = None) -> Iterator[float]:
+def back_off(
+    options: FailoverOptions, attempts: int | None = None, *, longest: float = LONGEST_WAIT
+) -> Iterator[float]:
     """Yield the seconds to wait after each vain attempt; it ends after so many, ``None`` = never.
 
+    ``longest`` is the longest wait in seconds for URLs that do not set ``failover.maxReconnectDelay``.
     tenacity reckons the waits. It is told that each attempt was in vain, and its waits are written down, not waited.
     """
     if options.use_reconnect_back_off:
         wait: wait_exponential | wait_fixed = wait_exponential(
             multiplier=options.reconnect_delay,
-            max=options.max_reconnect_delay,
+            max=longest if options.max_reconnect_delay is None else options.max_reconnect_delay,
             exp_base=options.reconnect_back_off_multiplier,
         )
     else:
@@ -74,7 +91,8 @@ def waits(options: FailoverOptions, *, first: bool) -> Iterator[float]:
         return
     initial = options.initial_reconnect_delay
     yield 0.0 if first else initial
-    for rounds, wait in enumerate(back_off(options, limit), start=1):
+    longest = SOON if limit is None and options.reconnect_delay <= SOON else LONGEST_WAIT
+    for rounds, wait in enumerate(back_off(options, limit, longest=longest), start=1):
         yield initial if rounds == 1 and first and initial > 0 else wait
 
 
@@ -103,6 +121,7 @@ class Search:
         pause: float = 0.0,
     ) -> None:
         self._waits = waits(options, first=first)
+        self._spread = SPREAD if options.use_reconnect_back_off else 1.0
         self._warn_every = options.warn_after_reconnect_attempts
         self._connector = connector
         self._candidates = candidates
@@ -113,6 +132,7 @@ class Search:
         self._rounds = 0
         self._left: list[BrokerUrl] = []
         self._timer: Timer | None = None
+        self._warned = -WARN_SECONDS
 
     def start(self) -> None:
         """Wait for the next round, or give up."""
@@ -120,10 +140,19 @@ class Search:
         if wait is None:
             self._gave_up(self._error)
             return
-        if self._rounds and self._warn_every and self._rounds % self._warn_every == 0:
-            log.warning("no broker after %d rounds, trying on: %s", self._rounds, self._error)
+        self._warn()
+        if self._rounds:
+            wait *= random.uniform(self._spread, 1.0)  # noqa: S311 - it spreads load, and keeps no secret
         self._timer = self._connector.call_later(max(wait, self._pause), self._begin_round)
         self._pause = 0.0
+
+    def _warn(self) -> None:
+        """Say after so many rounds that there is no broker."""
+        if not self._rounds or not self._warn_every or self._rounds % self._warn_every:
+            return
+        if (now := time.monotonic()) - self._warned >= WARN_SECONDS:
+            self._warned = now
+            log.warning("no broker after %d rounds, trying on: %s", self._rounds, self._error)
 
     def stop(self) -> None:
         """Look no further."""

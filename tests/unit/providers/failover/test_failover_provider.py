@@ -20,6 +20,7 @@ from pyjmsack.errors import (
     TransactionRolledBackException,
     UnsupportedFeatureException,
 )
+from pyjmsack.providers.failover import search
 from pyjmsack.providers.failover.pending import WITHOUT_BROKER, Without
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.resources import ConsumerInfo, ProducerInfo, SessionInfo, TemporaryInfo
@@ -158,8 +159,9 @@ def test_randomize_tries_every_broker_once_a_round() -> None:
 
 
 @pytest.mark.option("failover.initialReconnectDelay", "core")
-def test_rounds_wait_longer_and_longer_and_begin_anew_after_a_success() -> None:
+def test_rounds_wait_longer_and_longer_and_begin_anew_after_a_success(monkeypatch: pytest.MonkeyPatch) -> None:
     """A.1 ``failover.reconnectDelay`` and the back-off."""
+    monkeypatch.setattr(search, "SPREAD", 1.0)
     bench = Bench(options="failover.reconnectDelay=1000&failover.initialReconnectDelay=500")
     bench.down = {name: ConnectionLostException("down") for name in "ab"}
     for _ in range(2):
