@@ -31,11 +31,13 @@ from pyjmsack.cli.options import Command, Login, connection_options
 from pyjmsack.cli.receive_output import as_document
 from pyjmsack.cli.stopping import stop_on_signals
 from pyjmsack.cli.terminal import counting, visible
-from pyjmsack.cli.transfer import DEFAULT_BATCH, Pace, Target, Transfer
+from pyjmsack.cli.transfer import DEFAULT_BATCH, Pace, Target, Transfer, check_left
 
 __all__ = ["dlq"]
 
 _SHOWN = 20
+_MOST_GROUPS = 1000
+_OTHERS = "(more origins and causes)"
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,46 @@ class _Letters:
         return not self.connection.metadata.broker.startswith("classic")
 
 
+@dataclass
+class _Group:
+    """Dead letters of one origin and cause."""
+
+    messages: int = 0
+    oldest: datetime | None = None
+    newest: datetime | None = None
+
+    def add(self, sent: datetime | None) -> None:
+        self.messages += 1
+        if sent is not None:
+            self.oldest = sent if self.oldest is None else min(self.oldest, sent)
+            self.newest = sent if self.newest is None else max(self.newest, sent)
+
+
+class _Groups:
+    """Counts dead letters by origin and cause. A cause may name the message, so that the groups are limited."""
+
+    def __init__(self) -> None:
+        self._groups: dict[tuple[str, str], _Group] = {}
+        self.total = 0
+
+    def add(self, origin: str, cause: str, sent: datetime | None) -> None:
+        """Count a dead letter."""
+        key = origin, cause
+        if key not in self._groups and len(self._groups) >= _MOST_GROUPS:
+            key = "", _OTHERS
+        self._groups.setdefault(key, _Group()).add(sent)
+        self.total += 1
+
+    def rows(self) -> list[tuple[str, int, str | None, str | None, str]]:
+        """Return origin, number, time of the oldest and of the newest, cause; sorted."""
+        found = sorted(self._groups.items(), key=lambda item: item[0])
+        return [(origin, one.messages, _iso(one.oldest), _iso(one.newest), cause) for (origin, cause), one in found]
+
+
+def _iso(time: datetime | None) -> str | None:
+    return None if time is None else time.isoformat()
+
+
 @contextmanager
 def _opened(login: Login, wanted: _Wanted) -> Iterator[_Letters]:
     with login.factory(jms__receiveLocalOnly=True).create_connection() as connection:
@@ -136,26 +178,20 @@ def ls(login: Login, wanted: _Wanted, as_json: bool) -> None:
     pyjmsack dlq ls
     pyjmsack dlq ls --older-than 1d --json
     """
-    groups: dict[tuple[str, str], list[datetime | None]] = {}
+    groups = _Groups()
     with _opened(login, wanted) as letters:
         for message in letters.browse():
-            key = origin_of(message, letters.queue) or "", cause_of(message)[:200]
-            groups.setdefault(key, []).append(message.timestamp)
+            groups.add(origin_of(message, letters.queue) or "", cause_of(message)[:200], message.timestamp)
         queue = letters.queue
-    rows = [(origin, len(times), *_ends(times), cause) for (origin, cause), times in sorted(groups.items())]
+    rows = groups.rows()
     if as_json:
         names = ("origin", "messages", "oldest", "newest", "cause")
         print_json({"queue": queue, "groups": [dict(zip(names, row, strict=True)) for row in rows]})
         return
-    click.echo(f"{visible(queue)}: {sum(map(len, groups.values())):,} dead letters")
+    click.echo(f"{visible(queue)}: {groups.total:,} dead letters")
     if rows:
         table = [(origin or "unknown", oldest, newest, cause, number) for origin, number, oldest, newest, cause in rows]
         print_table(("origin", "oldest sent (UTC)", "newest sent (UTC)", "cause", "messages"), table, numbers=1)
-
-
-def _ends(times: list[datetime | None]) -> tuple[str | None, str | None]:
-    known = sorted(time for time in times if time is not None)
-    return (known[0].isoformat(), known[-1].isoformat()) if known else (None, None)
 
 
 @dlq.command()
@@ -369,7 +405,7 @@ def purge_letters(login: Login, wanted: _Wanted, limit: int | None, dry_run: boo
 
 def _destroy(letters: _Letters, number: int) -> int:
     """Take and acknowledge what is meant, as many as the question said."""
-    removed = 0
+    removed = left = 0
     with letters.connection.create_session(AckMode.INDIVIDUAL_ACKNOWLEDGE) as session:
         consumer = session.create_consumer(Queue(letters.queue), letters.choice.selector)
         receive: Callable[[], Message | None] = consumer.receive_nowait
@@ -377,4 +413,7 @@ def _destroy(letters: _Letters, number: int) -> int:
             if letters.choice.fits(message, letters.queue):
                 message.acknowledge()
                 removed += 1
+            else:
+                left += 1
+                check_left(left, f"{removed:,} dead letters were removed")
     return removed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pyjmsack import AckMode, Connection, JMSException, Message, MessageConsumer, Queue, Session
 from pyjmsack.cli.errors import Failure
@@ -14,13 +14,14 @@ from pyjmsack.cli.resending import renewed, send_options
 from pyjmsack.cli.stopping import Stop
 from pyjmsack.cli.terminal import Counter
 
-__all__ = ["DEFAULT_BATCH", "Pace", "Transfer"]
+__all__ = ["DEFAULT_BATCH", "Pace", "Transfer", "check_left"]
 
 DEFAULT_BATCH = 100
 _SLICE = 0.2
 """Seconds of one look at the local buffer, as a signal does not end ``receive()``."""
 _MOST_LEFT = 10_000
-"""Messages that are looked at and left where they are, at most: each is held until the end."""
+"""Messages that are looked at and left where they are, at most: each is held until its session closes, because the
+broker would deliver it again at once if it was given back before."""
 
 Target = Callable[[Message], "Queue | None"]
 
@@ -42,6 +43,20 @@ class Pace:
         self._next = max(self._next + self._gap, time.monotonic() - self._gap)
 
 
+def check_left(left: int, done: str) -> None:
+    """Raise if more messages stay in the queue than a session may hold.
+
+    Args:
+        left: how many were looked at and stay.
+        done: what was done so far, such as ``Removed 7 messages``.
+
+    Raises:
+        Failure: they are too many.
+    """
+    if left > _MOST_LEFT:
+        raise Failure(f"{done}. More than {_MOST_LEFT:,} others are to stay in the queue: choose with --selector")
+
+
 @dataclass
 class Transfer:
     """One run. Killed at any time, it has lost no message; see :meth:`run` for when it doubles none."""
@@ -58,7 +73,6 @@ class Transfer:
     left: int = 0
     atomic: bool = True
     """Whether a kill doubles nothing."""
-    _held: list[Message] = field(default_factory=list)
 
     def run(self, login: Login, pace: Pace, stop: Stop, show: Counter) -> int:
         """Move until the queue has no more, the limit is reached or a stop is requested; return how many.
@@ -111,7 +125,8 @@ class Transfer:
             while (message := self._next(consumer, 0, stop)) is not None:
                 target = self.target(message)
                 if target is None:
-                    self._leave(message)
+                    self.left += 1
+                    check_left(self.left, f"{self.moved:,} messages were moved")
                     continue
                 duplicate_id = self._duplicate_id(message) if recognised else None
                 pace.wait()
@@ -119,12 +134,6 @@ class Transfer:
                 message.acknowledge()
                 self.moved += 1
                 show(self.moved, "")
-
-    def _leave(self, message: Message) -> None:
-        self._held.append(message)  # given back when the session closes: now it would come again at once
-        self.left += 1
-        if self.left > _MOST_LEFT:
-            raise Failure(f"more than {_MOST_LEFT:,} messages are to stay in the queue: choose with --selector")
 
     def _duplicate_id(self, message: Message) -> str | None:
         if message.message_id is None:

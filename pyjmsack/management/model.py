@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass
+from heapq import nlargest, nsmallest
+from itertools import takewhile
 from typing import Any, TypeVar
 
 from pyjmsack import InvalidDestinationException, JMSSecurityException
@@ -22,6 +24,10 @@ __all__ = [
 ]
 
 _NEAREST = 3
+_COMPARED = 500
+"""Names that are compared letter by letter; a broker may have a hundred thousand."""
+_LONGEST = 256
+"""Characters of a name that is proposed, because nobody types longer ones."""
 
 
 @dataclass(frozen=True)
@@ -101,13 +107,23 @@ class UnknownQueueError(InvalidDestinationException):
 
 def unknown_queue(name: str, known: Iterable[str]) -> UnknownQueueError:
     """Return the error for a queue that is not there, with the names that look most like it."""
-    known = list(known)
-    folded = {each.lower(): each for each in known}
-    alike = [folded[each] for each in difflib.get_close_matches(name.lower(), folded, _NEAREST, 0.6)]
-    within = [each for each in known if name.lower() in each.lower() and each not in alike]
-    nearest = tuple([*alike, *sorted(within)][:_NEAREST])
+    wanted = name.lower()[:_LONGEST]
+    folded = {each.lower(): each for each in known if len(each) <= _LONGEST}
+    likely = nlargest(_COMPARED, folded, key=lambda each: _same_at_the_ends(each, wanted))
+    alike = [folded[each] for each in difflib.get_close_matches(wanted, likely, _NEAREST, 0.6)]
+    within = (proper for each, proper in folded.items() if wanted in each and proper not in alike)
+    nearest = tuple([*alike, *nsmallest(_NEAREST, within)][:_NEAREST])
     hint = f"; the nearest names are {', '.join(map(repr, nearest))}" if nearest else ""
     return UnknownQueueError(f"the broker has no queue {name!r}{hint}", nearest)
+
+
+def _same_at_the_ends(one: str, other: str) -> int:
+    """Return how many letters two names share at the start and at the end: a typing error leaves most of them."""
+    return _same_at_the_start(one, other) + _same_at_the_start(reversed(one), reversed(other))
+
+
+def _same_at_the_start(one: Iterable[str], other: Iterable[str]) -> int:
+    return sum(1 for _ in takewhile(lambda letters: letters[0] == letters[1], zip(one, other, strict=False)))
 
 
 @dataclass(frozen=True)

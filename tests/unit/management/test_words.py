@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import json
+from typing import Any
 
 import pytest
 
@@ -32,6 +34,22 @@ def test_the_nearest_names_come_first_whatever_their_case() -> None:
     assert error.nearest == ("orders", "orders.eu")
     assert "'orders'" in str(error)
     assert unknown_queue("zzz", ["orders"]).nearest == ()
+
+
+def test_the_nearest_name_is_found_among_many_and_few_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[int] = []
+    close = difflib.get_close_matches
+
+    def counting(word: str, names: list[str], *limits: Any) -> list[str]:
+        compared.append(len(names))
+        return close(word, names, *limits)
+
+    monkeypatch.setattr(difflib, "get_close_matches", counting)
+    names = [f"orders.of.customer.{number:06d}" for number in range(20_000)]
+    for wanted, meant in (("invocies", "invoices"), ("orders.of.custmoer.012345", "orders.of.customer.012345")):
+        assert unknown_queue(wanted, [*names, "invoices", "i" * 70_000]).nearest[0] == meant
+    assert max(compared) <= 500
+    assert unknown_queue("x" * 70_000, names).nearest == ()
 
 
 def reply(succeeded: object, body: str) -> TextMessage:

@@ -1,0 +1,54 @@
+"""What the commands of dead letters remember is bounded, whatever the producers and the broker write into them."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+
+from pyjmsack.cli import dlq, transfer
+from pyjmsack.cli.dead_letters import Choice
+from pyjmsack.cli.errors import Failure
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)
+
+
+def test_a_group_knows_its_number_its_oldest_and_its_newest_letter() -> None:
+    groups = dlq._Groups()
+    for hours in (3, -2, None, 1):
+        groups.add("orders", "boom", None if hours is None else NOON + timedelta(hours=hours))
+    groups.add("bills", "", None)
+    assert groups.total == 5
+    assert groups.rows() == [
+        ("bills", 1, None, None, ""),
+        ("orders", 4, "2026-01-01T10:00:00+00:00", "2026-01-01T15:00:00+00:00", "boom"),
+    ]
+
+
+def test_causes_without_number_share_one_group_beyond_the_limit() -> None:
+    """A cause may name the message."""
+    groups = dlq._Groups()
+    for number in range(dlq._MOST_GROUPS + 500):
+        groups.add("orders", f"message {number} failed", NOON)
+    groups.add("orders", "message 3 failed", NOON)
+    rows = groups.rows()
+    assert len(rows) == dlq._MOST_GROUPS + 1
+    assert [row[1] for row in rows if row[4] == "(more origins and causes)"] == [500]
+    assert [row[1] for row in rows if row[4] == "message 3 failed"] == [2]
+    assert groups.total == sum(row[1] for row in rows)
+
+
+def test_a_purge_does_not_hold_letters_without_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that are not meant are held until the session closes."""
+    monkeypatch.setattr(transfer, "_MOST_LEFT", 3)
+    fitting = [SimpleNamespace(destination=None, get_string_property=lambda name: "orders", acknowledge=MagicMock())]
+    others: list[Any] = [SimpleNamespace(get_string_property=lambda name: "bills") for _ in range(10)]
+    letters: Any = MagicMock(queue="DLQ", choice=Choice(origin="orders"))
+    session = letters.connection.create_session.return_value.__enter__.return_value
+    session.create_consumer.return_value.receive_nowait.side_effect = [*fitting, *others]
+    with pytest.raises(Failure, match=r"1 dead letters were removed. More than 3 others .* --selector"):
+        dlq._destroy(letters, 5)
+    fitting[0].acknowledge.assert_called_once_with()
