@@ -223,9 +223,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def left_out(counts: Counter[str]) -> str:
     """Return the line that says what the fast tier left out and how to run it."""
     folders = {path.name for path in TESTS.iterdir() if path.is_dir() and any(path.rglob("test_*.py"))}
-    parts = [f"{count} tests of tests/{name}".replace("/.", "") for name, count in sorted(counts.items())]
-    whole = ", ".join(sorted(folders - FAST_FOLDERS))
-    return (
-        f"This was the fast tier. Left out: {', '.join([*parts, f'and all of tests/{{{whole}}}'])}. "
-        "All tests: pytest --tier full"
-    )
+    parts = [
+        f"{count} test{'s' * (count != 1)} of tests/{name}".replace("/.", "") for name, count in sorted(counts.items())
+    ]
+    whole = f"all of tests/{{{','.join(sorted(folders - FAST_FOLDERS))}}}"
+    said = f"{', '.join(parts)} and {whole}" if parts else whole
+    return f"This was the fast tier, without {said}. All tests: pytest --tier full"

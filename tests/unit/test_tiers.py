@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import tiers
 
 pytestmark = pytest.mark.timeout(300)  # collecting reads many modules
 
@@ -30,7 +31,7 @@ def test_the_fast_tier_of_the_contract_has_one_row_over_each_protocol_in_any_ord
         f"{ROWS}[aio-stomp-artemis-1000-25]",
     }
     assert not [name for name in tests if "classic" in name]
-    assert "This was the fast tier. Left out:" in out
+    assert "This was the fast tier, without " in out
     assert "All tests: pytest --tier full" in out
 
 
@@ -74,6 +75,19 @@ def test_in_the_tests_of_faults_the_faces_take_turns_and_classic_5_has_one_momen
     assert brokers == {"artemis": 72, "classic-6": 72, "classic-5": 18}
     faces = Counter(name.partition("[")[2].partition("-")[0] for name in proof)
     assert faces["aio"] == faces["sync"] == 81
+
+
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [
+        ({}, "without all of tests/{"),
+        ({"contract": 1, ".": 2}, "without 2 tests of tests, 1 test of tests/contract and all of tests/{"),
+    ],
+)
+def test_the_fast_tier_says_in_a_sentence_what_it_left_out(counts: dict[str, int], said: str) -> None:
+    line = tiers.left_out(Counter(counts))
+    assert line.startswith(f"This was the fast tier, {said}broker,cli,")
+    assert line.endswith("}. All tests: pytest --tier full")
 
 
 def test_the_whole_tier_leaves_nothing_out() -> None:
