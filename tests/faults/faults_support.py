@@ -28,7 +28,8 @@ async def finish(load: Load, jms: Jms) -> None:
     try:
         await load.finish()
     except StuckError as error:
-        pytest.fail(f"{error}; {load.skipped} skipped; the broker has {await jms.queues()}")
+        pytest.fail(f"{error}; the consumer counts {load.stats}; the broker has {await jms.queues()}")
     problems, counts = load.ledger.problems(atomic=load.atomic), (len(load.ledger.received), len(load.ledger.confirmed))
     if problems or counts[0] != counts[1]:
-        pytest.fail(f"{', '.join(problems)}; received and confirmed: {counts}; the broker has {await jms.queues()}")
+        found = f"{', '.join(problems)}; received and confirmed: {counts}; the consumer counts {load.stats}"
+        pytest.fail(f"{found}; the broker has {await jms.queues()}")

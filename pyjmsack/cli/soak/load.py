@@ -99,6 +99,11 @@ class Load:
         """Messages that came again and were kept from the consumer by the guard (S105)."""
         return self._consumer.stats.duplicates_skipped if self._consumer else 0
 
+    @property
+    def stats(self) -> Any:
+        """What the consumer counted: delivered, acknowledged, skipped and so on; ``None`` before it is there."""
+        return self._consumer.stats if self._consumer else None
+
     async def reaches(self, received: int) -> None:
         """Wait for so many arrivals.
 
