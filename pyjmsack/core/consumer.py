@@ -1,28 +1,30 @@
 """A consumer: how a caller gets messages, what comes again, and how it ends (S16-S38, S49-S57, S125, S141).
 
-It is made of parts: the :mod:`inbox <pyjmsack.core.inbox>` has what nobody has yet, the
-:mod:`admission <pyjmsack.core.admission>` decides what may be handed out, :mod:`unsettled <pyjmsack.core.unsettled>` is
-what the caller has, and :mod:`listening <pyjmsack.core.listening>` feeds a listener.
+It is made of parts: the :mod:`inbox <pyjmsack.core.inbox>` has what nobody has yet,
+:mod:`taking <pyjmsack.core.taking>` takes the next message from there, the
+:mod:`admission <pyjmsack.core.admission>` decides whether the message may be handed out,
+:mod:`unsettled <pyjmsack.core.unsettled>` is what the caller has, and :mod:`listening <pyjmsack.core.listening>` feeds
+a listener. A caller who waits, and the end of a consumer, are here.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 from itertools import groupby
 from typing import Any, TypeVar
 
-from pyjmsack.core.admission import Admission, Refusal, Why
+from pyjmsack.core.admission import Admission
 from pyjmsack.core.inbox import make_inbox
 from pyjmsack.core.listening import Dispatchers, Listener, Listening
 from pyjmsack.core.state import SessionState
 from pyjmsack.core.stats import ConsumerStats, Counts
 from pyjmsack.core.steps import Deadline, Steps, ended
 from pyjmsack.core.subscriptions import Subscriptions
+from pyjmsack.core.taking import Taking
 from pyjmsack.core.transaction import Runs
 from pyjmsack.core.unsettled import Unsettled
-from pyjmsack.errors import IllegalStateException, JMSException, MessageFormatException, RequestTimedOutException
+from pyjmsack.errors import IllegalStateException, JMSException, RequestTimedOutException
 from pyjmsack.message import Acknowledger, Message
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.envelope import Inbound
@@ -31,10 +33,7 @@ from pyjmsack.types import Outcome
 
 __all__ = ["Consumer", "State"]
 
-log = logging.getLogger("pyjmsack")
 T = TypeVar("T")
-TORN = 1000
-"""Messages that may come torn to one consumer before they count as broken at the broker, which may have no limit."""
 
 
 class State(IntEnum):
@@ -90,10 +89,6 @@ class Consumer:
         self.guard = session.memory.guard(info, channel.info.client_id, transacted=transacted)
         """Knows what was processed, or what a browser showed; ``None`` outside failover."""
         self._counts = Counts()
-        self._step = max(1, info.prefetch // 10)
-        self._taken = 0
-        self._at_work = False
-        """Whether the next message waits: a listener is still at work on it, since before the connection was lost."""
         processed = None if info.browser else self.guard
         if processed is not None and channel.lost_generation > 0:
             processed.alert = True
@@ -107,6 +102,9 @@ class Consumer:
         self.listening = Listening(
             session, info, self, self.unsettled, dispatchers, feed, allow_pull=allow_pull_listener
         )
+        self.taking = Taking(session, info, self.inbox, self.admission, self.unsettled, self.listening, self._counts)
+        self.take = self.taking.take
+        self.receive_now = self.taking.receive_now
         self.remote_close = channel.events.remote_close(info.id, "on_consumer_closed")
         self._channel = channel
         self._subscriptions = subscriptions
@@ -122,12 +120,7 @@ class Consumer:
     @property
     def stalled(self) -> bool:
         """Whether nothing is handed out although the inbox may hold messages."""
-        inbox, unsettled = self.inbox, self.unsettled
-        if self._at_work or inbox.untold or self.state is State.DRAINED:
-            return True
-        if inbox.delays is not None and inbox.delays.blocks:
-            return True
-        return unsettled.window is not None and unsettled.window.is_full(len(unsettled.delivered))
+        return self.taking.stalled
 
     @property
     def has_messages(self) -> bool:
@@ -200,132 +193,7 @@ class Consumer:
             self.guard.alert = True
         self.finish_if_closed()
 
-    # -- taking a message ---------------------------------------------------------------------------------------
-
-    def take(self) -> Message | None:
-        """Take the next message the caller may have. The message is not acknowledged. Returns ``None`` if there is
-        none (S22, S156, S111, S166)."""
-        inbound: Inbound | None = None
-        try:
-            while (inbound := self.take_undecoded()) is not None:
-                message = self._admitted(inbound)
-                if message is not None:
-                    return message
-        except BaseException:
-            self._put_back(inbound)
-            raise
-        return None
-
-    def take_undecoded(self) -> Inbound | None:
-        """Take the next message whose turn it is, as it came: :meth:`take` or :meth:`admit` decides about it."""
-        self._at_work = False
-        if self.stalled:
-            return None
-        inbox, session, listening = self.inbox, self.session, self.listening
-        messages = inbox.messages
-        while messages and session.started:
-            inbound: Inbound | None = None
-            try:
-                try:
-                    inbound = messages.popleft()
-                except IndexError:  # rollback or recover emptied it
-                    return None
-                if inbound.generation <= self._channel.lost_generation and not inbound.settled:
-                    self._count_taken()  # the caller's side put it back after the loss: the broker delivers it again
-                    continue
-                if listening.workers is not None and listening.works_on(inbound):
-                    self._at_work = True
-                    messages.appendleft(inbound)
-                    return None
-                if inbox.checks and inbox.keeps_back(inbound):
-                    if inbox.blocked:
-                        return None
-                    continue
-                self._count_taken()
-                return inbound
-            except BaseException:
-                self._put_back(inbound)
-                raise
-        return None
-
-    def _count_taken(self) -> None:
-        self._taken += 1
-        if self._taken % self._step == 0:
-            self._channel.submit(self._channel.provider.replenish, self.info.id)
-
-    def admit(self, inbound: Inbound) -> Message | None:
-        """Return a message that was taken undecoded, acknowledged as by :meth:`receive_now`; ``None`` if it may not be
-        handed out."""
-        message = self._admitted(inbound)
-        if message is not None:
-            self.unsettled.hand_over(message, acknowledge=True)
-        return message
-
-    def _admitted(self, inbound: Inbound) -> Message | None:
-        decision = self.admission.decide(inbound)
-        counts = self._counts
-        if isinstance(decision, Refusal):
-            self._refuse(inbound, decision)
-            return None
-        counts.delivered += 1
-        if decision._redelivery_count:
-            counts.redelivered += 1
-        return decision
-
-    def _refuse(self, inbound: Inbound, refusal: Refusal) -> None:
-        """Settle, log and count a message that is not handed out."""
-        why, outcome, ack_type, error = refusal
-        counts, name = self._counts, self.info.destination.name
-        if why is Why.DUPLICATE:
-            counts.skipped += 1
-            self.unsettled.skip(inbound)
-            return
-        if why is Why.TOO_OFTEN and self.admission.limit is not None:
-            self.admission.limit.refused(inbound)
-        elif why is Why.TORN:
-            log.error("a message on %s came torn, and is given back: %s", name, error)
-            counts.torn += 1
-            if counts.torn > TORN:
-                outcome = Outcome.MODIFIED_FAILED_UNDELIVERABLE
-        elif why is Why.BROKEN:
-            log.error("a message on %s cannot be decoded and is refused: %s", name, error)
-        elif why is Why.NOT_TRANSFORMED and error is not None:
-            log.warning("%s", error, exc_info=error.__cause__)
-            self._channel.events.report(error)
-        counts.refused += outcome in (Outcome.MODIFIED_FAILED_UNDELIVERABLE, Outcome.REJECTED)
-        self.unsettled.settle(inbound, outcome, ack_type)
-
-    def _put_back(self, inbound: Inbound | None) -> None:
-        """Ctrl-C came between the inbox and the caller: it is the next one, unless an outcome was chosen."""
-        if inbound is not None and not inbound.settled and inbound not in self.inbox:
-            self.unsettled.delivered.pop(inbound, None)
-            self.inbox.messages.appendleft(inbound)
-
     # -- receiving ----------------------------------------------------------------------------------------------
-
-    def receive_now(self, body_type: type[Any] | None = None) -> Message | None:
-        """Take a message and acknowledge it as its mode wants for ``receive()`` (S16): before it is handed out.
-
-        Raises:
-            MessageFormatException: its body is not a ``body_type``; in the automatic modes it is put back (S176).
-        """
-        message: Message | None = None
-        try:
-            message = self.take()
-            if message is None:
-                return None
-            fits = body_type is None or message.is_body_assignable_to(body_type)
-            if fits or not self.unsettled.auto:
-                self.unsettled.hand_over(message, acknowledge=True)
-            else:
-                self._put_back(message._delivery)
-        except BaseException:
-            if message is not None:
-                self._put_back(message._delivery)
-            raise
-        if not fits:
-            raise MessageFormatException(f"receive_body: {message!r} has no body of type {body_type!r} (S176)")
-        return message
 
     def receive(self, timeout: float | None, body_type: type[Any] | None = None) -> Steps[Message | None]:
         """Take a message within ``timeout`` seconds, asking the broker before ``None`` is returned (S22, S50)."""
@@ -559,6 +427,7 @@ class Consumer:
         self.check_open()
         deadline = Deadline(timeout)
         self.state = State.DRAINED
+        self.taking.stop()
         self.arrived()
         done: Completion[None] = Completion()
         self._channel.submit(self._channel.provider.stop_consumer, self.info.id, done)

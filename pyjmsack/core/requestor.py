@@ -197,7 +197,7 @@ class Requestor:
         """Return the first reply that can be handed out, acknowledged; on the caller's side."""
         request.arrival = Completion()  # before the look: what comes from here on completes this one
         while request.replies:
-            message = self._consumer.admit(request.replies[0])  # after Ctrl-C it is still there, to be dropped
+            message = self._consumer.taking.admit(request.replies[0])  # after Ctrl-C it is still there, to be dropped
             request.replies.popleft()
             if message is not None:
                 return message
@@ -214,11 +214,11 @@ class Requestor:
         if consumer.closed or consumer.error is not None:
             self._fail(consumer.error or IllegalStateException("the requestor is closed"))
             return
-        while (inbound := consumer.take_undecoded()) is not None:
+        while (inbound := consumer.taking.take_undecoded()) is not None:
             try:
                 correlation_id = inbound.correlation_id
             except MessageFormatException:
-                consumer.admit(inbound)  # refuses it
+                consumer.taking.admit(inbound)  # refuses it
                 continue
             request = self._requests.get(correlation_id or "")
             if request is None:

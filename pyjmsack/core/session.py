@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -13,32 +12,23 @@ from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.guard import Memory, make_store
 from pyjmsack.core.listening import Dispatchers, Listening
 from pyjmsack.core.producer import Producer
+from pyjmsack.core.sources import Sources, check_destination
 from pyjmsack.core.state import SessionState, State
 from pyjmsack.core.steps import Deadline, Steps, answered, ended
 from pyjmsack.core.subscriptions import Subscriptions, check_name, check_topic
 from pyjmsack.core.temporaries import Temporaries
 from pyjmsack.core.transaction import Transactions
 from pyjmsack.destination import Destination, TemporaryQueue, TemporaryTopic, Topic
-from pyjmsack.errors import (
-    IllegalStateException,
-    InvalidDestinationException,
-    JMSException,
-    UnsupportedFeatureException,
-)
+from pyjmsack.errors import IllegalStateException, JMSException
 from pyjmsack.message import Acknowledger, Message
-from pyjmsack.selector import check_selector
 from pyjmsack.spi.completion import Completion
-from pyjmsack.spi.demands import check_consumer
 from pyjmsack.spi.resources import ConsumerInfo, ProducerInfo, SessionInfo, Subscription
 from pyjmsack.types import AckMode, Outcome
-from pyjmsack.uri import DestinationOptions, parse_destination_options
+from pyjmsack.uri import DestinationOptions
 
 __all__ = ["Session", "SessionFace"]
 
-log = logging.getLogger("pyjmsack")
 T = TypeVar("T", TemporaryQueue, TemporaryTopic)
-MIN_BROWSER_PREFETCH = 1000
-"""Messages a browser asks for at a time, whatever its prefetch."""
 
 
 class SessionFace(Protocol):
@@ -85,6 +75,7 @@ class Session:
         self.transactions = Transactions(channel, info.id, self.memory, self.consumers, self.update)
         self.state = SessionState(channel, info, self.memory, self.transactions)
         self.dispatchers = Dispatchers(channel.runtime, f"pyjmsack-session-{info.id}")
+        self._sources = Sources(channel, info, temporaries)
         self._subscriptions = subscriptions
         self._temporaries = temporaries
         self._leave = leave
@@ -137,7 +128,7 @@ class Session:
         """Attach a producer (S67)."""
         self.check_open()
         if destination is not None:
-            _check_destination(destination)
+            check_destination(destination)
         channel, provider = self.channel, self.channel.provider
         presettled = channel.options.presettle_policy.producer(destination, self.info.transacted)
         info = ProducerInfo(channel.next_id(), self.info.id, destination, presettled)
@@ -149,35 +140,15 @@ class Session:
         self.producers[info.id] = producer
         return producer
 
-    def check_source(self, destination: Destination, selector: str | None) -> tuple[DestinationOptions, str | None]:
-        """Raise what speaks against consuming or browsing this, before the broker is asked.
-
-        Returns:
-            the options of the destination, and the selector to ask the broker for; a blank one means none (S187).
-
-        Raises:
-            InvalidSelectorException: the selector is wrong, unless ``jms.validateSelector`` is off.
-            InvalidDestinationException: it is none, or a temporary destination of another connection (S130).
-        """
-        self.check_open()
-        _check_destination(destination)
-        self._temporaries.check_consumable(destination)
-        options = parse_destination_options(destination)
-        selector = selector if selector is not None else options.selector
-        if selector is None or not selector.strip():
-            return options, None
-        if self.channel.options.validate_selector:
-            check_selector(selector)
-        return options, selector
-
     def check_browser(self, queue: Destination, selector: str | None) -> None:
         """Raise what speaks against browsing this, before the broker is asked (S134).
 
         Raises:
             UnsupportedFeatureException: this broker would consume the queue.
-            InvalidSelectorException, InvalidDestinationException: as of :meth:`check_source`.
+            InvalidSelectorException, InvalidDestinationException: the selector is wrong, or this is no queue.
         """
-        self.check_source(queue, selector)
+        self.check_open()
+        self._sources.check(queue, selector)
         self.channel.require("browser")
 
     def create_consumer(
@@ -201,14 +172,11 @@ class Session:
             InvalidDestinationException: it is a temporary destination of another connection (S130).
             IllegalStateException: the subscription's name is in use (S141, S143).
         """
-        options, selector = self.check_source(destination, selector)
+        self.check_open()
         channel = self.channel
-        prefetch = self._prefetch(destination, options.prefetch, browser, subscription)
-        prefetch = prefetch if pulls else max(1, prefetch)
-        info = self._consumer_info(destination, options, prefetch, browser)
-        info.selector, info.subscription = selector, subscription
-        info.no_local = no_local or bool(options.no_local)
-        self._check_features(info)
+        info, options = self._sources.describe(
+            destination, selector, no_local, subscription, browser=browser, pulls=pulls
+        )
         if subscription is not None:
             info.subscription = yield from self._subscriptions.take(subscription, destination, info.selector)
         consumer = self._make_consumer(info, options)
@@ -240,50 +208,6 @@ class Session:
             if info.subscription is not None:
                 self.channel.submit(self._subscriptions.release, info.subscription)
             raise
-
-    def _check_features(self, info: ConsumerInfo) -> None:
-        """Raise if a consumer asks for what this protocol and broker cannot honour (S119, S144, S147)."""
-        metadata, subscription = self.channel.the_metadata, info.subscription
-        check_consumer(metadata, info)
-        if info.pending_limit and "pending-limit" not in metadata.capabilities:
-            log.warning("%s: consumer.maximumPendingMessageLimit has no effect at this broker", info.destination.name)
-        if subscription is not None and subscription.shared and info.no_local:
-            raise UnsupportedFeatureException("no_local is not for shared subscriptions (S147)")
-
-    def _consumer_info(
-        self, destination: Destination, options: DestinationOptions, prefetch: int, browser: bool
-    ) -> ConsumerInfo:
-        """What the options make of a consumer: those of the destination, else those of the connection."""
-        jms = self.channel.options
-        presettled = browser or self.info.ack_mode.presettled
-        presettled = presettled or jms.presettle_policy.consumer(destination, self.info.transacted)
-        exclusive = jms.exclusive_consumer and not destination.is_topic and not browser
-        retroactive = jms.use_retroactive_consumer if options.retroactive is None else options.retroactive
-        limit = options.maximum_pending_message_limit
-        limit = jms.prefetch_policy.maximum_pending_message_limit if limit is None else limit
-        return ConsumerInfo(
-            self.channel.next_id(),
-            self.info.id,
-            destination,
-            prefetch,
-            browser=browser,
-            presettled=presettled,
-            exclusive=exclusive if options.exclusive is None else options.exclusive,
-            priority=options.priority,
-            retroactive=retroactive and destination.is_topic,
-            pending_limit=limit if destination.is_topic else 0,
-            expected_message_size=options.expected_message_size,
-        )
-
-    def _prefetch(
-        self, destination: Destination, given: int | None, browser: bool, subscription: Subscription | None
-    ) -> int:
-        policy = self.channel.options.prefetch_policy
-        durable = subscription is not None and subscription.durable
-        auto = self.info.ack_mode is AckMode.AUTO_ACKNOWLEDGE
-        prefetch = policy.for_destination(destination, given, durable=durable, browser=browser, auto=auto)
-        # A browser takes nothing from others, and Artemis 2.56 is unreliable when its credit runs out (S134)
-        return max(prefetch, MIN_BROWSER_PREFETCH) if browser else prefetch
 
     # -- subscriptions and temporary destinations ---------------------------------------------------------------
 
@@ -495,13 +419,6 @@ class Session:
             self.memory.file.add((), end, self.info.id, done)
         else:
             self.channel.submit(end, self.info.id, done)
-
-
-def _check_destination(destination: object) -> None:
-    if not isinstance(destination, Destination):
-        raise InvalidDestinationException(f"{destination!r} is not a destination; use session.create_queue(name) (S67)")
-    if destination.is_temporary and getattr(destination, "deleted", False):
-        raise InvalidDestinationException(f"temporary destination {destination.name} was deleted (S68)")
 
 
 _FEATURES = {

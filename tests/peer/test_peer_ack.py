@@ -469,7 +469,7 @@ def test_a_transfer_that_is_not_one_message_is_given_back_counted(face: Face, mo
 
 def test_what_keeps_coming_torn_is_refused_in_the_end(face: Face, monkeypatch: pytest.MonkeyPatch) -> None:
     """S166: then the broker has it so, and may have no limit of deliveries."""
-    monkeypatch.setattr("pyjmsack.core.consumer.TORN", 1)
+    monkeypatch.setattr("pyjmsack.core.taking.TORN", 1)
     peer = face.peer(messages=[b"", b"", text("good")])
     session = face.session(peer)
     assert session.create_consumer(Q).receive(5).text == "good"

@@ -1,0 +1,149 @@
+"""What a session asks the broker for when somebody consumes or browses: checked first, then described.
+
+What speaks against a consumer is raised here, before the broker is asked.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from pyjmsack.core.channel import Channel
+from pyjmsack.core.temporaries import Temporaries
+from pyjmsack.destination import Destination
+from pyjmsack.errors import InvalidDestinationException, UnsupportedFeatureException
+from pyjmsack.selector import check_selector
+from pyjmsack.spi.demands import check_consumer
+from pyjmsack.spi.resources import ConsumerInfo, SessionInfo, Subscription
+from pyjmsack.types import AckMode
+from pyjmsack.uri import DestinationOptions, parse_destination_options
+
+__all__ = ["Sources", "check_destination"]
+
+log = logging.getLogger("pyjmsack")
+MIN_BROWSER_PREFETCH = 1000
+"""Messages a browser asks for at a time, whatever its prefetch."""
+
+
+def check_destination(destination: object) -> None:
+    """Raise if this is no destination, or a temporary one that was deleted.
+
+    Raises:
+        InvalidDestinationException: as said (S67, S68).
+    """
+    if not isinstance(destination, Destination):
+        raise InvalidDestinationException(f"{destination!r} is not a destination; use session.create_queue(name) (S67)")
+    if destination.is_temporary and getattr(destination, "deleted", False):
+        raise InvalidDestinationException(f"temporary destination {destination.name} was deleted (S68)")
+
+
+class Sources:
+    """Describes the consumers of one session.
+
+    Args:
+        channel: the connection.
+        info: id and acknowledge mode of the session.
+        temporaries: the temporary destinations of the connection.
+    """
+
+    __slots__ = ("_channel", "_info", "_temporaries")
+
+    def __init__(self, channel: Channel, info: SessionInfo, temporaries: Temporaries) -> None:
+        self._channel = channel
+        self._info = info
+        self._temporaries = temporaries
+
+    def check(self, destination: Destination, selector: str | None) -> tuple[DestinationOptions, str | None]:
+        """Raise what speaks against consuming or browsing this, before the broker is asked.
+
+        Returns:
+            the options of the destination, and the selector to ask the broker for; a blank one means none (S187).
+
+        Raises:
+            InvalidSelectorException: the selector is wrong, unless ``jms.validateSelector`` is off.
+            InvalidDestinationException: it is none, or a temporary destination of another connection (S130).
+        """
+        check_destination(destination)
+        self._temporaries.check_consumable(destination)
+        options = parse_destination_options(destination)
+        selector = selector if selector is not None else options.selector
+        if selector is None or not selector.strip():
+            return options, None
+        if self._channel.options.validate_selector:
+            check_selector(selector)
+        return options, selector
+
+    def describe(
+        self,
+        destination: Destination,
+        selector: str | None,
+        no_local: bool,
+        subscription: Subscription | None,
+        *,
+        browser: bool,
+        pulls: bool,
+    ) -> tuple[ConsumerInfo, DestinationOptions]:
+        """Return what the broker is asked for, and the options of the destination.
+
+        Args:
+            destination: a queue or a topic, with its own options.
+            selector: of the caller; it goes before that of the destination.
+            no_local: whether messages of this connection are left out.
+            subscription: its name and kind, for a named subscriber.
+            browser: whether nothing is taken.
+            pulls: whether somebody calls ``receive``, so that prefetch 0 makes sense.
+
+        Raises:
+            UnsupportedFeatureException: this protocol and broker cannot do it.
+            InvalidSelectorException, InvalidDestinationException: as of :meth:`check`.
+        """
+        options, selector = self.check(destination, selector)
+        prefetch = self._prefetch(destination, options.prefetch, browser, subscription)
+        info = self._consumer_info(destination, options, prefetch if pulls else max(1, prefetch), browser)
+        info.selector, info.subscription = selector, subscription
+        info.no_local = no_local or bool(options.no_local)
+        self._check_features(info)
+        return info, options
+
+    def _check_features(self, info: ConsumerInfo) -> None:
+        """Raise if a consumer asks for what this protocol and broker cannot honour (S119, S144, S147)."""
+        metadata, subscription = self._channel.the_metadata, info.subscription
+        check_consumer(metadata, info)
+        if info.pending_limit and "pending-limit" not in metadata.capabilities:
+            log.warning("%s: consumer.maximumPendingMessageLimit has no effect at this broker", info.destination.name)
+        if subscription is not None and subscription.shared and info.no_local:
+            raise UnsupportedFeatureException("no_local is not for shared subscriptions (S147)")
+
+    def _consumer_info(
+        self, destination: Destination, options: DestinationOptions, prefetch: int, browser: bool
+    ) -> ConsumerInfo:
+        """What the options make of a consumer: those of the destination, else those of the connection."""
+        jms = self._channel.options
+        presettled = browser or self._info.ack_mode.presettled
+        presettled = presettled or jms.presettle_policy.consumer(destination, self._info.transacted)
+        exclusive = jms.exclusive_consumer and not destination.is_topic and not browser
+        retroactive = jms.use_retroactive_consumer if options.retroactive is None else options.retroactive
+        limit = options.maximum_pending_message_limit
+        limit = jms.prefetch_policy.maximum_pending_message_limit if limit is None else limit
+        return ConsumerInfo(
+            self._channel.next_id(),
+            self._info.id,
+            destination,
+            prefetch,
+            browser=browser,
+            presettled=presettled,
+            exclusive=exclusive if options.exclusive is None else options.exclusive,
+            priority=options.priority,
+            retroactive=retroactive and destination.is_topic,
+            pending_limit=limit if destination.is_topic else 0,
+            expected_message_size=options.expected_message_size,
+        )
+
+    def _prefetch(
+        self, destination: Destination, given: int | None, browser: bool, subscription: Subscription | None
+    ) -> int:
+        policy = self._channel.options.prefetch_policy
+        durable = subscription is not None and subscription.durable
+        auto = self._info.ack_mode is AckMode.AUTO_ACKNOWLEDGE
+        prefetch = policy.for_destination(destination, given, durable=durable, browser=browser, auto=auto)
+        # A browser takes nothing from others, and Artemis 2.56 is unreliable when its credit runs out (S134)
+        return max(prefetch, MIN_BROWSER_PREFETCH) if browser else prefetch

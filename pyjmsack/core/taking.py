@@ -1,0 +1,220 @@
+"""From the inbox to the caller: whose turn it is, whether the message may be handed out, and what is counted.
+
+:class:`Taking` has no waits. If Ctrl-C comes between the inbox and the caller, the message goes back to the inbox.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from pyjmsack.core.admission import Admission, Refusal, Why
+from pyjmsack.core.inbox import Inbox
+from pyjmsack.core.listening import Listening
+from pyjmsack.core.state import SessionState
+from pyjmsack.core.stats import Counts
+from pyjmsack.core.unsettled import Unsettled
+from pyjmsack.errors import MessageFormatException
+from pyjmsack.message import Message
+from pyjmsack.spi.envelope import Inbound
+from pyjmsack.spi.resources import ConsumerInfo
+from pyjmsack.types import Outcome
+
+__all__ = ["Taking"]
+
+log = logging.getLogger("pyjmsack")
+TORN = 1000
+"""Damaged messages of one consumer that are given back. Later ones count as damaged at the broker, which may have no
+limit of deliveries."""
+
+
+class Taking:
+    """Takes messages for one consumer.
+
+    Args:
+        session: as its members see it.
+        info: the consumer.
+        inbox: where messages wait.
+        admission: decides whether a message may be handed out.
+        unsettled: what the caller has.
+        listening: the listener, which may still be at work on a message that comes again.
+        counts: of the consumer.
+    """
+
+    __slots__ = (
+        "_admission",
+        "_at_work",
+        "_channel",
+        "_counts",
+        "_id",
+        "_inbox",
+        "_listening",
+        "_name",
+        "_session",
+        "_step",
+        "_stopped",
+        "_taken",
+        "_unsettled",
+    )
+
+    def __init__(
+        self,
+        session: SessionState,
+        info: ConsumerInfo,
+        inbox: Inbox,
+        admission: Admission,
+        unsettled: Unsettled,
+        listening: Listening,
+        counts: Counts,
+    ) -> None:
+        self._session = session
+        self._channel = session.channel
+        self._id = info.id
+        self._name = info.destination.name
+        self._inbox = inbox
+        self._admission = admission
+        self._unsettled = unsettled
+        self._listening = listening
+        self._counts = counts
+        self._step = max(1, info.prefetch // 10)
+        self._taken = 0
+        self._stopped = False
+        self._at_work = False
+        """Whether the next message waits: a listener is still at work on it, since before the connection was lost."""
+
+    def stop(self) -> None:
+        """Take nothing any more."""
+        self._stopped = True
+
+    @property
+    def stalled(self) -> bool:
+        """Whether nothing is handed out although the inbox may hold messages."""
+        inbox, unsettled = self._inbox, self._unsettled
+        if self._at_work or inbox.untold or self._stopped:
+            return True
+        if inbox.delays is not None and inbox.delays.blocks:
+            return True
+        return unsettled.window is not None and unsettled.window.is_full(len(unsettled.delivered))
+
+    def take(self) -> Message | None:
+        """Take the next message the caller may have. The message is not acknowledged. Returns ``None`` if there is
+        none (S22, S156, S111, S166)."""
+        inbound: Inbound | None = None
+        try:
+            while (inbound := self.take_undecoded()) is not None:
+                message = self._admitted(inbound)
+                if message is not None:
+                    return message
+        except BaseException:
+            self._put_back(inbound)
+            raise
+        return None
+
+    def take_undecoded(self) -> Inbound | None:
+        """Take the next message whose turn it is, as it came: :meth:`take` or :meth:`admit` decides about it."""
+        self._at_work = False
+        if self.stalled:
+            return None
+        inbox, session, listening = self._inbox, self._session, self._listening
+        messages = inbox.messages
+        while messages and session.started:
+            inbound: Inbound | None = None
+            try:
+                try:
+                    inbound = messages.popleft()
+                except IndexError:  # rollback or recover emptied it
+                    return None
+                if inbound.generation <= self._channel.lost_generation and not inbound.settled:
+                    self._count_taken()  # the caller's side put it back after the loss: the broker delivers it again
+                    continue
+                if listening.workers is not None and listening.works_on(inbound):
+                    self._at_work = True
+                    messages.appendleft(inbound)
+                    return None
+                if inbox.checks and inbox.keeps_back(inbound):
+                    if inbox.blocked:
+                        return None
+                    continue
+                self._count_taken()
+                return inbound
+            except BaseException:
+                self._put_back(inbound)
+                raise
+        return None
+
+    def _count_taken(self) -> None:
+        self._taken += 1
+        if self._taken % self._step == 0:
+            self._channel.submit(self._channel.provider.replenish, self._id)
+
+    def admit(self, inbound: Inbound) -> Message | None:
+        """Return a message that was taken undecoded, acknowledged as by :meth:`receive_now`; ``None`` if it may not be
+        handed out."""
+        message = self._admitted(inbound)
+        if message is not None:
+            self._unsettled.hand_over(message, acknowledge=True)
+        return message
+
+    def _admitted(self, inbound: Inbound) -> Message | None:
+        decision = self._admission.decide(inbound)
+        counts = self._counts
+        if isinstance(decision, Refusal):
+            self._refuse(inbound, decision)
+            return None
+        counts.delivered += 1
+        if decision._redelivery_count:
+            counts.redelivered += 1
+        return decision
+
+    def _refuse(self, inbound: Inbound, refusal: Refusal) -> None:
+        """Settle, log and count a message that is not handed out."""
+        why, outcome, ack_type, error = refusal
+        counts, name = self._counts, self._name
+        if why is Why.DUPLICATE:
+            counts.skipped += 1
+            self._unsettled.skip(inbound)
+            return
+        if why is Why.TOO_OFTEN and self._admission.limit is not None:
+            self._admission.limit.refused(inbound)
+        elif why is Why.TORN:
+            log.error("a message on %s came torn, and is given back: %s", name, error)
+            counts.torn += 1
+            if counts.torn > TORN:
+                outcome = Outcome.MODIFIED_FAILED_UNDELIVERABLE
+        elif why is Why.BROKEN:
+            log.error("a message on %s cannot be decoded and is refused: %s", name, error)
+        elif why is Why.NOT_TRANSFORMED and error is not None:
+            log.warning("%s", error, exc_info=error.__cause__)
+            self._channel.events.report(error)
+        counts.refused += outcome in (Outcome.MODIFIED_FAILED_UNDELIVERABLE, Outcome.REJECTED)
+        self._unsettled.settle(inbound, outcome, ack_type)
+
+    def _put_back(self, inbound: Inbound | None) -> None:
+        """Ctrl-C came between the inbox and the caller: it is the next one, unless an outcome was chosen."""
+        if inbound is not None and not inbound.settled and inbound not in self._inbox:
+            self._unsettled.delivered.pop(inbound, None)
+            self._inbox.messages.appendleft(inbound)
+
+    def receive_now(self, body_type: type[Any] | None = None) -> Message | None:
+        """Take a message and acknowledge it as its mode wants for ``receive()`` (S16): before it is handed out.
+
+        Raises:
+            MessageFormatException: its body is not a ``body_type``; in the automatic modes it is put back (S176).
+        """
+        message: Message | None = None
+        try:
+            message = self.take()
+            if message is None:
+                return None
+            fits = body_type is None or message.is_body_assignable_to(body_type)
+            if fits or not self._unsettled.auto:
+                self._unsettled.hand_over(message, acknowledge=True)
+            else:
+                self._put_back(message._delivery)
+        except BaseException:
+            if message is not None:
+                self._put_back(message._delivery)
+            raise
+        if not fits:
+            raise MessageFormatException(f"receive_body: {message!r} has no body of type {body_type!r} (S176)")
+        return message
