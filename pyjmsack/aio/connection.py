@@ -23,12 +23,34 @@ __all__ = ["Connection", "ConnectionFactory"]
 
 
 class ConnectionFactory(FactoryFacade):
-    """Makes connections to one broker; see :class:`pyjmsack.core.factory.FactoryFacade` for the arguments."""
+    """Makes connections to one broker.
+
+    Args:
+        url: the broker, such as ``amqp://localhost:5672?jms.sendTimeout=5000``; Java option names and units.
+        username, password: the login. They go before ``jms.username`` and ``jms.password``.
+        client_id: goes before ``jms.clientID``; ``None`` generates one.
+        options: more URL options, by their Java names. They go before those in the URL.
+        ledger: directory in which each connection records what it sends and receives. Needs ``pyjmsack[ledger]``.
+        message_transformer: an object with plain functions that see each message (S192).
+        ssl_context: for TLS, instead of the ``transport.*`` options.
+
+    Raises:
+        InvalidURLException: the URL or an option is wrong. The text names the nearest right spelling.
+        InvalidClientIDException: the client id is empty (S122).
+        TypeError: ``message_transformer`` has none of its functions, or one that is a coroutine function.
+        UnsupportedFeatureException: a scheme or option that is not honoured here; or a ledger without its extra.
+    """
 
     def create_connection(self, username: str | None = None, password: str | None = None) -> Opening[Connection]:
-        """Connect and log in; ``await`` it, or ``async with`` it.
+        """Connect and log in. ``await`` the result, or use it in ``async with``. The connection is stopped then (S120).
 
-        See :meth:`pyjmsack.ConnectionFactory.create_connection`.
+        Args:
+            username, password: instead of those of the factory.
+
+        Raises:
+            JMSSecurityException: the broker refused the login.
+            ConnectionLostException: no broker answers at this address.
+            RequestTimedOutException: the broker is silent (``transport.connectTimeout``, ``jms.connectTimeout``).
         """
         return Opening(self._create_connection(username, password))
 
@@ -88,7 +110,12 @@ class Connection(ConnectionFacade):
         return info.client_id if info.explicit_client_id else None
 
     async def set_client_id(self, value: str) -> None:
-        """Set the client id, once, before any use (S122); see :attr:`pyjmsack.Connection.client_id`."""
+        """Set the client id, once, before the connection is used (S122).
+
+        Raises:
+            IllegalStateException: a client id was given or set before, or the connection was used.
+            InvalidClientIDException: the client id is empty, or in use at the broker.
+        """
         await self._run(self._core.set_client_id(value))
 
     async def start(self) -> None:
@@ -102,7 +129,16 @@ class Connection(ConnectionFacade):
     def create_session(
         self, ack_mode: int = AckMode.AUTO_ACKNOWLEDGE, *, transacted: bool | None = None
     ) -> Opening[Session]:
-        """Return a session (S1-S6); see :meth:`pyjmsack.Connection.create_session`."""
+        """Return a session (S1-S6).
+
+        Args:
+            ack_mode: an :class:`AckMode` or its number.
+            transacted: ``True`` forces a transacted session, ``None`` follows the mode.
+
+        Raises:
+            TypeError: ``ack_mode`` is a ``bool``, as in the Java call.
+            JMSException: the mode is unknown, or contradicts ``transacted``.
+        """
         return Opening(self._create_session(ack_mode, transacted))
 
     async def _create_session(self, ack_mode: int, transacted: bool | None) -> Session:

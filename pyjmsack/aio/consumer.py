@@ -28,9 +28,22 @@ class MessageConsumer(ConsumerFacade):
         self._run = face.run
 
     async def receive(self, timeout: float | timedelta | None = None) -> Message | None:
-        """Wait for the next message; see :meth:`pyjmsack.MessageConsumer.receive`.
+        """Wait for the next message.
 
-        Cancelling it loses no message and acknowledges none.
+        In AUTO and DUPS_OK the message is acknowledged before it is returned (S16). If the task is cancelled while it
+        waits, no message is lost and none is acknowledged.
+
+        Args:
+            timeout: seconds or a ``timedelta``; ``None`` waits for ever, 0 asks the broker once.
+
+        Returns:
+            The message. ``None`` if none came in time, or if the consumer was closed meanwhile (S123).
+
+        Raises:
+            TypeError, ValueError: the timeout is no number, negative, NaN, or more than 1,000,000,000.
+            IllegalStateException: the consumer is closed, or a consumer of this session has a listener (S8).
+            ConnectionLostException: the connection failed (S128).
+            RequestTimedOutException: the broker did not answer a drain within ``amqp.drainTimeout``.
         """
         limit = None if timeout is None else seconds(timeout)
         core = self._core
@@ -42,7 +55,20 @@ class MessageConsumer(ConsumerFacade):
         return await self.receive(0)
 
     async def receive_body(self, type: type[T], timeout: float | timedelta | None = None) -> T | None:
-        """Receive a message and return its body as ``type``; see :meth:`pyjmsack.MessageConsumer.receive_body`."""
+        """Receive a message and return its body as ``type``.
+
+        Args:
+            type: the type that the body must have, such as ``str``.
+            timeout: as for :meth:`receive`.
+
+        Returns:
+            The body. ``None`` if no message came in time, or if the consumer was closed meanwhile.
+
+        Raises:
+            MessageFormatException: the body has another type. In AUTO and DUPS_OK the message is not acknowledged then,
+                and the next call receives it again (S176).
+            IllegalStateException, ConnectionLostException, RequestTimedOutException: as :meth:`receive`.
+        """
         core = self._core
         core.check_receive()
         return await self._run(core.receive_body(type, seconds(timeout)))

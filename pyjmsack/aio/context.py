@@ -45,12 +45,12 @@ class JMSContext(Session):
 
     @property
     def metadata(self) -> ConnectionMetadata:
-        """See :attr:`Connection.metadata`."""
+        """What is known of the broker and its protocol."""
         return self._connection.metadata
 
     @property
     def client_id(self) -> str | None:
-        """See :attr:`Connection.client_id`."""
+        """The client id that was given or set; ``None`` for a generated one."""
         return self._connection.client_id
 
     def create_context(self, ack_mode: int = AckMode.AUTO_ACKNOWLEDGE) -> Opening[JMSContext]:

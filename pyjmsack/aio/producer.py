@@ -39,11 +39,25 @@ class MessageProducer(ProducerFacade):
         delivery_delay: float | timedelta | None = None,
         completion_listener: CompletionListener | None = None,
     ) -> None:
-        """Send a message, or what can be turned into one; see :meth:`pyjmsack.MessageProducer.send`.
+        """Send a message, or a ``str``, ``bytes``, mapping or list, which becomes a message (S151).
 
-        At most 4096 sends of a producer, and ``jms.producerWindowSize`` bytes, may be unconfirmed; the next one waits
-        for room, bounded by ``jms.sendTimeout`` (S65). A cancelled ``send`` may have been stored by the broker, unless
-        it had no credit: then it never leaves.
+        A persistent message outside a transaction is confirmed by the broker when this returns (S61-S63). With a
+        ``completion_listener`` this returns at once, and the message stays read-only until the listener was called
+        (S73). At most 4096 sends of a producer, and ``jms.producerWindowSize`` bytes, may be unconfirmed; the next send
+        waits for room, for ``jms.sendTimeout`` at most (S65). If the task is cancelled, the broker may have stored the
+        message all the same, unless the message still waited for credit: then it is never sent.
+
+        Args:
+            destination: where the message goes, if the producer has no destination of its own (S67).
+            delivery_mode, priority: for this message, instead of those of the producer (S152).
+            time_to_live, delivery_delay: seconds or ``timedelta`` (S154, S157).
+            completion_listener: called when the broker has answered.
+
+        Raises:
+            JMSException: the broker rejected, released or modified the message (S63).
+            SendTimedOutException: no credit or no outcome within ``jms.sendTimeout`` (S66).
+            InvalidDestinationException, UnsupportedFeatureException: the destination does not fit (S67).
+            MessageFormatException: not a message, or a value in it that JMS forbids.
         """
         core = self._core
         async with self._lock.hold() if core.transacted else nullcontext():
@@ -111,7 +125,21 @@ class MessageProducer(ProducerFacade):
         time_to_live: float | timedelta | None = None,
         delivery_delay: float | timedelta | None = None,
     ) -> None:
-        """Send the reply to a request; see :meth:`pyjmsack.MessageProducer.reply`."""
+        """Send the reply to a request, to the ``reply_to`` of the request.
+
+        The reply gets the correlation id of the request, or the message id of the request if it has no correlation id.
+        The producer must have no destination. Perhaps nobody waits for the reply any more: Artemis accepts messages to
+        a temporary queue that is gone, and drops them.
+
+        Args:
+            request: the received message.
+            reply: what :meth:`send` takes.
+            delivery_mode, priority, time_to_live, delivery_delay: as for :meth:`send`.
+
+        Raises:
+            InvalidDestinationException: the request names no ``reply_to``.
+            JMSException: as :meth:`send`.
+        """
         message, where = reply_to(request, reply)
         await self.send(
             message,

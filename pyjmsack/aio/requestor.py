@@ -14,7 +14,7 @@ __all__ = ["Requestor"]
 
 
 class Requestor(RequestorFacade):
-    """Sends requests and waits for their replies; any number of tasks may share it. See :class:`pyjmsack.Requestor`."""
+    """Sends requests and waits for their replies. Any number of tasks may share a requestor."""
 
     def __init__(self, core: core_requestor.Requestor, face: SessionFace) -> None:
         super().__init__(core)
@@ -30,9 +30,18 @@ class Requestor(RequestorFacade):
         time_to_live: float | timedelta | None = None,
         delivery_delay: float | timedelta | None = None,
     ) -> Message:
-        """Send a request and return its reply; see :meth:`pyjmsack.Requestor.request`.
+        """Send a request and return its reply, which is acknowledged. If the task is cancelled, the reply is dropped.
 
-        The reply to a cancelled one is dropped.
+        Args:
+            message: a message, or what becomes one, such as a ``str``. Its ``reply_to`` is set.
+            timeout: seconds or ``timedelta`` to wait for the reply; ``None`` waits for ever.
+            delivery_mode, priority, time_to_live, delivery_delay: as for :meth:`MessageProducer.send`.
+
+        Raises:
+            RequestTimedOutException: no reply came in time. A later reply is dropped.
+            IllegalStateException: the requestor or the connection is closed, the connection is stopped, or another
+                request that is under way or was given up has the same correlation id.
+            JMSException: the broker did not accept the request, or the connection is lost.
         """
         limit = seconds(timeout)
         request = self._core.send(message, delivery_mode, priority, time_to_live, delivery_delay)

@@ -29,7 +29,13 @@ Ask = Callable[[Request], Awaitable[Any]]
 
 
 class Manager:
-    """Asks a broker about its queues and changes them; see :class:`pyjmsack.management.Manager`.
+    """Asks a broker about its queues and changes them.
+
+    ActiveMQ Artemis is asked by management messages over a connection of the factory, in either protocol. ActiveMQ
+    Classic is asked through Jolokia. Every method raises :class:`pyjmsack.management.ManagementDeniedError` if the user
+    may not manage, :class:`pyjmsack.management.UnknownQueueError` if there is no such queue,
+    :class:`pyjmsack.RequestTimedOutException` if no answer comes in time, and
+    :class:`pyjmsack.UnsupportedFeatureException` if this broker cannot do it.
 
     The connection is made by ``async with`` or by :meth:`open`. Jolokia is asked on another thread, so that the loop
     goes on.

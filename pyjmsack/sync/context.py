@@ -36,12 +36,12 @@ class JMSContext(Session):
 
     @property
     def metadata(self) -> ConnectionMetadata:
-        """See :attr:`Connection.metadata`."""
+        """What is known of the broker and its protocol."""
         return self._connection.metadata
 
     @property
     def client_id(self) -> str | None:
-        """See :attr:`Connection.client_id`."""
+        """The client id that was given or set; ``None`` for a generated one."""
         return self._connection.client_id
 
     def create_context(self, ack_mode: int = AckMode.AUTO_ACKNOWLEDGE) -> JMSContext:
@@ -59,7 +59,7 @@ class JMSContext(Session):
         return requestor
 
     def create_browser(self, queue: Queue, selector: str | None = None) -> QueueBrowser:
-        """Return a browser; see :meth:`Session.create_browser`."""
+        """Return a browser of a queue, and start the connection (S134); errors as of :meth:`Session.create_browser`."""
         browser = super().create_browser(queue, selector)
         self._auto_start()
         return browser
