@@ -71,16 +71,14 @@ class Transfer:
     batch: int = DEFAULT_BATCH
     moved: int = 0
     left: int = 0
-    atomic: bool = True
-    """Whether a kill doubles nothing."""
 
     def run(self, login: Login, pace: Pace, stop: Stop, show: Counter) -> int:
         """Move until the queue has no more, the limit is reached or a stop is requested; return how many.
 
         Where a transaction of this broker and protocol is atomic, sends and receipts are committed together, so that a
         kill neither loses nor doubles. Elsewhere each message is confirmed at its new place before it is acknowledged
-        at the old one. Artemis then drops the second copy, because the copy carries a duplicate id made of the
-        message's id. Other brokers cannot tell.
+        at the old one. Artemis then drops the second copy, because the copy carries a duplicate id made of the number
+        by which the broker stores the message. Other brokers cannot tell.
         """
         prefetch = self.batch if self.choosy else min(self.batch, self.limit or self.batch)
         factory = login.factory(jms__receiveLocalOnly=True, jms__prefetchPolicy__queuePrefetch=prefetch)
@@ -90,8 +88,8 @@ class Transfer:
             if connection.metadata.transaction_guarantee == "atomic" and not self.choosy:
                 self._in_transactions(connection, pace, stop, show)
             else:
-                self.atomic = "duplicate-detection" in connection.metadata.capabilities
-                self._one_by_one(connection, pace, stop, show)
+                recognised = "duplicate-detection" in connection.metadata.capabilities
+                self._one_by_one(connection, recognised, pace, stop, show)
         return self.moved
 
     def _in_transactions(self, connection: Connection, pace: Pace, stop: Stop, show: Counter) -> None:
@@ -117,8 +115,7 @@ class Transfer:
             show(self.moved, "")
         return 0
 
-    def _one_by_one(self, connection: Connection, pace: Pace, stop: Stop, show: Counter) -> None:
-        recognised = self.atomic
+    def _one_by_one(self, connection: Connection, recognised: bool, pace: Pace, stop: Stop, show: Counter) -> None:
         with connection.create_session(AckMode.INDIVIDUAL_ACKNOWLEDGE) as session:
             consumer = session.create_consumer(Queue(self.source), self.selector)
             producer = session.create_producer()
@@ -136,10 +133,15 @@ class Transfer:
                 show(self.moved, "")
 
     def _duplicate_id(self, message: Message) -> str | None:
-        if message.message_id is None:
+        """Return an id that is the same if this message is moved again, and that no other message gets.
+
+        The message id is not enough: subscribers of a topic reject copies with the same id, and a sender may use one
+        twice. Artemis would drop the second message, and the original would be acknowledged.
+        """
+        stored: bytes | None = message._delivery.stored_id()
+        if stored is None:
             return None
-        parts = "\0".join(("pyjmsack-transfer", self.source, message.message_id))
-        return hashlib.sha256(parts.encode()).hexdigest()
+        return hashlib.sha256(b"pyjmsack-transfer\0%b\0%b" % (self.source.encode(), stored)).hexdigest()
 
     def _next(self, consumer: MessageConsumer, under_way: int, stop: Stop) -> Message | None:
         if stop.requested or self.moved + under_way == self.limit:

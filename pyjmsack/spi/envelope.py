@@ -90,6 +90,11 @@ class Inbound(Protocol):
         ``None`` for a message without an id, which may be repeated on purpose (S105)."""
         ...
 
+    def stored_id(self) -> bytes | None:
+        """Return what all deliveries of one stored message have in common, and no other message has: of two messages
+        that are alike in everything, each has its own. ``None`` where the broker does not say its number."""
+        ...
+
     def expired(self, now_ms: int) -> bool:
         """Whether its time to live is over at ``now_ms`` (milliseconds since the epoch, S156)."""
         ...

@@ -212,6 +212,9 @@ class AmqpInbound(sections.Sections):
             self._identity = as_it_came(self, payload) if self.kept_whole else as_values(self, payload, fields)
         return self._identity
 
+    def stored_id(self) -> None:
+        """Return ``None``: over AMQP a broker does not tell its number of a message."""
+
     def load_header(self, slot: str) -> Any:
         """Return the value of a header slot of ``Message``."""
         return _LOADERS[slot](self, self._fields or self._decode())

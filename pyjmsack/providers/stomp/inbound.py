@@ -203,6 +203,14 @@ class StompInbound:
             self._identity = b"%b\n%b\0%d%d %b" % (broker_id, b"\n".join(lines), self.is_bytes, len(self.body), body)
         return self._identity
 
+    def stored_id(self) -> bytes | None:
+        """Return the broker's number with the identity, because another broker may give another message this number.
+
+        A message that the broker copied, such as a dead letter, has a number of its own.
+        """
+        number, identity = self.broker_id, self.identity()
+        return b"%b\n%b" % (number, identity) if number and identity is not None else None
+
     @property
     def whole(self) -> bool:
         """Whether the whole message is kept, so that it can be copied."""

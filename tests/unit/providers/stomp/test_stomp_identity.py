@@ -109,3 +109,20 @@ def test_lines_that_end_with_a_carriage_return_have_an_identity() -> None:
     later = ("timestamp:1000", "timestamp:1001")
     crlf = ("\n", "\r\n")
     assert identity("artemis", crlf) == identity("artemis", later, crlf)
+
+
+def stored_id(head: str) -> bytes | None:
+    return StompInbound(head.encode(), BODY, dialect_of("artemis")).stored_id()
+
+
+def test_two_deliveries_of_a_stored_message_have_one_id_and_its_twin_has_another() -> None:
+    """A transfer makes the duplicate id of it, and the broker would drop the twin."""
+    again = ARTEMIS.replace("1503,275", "2210,275").replace("redelivered:false", "redelivered:true")
+    assert stored_id(ARTEMIS) == stored_id(again) is not None
+    assert stored_id(ARTEMIS.replace(",275", ",276")) not in (stored_id(ARTEMIS), None)
+
+
+def test_a_message_with_the_same_number_at_another_broker_is_another_one() -> None:
+    """After a failover the first broker's number may be that of a new message."""
+    assert stored_id(ARTEMIS.replace("state:NEW", "state:PAID")) not in (stored_id(ARTEMIS), None)
+    assert stored_id(ARTEMIS.replace("1503,275", "")) is None
