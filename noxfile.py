@@ -1,4 +1,4 @@
-"""The five commands one needs, in the environment that nox itself is installed in: ``.venv/bin/nox -s tests``."""
+"""The six commands one needs, in the environment that nox itself is installed in: ``.venv/bin/nox -s tests``."""
 
 from __future__ import annotations
 
@@ -41,6 +41,12 @@ def docs(session: nox.Session) -> None:
     """Write the generated pages anew: features, options, rules."""
     for page in ("features", "options", "rules"):
         python(session, f"docs/generate_{page}.py")
+
+
+@nox.session
+def site(session: nox.Session) -> None:
+    """Build the documentation site into dist/docs; needs the extra docs and no network."""
+    python(session, "-m", "sphinx", "-n", "-W", "--keep-going", "-q", "docs", "dist/docs")
 
 
 @nox.session

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import types
+from collections.abc import Iterator
 
 import pytest
 
@@ -115,3 +116,48 @@ def test_each_error_sits_where_a_caller_would_catch_it(name: str, parents: tuple
     errors = importlib.import_module("pyjmsack.errors")
     assert issubclass(getattr(errors, name), (getattr(errors, parents[0])))
     assert issubclass(getattr(errors, name), parents[1])
+
+
+@BOTH
+def test_every_public_name_and_each_of_its_members_has_a_docstring(module: str) -> None:
+    """The reference of the documentation site shows a member without one as a bare name, or not at all."""
+    assert [*undocumented(importlib.import_module(module))] == []
+
+
+def undocumented(module: types.ModuleType) -> Iterator[str]:
+    """Yield the public classes and functions without a docstring, and the methods and properties of the classes."""
+    for public in module.__all__:
+        value = getattr(module, public)
+        if isinstance(value, type):
+            for owner in value.__mro__:
+                yield from (f"{public}.{member}" for member in _bare_members(owner))
+        if callable(value) and not (value.__doc__ or "").strip():
+            yield public
+
+
+def _bare_members(owner: type) -> Iterator[str]:
+    """Yield the names of the methods and properties that a class of this project defines without a docstring."""
+    if owner.__module__.partition(".")[0] != "pyjmsack":
+        return
+    for name, value in vars(owner).items():
+        function = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
+        is_public = not name.startswith("_") and isinstance(function, types.FunctionType)
+        if is_public and not (function.__doc__ or "").strip():
+            yield name
+
+
+def test_a_public_member_without_a_docstring_is_found() -> None:
+    """The check can fail."""
+
+    class Bare:
+        """A class with one method that says nothing."""
+
+        def said(self) -> None:
+            """Say so."""
+
+        def unsaid(self) -> None: ...
+
+    Bare.__module__ = "pyjmsack.bare"
+    module = types.ModuleType("bare")
+    module.Bare, module.__all__ = Bare, ["Bare"]  # type: ignore[attr-defined]
+    assert [*undocumented(module)] == ["Bare.unsaid"]

@@ -23,7 +23,7 @@ class EmbeddedArtemis(EmbeddedBroker):
     """A real Artemis broker on 127.0.0.1, as a child process of this one.
 
     ``data_dir`` keeps journal, configuration and log; without it a temporary directory is used and removed by
-    :meth:`stop`. A port of 0 means a free one, chosen at the first start and kept from then on.
+    ``stop()``. A port of 0 means a free one, chosen at the first start and kept from then on.
     With ``users`` (name to password) the broker refuses every other login, and logins without a name too unless
     ``allow_anonymous`` is set; without ``users`` it lets everybody in. ``java`` names a Java executable,
     ``jvm_options`` adds to its options, ``progress`` replaces the download's progress bar, ``sha512`` pins a

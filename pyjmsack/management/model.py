@@ -70,7 +70,7 @@ class ConsumerStatus:
 
     queue: str
     connection: str
-    """Id of its connection, as :attr:`ConnectionStatus.id` if the broker says so."""
+    """Id of its connection, as ``ConnectionStatus.id`` if the broker says so."""
     client_id: str
     selector: str
     address: str

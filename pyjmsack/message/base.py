@@ -83,7 +83,7 @@ class Message(Headers, TypedProperties):
         """Acknowledge by the rules of the session's mode (S10-S12, S30-S38); a no-op where the mode has none.
 
         Returns:
-            What the face returns: ``None``, or an awaitable in ``pyjmsack.aio``.
+            `None`, or an awaitable in ``pyjmsack.aio``.
         """
         ack = self._ack
         return None if ack is None else ack.acknowledge(self)
