@@ -20,6 +20,7 @@ brokers. A row is left out only where other rows run the same code against the s
 - Classic 5 and 6 speak by the same code of this client: it looks at no version of a broker, and the contract has one
   table for both. Classic 6 runs all rows; Classic 5 runs one row of each test of ``tests/contract`` over each
   protocol.
+- A row that is marked ``whole_tier(reason)`` takes long, and others stand for it; the reason names them.
 - In ``tests/faults`` the faces take turns from row to row, and from protocol to protocol. Of the failover proof every
   fourth row runs on Classic 5: of each request one moment, another one with each request.
 
@@ -66,6 +67,7 @@ def pytest_configure(config: pytest.Config) -> None:
         given = config.args_source is pytest.Config.ArgsSource.ARGS
         config.option.tier = ("whole" if any("[" in each for each in config.args) else "full") if given else "fast"
     config.addinivalue_line("markers", "full_tier(reason): takes too long for the fast tier (tests/tiers.py)")
+    config.addinivalue_line("markers", "whole_tier(reason): takes long, and other rows stand for it (tests/tiers.py)")
     config.stash[_LEFT_OUT] = Counter()
 
 
@@ -90,7 +92,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def full(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
     """Yield the tests of the full tier: of rows that others stand for, one of each test, or none."""
-    items = [*items]
+    items = [item for item in items if item.get_closest_marker("whole_tier") is None]
     faults = [item for item in items if folder(item) == "faults"]
     items = [*(item for item in items if folder(item) != "faults" and _runs_on_its_face(item)), *_in_turn(faults)]
     stood_for = [item for item in items if _stood_for(item)]

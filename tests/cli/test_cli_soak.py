@@ -24,6 +24,9 @@ pytestmark = pytest.mark.timeout(180)
 FLOWS = {(flow, face) for flow in ("AUTO", "INDIVIDUAL", "transacted relay") for face in ("blocking", "asyncio")}
 
 
+WHOLE = pytest.mark.whole_tier("kills run over AMQP, cuts over STOMP; tests/faults has both over both")
+
+
 def soaked(*arguments: object, exit_code: int = 0) -> dict[str, Any]:
     """Run a soak and return its document."""
     result = Cli("").run("soak", *arguments, "--json")
@@ -41,7 +44,7 @@ def assert_nothing_lost(document: dict[str, Any]) -> None:
         assert (flow["lost"], flow["torn"], flow["doubled"] if flow["atomic"] else 0) == (0, 0, 0), flow
 
 
-@pytest.mark.parametrize("protocol", ["amqp", "stomp"])
+@pytest.mark.parametrize("protocol", ["amqp", pytest.param("stomp", marks=WHOLE)])
 def test_kills_of_the_broker_lose_double_and_tear_nothing_and_leave_nothing_behind(protocol: str) -> None:
     """S75, S91, S92, S97, S105: two kills and more, both faces."""
     document = soaked("--minutes", 0.3, "--kill-every", 5, "--protocol", protocol)
@@ -56,7 +59,7 @@ def test_kills_of_the_broker_lose_double_and_tear_nothing_and_leave_nothing_behi
         assert held["after"] <= held["before"]
 
 
-@pytest.mark.parametrize("protocol", ["amqp", "stomp"])
+@pytest.mark.parametrize("protocol", [pytest.param("amqp", marks=WHOLE), "stomp"])
 def test_without_a_command_connections_to_one_s_own_broker_are_cut(
     brokers: Callable[[str], Any], protocol: str
 ) -> None:
