@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from peer_faces import Face, Told
+from peer_faces import Face, SyncFace, Told
 from stomp_peer import ARTEMIS, CLASSIC, Received, StompPeer, drop, ignore, refuse, start
 
 from pyjmsack import (
@@ -418,6 +418,23 @@ def test_a_body_that_came_over_amqp_is_read_as_what_it_is(face: Face) -> None:
 
     message = face.session(start(face, CLASSIC, rule=rule)).create_consumer(QUEUE).receive(timeout=10)
     assert message.text == "hello"
+
+
+def test_a_content_length_that_is_too_high_delays_the_messages_behind_it_for_a_moment_only(sync: SyncFace) -> None:
+    """S166: a producer's property of that name, which Classic copies into the frame of a text, would swallow them."""
+
+    def rule(peer: StompPeer, frame: Received) -> bool:
+        if frame.command == "SUBSCRIBE":
+            peer.answer(frame)
+            peer.send(
+                "MESSAGE", b"lie", subscription=frame.headers["id"], content_length="90000000", message_id="1", ack="1"
+            )
+            peer.deliver(frame.headers["id"], "2", "behind it")
+        return frame.command == "SUBSCRIBE"
+
+    peer = start(sync, CLASSIC, rule=rule)
+    assert sync.session(peer).create_consumer(QUEUE).receive(timeout=10).text == "behind it"
+    assert [frame.body for frame in peer.wait("SEND")] == [b"lie"], "its copy for the dead-letter queue"
 
 
 @pytest.mark.parametrize("when", ["created", "restored"])

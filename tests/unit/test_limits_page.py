@@ -14,7 +14,7 @@ from pyjmsack.message import object as object_message
 from pyjmsack.providers.amqp import mechanisms, receiver, sasl, sizes, wire
 from pyjmsack.providers.amqp.engine import idle
 from pyjmsack.providers.failover import blame, brokers
-from pyjmsack.providers.stomp import heads
+from pyjmsack.providers.stomp import engine, heads
 from pyjmsack.selector import MAX_LENGTH, grammar
 from pyjmsack.uri import OPTIONS
 
@@ -23,6 +23,7 @@ ROWS = re.findall(r"^\| (.+?) \| (.+?) \| ?(.*?) ?\|$", PAGE.read_text(), re.MUL
 
 CONSTANTS = {
     "messages that come without credit": receiver._OVERDRAFT,
+    "seconds until the broker is asked whether": f"{engine._PROBE:g}",
     "nested values in a message": wire.MAX_DEPTH,
     "nested values of an object message": object_message.MAX_DEPTH,
     "elements without bytes": wire.MAX_EMPTY_ELEMENTS,

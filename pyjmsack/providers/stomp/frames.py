@@ -87,8 +87,20 @@ class FrameParser:
         self._searched = 0
         """Place up to which the end was searched."""
         self._skipping: Skipping | None = None
+        self._disproved = False
+        """Whether the pending frame is shorter than its content-length."""
+        self.begun = 0
+        """The number of bodies that did not come at once; with :attr:`waits` it names the one that is awaited."""
+        self.proof: bytes | None = None
+        """Random bytes that the broker alone was told after a frame began: they cannot be in the body of that frame, so
+        where they seem to be, its content-length is wrong."""
         self.broken: ConnectionLostException | None = None
         """The reason why the stream is useless: the bytes behind the returned frames are no STOMP."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether a frame has a body of which a content-length says that it goes on."""
+        return bool(self._wanted) or (self._skipping is not None and self._skipping.measured)
 
     def feed(self, data: bytes) -> list[Frame]:
         """Return the frames that these bytes complete, also those before a place where the stream is ``broken``."""
@@ -120,6 +132,8 @@ class FrameParser:
     def _skip(self, skipping: Skipping, data: bytes, position: int, frames: list[Frame]) -> int:
         end = skipping.feed(data, position)
         if end < 0:
+            if skipping.holds(self.proof, data, position):
+                raise _malformed(_length_fault(_MESSAGE, skipping.length))
             return len(data)
         frames.append(skipping.frame())
         self._skipping = None
@@ -129,7 +143,8 @@ class FrameParser:
         """Whether to look at the pending frame again, because it is complete or too large to wait for."""
         pending, limits = self._pending, self._limits
         if self._wanted:
-            return len(pending) >= self._wanted
+            self._disproved = self._proves_end(pending)
+            return self._disproved or len(pending) >= self._wanted
         if self._body:
             found = pending.find(b"\0", self._searched) >= 0
             self._searched = len(pending)
@@ -139,6 +154,18 @@ class FrameParser:
         if not found:
             self._check_open_head(pending, 0)
         return found or len(pending) > limits.kept + _LONGEST_COMMAND
+
+    def _proves_end(self, pending: bytearray) -> bool:
+        """Whether bytes are in the body that the broker can only have sent behind it."""
+        if self.proof is None:
+            return False
+        start = max(self._body, self._searched - len(self.proof))
+        self._searched = len(pending)
+        return pending.find(self.proof, start, self._wanted) >= 0
+
+    def _may_be_wrong(self, command: bytes, size: int) -> bool:
+        """Whether to wait for more of a body whose content-length is over the limit: it may be a shorter text."""
+        return command == _MESSAGE and (self._disproved or size <= self._limits.body)
 
     def _split(self, data: bytes, position: int, frames: list[Frame]) -> int:
         """Append the frames from ``position`` on, up to one that must be skipped or is not complete; return where it
@@ -167,13 +194,13 @@ class FrameParser:
             length = raw_header(head, b"\ncontent-length:")
             if length is not None:
                 declared = _length(length)
-                if declared > limits.body:
+                if declared > limits.body and not self._may_be_wrong(command, size - body):
                     return self._too_large(command, position)
-                start += max(0, declared)
-                if start >= size:
+                start += max(0, min(declared, limits.body))
+                if start >= size and not self._disproved:
                     return self._keep(data, position, body=body - position, wanted=start + 1 - position)
-                if declared < 0 or data[start]:  # then its body is a text, which ends before the first NUL
-                    reason, start = _length_fault(command, length), body
+                if declared < 0 or self._disproved or data[start]:  # then its body is a text, up to the first NUL
+                    reason, start, self._disproved = _length_fault(command, length), body, False
             body_end = data.find(b"\0", start)
             if (size if body_end < 0 else body_end) - body > limits.body:
                 return self._too_large(command, position)
@@ -187,11 +214,14 @@ class FrameParser:
     def _keep(self, data: bytes, position: int, *, body: int = 0, wanted: int = 0) -> int:
         self._pending += data[position:] if position else data
         self._body, self._wanted = body, wanted
+        if wanted:
+            self.begun += 1
         self._searched = len(self._pending)
         return len(data)
 
     def _start_skipping(self, reason: str, position: int) -> int:
         self._skipping = Skipping(reason, self._limits.header_line)
+        self.begun += 1
         return position
 
     def _too_large(self, command: bytes, position: int) -> int:
@@ -243,11 +273,29 @@ class Skipping:
         self._longest = min(longest, _LONGEST_NAME)
         self._lines: dict[bytes, bytes] = {}
         self._tail = b""
-        """The beginning of a header line whose end has not come."""
+        """The beginning of a header line whose end has not come; the end of a part of the body."""
         self._size = 0
         self._rest: int | None = None
         """Bytes of the body that are still missing, if its length is known."""
         self._in_body = False
+
+    @property
+    def measured(self) -> bool:
+        """Whether a content-length says that the body goes on."""
+        return self._rest is not None
+
+    @property
+    def length(self) -> bytes:
+        """The content-length as it came, empty if there is none."""
+        return raw_header(self._lines.get(b"content-length", b""), b"\ncontent-length:") or b""
+
+    def holds(self, proof: bytes | None, data: bytes, position: int) -> bool:
+        """Whether a body whose length is known holds these bytes; asked for every piece in turn."""
+        if proof is None or not self.measured:
+            return False
+        text = self._tail + data[position:]
+        self._tail = text[-len(proof) :]
+        return proof in text
 
     def feed(self, data: bytes, position: int) -> int:
         """Read on; return where the frame ended, -1 if it goes on."""
@@ -272,8 +320,7 @@ class Skipping:
             self._tail = tail if len(tail) <= self._longest else b""
             return -1
         self._in_body, self._tail = True, b""
-        length = raw_header(self._lines.get(b"content-length", b""), b"\ncontent-length:")
-        declared = -1 if length is None else _length(length)
+        declared = _length(self.length)
         self._rest = None if declared < 0 else declared
         return offset + match.end() - kept
 

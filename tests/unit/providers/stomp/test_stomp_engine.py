@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from pyjmsack.errors import ConnectionLostException, JMSException
 from pyjmsack.providers.stomp.engine import StompEngine
+from pyjmsack.providers.stomp.frames import Refusal
 from pyjmsack.uri import StompOptions
 
 
@@ -16,6 +18,7 @@ class Line:
 
     def __init__(self) -> None:
         self.failure: JMSException | None = None
+        self.messages: list[tuple[bytes, bool]] = []
         self.engine = StompEngine(self, StompOptions())
         self.engine.connection_made(self)
         self.engine.receive_data(b"CONNECTED\nversion:1.2\n\n\0")
@@ -43,7 +46,8 @@ class Line:
 
     def on_connected(self, headers: dict[str, str]) -> None: ...
 
-    def on_message(self, subscription: bytes, head: bytes, body: bytes) -> None: ...
+    def on_message(self, subscription: bytes, head: bytes, body: bytes, refusal: Refusal | None) -> None:
+        self.messages.append((body, refusal is None))
 
     def on_burst_end(self) -> None: ...
 
@@ -114,3 +118,25 @@ def test_a_lost_connection_fails_those_who_share_a_receipt_s128(line: Line, writ
         line.engine.data_to_send()
     line.engine.connection_lost(None)
     assert line.outcomes() == dict.fromkeys("ab", ConnectionLostException)
+
+
+def test_a_body_that_goes_on_for_long_makes_the_engine_ask_once_by_a_name_that_nobody_can_guess(line: Line) -> None:
+    """S166: a broker answers behind the frame, so an answer inside of it proves its content-length wrong."""
+    line.engine.tick(0.0)
+    line.engine.receive_data(b"MESSAGE\nsubscription:s1\ncontent-length:90000\n\nbody\0\n")
+    asked = []
+    for now in (1.0, 1.9, 2.0, 3.5):
+        assert line.engine.tick(now) is not None
+        asked.append(re.findall(rb"\nreceipt:(probe-[0-9a-f]{32})\n", line.engine.data_to_send()))
+    assert [len(found) for found in asked] == [0, 0, 1, 0]
+    line.engine.receive_data(b"MESSAGE\nsubscription:s1\n\nx\0\nRECEIPT\nreceipt-id:%b\n\n\0" % asked[2][0])
+    assert line.messages == [(b"body", False), (b"x", True)]
+    assert line.failure is None
+    assert line.engine.tick(9.0) is None
+
+
+def test_a_body_that_comes_at_once_is_not_asked_about(line: Line) -> None:
+    line.engine.receive_data(b"MESSAGE\nsubscription:s1\ncontent-length:5\n\nhello\0\n")
+    line.engine.tick(1.0)
+    line.engine.tick(5.0)
+    assert line.engine.data_to_send() == b""

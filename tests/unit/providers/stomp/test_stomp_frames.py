@@ -255,3 +255,54 @@ def test_a_long_body_in_small_pieces_is_looked_at_once() -> None:
     assert searched == 200_000
     ((_, _, body, _),) = parser.feed(b"\0")
     assert len(body) == 200_001
+
+
+PROOF = b"probe-0123456789abcdef0123456789abcdef"
+ANSWER = b"RECEIPT\nreceipt-id:" + PROOF + b"\n\n\0\n"
+
+
+@pytest.mark.parametrize("size", [1, 61, 1 << 20])
+@pytest.mark.parametrize("declared", [5000, 100_000, 100_001, 999_999_999_999])
+def test_a_content_length_that_is_too_high_swallows_nothing_once_an_answer_proves_it_wrong(
+    declared: int, size: int
+) -> None:
+    """S166: the text is refused alone, also if its length is over the limit; what is behind it arrives."""
+    parser = FrameParser(LIMITS)
+    data = BEFORE + b"MESSAGE\n%scontent-length:%d\n\nbody\0\n" % (LINES, declared) + AFTER
+    frames = [found for at in range(0, len(data), size) for found in parser.feed(data[at : at + size])]
+    assert [body for _, _, body, _ in frames] == [b"1"]
+    assert parser.waits
+    parser.proof = PROOF
+    rest = b"\n\n" + ANSWER + AFTER
+    frames = [found for at in range(0, len(rest), size) for found in parser.feed(rest[at : at + size])]
+    assert [body for _, _, body, _ in frames] == [b"body", b"2", b"", b"", b"2", b""]
+    assert [refusal is None for *_, refusal in frames] == [False, True, True, True, True, True]
+    assert parser.broken is None
+    assert not parser.waits
+
+
+@pytest.mark.parametrize("size", [1000, 61, 1 << 20])
+def test_an_answer_behind_a_body_disproves_nothing(size: int) -> None:
+    """A large body, of whatever bytes, arrives whole: the answer comes after it, perhaps in the same piece."""
+    body = (AFTER + ANSWER.replace(b"0", b"1")) * 100
+    parser = FrameParser(LIMITS)
+    data = b"MESSAGE\n%scontent-length:%d\n\n" % (LINES, len(body)) + body + b"\0\n" + ANSWER
+    frames = parser.feed(data[:300])
+    parser.proof = PROOF
+    frames += [found for at in range(300, len(data), size) for found in parser.feed(data[at : at + size])]
+    assert [(command, content, refusal) for command, _, content, refusal in frames] == [
+        (b"MESSAGE", body, None),
+        (b"RECEIPT", b"", None),
+    ]
+
+
+@pytest.mark.parametrize("size", [1, 4096])
+def test_what_follows_a_lie_about_a_body_that_was_not_kept_ends_the_stream(size: int) -> None:
+    """More than the limit came before the answer: those bytes are gone, so silence is the other end."""
+    parser = FrameParser(LIMITS)
+    parser.feed(b"MESSAGE\n%scontent-length:999999999999\n\nbody\0\n" % LINES + AFTER * 3000)
+    parser.proof = PROOF
+    rest = b"\n" + ANSWER
+    assert [found for at in range(0, len(rest), size) for found in parser.feed(rest[at : at + size])] == []
+    assert isinstance(parser.broken, ConnectionLostException)
+    assert "content-length b'999999999999'" in str(parser.broken)
