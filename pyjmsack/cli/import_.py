@@ -177,8 +177,9 @@ class _Import:
                     self.expired += 1
                     continue
                 item.message.properties.pop(DUPLICATE_ID, None)  # the broker would drop the message for its old one
-                if recognised:
-                    item.message.properties[DUPLICATE_ID] = f"pyjmsack-import:{self._progress.token}:{number}"
+                if recognised:  # with the digest, because somebody may have changed the line since
+                    duplicate_id = f"pyjmsack-import:{self._progress.token}:{number}:{item.digest}"
+                    item.message.properties[DUPLICATE_ID] = duplicate_id
                 self._pace.wait()
                 answers.append(producer.send_async(item.message, **options))
             for answer in answers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
 import json
 import os
@@ -93,6 +94,8 @@ class Item:
     options: dict[str, Any] = field(default_factory=dict)
     expiration: datetime | None = None
     """When the message that the line was made from expires; ``send`` does not look at it, ``import`` does."""
+    digest: str = ""
+    """Of the JSON line that the message was made from: another line has another one."""
 
 
 def read_items(format_name: str, files: tuple[Path, ...], as_bytes: bool, stop: Stop) -> Iterator[Item]:
@@ -153,7 +156,8 @@ def _from_json(place: str, data: bytes, _: bool) -> Item:
         topic = document.get("reply_to_kind") == "topic"
         message.reply_to = Topic(document["reply_to"]) if topic else Queue(document["reply_to"])
     expiration = document.get("expiration")
-    return Item(place, message, _json_options(document), expiration and datetime.fromisoformat(expiration))
+    expires = expiration and datetime.fromisoformat(expiration)
+    return Item(place, message, _json_options(document), expires, hashlib.sha256(data.strip()).hexdigest())
 
 
 def _json_message(document: Mapping[str, Any]) -> Message:

@@ -165,3 +165,17 @@ def test_an_import_that_is_killed_and_repeated_loses_and_doubles_nothing(
     cli.ok(*arguments)
     assert [text for text, _ in take_all(cli.url, queue_name)] == texts
     assert cli.run(*arguments).exit_code == 1, "a second import by mistake would be dropped by the broker"
+
+
+def test_a_line_that_was_changed_before_the_import_went_on_is_imported(
+    cli: Cli, queue_name: str, tmp_path: Path
+) -> None:
+    """The broker knows the lines of the batch that was under way. A line that took the place of another is no copy."""
+    file, progress = tmp_path / "lines.jsonl", tmp_path / "progress"
+    arguments = ("import", queue_name, file, "--resume", progress)
+    file.write_text('{"body": "a"}\n{"body": "b"}\n')
+    cli.ok(*arguments)
+    progress.write_text(json.dumps(json.loads(progress.read_text()) | {"lines": 0, "done": False}))  # as if killed
+    file.write_text('{"body": "a"}\n{"body": "mended"}\n')
+    cli.ok(*arguments)
+    assert [text for text, _ in take_all(cli.url, queue_name)] == ["a", "b", "mended"]
