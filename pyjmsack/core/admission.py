@@ -25,7 +25,7 @@ class Why(Enum):
     DUPLICATE = "it was processed before"
     EXPIRED = "its time to live is over"
     TOO_OFTEN = "it came back too often"
-    TORN = "it came torn"
+    TORN = "it came damaged"
     BROKEN = "it cannot be decoded"
     NOT_TRANSFORMED = "consumer_transform raised"
 

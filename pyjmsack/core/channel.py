@@ -26,7 +26,7 @@ class State(Enum):
     """What can be done with a connection."""
 
     OPEN = "open"
-    """All, as far as the client knows."""
+    """Nothing is known to be wrong."""
     UNNAMED = "unnamed"
     """A caller gave up while the connection was being opened under another client id."""
     FAILED = "failed"
@@ -92,7 +92,7 @@ class Channel:
         self.metadata: ConnectionMetadata | None = None
         self.failure: BaseException | None = None
         self.lost_generation = 0
-        """Number of the last connection that was lost and rebuilt: what it delivered comes again (S95)."""
+        """Number of the last connection that was lost and restored. Its messages are delivered again (S95)."""
         self.message_id_prefix = f"{self.options.connection_id_prefix}{uuid.uuid4()}"
         self._ids = itertools.count(1)
 

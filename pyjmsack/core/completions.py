@@ -72,7 +72,8 @@ class Completions:
         message._locked = True
 
     def advance(self) -> None:
-        """Report what is answered, up to the first that is not: the order of the sends (S74)."""
+        """Tell the listeners of answered sends, in the order of the sends. Stop at the first send without an answer
+        (S74)."""
         while self._pending and self._pending[0].over:
             self.dispatcher.submit(partial(self._report, self._pending.popleft()))
         if not self._pending and self._empty is not None:

@@ -256,7 +256,8 @@ class Connection:
     # -- what the provider tells, on the loop -------------------------------------------------------------------
 
     def on_failure(self, error: BaseException) -> None:
-        """The provider lost the connection: everybody who waits is told, then the exception listener, once (S128)."""
+        """The provider lost the connection. All waiting calls fail, then the exception listener is called once
+        (S128)."""
         channel = self.channel
         if self.closed or channel.failure is not None:
             return
@@ -294,7 +295,7 @@ class Connection:
         self.events.resource_closed(number, error)
 
     def add_listener(self, listener: object) -> None:
-        """Tell ``listener`` of this connection's events, beginning with its establishment if that is past."""
+        """Tell ``listener`` of this connection's events. If the connection is open, the first event says so."""
         channel = self.channel
         established = channel.metadata is not None and channel.failure is None
         self.events.add(listener, channel.address if established else None)

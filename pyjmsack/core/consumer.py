@@ -85,7 +85,7 @@ class Consumer:
         self.state = State.OPEN
         self.error: BaseException | None = None
         self.on_arrival: Callable[[], None] | None = None
-        """Told of messages, loss and close, instead of a caller who waits; must not block."""
+        """Called when messages came, the connection was lost, or the consumer was closed. It must not block."""
         self.guard = session.memory.guard(info, channel.info.client_id, transacted=transacted)
         """Knows what was processed, or what a browser showed; ``None`` outside failover."""
         self._counts = Counts()
@@ -160,7 +160,7 @@ class Consumer:
         self.arrived()
 
     def arrived(self) -> None:
-        """Wake who waits; once per burst."""
+        """Wake the callers that wait for a message; once per burst."""
         self.inbox.wake()
         if self.listening.listener is not None:
             self.listening.schedule()
@@ -185,8 +185,8 @@ class Consumer:
             self._channel.events.report(error)
 
     def interrupted(self) -> None:
-        """The connection is lost and is being rebuilt: what is buffered comes again, and what the caller has stays
-        readable (S101)."""
+        """The connection is lost and is being restored. Messages in the inbox will be delivered again, and messages
+        that the caller has stay readable (S101)."""
         self.inbox.interrupted()
         self.unsettled.lost()
         if self.guard is not None:
@@ -252,7 +252,7 @@ class Consumer:
         return message
 
     def receive_body(self, body_type: type[T], timeout: float | None) -> Steps[T | None]:
-        """Receive, and return the body alone (S176)."""
+        """Receive a message and return its body only (S176)."""
         message = yield from self.receive(timeout, body_type)
         return None if message is None else message.get_body(body_type)
 
@@ -310,7 +310,8 @@ class Consumer:
             self.admission.limit.rolled_back(inbound)
 
     def halt(self) -> Steps[None]:
-        """Drain what is on its way: nothing newer may come before what the rollback brings again (S83)."""
+        """Drain the link, because a newer message must not come before the messages that the rollback delivers again
+        (S83)."""
         if self.info.prefetch > 0:
             done: Completion[None] = Completion()
             self._channel.submit(self._channel.provider.drain, self.info.id, done)

@@ -71,12 +71,14 @@ class ConnectionFacade:
         self._core.channel.transforms.set(transformer)
 
     def add_connection_listener(self, listener: object) -> None:
-        """Tell ``listener`` of ``on_connection_established(url)`` and ``on_connection_failure(error)``, and with
-        ``failover:`` of ``on_connection_interrupted(url)`` and ``on_connection_restored(url)``; of
-        ``on_session_closed(session, error)``, ``on_producer_closed(producer, error)`` and
-        ``on_consumer_closed(consumer, error)`` when the broker closes one of them, and not the connection. What ends
-        with its session is not told for itself. Methods that it lacks are skipped; in ``pyjmsack.aio`` they may be
-        coroutine functions. One call at a time, in order; what they raise is logged (S109, S127)."""
+        """Call methods of ``listener`` when something happens to this connection (S109, S127). The methods are
+        ``on_connection_established(url)`` and ``on_connection_failure(error)``; with ``failover:`` also
+        ``on_connection_interrupted(url)`` and ``on_connection_restored(url)``. If the broker closes a session, a
+        producer or a consumer and not the connection, the method is ``on_session_closed(session, error)``,
+        ``on_producer_closed(producer, error)`` or ``on_consumer_closed(consumer, error)``. A producer or consumer that
+        ends with its session has no call of its own. The listener may lack any of the methods; in ``pyjmsack.aio`` they
+        may be coroutine functions. There is one call at a time, in order, and an error that a method raises is
+        logged."""
         self._core.add_listener(listener)
 
     def __repr__(self) -> str:
@@ -99,14 +101,14 @@ class SessionFacade:
 
     @property
     def transacted(self) -> bool:
-        """Whether sends and receipts take effect at ``commit()``."""
+        """Whether sends and acknowledgements take effect at ``commit()``."""
         return self._core.info.transacted
 
     @property
     def transaction_guarantee(self) -> str:
-        """``"atomic"``: sends and acknowledgements of a transaction take effect together or not at all (S75);
-        ``"at-least-once"`` where the broker applies receipts apart from sends, after them (S88); ``"none"`` for a
-        session without transactions."""
+        """``"atomic"``: sends and acknowledgements of a transaction take effect together or not at all (S75).
+        ``"at-least-once"``: the broker applies the acknowledgements after the sends, so that a failure in between
+        delivers messages again (S88). ``"none"``: the session has no transactions."""
         return self._core.channel.the_metadata.transaction_guarantee if self._core.info.transacted else "none"
 
     def create_queue(self, name: str) -> Queue:

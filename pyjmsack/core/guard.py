@@ -84,7 +84,7 @@ class FileStore:
     """Keys in a file, so that they outlive the process; see :class:`pyjmsack.spi.guard_file.GuardFile`.
 
     Args:
-        channel: of the connection, whose exception listener is told when the file cannot be used.
+        channel: of the connection. Its exception listener gets the error if the file cannot be used.
         path: the file.
         size: most keys that are remembered.
     """

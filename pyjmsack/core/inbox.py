@@ -1,4 +1,5 @@
-"""What was prefetched for a consumer and not handed out: its order, what must wait, and who waits for it."""
+"""Messages that were prefetched for a consumer and not handed out: their order, which of them must wait, and the
+callers that wait for them."""
 
 from __future__ import annotations
 
@@ -222,7 +223,7 @@ class Inbox:
             self._unasked.extend(inbound for inbound in inbounds if inbound.known is None)
 
     def wake(self) -> None:
-        """Wake who waits, and ask the guard's file about what came."""
+        """Wake the callers that wait, and ask the guard's file about the new messages."""
         if self._unasked and self._guard is not None:
             self._guard.look_up([*taken(self._unasked)], lambda: self._submit(self._told))
         for arrival in taken(self._arrivals):

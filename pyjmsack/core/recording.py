@@ -30,7 +30,7 @@ __all__ = ["Deliveries", "RecordedSend", "RecordedSends"]
 
 _OUTCOMES = {outcome: outcome.name.lower() for outcome in Outcome}
 _IN_TRANSACTION = {"committed": ("confirmed", "accepted")}
-"""What the end of a transaction makes of its sends and receipts; any other end has one name for both."""
+"""What the ledger calls the sends and the received messages of a transaction, for each end that has two names."""
 
 
 class RecordedSends:
@@ -164,7 +164,7 @@ class Deliveries:
         self._write(delivery, "skipped" if outcome is Outcome.ACCEPTED else "refused")
 
     def over(self) -> None:
-        """The consumer ends: what is open gets no outcome any more."""
+        """The consumer ends. Its messages without an outcome will not get one any more."""
         while self._open:
             self._write(self._open.popitem()[1], "none")
 

@@ -56,7 +56,7 @@ class Request:
 
     def __init__(self, message_id: str, correlation_id: str | None) -> None:
         self.replies: deque[Inbound] = deque()
-        """As they came: who waits decodes them, as a large one takes its time and the loop is everybody's."""
+        """Undecoded, because a large reply takes time to decode: the caller that waits does it, not the loop."""
         self.arrival: Completion[None] = Completion()
         self.error: BaseException | None = None
         self.over = False
@@ -209,7 +209,8 @@ class Requestor:
             self._consumer.unsettled.settle(reply, Outcome.ACCEPTED)
 
     def _look(self) -> None:
-        """Hand each reply, undecoded, to who waits for it; on the loop, but for a connection that was just started."""
+        """Give each reply, undecoded, to the caller that waits for it. On the loop, unless the connection was just
+        started."""
         consumer = self._consumer
         if consumer.closed or consumer.error is not None:
             self._fail(consumer.error or IllegalStateException("the requestor is closed"))

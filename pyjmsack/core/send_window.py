@@ -1,4 +1,4 @@
-"""How many sends of a producer may be under way, and who waits for room, in both faces (S65)."""
+"""How many sends of a producer may be under way, and the callers that wait for room, in both faces (S65)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ memory; four times the credit that the brokers grant, so that it never slows a p
 
 
 class Send(Outbound):
-    """One send of a producer: who is told when it is done."""
+    """One send of a producer, and the code that gets its result."""
 
     __slots__ = ("_then", "_transaction", "_window")
 
@@ -91,7 +91,7 @@ class SendWindow:
         self._byte_limit = channel.options.producer_window_size if own is None else own or None
         """``producer.windowSize`` of the destination, else ``jms.producerWindowSize``; ``None`` = no limit."""
         self._rooms: list[Completion[None]] = []
-        """Who waits for room in the window: in asyncio any number of tasks."""
+        """The callers that wait for room in the window; in asyncio any number of tasks."""
         self._answered: list[Completion[None]] = []
 
     @property

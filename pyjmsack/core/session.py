@@ -96,7 +96,8 @@ class Session:
         self.state.check_open()
 
     def update(self) -> None:
-        """Something changed that decides whether messages are handed out: let them flow, and wake who waits for that.
+        """Something changed that decides whether messages are handed out: let them flow, and wake the callers that
+        wait.
 
         Messages flow while the connection is started and the session is neither closing nor ending a transaction. A
         message handed out during a commit would belong to no transaction.
@@ -334,7 +335,7 @@ class Session:
     # -- failover -----------------------------------------------------------------------------------------------
 
     def interrupted(self) -> None:
-        """The connection is lost and is being rebuilt; on the loop."""
+        """The connection is lost and is being restored; on the loop."""
         for consumer in [*self.consumers.values()]:
             consumer.interrupted()
 

@@ -177,7 +177,7 @@ class Taking:
         if why is Why.TOO_OFTEN and self._admission.limit is not None:
             self._admission.limit.refused(inbound)
         elif why is Why.TORN:
-            log.error("a message on %s came torn, and is given back: %s", name, error)
+            log.error("a message on %s came damaged, and is given back: %s", name, error)
             counts.torn += 1
             if counts.torn > TORN:
                 outcome = Outcome.MODIFIED_FAILED_UNDELIVERABLE

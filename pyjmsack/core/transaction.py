@@ -29,9 +29,9 @@ _numbers: Iterator[int] = count(1)
 class Transaction:
     """Work since the last commit or rollback.
 
-    The loop counts what it hands to the provider and what the broker answered; ``settled`` meets ``submitted`` when no
-    outcome is missing. The session's thread does not count, because Ctrl-C may come between any two of its steps: it
-    asks behind what it submitted (``when_decided``).
+    The loop counts the sends that it gives to the provider (``submitted``) and the sends that the broker answered
+    (``settled``). When both numbers are equal, no outcome is missing. The session's thread does not count, because
+    Ctrl-C may come between any two of its steps. It asks with ``when_decided``, behind the sends that it submitted.
     """
 
     __slots__ = (
@@ -68,7 +68,7 @@ class Transaction:
 
     @property
     def decided(self) -> bool:
-        """Whether nothing that is still open can change how the transaction must end."""
+        """Whether it is known how the transaction must end: no answer that is missing can change this."""
         return self.failure is not None or self.settled >= self.submitted
 
     def when_decided(self, done: Completion[None]) -> None:
@@ -134,7 +134,7 @@ class Participant(Protocol):
         ...
 
     def finish_if_closed(self) -> None:
-        """Detach what was closed, once nothing of it is in the caller's hands."""
+        """Detach the consumers that were closed, once the caller has no message of theirs."""
         ...
 
 
@@ -179,8 +179,8 @@ class Transactions:
     def commit(self) -> Steps[None]:
         """Make the transaction's work take effect (S75, S78).
 
-        Every send must be answered first: a discharge sent behind one that the broker then refuses would commit the
-        others without it.
+        Every send must be answered first. Otherwise the broker could refuse a send after the discharge was sent, and
+        the others would be committed without it.
 
         Raises:
             TransactionRolledBackException: it was rolled back, or the outcome is unknown (S79, S86, S87, S94).

@@ -291,7 +291,8 @@ class Unsettled:
         self.settle(inbound, Outcome.ACCEPTED, repeats=True)
 
     def lost(self) -> None:
-        """The connection is lost: what the caller has stays readable, and comes again (S101)."""
+        """The connection is lost. The messages that the caller has stay readable, and will be delivered again
+        (S101)."""
         self.flush()
         self.stale.update(dict.fromkeys(self.take_delivered()))
 
@@ -335,7 +336,7 @@ class Unsettled:
         self.settle_runs(self.mark_runs([(outcome, inbounds)]))
 
     def mark_runs(self, runs: Iterable[tuple[Outcome, Iterable[Inbound]]]) -> Runs:
-        """Choose outcomes, for a command to send."""
+        """Note the outcomes of these messages, and return them for a command that sends them."""
         marked = [(outcome, self._marked(inbounds, outcome)) for outcome, inbounds in runs]
         return [(outcome, inbounds) for outcome, inbounds in marked if inbounds]
 

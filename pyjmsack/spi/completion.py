@@ -43,7 +43,7 @@ class Completion(Generic[T]):
             self._run_callbacks()
 
     def settle(self, error: BaseException | None) -> None:
-        """Publish an error, or success without a value: the shape of ``Outbound.done``."""
+        """Complete with an error, or with success if there is none. ``Outbound.done`` is called so."""
         if error is None:
             self.succeed()
         else:

@@ -64,7 +64,7 @@ class Timer(Protocol):
     """A pending call."""
 
     def cancel(self) -> None:
-        """Forget it."""
+        """Do not call the callback any more."""
         ...
 
 

@@ -42,7 +42,7 @@ class Outbound:
     notifies: bool
     """Whether a completion listener is told of the outcome: such a send is never repeated (S102)."""
     left: bool
-    """Whether it may have reached a broker before, so that this is a repetition (S91)."""
+    """Whether the message may have reached a broker before, so that this is a second copy (S91)."""
     message_id: str | None
     presettled: bool
     transacted: bool
@@ -63,7 +63,7 @@ class Inbound(Protocol):
     known: bool | None
     """Whether the file of the guard says that it was processed; ``None`` until the file was asked (S105)."""
     settled: bool
-    """True once an outcome was chosen, and from the start where the broker settled before dispatch."""
+    """True once an outcome was chosen. True from the start if the broker sent the message presettled."""
 
     @property
     def redelivery_count(self) -> int:
@@ -103,7 +103,7 @@ class Inbound(Protocol):
         """Return a message of its own (S169).
 
         Raises:
-            NotOneMessageError: it came torn.
+            NotOneMessageError: the transfer is damaged, and holds no message or several.
             MessageFormatException: it cannot be decoded (S166).
         """
         ...
@@ -126,7 +126,7 @@ class InboundSink(Protocol):
         ...
 
     def buffered(self) -> int:
-        """How many messages wait here for the caller (S53)."""
+        """Return how many messages wait in the inbox for the caller (S53)."""
         ...
 
     def detached(self, error: BaseException) -> None:

@@ -1,4 +1,5 @@
-"""How a provider's connection begins and ends, whatever it speaks: who waits for it, and who is told."""
+"""How a provider's connection begins and ends, in any protocol: the requests that wait for it, and the listener that
+hears of it."""
 
 from __future__ import annotations
 
@@ -70,7 +71,7 @@ class Lifecycle(ABC, Generic[E]):
         self._end_closing()
 
     def _end_closing(self) -> None:
-        """Tell who waits for the end of the connection, if anybody does: what is opened next is another one."""
+        """Complete the close of the connection, if somebody waits for it. What is opened next is another connection."""
         closing, self._closing = self._closing, None
         if closing is not None:
             closing.succeed()

@@ -17,7 +17,7 @@ from pyjmsack.errors import IllegalStateException
 __all__ = ["SessionGuard"]
 
 _LOOK = 0.05
-"""Seconds until who waits for a session looks whether its holder is still there."""
+"""Seconds between two looks of a thread that waits for a session: does the thread that has it still run?"""
 _replacing = threading.Lock()
 
 
@@ -36,7 +36,8 @@ class SessionGuard:
 
     def __init__(self, has_listener: Callable[[], bool]) -> None:
         self._held: dict[None, tuple[int, FrameType]] = {}
-        """One entry, thread and frame of the holder, or none: ``setdefault`` takes the session and says who has it."""
+        """Thread and frame that have the session, as the only entry; empty if nobody has it. ``setdefault`` takes the
+        session, and returns who has it."""
         self._gates: deque[Any] = deque()
         """Locks of those who wait."""
         self._has_listener = has_listener

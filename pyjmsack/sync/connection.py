@@ -88,7 +88,8 @@ class Connection(ConnectionFacade):
 
     @property
     def client_id(self) -> str | None:
-        """The client id given or set, ``None`` for a generated one; can be set once, before any use (S122).
+        """The client id that was given or set; ``None`` for a generated one. It can be set once, before the connection
+        is used (S122).
 
         Raises (on setting):
             IllegalStateException: it is set, or the connection was used.

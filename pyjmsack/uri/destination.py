@@ -78,7 +78,7 @@ class DestinationOptions:
         "producer.duplicateDetection",
         choice({"auto": None, "true": True, "false": False}),
         "auto",
-        "mark each send so that Artemis drops a repetition; auto does it in failover URLs, when the broker is Artemis",
+        "give each send a duplicate mark, by which Artemis drops a second copy; auto: in failover URLs, at Artemis",
         "S106",
     )
 

@@ -204,7 +204,7 @@ class RedeliveryPolicy:
         return self.initial_redelivery_delay > 0 or self.redelivery_delay > 0
 
     def exceeded(self, redeliveries: int) -> bool:
-        """Return True when a message that came back ``redeliveries`` times must not reach the application."""
+        """Return True if a message that was delivered again ``redeliveries`` times must not reach the application."""
         return self.max_redeliveries is not None and redeliveries > self.max_redeliveries
 
 
@@ -265,7 +265,7 @@ def matches(pattern: str, destination: Destination) -> bool:
     """Return True for a destination whose name fits.
 
     As in ActiveMQ ``*`` stands for one part of a dotted name and ``>`` at the end for any number of them;
-    ``queue://`` or ``topic://`` before it leaves out the other kind.
+    A pattern that begins with ``queue://`` or ``topic://`` fits this kind only.
     """
     kind, separator, _ = pattern.partition("://")
     if separator and (kind == "topic") != destination.is_topic:

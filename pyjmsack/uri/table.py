@@ -166,7 +166,7 @@ logger = logging.getLogger("pyjmsack")
 
 
 def _failover(names: str, reason: str) -> dict[str, str]:
-    """With the prefix, as Qpid JMS writes it, and without, as ActiveMQ does."""
+    """Return each name twice: with the prefix, as in Qpid JMS, and without it, as in ActiveMQ."""
     return _all("failover.", names, reason) | _all("", names, reason)
 
 

@@ -129,7 +129,8 @@ class _Copy(Outbound):
 
 
 def _without_expiry(inbound: AmqpInbound) -> bytes:
-    """Return the message so that it stays. Its body passes as it came: this runs on the loop."""
+    """Return the message without its expiry, so that it stays in the dead-letter queue. The body is not decoded,
+    because this runs on the loop."""
     try:
         fields = inbound._decode()
     except MessageFormatException:

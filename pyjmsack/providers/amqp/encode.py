@@ -60,7 +60,8 @@ def encode(
         ttl_ms: time to live for the header, in milliseconds, 0 = none; the property ``JMS_AMQP_TTL`` overrides it
             (S154). What exceeds 32 bits stays out of the header: the absolute expiry time says it.
         address_of: turns ``reply_to`` into the broker's address.
-        marks_repetitions: add the id by which Artemis knows a repetition of this message, unless it has one (S106).
+        marks_repetitions: add the duplicate mark, by which Artemis knows a second copy of this message, unless the
+            message has one (S106).
 
     Raises:
         MessageFormatException: an id, text or property that AMQP cannot carry; the text names it.
@@ -102,7 +103,7 @@ def _annotations(message: Message, kind: int, reply_to: Destination | None) -> b
 
 
 def _build_annotations(kind: int, to_kind: int, reply_kind: int, delivery_time: int) -> bytes:
-    """Return the message-annotations section (3.2.3); -1 = no such mark, delivery time 0 = none."""
+    """Return the message-annotations section (3.2.3). A kind of -1 and a delivery time of 0 are left out."""
     marks: dict[Symbol, int] = {}
     for name, value in (("x-opt-jms-msg-type", kind), ("x-opt-jms-dest", to_kind), ("x-opt-jms-reply-to", reply_kind)):
         if value >= 0:
@@ -178,7 +179,7 @@ def _application_properties(held: dict[str, Any]) -> bytes:
 
 
 def _marked(message: Message, held: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the properties with the mark of a repeatable send; one that the caller set stays."""
+    """Return the properties with a duplicate mark. A mark that the caller set stays."""
     return {DUPLICATE_ID: message._message_id or f"ID:{uuid4()}", **(held or {})}
 
 
@@ -240,4 +241,4 @@ _BODIES: dict[int, Callable[[Any], tuple[bytes, bytes]]] = {
     4: _stream_body,
     5: _text_body,
 }
-"""By ``Message.wire_type``."""
+"""The encoders of bodies, by ``Message.wire_type``."""

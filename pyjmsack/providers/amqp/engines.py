@@ -57,7 +57,7 @@ class LinkHandler(Protocol):
         ...
 
     def on_outcome(self, context: Any, state: Composite | None) -> None:
-        """What became of a message of ours; ``None``: settled without an outcome."""
+        """The peer says what became of a message that we sent. ``None``: the message was settled without an outcome."""
         ...
 
 
@@ -112,7 +112,7 @@ class LinkEnd(Protocol):
         ...
 
     def detach(self, *, closed: bool, error: Error | None = None) -> None:
-        """Detach; for good with ``closed``. Again: nothing happens."""
+        """Detach. With ``closed`` the link ends for good. A second call does nothing."""
         ...
 
 

@@ -24,9 +24,9 @@ __all__ = ["as_jms", "as_jms_map"]
 def as_jms(value: Any) -> Any:
     """Return the value of a property, map field or stream field in a type of JMS.
 
-    Unsigned numbers become the next wider type, a timestamp its milliseconds as a long, symbols and UUIDs text, a char
-    beyond the 16 bits of Java a text, a decimal its bytes, a described value the value. What a long cannot hold, and
-    lists and maps within a field, stay what they are: ``get_object`` reads them.
+    An unsigned number becomes the next wider type. A timestamp becomes a long of milliseconds. A symbol, a UUID, and a
+    char beyond the 16 bits of Java become text. A decimal becomes its bytes, and a described value the value alone. A
+    number too large for a long, and a list or map in a field, stay as they are; ``get_object`` reads them.
     """
     convert = _CONVERSIONS.get(type(value))
     return value if convert is None else convert(value)

@@ -147,11 +147,12 @@ class AmqpInbound(sections.Sections):
     def to_message(self, consumer_destination: Destination | None = None) -> Message:
         """Return a message of its own, of the right JMS class (S165, S166, S169).
 
-        All but the application properties is decoded here, so that nobody is handed an undecodable body.
+        All but the application properties is decoded here, so that no caller gets a message whose body cannot be
+        decoded.
 
         Args:
             consumer_destination: what the consumer listens to; it stands in for a missing ``to``, and its kind for a
-                missing mark of the kind.
+            missing annotation of the kind.
 
         Raises:
             MessageFormatException: these bytes are no AMQP 1.0 message; the text names section and offset.
@@ -228,9 +229,9 @@ class AmqpInbound(sections.Sections):
     def load_properties(self) -> dict[str, Any]:
         """Return the application properties; illegal names stay readable (S160).
 
-        Without the mark of a repeatable send: whoever forwards the message sends another one, which Artemis would drop
-        as a repetition of the first (S106). With the origin of a dead letter, from the annotations. Of a message that
-        was sent over STOMP without what are headers there: the brokers make properties of them.
+        The duplicate mark is left out: whoever forwards the message sends a new one, which Artemis would drop as a
+        second copy of the first (S106). The origin of a dead letter is added, from the annotations. If the message was
+        sent over STOMP, the headers of STOMP are left out, of which the brokers make properties.
 
         Raises:
             MessageFormatException: their section cannot be decoded.
@@ -282,7 +283,8 @@ def _has_name(address: str) -> bool:
 
 
 def _make_destination(address: str, mark: int | None, consumer: Destination | None) -> Destination:
-    """Return the destination: its kind from the mark, else from a prefix of ActiveMQ Classic, else the consumer's."""
+    """Return the destination. Its kind is that of the annotation, or of a prefix of ActiveMQ Classic, or of the
+    consumer's destination."""
     kind = None if mark is None else _KINDS.get(mark)
     for prefix, prefixed in _PREFIXES.items():
         if address.startswith(prefix) and _has_name(address[len(prefix) :]):

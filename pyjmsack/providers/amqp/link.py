@@ -112,7 +112,7 @@ class AmqpLink:
                 self._closed_by_broker(error)
 
     def _fail_opening(self, error: JMSException) -> bool:
-        """Tell who waits for the attach; False if nobody does."""
+        """Complete the attach that somebody waits for. Return False if nobody waits."""
         opening, self._opening = self._opening, None
         if opening is not None:
             opening.fail(error)
@@ -140,7 +140,7 @@ class AmqpLink:
         return True
 
     def _ended(self, error: JMSException) -> None:
-        """The link is over: fail what waits for the peer."""
+        """The link is over: fail the requests that wait for the peer."""
 
     def _lost(self, error: JMSException) -> None:
         """A link that was in use is over, alone or with its session or connection."""

@@ -80,7 +80,7 @@ class ProtonSession:
             self._session.close()
 
     def on_remote_close(self) -> None:
-        """The peer ended it: when the owner has heard of it, proton forgets it, with its links."""
+        """The peer ended the session. proton forgets the session and its links once the owner has been called."""
         self.owner.on_remote_close()
         if self._session is not None:
             self._engine.sessions.pop(self._session, None)

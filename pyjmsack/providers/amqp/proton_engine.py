@@ -36,8 +36,9 @@ _BURST = 1 << 16
 MOST_UNASKED = 100
 """Sessions and links that the peer may begin although nobody asked it to: each costs memory until the end."""
 UNREADABLE = (TypeError, ValueError, OverflowError, RecursionError)
-"""What proton raises for a field of the peer when that is read: for a text that is none, a list or a binary as the key
-of a map, a character beyond all that exist. It names these nowhere, so that each was found by a fuzzer."""
+"""Errors of proton when a field of the peer is read and the field is wrong: a text that is not UTF-8, a list or a
+binary as the key of a map, a character that Unicode does not have. proton documents none of these errors. A fuzzer
+found them."""
 _TRANSFER = re.compile(r"(.*@transfer\(20\) \[.*?\] \(\d+\) )(.*)", re.DOTALL)
 
 

@@ -83,7 +83,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
         self._connector.connect(self._url.endpoints[0], engine, self._fail_opening)
 
     def on_ready(self) -> None:
-        """SASL is over: send Open and Begin in one burst."""
+        """The login succeeded: send Open and Begin in one burst."""
         engine = self._the_engine
         engine.open(our_open(self._url, self._the_info))
         self._open_session(0, AmqpSession(engine, False)).add_callback(self._on_first_session)

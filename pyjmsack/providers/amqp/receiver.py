@@ -49,8 +49,9 @@ without credit, what Artemis still has to say is lost on us. Of drains with one 
 was wrong before."""
 
 _OVERDRAFT = 100
-"""Messages beyond the prefetch that may come without credit before the link is closed: what a drain and a message that
-cross each other on the wire make of the count is no reason to end a consumer; memory without end is."""
+"""Messages beyond the prefetch that may come without credit before the link is closed. A few come if a drain and a
+message cross each other on the wire, which is no reason to end a consumer. Without a limit, a broker could fill the
+memory."""
 _TOO_MANY = "amqp:link:transfer-limit-exceeded"
 
 _STATES = {
@@ -153,7 +154,7 @@ class AmqpReceiver(AmqpLink):
         self._arrived_in_drain = False
         self._pausing = False
         self._answers_owed = 0
-        """Answers that may still come to drains that a message ended before the broker said so."""
+        """Late answers that may still come: a message ended the drain before the broker answered it."""
         self._source = address
         self._sink = sink
         self._drained: list[Completion[None]] = []
@@ -168,7 +169,7 @@ class AmqpReceiver(AmqpLink):
     # -- flow ---------------------------------------------------------------------------------------------------
 
     def replenish(self) -> None:
-        """Top up, because the core says so: it took messages, or it wants them."""
+        """Top up because the core asks for it: the caller took messages, or waits for one."""
         self._held_back = False
         self._top_up()
 
@@ -232,7 +233,7 @@ class AmqpReceiver(AmqpLink):
             self._restart_timer(_REPEAT_DRAIN, partial(self._repeat_drain, _REPEAT_DRAIN))
 
     def stop(self, done: Completion[None]) -> None:
-        """Stop delivering: credit is drained, and what still arrives is handed back uncounted (S31)."""
+        """Stop delivering: credit is drained, and messages that still arrive are given back uncounted (S31)."""
         self._stopped = True
         self.drain(done)
 
@@ -244,8 +245,8 @@ class AmqpReceiver(AmqpLink):
     def on_flow(self) -> None:
         """The broker used credit up without a message: the answer to a drain, or a late one to the drain before.
 
-        A drain is over when the credit is (AMQP 1.0 2.6.7), so a message that takes the last credit ends it before
-        Artemis has written its own answer; that answer then takes the credit granted next.
+        A drain is over when no credit is left (AMQP 1.0 2.6.7). So a message that takes the last credit ends the drain
+        before Artemis has written its answer. This late answer then takes the credit that is granted next.
         """
         if self._link.credit > 0 or self._pausing:
             return
@@ -327,7 +328,7 @@ class AmqpReceiver(AmqpLink):
         self._take(delivery, AmqpInbound(payload), settled)
 
     def on_oversize(self, delivery: Any, start: bytes, size: int, settled: bool) -> None:
-        """Buffer what is left of a message that is too large: enough to refuse it."""
+        """Buffer the start of a message that is too large, which is enough to refuse the message."""
         self._take(delivery, Oversize(start, size, self._max_size), settled)
 
     def _take(self, delivery: Any, inbound: AmqpInbound, settled: bool) -> None:

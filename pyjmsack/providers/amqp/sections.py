@@ -117,7 +117,7 @@ class Header(NamedTuple):
 
 
 class Annotations(NamedTuple):
-    """What the message-annotations section says to JMS (S165, S157); ``None`` = no such mark."""
+    """What the message-annotations section says to JMS (S165, S157); ``None`` = no such annotation."""
 
     wire_type: int | None = None
     to_kind: int | None = None

@@ -143,7 +143,7 @@ class AmqpSender(AmqpLink):
         return outcome_error(_STATE_NAMES.get(type(outcome), outcome.name), error)
 
     def _ended(self, error: JMSException) -> None:
-        """Nobody will confirm what is out."""
+        """The broker will not confirm the messages that were sent: fail them."""
         pending = [*([] if self._link is None else self._link.abandon()), *self._backlog]
         self._backlog.clear()
         for outbound in pending:

@@ -113,7 +113,7 @@ class AmqpSession:
         return coordinator
 
     def discharge(self, done: Completion[None], *, fail: bool) -> None:
-        """End the transaction; deliveries that could not join it are handed back, counted."""
+        """End the transaction. Deliveries that could not join it go back to the queue, counted."""
         orphans, self.orphans = self.orphans, []
         for receiver, inbound in orphans:
             receiver.settle(inbound, Outcome.MODIFIED_FAILED)

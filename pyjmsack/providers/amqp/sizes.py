@@ -1,7 +1,8 @@
 """What a frame may hold: names are checked before a frame with them is written.
 
-AMQP has no way to split an Attach or an Open (2.3.1). A broker that gets a larger frame than it announced ends the
-connection, with everybody else's work on it; and a connection in a ``failover:`` URL would ask for the same again.
+AMQP has no way to split an Attach or an Open (2.3.1). If a broker gets a larger frame than it announced, it ends the
+connection, and with it the work of all other sessions. A connection of a ``failover:`` URL would then send the same
+frame again.
 """
 
 from __future__ import annotations

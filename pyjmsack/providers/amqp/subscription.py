@@ -46,7 +46,8 @@ def described_source(source: Source, subscription: Subscription, explicit_client
 
 
 def still_there(name: str, error: BaseException | None) -> BaseException | None:
-    """Return what is wrong with a subscription that should be gone, from the outcome of a look for it."""
+    """Return the error for a subscription that should have been deleted. ``None`` if a look for the subscription found
+    none."""
     if isinstance(error, InvalidDestinationException):
         return None
     return error or IllegalStateException(

@@ -12,7 +12,7 @@ __all__ = ["OpenResources"]
 
 
 class OpenResources:
-    """Sessions and links of one connection. Number 0 is the connection's own session."""
+    """Sessions and links of one connection, by number. Number 0 is the session of the connection itself."""
 
     def __init__(self) -> None:
         self.sessions: dict[int, AmqpSession] = {}

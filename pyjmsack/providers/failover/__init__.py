@@ -1,1 +1,2 @@
-"""Failover: a provider that keeps what is open and what is under way, and gives it to the next broker (S90-S109)."""
+"""Failover: a provider that remembers open objects and unanswered requests, and gives them to the next broker
+(S90-S109)."""

@@ -65,7 +65,7 @@ class Blame:
 
     @property
     def silence_convicts(self) -> bool:
-        """Whether so many connections were lost over the suspect that the network alone does not explain it."""
+        """Whether the suspect is at fault: more connections were lost with it than a bad network explains."""
         return self._silent >= MOST_SILENT_LOSSES
 
     def unreachable(self, broker: BrokerUrl) -> None:

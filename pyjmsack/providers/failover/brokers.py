@@ -46,7 +46,7 @@ class Brokers:
         self._lost: BrokerUrl | None = None
 
     def of_round(self, rounds: int) -> list[BrokerUrl]:
-        """Return the brokers to try, in order, after so many rounds in vain."""
+        """Return the brokers to try in the next round, in order. ``rounds`` were in vain before."""
         options = self._options
         members = with_file(self._known, options.update_uris_url)
         if rounds:  # none of these: a broker may have named others as they are called in a network of its own

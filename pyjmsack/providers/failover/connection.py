@@ -28,7 +28,8 @@ __all__ = ["Connection"]
 log = logging.getLogger("pyjmsack.failover")
 
 _SETTLED = 1.0
-"""Seconds in use after which a connection is of use: what ends connections does so at once."""
+"""Seconds in use after which a connection counts as good, because whatever ends connections again and again does so at
+once."""
 _MOST_SHORT_LIVED = 2
 """So many connections in a row may be lost while they are new before there is a pause."""
 
@@ -174,7 +175,7 @@ class Connection:
         self._look(first=False, error=error)
 
     def _settle_down(self) -> None:
-        """The connection is of use."""
+        """The connection is good."""
         self._settling = None
         self._short_lived = 0
         self._pauses = back_off(self._url.failover)

@@ -1,4 +1,4 @@
-"""One connection to one broker of a failover URL: opened, and everything rebuilt on it, before it is used."""
+"""One connection to one broker of a failover URL. Before it is used, everything that was open is restored on it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CLOSING = 5.0
 """Seconds that a broker gets to answer when the connection leaves it."""
 
 Restore = Callable[[Provider, ConnectionMetadata], Iterator[Completion[Any]]]
-"""The steps that rebuild what was open: each completion is waited for; an exception ends them."""
+"""The steps that restore what was open. Each completion is waited for; an exception ends the steps."""
 
 
 class Member:
@@ -28,7 +28,7 @@ class Member:
         lost: called with the error when the connection is lost after it was ready.
         discard: called when it is given up before it was ready: nothing that its provider says counts any more.
         closed: called with id and error when the broker closes a session or producer.
-        timeout: seconds for opening, and again for rebuilding; ``None`` = no limit.
+        timeout: seconds for opening, and again for restoring; ``None`` = no limit.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Member:
         self._discard = discard
         self._closed = closed
         self._ready: Callable[[BaseException | None], None] | None = None
-        """Set while it is being opened and rebuilt."""
+        """Set while the connection is being opened and restored."""
         self._dead = False
         self._restore: Restore | None = None
         self._steps: Iterator[Completion[Any]] = iter(())
@@ -118,7 +118,7 @@ class Member:
         ready(error)
 
     def abandon(self, error: BaseException) -> None:
-        """Drop it; nobody is told."""
+        """Drop the connection. Nobody hears of it."""
         self._ready = None
         self._dead = True
         if self._timer is not None:

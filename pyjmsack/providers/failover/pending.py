@@ -1,4 +1,4 @@
-"""What was asked and is not answered yet: kept, so that the next broker can be asked (S90)."""
+"""Requests without an answer. They are kept, so that the next broker can be asked (S90)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ __all__ = ["WITHOUT_BROKER", "PendingSend", "Request", "Without"]
 
 
 class Without(Enum):
-    """What becomes of a request while there is no broker, whether it is made then or was under way."""
+    """What becomes of a request that is made while there is no broker, or that was under way when the broker was
+    lost."""
 
     HELD = "asked again, in order, when there is one"
     SUCCEEDS = "done: the broker has done it by losing the connection"
@@ -50,7 +51,7 @@ class Request:
         verb: its row in the table.
         owner: ids of the resources that it concerns; it is given up when one of them is closed.
         ask: makes it.
-        done: who waits for the answer.
+        done: completed with the answer.
         then: called with the answer before ``done`` when it succeeded.
     """
 
@@ -117,7 +118,7 @@ class PendingSend(Outbound):
         self.session_id = session_id
         self.left = False
         self.withdrawn = False
-        """Whether its caller was told that it timed out: then it is not sent again (S91)."""
+        """Whether the send timed out and its caller got the error. Such a send is not sent again (S91)."""
         self.undone = False
         """Whether its transaction was rolled back: then it is not sent again either, the next one is another (S99)."""
         self.timer: Timer | None = None

@@ -27,9 +27,10 @@ _PATIENCE = 10.0
 class PriorityWatch:
     """Tries the preferred brokers, as often as a search would, while the connection is at another one.
 
-    Each try is a connection of its own, with a login but nothing else, closed at once. When one succeeds the connection
-    moves as if it had been lost: at a moment when nothing is under way, so that nothing has to be repeated, or at the
-    latest after ten seconds. One that refuses the login is not tried again: enough wrong ones lock an account.
+    Each try is a connection of its own, which logs in, does nothing else, and is closed at once. If a try succeeds, the
+    connection moves as if it had been lost. It moves when nothing is under way, so that nothing has to be repeated, or
+    after ten seconds at the latest. A broker that refuses the login is not tried again, because several wrong logins
+    may lock the account.
 
     Args:
         url: of all brokers.

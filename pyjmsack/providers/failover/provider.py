@@ -73,7 +73,7 @@ class FailoverProvider:
         self._connection.connect(info, listener, done)
 
     def close(self, done: Completion[None]) -> None:
-        """Close in order; without a broker at once."""
+        """Close in an orderly way if there is a broker, and otherwise at once."""
         self._connection.close(done)
 
     def abort(self, error: BaseException) -> None:

@@ -70,7 +70,8 @@ class Requests:
         self._connector = connector
         self._patience = patience
         self._alone: Request | None = None
-        """A request beside which nothing else is asked, so that nobody else is blamed if the connection is lost."""
+        """A request that goes to the broker alone, so that no other request is suspected if the connection is lost
+        again."""
         self._alone_timer: Timer | None = None
         self._blame = Blame()
         """Connections that were lost while a request was asked alone."""
@@ -294,7 +295,7 @@ class Requests:
         return True
 
     def _keep(self, send: PendingSend, error: BaseException) -> None:
-        """A send without outcome: hold it, unless it may not be repeated (S91, S92, S102)."""
+        """Keep a send that has no outcome for the next broker, unless the send may not be repeated (S91, S92, S102)."""
         session = self._resources.sessions.get(send.session_id)
         if send.undone:
             send.origin.done(TransactionRolledBackException("rolled back before it was answered"))

@@ -58,7 +58,8 @@ class ConsumerRecord:
         self.pulling = False
         """Whether a ``pull`` has brought nothing yet."""
         self.takes: Callable[[Inbound], bool] | None = None
-        """Takes what the open transaction acknowledged at an earlier broker, while such messages are missing (S107)."""
+        """Takes a message that the open transaction acknowledged at an earlier broker (S107). ``None`` if no such
+        message is missing."""
         self.created = False
         """Whether a broker has confirmed it. Until then the answer to the request says what went wrong."""
         self.sink: MemberSink | None = None
@@ -80,7 +81,7 @@ class MemberSink:
     """Stands between one member and the core's sink, but only where it must: a message costs no call more.
 
     Before its member is in use it keeps what arrives: STOMP brokers deliver at once, and a member that is lost before
-    all is rebuilt has delivered nothing.
+    all is restored has delivered nothing.
     """
 
     def __init__(self, record: ConsumerRecord) -> None:
@@ -121,7 +122,8 @@ class MemberSink:
         self._deliver(inbound)
 
     def detached(self, error: BaseException) -> None:
-        """The broker closed this consumer; a lost connection is none of the core's business."""
+        """The broker closed this consumer. After a lost connection the core hears nothing, because the consumer is
+        restored."""
         if self._record.sink is self and self._record.created:
             self._record.close(error)
 
@@ -138,7 +140,7 @@ class Resources:
         self.producers: dict[int, ProducerInfo] = {}
         self.consumers: dict[int, ConsumerRecord] = {}
         self.temporaries: dict[int, tuple[TemporaryInfo, str]] = {}
-        """With the names that they have at the present broker."""
+        """Temporary destinations, with the names that they have at the present broker."""
         self.former_names: dict[str, int] = {}
         self.renamed = False
         """Whether temporary destinations got new names since there was a broker."""
@@ -148,7 +150,7 @@ class Resources:
         self._refused: dict[int, tuple[int, BaseException]] = {}
         """Producers that a broker refused or closed: their session, and why."""
         self.blame = Blame()
-        """Connections that were lost while all was being rebuilt; from the second attempt on each link is asked for
+        """Connections that were lost while all was being restored; from the second attempt on each link is asked for
         alone, so that the guilty one is known."""
 
     def rebuilt(self) -> None:
@@ -219,7 +221,7 @@ class Resources:
         return error.fresh() if isinstance(error, JMSException) else error
 
     def in_use(self) -> None:
-        """All is rebuilt, and what was delivered meanwhile counts."""
+        """All is restored, and the messages that were delivered meanwhile count."""
         for record in [*self.consumers.values()]:
             if record.sink is not None:
                 record.sink.open()

@@ -1,4 +1,5 @@
-"""Open transactions of which a broker was lost: some go on (S92, S93), some are done again at the next one (S107)."""
+"""Transactions that were open when the broker was lost. Some go on (S92, S93), others are done again at the next broker
+(S107)."""
 
 from __future__ import annotations
 

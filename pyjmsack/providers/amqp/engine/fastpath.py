@@ -1,7 +1,7 @@
 """Transfer and disposition, the two performatives that run per message, without an object for each.
 
-The readers know the forms that senders use for each field. They answer ``None`` to anything else, right or wrong, and
-:func:`.performatives.decode` then decides what it is.
+The readers know the forms that senders use for each field. For any other form, right or wrong, they return ``None``,
+and :func:`.performatives.decode` reads the frame.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def read_transfer(data: bytes, start: int, end: int) -> TransferFrame:
 def _usual_transfer(data: bytes, position: int, end: int) -> TransferFrame | None:
     """Read handle, delivery-id, delivery-tag, message-format, settled and more.
 
-    A step beyond the end of the list is no harm: it is found when all fields are read.
+    A step beyond the end of the list does no harm, because the place is compared when all fields are read.
     """
     code = data[position]
     if code == 0xC0:

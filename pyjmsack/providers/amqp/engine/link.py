@@ -211,7 +211,7 @@ class ReceiverLink(Link):
 
     @property
     def credit(self) -> int:
-        """How many messages may still arrive, one that has arrived in part among them."""
+        """How many messages may still arrive. A message that has arrived in part counts."""
         return self._credit if self._assembly is None else self._credit + 1
 
     def over(self) -> None:

@@ -166,7 +166,7 @@ class Error(Composite):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Open(Composite):
-    """2.7.1"""
+    """Opens the connection (2.7.1)."""
 
     code, name = 0x10, "amqp:open:list"
     container_id: str = _must(STRING)
@@ -183,7 +183,7 @@ class Open(Composite):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begin(Composite):
-    """2.7.2"""
+    """Begins a session (2.7.2)."""
 
     code, name = 0x11, "amqp:begin:list"
     remote_channel: int | None = _field(USHORT)
@@ -238,7 +238,7 @@ class Coordinator(Composite):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attach(Composite):
-    """2.7.3; ``role`` is true for a receiver."""
+    """Attaches a link (2.7.3); ``role`` is true for a receiver."""
 
     code, name = 0x12, "amqp:attach:list"
     link_name: str = _must(STRING)
@@ -259,7 +259,7 @@ class Attach(Composite):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flow(Composite):
-    """2.7.4"""
+    """Tells credit and windows (2.7.4)."""
 
     code, name = 0x13, "amqp:flow:list"
     next_incoming_id: int | None = _field(UINT)
@@ -277,7 +277,7 @@ class Flow(Composite):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transfer(Composite):
-    """2.7.5; the payload is behind it in the frame."""
+    """A message, or a part of one, which follows in the frame (2.7.5)."""
 
     code, name = 0x14, "amqp:transfer:list"
     handle: int = _must(UINT)
@@ -295,7 +295,7 @@ class Transfer(Composite):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disposition(Composite):
-    """2.7.6; ``role`` is true if the receiver of the messages says it."""
+    """Tells the outcome of deliveries (2.7.6); ``role`` is true if the receiver of the messages says it."""
 
     code, name = 0x15, "amqp:disposition:list"
     role: bool = _must(BOOLEAN)
@@ -308,7 +308,7 @@ class Disposition(Composite):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detach(Composite):
-    """2.7.7"""
+    """Detaches or closes a link (2.7.7)."""
 
     code, name = 0x16, "amqp:detach:list"
     handle: int = _must(UINT)
@@ -318,7 +318,7 @@ class Detach(Composite):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End(Composite):
-    """2.7.8"""
+    """Ends a session (2.7.8)."""
 
     code, name = 0x17, "amqp:end:list"
     error: Error | None = _field(ERROR)
@@ -326,7 +326,7 @@ class End(Composite):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Close(Composite):
-    """2.7.9"""
+    """Closes the connection (2.7.9)."""
 
     code, name = 0x18, "amqp:close:list"
     error: Error | None = _field(ERROR)
@@ -343,14 +343,14 @@ class Received(Composite):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted(Composite):
-    """3.4.2"""
+    """The receiver processed the message (3.4.2)."""
 
     code, name = 0x24, "amqp:accepted:list"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected(Composite):
-    """3.4.3"""
+    """The receiver refused the message for good (3.4.3)."""
 
     code, name = 0x25, "amqp:rejected:list"
     error: Error | None = _field(ERROR)
@@ -358,14 +358,14 @@ class Rejected(Composite):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Released(Composite):
-    """3.4.4"""
+    """The receiver gives the message back, uncounted (3.4.4)."""
 
     code, name = 0x26, "amqp:released:list"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Modified(Composite):
-    """3.4.5"""
+    """The receiver gives the message back, changed or counted (3.4.5)."""
 
     code, name = 0x27, "amqp:modified:list"
     delivery_failed: bool = _field(BOOLEAN, False)

@@ -56,7 +56,7 @@ class Session:
         """By our handle; until both ends are detached."""
         self._remote_links: dict[int, Link] = {}
         self._unsettled: dict[int, SenderLink] = {}
-        """Who waits for an outcome, by delivery-id."""
+        """The sends that wait for an outcome, by delivery-id."""
         self._states = States()
         self._queue: deque[Outgoing] = deque()
         self._first_id = self._next_delivery_id = self._next_outgoing_id = first_id & SERIAL_MASK
