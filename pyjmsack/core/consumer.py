@@ -90,8 +90,6 @@ class Consumer:
         """Knows what was processed, or what a browser showed; ``None`` outside failover."""
         self._counts = Counts()
         processed = None if info.browser else self.guard
-        if processed is not None and channel.lost_generation > 0:
-            processed.alert = True
         self.inbox = make_inbox(channel, info, processed, self.arrived)
         self.deliver = self.inbox.deliver
         self.buffered = self.inbox.__len__
@@ -183,6 +181,12 @@ class Consumer:
             self.remote_close.happened(error)
         if self.listening.listener is not None:
             self._channel.events.report(error)
+
+    def joined(self) -> None:
+        """It is in the session's table now. The loop notes a loss, then goes through that table; we look for a loss
+        behind the entry, so one of the two makes the guard alert (S105)."""
+        if self._channel.lost_generation > 0 and self.guard is not None and not self.info.browser:
+            self.guard.alert = True
 
     def interrupted(self) -> None:
         """The connection is lost and is being restored. Messages in the inbox will be delivered again, and messages

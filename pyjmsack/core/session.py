@@ -188,6 +188,7 @@ class Session:
         undo = partial(channel.submit, consumer.close_link, info.id, Completion())
         yield from answered(attached, channel.deadline(), f"creating a consumer of {destination.name}", undo=undo)
         self.consumers[info.id] = consumer
+        consumer.joined()
         self._consumer_made()
         if channel.started or browser:
             channel.submit(channel.provider.start_consumer, info.id)

@@ -209,11 +209,13 @@ class Transactions:
             yield from self._roll_back()
             raise _rolled_back(transaction, "a send of it failed", failure)
         error = yield from self._discharge(self._channel.provider.commit)
-        if error is None:
-            transaction.ended("committed")
-            yield from self._remember(transaction)
-        for consumer in [*self._consumers.values()]:
-            consumer.transaction_ended()
+        try:
+            if error is None:
+                transaction.ended("committed")
+                yield from self._remember(transaction)
+        finally:  # also if the caller gives up while the guard's file is slow: a close may wait for the end (S84)
+            for consumer in [*self._consumers.values()]:
+                consumer.transaction_ended()
         if error is not None:
             known = isinstance(error, TransactionRolledBackException) and not error.in_doubt
             transaction.ended("rolled_back" if known else "unknown")

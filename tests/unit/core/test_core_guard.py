@@ -160,3 +160,32 @@ def test_a_commit_does_not_remember_what_ctrl_c_put_back(monkeypatch: pytest.Mon
     assert consumer.receive_now() is not None
     bench.run(session.commit())
     assert consumer.guard.knows(FakeInbound("a"))
+
+
+class SlowFile:
+    """A guard's file that does not say when something is written."""
+
+    asked = False
+
+    def add(self, *_: object) -> None:
+        self.asked = True
+
+
+def test_a_commit_whose_caller_gives_up_before_the_file_has_written_ends_what_was_closed_in_it() -> None:
+    """S84: the broker had committed, and the link of the closed consumer stayed until the end of the session."""
+    bench = Bench()
+    session = bench.session(0)
+    consumer = bench.consumer(session)
+    bench.arrive(consumer, "a")
+    assert consumer.receive_now() is not None
+    bench.run(consumer.close())
+    session.memory.store, file = MemoryStore(10), SlowFile()
+    session.memory.file = file  # type: ignore[assignment]  # has the one verb that is used
+    steps = session.commit()
+    next(steps)
+    while not file.asked:
+        bench.runtime.turn()
+        steps.send(True)
+    steps.close()
+    bench.runtime.turn()
+    assert "close_consumer" in bench.provider.names()

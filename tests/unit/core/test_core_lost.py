@@ -125,3 +125,21 @@ def test_what_is_not_handed_out_again_makes_room_at_the_broker() -> None:
     assert consumer.receive_now() is None
     bench.runtime.turn()
     assert bench.provider.names().count("replenish") == before + 1
+
+
+def test_a_consumer_that_is_being_created_while_the_connection_is_lost_knows_of_the_loss() -> None:
+    """S105: no consumer was told of the loss that was not in the session's table yet, and the message came twice."""
+    bench, session, first = opened(AckMode.AUTO_ACKNOWLEDGE)
+    bench.arrive(first, "a")
+    taken(first)
+    bench.provider.hold("create_consumer")
+
+    def lost_first() -> None:
+        lose(bench)
+        bench.provider.held["create_consumer"][0].succeed()
+
+    bench.runtime.meanwhile.append(lost_first)
+    second = bench.consumer(session)
+    again(bench, second, "a", "b")
+    assert taken(second).body == "b"
+    assert second.stats.duplicates_skipped == 1
