@@ -25,6 +25,7 @@ PAGES = [
     *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
     *sorted(page for page in (ROOT / "docs").rglob("*.md") if "upstream" not in page.parts),
 ]
+TUTORIAL = sorted((ROOT / "examples" / "tutorial").glob("*.py"))
 TIMEOUT = 60
 
 RULES = {*range(1, 136), *range(140, 177), *range(187, 193)}
@@ -49,13 +50,21 @@ class Program(NamedTuple):
 
 
 def programs() -> dict[str, Program]:
-    """Return the programs of all pages, by page and number; those of testing.md run in tests/testing/test_plugin.py."""
+    """Return the programs that run alone, by page and number.
+
+    Those of testing.md run in tests/testing/test_plugin.py, those of the tutorial run together.
+    """
     return {
-        f"{page.name}-{number}": Program(match[1], match[2])
+        f"{page.name}-{number}": program
         for page in PAGES
-        if page.name != "testing.md"
-        for number, match in enumerate(_PROGRAM.finditer(page.read_text(encoding="utf-8")), start=1)
+        if page.name not in ("testing.md", "tutorial.md")
+        for number, program in enumerate(programs_of(page), start=1)
     }
+
+
+def programs_of(page: Path) -> list[Program]:
+    """Return the programs of a page."""
+    return [Program(match[1], match[2]) for match in _PROGRAM.finditer(page.read_text(encoding="utf-8"))]
 
 
 def rules() -> list[re.Match[str]]:
@@ -65,6 +74,11 @@ def rules() -> list[re.Match[str]]:
 
 @pytest.mark.parametrize("program", programs().values(), ids=programs().keys())
 def test_a_program_in_the_documentation_prints_what_stands_below_it(program: Program, broker_url: str) -> None:
+    run(program, broker_url)
+
+
+def run(program: Program, broker_url: str) -> None:
+    """Run a program of a page against a broker, and compare what it prints with the page."""
     assert program.output is not None, "a ```text block with the output is missing"
     source = program.source.replace("amqp://localhost:5672", broker_url)
     assert broker_url in source, "it would not run against the broker of the tests"
@@ -76,6 +90,20 @@ def test_a_program_in_the_documentation_prints_what_stands_below_it(program: Pro
         check=False,
     )
     assert (done.stdout, done.stderr) == (program.output, "")
+
+
+def test_the_tutorial_shows_the_programs_of_its_folder() -> None:
+    """In their order, each with its output."""
+    shown = programs_of(ROOT / "docs" / "tutorial.md")
+    assert [program.source for program in shown] == [path.read_text(encoding="utf-8") for path in TUTORIAL]
+    assert all(program.output for program in shown)
+
+
+@pytest.mark.full_tier("ten programs, one after the other")
+def test_the_programs_of_the_tutorial_tell_one_story(broker_url: str) -> None:
+    """They share their queues, and the last ones leave nothing behind."""
+    for program in programs_of(ROOT / "docs" / "tutorial.md"):
+        run(program, broker_url)
 
 
 def test_the_readme_is_short_and_has_a_program_in_each_face() -> None:
