@@ -172,7 +172,7 @@ class Consumer:
         self.error = error
         if self.state is State.OPEN:
             self.state = State.DETACHED
-        self.session.memory.in_hand.detached.add(self.info.id)
+        self.session.memory.handed_out.detached.add(self.info.id)
         self.inbox.clear()
         self.arrived()
         if self._channel.failure is not None:

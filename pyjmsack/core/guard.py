@@ -16,7 +16,7 @@ from pyjmsack.spi.envelope import Inbound
 from pyjmsack.spi.registry import open_guard_file
 from pyjmsack.spi.resources import ConsumerInfo
 
-__all__ = ["DuplicateGuard", "FileStore", "InHand", "Memory", "MemoryStore", "Store", "make_store", "nothing"]
+__all__ = ["DuplicateGuard", "FileStore", "HandedOut", "Memory", "MemoryStore", "Store", "make_store", "nothing"]
 
 _AUDIT_DEPTH, _AUDITED_PRODUCERS = 2048, 64
 """Defaults of ActiveMQ for ``jms.auditDepth`` and ``jms.auditMaximumProducerNumber``."""
@@ -144,28 +144,29 @@ def make_store(channel: Channel) -> MemoryStore | FileStore | None:
     return MemoryStore(size) if store == "memory" else FileStore(channel, path, size)
 
 
-class InHand(WeakValueDictionary[Any, Inbound]):
-    """What the callers of a session's consumers have, by key; it keeps none of it alive."""
+class HandedOut(WeakValueDictionary[Any, Inbound]):
+    """Messages that were handed out in a session and that the callers still have, by key. The table keeps no message
+    alive."""
 
     def __init__(self) -> None:
         super().__init__()
         self.detached: set[int] = set()
-        """Ids of consumers that the broker closed: what these delivered is the broker's again."""
+        """Ids of consumers that the broker closed: their messages went back to the queue."""
 
 
 class Memory:
-    """What one session knows of the messages that it processed, or that its callers have (S105).
+    """What one session knows of the messages that it processed or handed out (S105).
 
     Args:
         store: of what was processed; ``None`` where nothing is remembered.
     """
 
-    __slots__ = ("file", "in_hand", "store")
+    __slots__ = ("file", "handed_out", "store")
 
     def __init__(self, store: MemoryStore | FileStore | None) -> None:
         self.store = store
         self.file = store if isinstance(store, FileStore) else None
-        self.in_hand = InHand()
+        self.handed_out = HandedOut()
 
     def opened(self) -> Steps[None]:
         """Wait until the session can remember what was processed.
@@ -190,27 +191,29 @@ class Memory:
         if self.store is None:
             return None
         if info.browser:
-            return DuplicateGuard(MemoryStore(SHOWN), info, client_id, InHand(), transacted=False)
+            return DuplicateGuard(MemoryStore(SHOWN), info, client_id, HandedOut(), transacted=False)
         if info.presettled:
             return None
-        return DuplicateGuard(self.store, info, client_id, self.in_hand, transacted=transacted)
+        return DuplicateGuard(self.store, info, client_id, self.handed_out, transacted=transacted)
 
 
 class DuplicateGuard:
-    """What one consumer processed, among all that its store remembers, and what is in the caller's hands.
+    """What one consumer processed, among all that its store remembers, and the messages that the caller has.
 
     A queue gives a message to one consumer, whichever that is; each subscription gets its own copy.
 
     Args:
-        in_hand: of the session, which forgets it with the transaction.
-        transacted: whether what they have is acknowledged already, in the open transaction.
+        handed_out: the messages that the callers have; the session forgets them at the end of a transaction.
+        transacted: whether the messages that the callers have are acknowledged already, in the open transaction.
     """
 
-    def __init__(self, store: Store, info: ConsumerInfo, client_id: str, in_hand: InHand, *, transacted: bool) -> None:
+    def __init__(
+        self, store: Store, info: ConsumerInfo, client_id: str, handed_out: HandedOut, *, transacted: bool
+    ) -> None:
         self._store = store
         self.file = store if isinstance(store, FileStore) else None
         """Where what was processed is written before it is acknowledged; ``None``: nowhere."""
-        self._in_hand = in_hand
+        self._handed_out = handed_out
         self._transacted = transacted
         self.alert = self.file is not None
         """Whether a message may come that was processed before: one connection brings none twice, but a file knows of
@@ -253,24 +256,27 @@ class DuplicateGuard:
         return [key for inbound in inbounds if (key := self._key(inbound)) is not None]
 
     def knows(self, inbound: Inbound) -> bool:
-        """Whether the same message was processed before, or another delivery of it is in the caller's hands."""
+        """Whether the same message was processed before, or the caller has another delivery of it."""
         key = self._key(inbound)
-        return key is not None and (bool(inbound.known) or key in self._store or self._holds(key, inbound))
+        return key is not None and (bool(inbound.known) or key in self._store or self._has_another(key, inbound))
 
-    def hold(self, inbound: Inbound) -> None:
-        """The caller has it, not processed yet."""
+    def note_handed_out(self, inbound: Inbound) -> None:
+        """The message was handed out to the caller, and is not processed yet."""
         key = self._key(inbound)
         if key is not None:
-            self._in_hand[key] = inbound
+            self._handed_out[key] = inbound
 
-    def _holds(self, key: Any, inbound: Inbound) -> bool:
-        """Whether the caller has another delivery of the same message, by the same connection: a sender repeated it,
-        and the broker stored both (S91). What another connection brought is this message itself, come again (S95), and
-        so is the very delivery: it was given back, and nobody has it but us (S82)."""
-        held = self._in_hand.get(key)
-        if held is None or held is inbound or held.generation != inbound.generation:
+    def _has_another(self, key: Any, inbound: Inbound) -> bool:
+        """Whether the caller has another delivery of the same message, over the same connection.
+
+        Then the sender sent a second copy, and the broker stored both (S91). A delivery of another connection is no
+        second copy: the broker delivers the message again (S95). The same delivery is none either: it was given back,
+        and the caller does not have it any more (S82).
+        """
+        other = self._handed_out.get(key)
+        if other is None or other is inbound or other.generation != inbound.generation:
             return False
-        return self._transacted or not (held.settled or held.consumer_id in self._in_hand.detached)
+        return self._transacted or not (other.settled or other.consumer_id in self._handed_out.detached)
 
     def _key(self, inbound: Inbound) -> Any | None:
         identity = inbound.identity()

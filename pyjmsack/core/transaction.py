@@ -282,7 +282,7 @@ class Transactions:
         self._channel.submit(self._end_transaction, operation, ended, begun, unseen)
         try:
             self.current = Transaction()
-            self._memory.in_hand.clear()
+            self._memory.handed_out.clear()
             deadline = self._channel.deadline()
             if not (yield ended, deadline.remaining()) and not ended.done:
                 return RequestTimedOutException("the transaction coordinator did not answer within jms.requestTimeout")

@@ -254,7 +254,7 @@ class Unsettled:
         if self.guard is not None and self.guard.alert:
             at_once = self.auto and acknowledge and self._batch is None
             if not at_once:
-                self.guard.hold(inbound)
+                self.guard.note_handed_out(inbound)
         if self.auto:
             if acknowledge:
                 self.consumed(inbound)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from core_fakes import Bench, FakeInbound
 
-from pyjmsack.core.guard import DuplicateGuard, FileStore, InHand, MemoryStore, Store, make_store
+from pyjmsack.core.guard import DuplicateGuard, FileStore, HandedOut, MemoryStore, Store, make_store
 from pyjmsack.core.unsettled import Unsettled
 from pyjmsack.destination import Destination, Queue, Topic
 from pyjmsack.spi.resources import ConsumerInfo, Subscription
@@ -38,7 +38,7 @@ def guard(
 ) -> DuplicateGuard:
     subscription = None if name is None else Subscription(name, durable=True, shared=False)
     info = ConsumerInfo(number, 1, destination, 1, subscription=subscription)
-    return DuplicateGuard(store, info, client_id, InHand(), transacted=False)
+    return DuplicateGuard(store, info, client_id, HandedOut(), transacted=False)
 
 
 @pytest.fixture(params=["memory", "sqlite"])
