@@ -1,4 +1,6 @@
-"""Whether a link or a request ends connections, or the network is bad (S104, S109)."""
+"""Decides whether one request or one link makes brokers end connections, or whether the network is bad (S104, S109).
+`requests.py` asks for requests and `restore.py` for links. `search.py` decides when to connect again, and `brokers.py`
+to which broker."""
 
 from __future__ import annotations
 
@@ -11,37 +13,39 @@ from pyjmsack.uri import BrokerUrl
 __all__ = ["MOST_LOSSES", "MOST_SILENT_LOSSES", "Blame", "blamed", "says_why"]
 
 MOST_LOSSES: Final = 3
-"""So many connections may be lost over one request or link if the broker says why; the last one while it alone was
-asked for."""
+"""If the broker gives a reason, one request or link is given up after this number of lost connections. When the last of
+them was lost, nothing else was requested."""
 MOST_SILENT_LOSSES: Final = 10
-"""So many connections in a row may be lost without a reason while the same request or link alone was asked for."""
+"""If the broker gives no reason, a request or link is given up after this number of lost connections in a row, during
+each of which nothing else was requested."""
 _NOT_OVER_A_LINK: Final = ("amqp:connection:forced", "amqp:connection:redirect")
-"""Reasons of the broker itself: it stops, or an operator ends the connection, or sends it elsewhere."""
+"""Error codes for which no link is to blame: the broker stops, or an operator ends the connection or redirects the
+client."""
 _LOST_US: Final = re.compile(r"idle-?\s?timeout|connection TTL|heart-?beat", re.IGNORECASE)
-"""Words of a broker that heard nothing from us: that is the network."""
+"""Words in the error of a broker that received nothing from this client for too long. Then the network is to blame."""
 
 
 def says_why(error: BaseException) -> bool:
-    """Whether the broker gave a reason why it ended the connection: a Close with a condition, or an ERROR frame.
+    """Return True if the broker gave a reason why it ended the connection: a Close with a condition, or an ERROR frame.
 
-    A stream that merely ends is what a bad network looks like.
+    A stream that ends without a reason looks the same as a bad network.
     """
     code = error.error_code if isinstance(error, JMSException) else None
     return code is not None and code not in _NOT_OVER_A_LINK and not _LOST_US.search(str(error))
 
 
 class Blame:
-    """Connections in a row that were lost, and the one thing that each was asked for then.
+    """Counts the connections in a row that were lost, and remembers the one request or link that was pending each time.
 
-    A loss for which the broker gives a reason is strong evidence. A silent one is weak: it counts only while the same
-    thing alone is asked for every time, and the broker is reached every time.
+    A loss for which the broker gives a reason is strong evidence. A silent loss is weak evidence: it counts only if the
+    same request or link was the only pending one each time, and the broker could be reached each time.
     """
 
     def __init__(self) -> None:
         self.losses = 0
-        """Connections in a row that were lost."""
+        """The number of connections in a row that were lost."""
         self.reasons = 0
-        """Those of them for which a broker gave a reason."""
+        """The number of these losses for which a broker gave a reason."""
         self._suspect: object = None
         self._silent = 0
         self._broker: BrokerUrl | None = None
@@ -50,10 +54,10 @@ class Blame:
         """Count a lost connection.
 
         Args:
-            suspect: what alone was asked for then, ``None`` if there was nothing or more than one thing.
+            suspect: the only pending request or link, or ``None`` if there was none or more than one.
 
         Returns:
-            Whether the same suspect was asked for when the connection before was lost.
+            True if the same suspect was pending when the previous connection was lost.
         """
         again = suspect is not None and suspect == self._suspect
         silent = suspect is not None and not says_why(error)
@@ -65,22 +69,23 @@ class Blame:
 
     @property
     def silence_convicts(self) -> bool:
-        """Whether the suspect is at fault: more connections were lost with it than a bad network explains."""
+        """True if too many connections were lost over the suspect for the network to be the only reason."""
         return self._silent >= MOST_SILENT_LOSSES
 
     def unreachable(self, broker: BrokerUrl) -> None:
-        """The broker of the last loss did not take a connection: it or the network is in trouble."""
+        """Forget the silent losses if this is the broker of the last loss: it takes no connection, so the broker or the
+        network has a problem of its own."""
         if broker == self._broker:
             self._silent = 0
 
     def clear(self) -> None:
-        """All that was asked for was taken."""
+        """Forget all losses, because the broker granted every request."""
         self.losses = self.reasons = self._silent = 0
         self._suspect = self._broker = None
 
 
 def blamed(what: str, error: BaseException) -> JMSException:
-    """Return the error for what ends connections."""
+    """Return the error for a request or link that makes brokers end connections. `what` names it."""
     losses = MOST_LOSSES if says_why(error) else MOST_SILENT_LOSSES
     guilty = ResourceAllocationException(
         f"{what} is given up, and not the connection: {losses} connections in a row were lost while a broker was"

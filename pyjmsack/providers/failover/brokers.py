@@ -1,4 +1,6 @@
-"""The brokers that a failover connection may use: those of the URL, those that a broker names, and those of a file."""
+"""Decides which brokers a round of a search tries, and in which order: those of the URL, those that a broker names, and
+those of a file. `search.py` decides when a round begins and when the search ends. `blame.py` decides whether a request
+or link, and not a broker, is the reason why connections are lost."""
 
 from __future__ import annotations
 
@@ -23,9 +25,9 @@ __all__ = [
 ]
 
 MOST = 100
-"""Entries of a list that are looked at, and brokers known beside those of the URL."""
+"""The most entries of a broker's list that are read, and the most brokers that are known beside those of the URL."""
 _LONGEST_NAME = 253
-"""Characters of a host name (RFC 1035)."""
+"""The most characters of a host name (RFC 1035)."""
 _FIELDS = ("network-host", "hostname", "port", "scheme")
 
 log = logging.getLogger("pyjmsack.failover")
@@ -35,7 +37,7 @@ class Brokers:
     """The brokers of one connection, in the order in which they are tried.
 
     Args:
-        url: of all brokers.
+        url: the failover URL, which names all brokers.
     """
 
     def __init__(self, url: BrokerUrl) -> None:
@@ -46,7 +48,7 @@ class Brokers:
         self._lost: BrokerUrl | None = None
 
     def of_round(self, rounds: int) -> list[BrokerUrl]:
-        """Return the brokers to try in the next round, in order. ``rounds`` were in vain before."""
+        """Return the brokers to try, in order, after this number of rounds without success."""
         options = self._options
         members = with_file(self._known, options.update_uris_url)
         if rounds:  # none of these: a broker may have named others as they are called in a network of its own
@@ -58,23 +60,24 @@ class Brokers:
         return ordered
 
     def found(self, present: BrokerUrl, metadata: ConnectionMetadata) -> None:
-        """A broker is in use; it may name others."""
+        """Note that this broker is in use, and learn the other brokers that it names."""
         self._lost = None
         self._known = learn(self._known, self._given, present, metadata, self._options.amqp_open_server_list_action)
 
     def lost(self, present: BrokerUrl) -> None:
-        """The next search begins behind this one."""
+        """Begin the next search with the broker behind this one, because the connection to this one was lost."""
         self._lost = present
 
     def better_than(self, present: BrokerUrl) -> list[BrokerUrl]:
-        """Return the brokers to which the connection shall move when they are there (``failover.priorityBackup``)."""
+        """Return the preferred brokers to which the connection moves when they can be reached
+        (``failover.priorityBackup``). The list is empty if the present broker is preferred."""
         if not self._options.priority_backup or str(present) in self._preferred:
             return []
         return [url for url in self._given if str(url) in self._preferred]
 
 
 def in_order(members: Sequence[BrokerUrl], lost: BrokerUrl | None, *, shuffled: bool) -> list[BrokerUrl]:
-    """Return the brokers of a round: as written, beginning behind the one that was lost; or shuffled."""
+    """Return the brokers of a round: shuffled, or in the given order, beginning with the one behind the lost broker."""
     ordered = [*members]
     if shuffled:
         random.shuffle(ordered)  # to spread load, not to keep a secret
@@ -93,14 +96,15 @@ def learn(
 ) -> list[BrokerUrl]:
     """Return the brokers to try from now on.
 
-    Each new one gets the options of the broker that named it. One without TLS is not taken from a broker with TLS,
-    unless ``amqp.allowNonSecureRedirects`` says so. Of a list the first :data:`MOST` entries are looked at, and so many
-    brokers beside those of the URL are known at most: what a broker says costs a bounded time, and no more memory.
+    Each new broker gets the options of the broker that named it. A broker without TLS is not accepted from a broker
+    with TLS, unless ``amqp.allowNonSecureRedirects`` allows it. Only the first :data:`MOST` entries of a list are read,
+    and at most as many brokers are known beside those of the URL, because a broker must not be able to cost this client
+    time and memory without a limit.
 
     Args:
-        given: those of the URL.
-        action: ``REPLACE`` keeps the present broker and takes the list for the others, ``ADD`` adds to them, ``IGNORE``
-            changes nothing.
+        given: the brokers of the URL.
+        action: ``REPLACE`` keeps the present broker and replaces all others by the list, ``ADD`` adds the list to the
+            known brokers, ``IGNORE`` changes nothing.
     """
     offered = metadata.properties.get("failover-server-list")
     if action == "IGNORE" or not isinstance(offered, Sequence):
@@ -118,7 +122,8 @@ def learn(
 
 
 def _member(present: BrokerUrl, entry: Mapping[object, object]) -> BrokerUrl | None:
-    """Return the broker of one entry: a map of ``network-host`` or ``hostname``, ``port`` and ``scheme``."""
+    """Return the broker that an entry of the list describes by ``network-host`` or ``hostname``, ``port`` and
+    ``scheme``. Return ``None``, and log why, if the entry cannot be used."""
     fields = {str(name): entry.get(name) for name in _FIELDS}
     host = fields.get("network-host") or fields.get("hostname")
     port = fields.get("port")
@@ -136,16 +141,16 @@ def _member(present: BrokerUrl, entry: Mapping[object, object]) -> BrokerUrl | N
 
 
 MOST_CHARACTERS = 65536
-"""Of the file."""
+"""The most characters of the file of ``failover.updateURIsURL``."""
 
 log = logging.getLogger("pyjmsack.failover")
 
 
 def with_file(members: Sequence[BrokerUrl], path: str | None) -> list[BrokerUrl]:
-    """Return the brokers with those of a file behind them, which get the options of the first.
+    """Return ``members``, followed by the brokers that the file names. These get the options of the first member.
 
-    A file that cannot be read, or does not hold broker addresses, is logged and changes nothing: a search for a broker
-    must not end by it. It is small and read before each round only, so the loop waits for it.
+    If the file cannot be read or holds no broker addresses, a warning is logged and nothing changes, because a bad file
+    must not end a search. The loop waits for the file, because the file is small and is read only once for each round.
     """
     if path is None:
         return [*members]

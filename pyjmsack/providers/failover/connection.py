@@ -1,4 +1,4 @@
-"""The life of a failover connection: finding a broker, losing it, leaving it for a better one, the end (S90-S109)."""
+"""The life of a failover connection: it finds a broker, loses it, leaves it for a better one, and ends (S90-S109)."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ __all__ = ["Connection"]
 log = logging.getLogger("pyjmsack.failover")
 
 _SETTLED = 1.0
-"""Seconds in use after which a connection counts as good, because whatever ends connections again and again does so at
-once."""
+"""A connection that was in use for this number of seconds is not new any more. A request or link that makes a broker
+end connections does so sooner."""
 _MOST_SHORT_LIVED = 2
-"""So many connections in a row may be lost while they are new before there is a pause."""
+"""This number of connections in a row may be lost while they are new. Then there is a pause before each search."""
 
 
 class Connection:
     """A connection that looks for a broker, uses it, and looks for the next one when it is lost.
 
     Args:
-        requests: what is asked of the broker in use.
-        resources: what is open, so that it can be opened at the next broker.
+        requests: the requests and sends that the broker in use has not answered.
+        resources: the open sessions, producers and consumers, which are restored at the next broker.
         create: makes the provider of one member.
     """
 
@@ -60,17 +60,17 @@ class Connection:
         self._transactions = transactions
         self._brokers = Brokers(url)
         self.generation = 0
-        """Number of the connection in use; 0 without one."""
+        """The number of the connection in use; 0 if there is none."""
         self._trying: Member | None = None
         self._closing: Member | None = None
         self._leaving: set[Member] = set()
         self._search: Search | None = None
         self._watch: PriorityWatch | None = None
         self._settling: Timer | None = None
-        """Runs while the connection in use is new."""
+        """The timer that runs while the connection in use is new."""
         self._short_lived = 0
-        """Connections in a row that were lost while they were new: from the third on, the next one is not looked for at
-        once."""
+        """The number of connections in a row that were lost while they were new. From the third one on, the next search
+        begins after a pause."""
         self._pauses = back_off(url.failover)
         self._info = ConnectionInfo("")
         self._listener: ProviderListener | None = None
@@ -125,7 +125,7 @@ class Connection:
         member.open(self._info, restoration.steps, ready)
 
     def _use(self, member: Member) -> None:
-        """A broker is ready: tell the core, then ask again what waits (S103)."""
+        """Use a broker that is ready: tell the core, then repeat the requests and sends that have no answer (S103)."""
         assert member.metadata is not None  # it is ready
         requests, provider = self._requests, member.provider
         requests.member, self._search = member, None
@@ -155,7 +155,7 @@ class Connection:
     # -- and lost -----------------------------------------------------------------------------------------------
 
     def _on_lost(self, error: BaseException) -> None:
-        """The broker in use is gone: take over what it owes, and look for another one."""
+        """Keep the requests and sends that the lost broker did not answer, and look for another broker."""
         requests = self._requests
         member, requests.member = requests.member, None
         if member is None:
@@ -175,13 +175,13 @@ class Connection:
         self._look(first=False, error=error)
 
     def _settle_down(self) -> None:
-        """The connection is good."""
+        """Note that the connection in use is not new any more, so that the next search begins without a pause."""
         self._settling = None
         self._short_lived = 0
         self._pauses = back_off(self._url.failover)
 
     def _on_resource_closed(self, number: int, error: BaseException) -> None:
-        """The broker closed a session or producer: no other one is asked for it (S109)."""
+        """Forget a session or producer that the broker closed. It is not restored at another broker (S109)."""
         self._the_listener.on_resource_closed(number, error)
         self._transactions.give_up(self._resources.sessions.get(number))
         self._resources.closed_by_broker(number, error)
@@ -189,7 +189,7 @@ class Connection:
     # -- a better one is back -----------------------------------------------------------------------------------
 
     def _watch_priority(self, member: Member) -> None:
-        """Look for a preferred broker while this is none."""
+        """Look for a preferred broker while the broker in use is not a preferred one."""
         better = self._brokers.better_than(member.url)
         if better:
             self._watch = PriorityWatch(
@@ -198,11 +198,11 @@ class Connection:
             self._watch.start()
 
     def _is_idle(self) -> bool:
-        """Whether nobody waits for an answer, and no transaction has work."""
+        """Return True if no request or send waits for an answer, and no open transaction has work."""
         return not self._requests.open and not any(session.work for session in self._resources.sessions.values())
 
     def _leave(self, error: BaseException) -> None:
-        """Give the present broker up for a better one."""
+        """Leave the present broker for a better one."""
         member = self._requests.member
         self._on_lost(error)
         if member is not None:
@@ -217,7 +217,7 @@ class Connection:
     # -- the end ------------------------------------------------------------------------------------------------
 
     def _give_up(self, error: BaseException) -> None:
-        """No attempt is left (S109)."""
+        """Fail the connection, because no attempt to reach a broker is left (S109)."""
         self._search = None
         opening, self._opening = self._opening, None
         if opening is not None:
@@ -233,7 +233,7 @@ class Connection:
         self._requests.fail(error)
 
     def close(self, done: Completion[None]) -> None:
-        """Close in order; without a broker at once."""
+        """Close the connection with a goodbye to the broker; without a broker, close at once."""
         member, self._requests.member = self._requests.member, None
         self.generation = 0
         closed = IllegalStateException("the connection is closed")
@@ -250,7 +250,7 @@ class Connection:
             member.provider.flush()
 
     def abort(self, error: BaseException) -> None:
-        """Fail what is pending, and drop the broker."""
+        """Fail all pending requests and sends, and drop the connection without a goodbye."""
         members = (self._requests.member, self._closing, *self._leaving)
         self._requests.member = self._closing = None
         self._leaving.clear()
@@ -277,7 +277,7 @@ class Connection:
             trying.abandon(error)
 
     def flush(self) -> None:
-        """Write what is pending."""
+        """Write the pending bytes to the socket."""
         member = self._requests.member or self._closing
         if member is not None:
             member.provider.flush()

@@ -1,4 +1,4 @@
-"""For which broker a payload was encoded, and how to encode it for another one (S91)."""
+"""Remembers for which broker a payload was encoded, and encodes it for another one (S91)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["Encoding", "MemberEncoder", "translate"]
 
 
 class Encoding:
-    """What payloads of the present broker have in common; brokers that agree share one.
+    """The way in which payloads are encoded for one broker. Brokers that agree in this share one encoding.
 
     Args:
-        provider: encodes and decodes it.
+        provider: encodes and decodes the payloads.
     """
 
     def __init__(self, provider: Provider, metadata: ConnectionMetadata) -> None:
@@ -28,19 +28,19 @@ class Encoding:
         self._key = (metadata.protocol, metadata.broker, prefixes)
 
     def understands(self, other: Encoding) -> bool:
-        """Whether payloads of the other one are right here, too."""
+        """Return True if payloads in the other encoding are also right for this broker."""
         return self._key == other._key
 
 
 class MemberEncoder(partial[bytes]):
-    """An encoder that says for what it encodes; calling it costs no more than calling the member's."""
+    """An encoder that knows its encoding and destination. It is as fast as the encoder of the provider."""
 
     encoding: Encoding
     destination: Destination
 
     @classmethod
     def of(cls, encoding: Encoding, destination: Destination) -> MemberEncoder:
-        """Return the encoder of the encoding's provider."""
+        """Return an encoder for messages to this destination."""
         made = cls(encoding.provider.encoder(destination))
         made.encoding = encoding
         made.destination = destination
@@ -51,10 +51,10 @@ def translate(kept: PendingSend, encoding: Encoding, present_name: Callable[[str
     """Encode a kept message for another broker.
 
     Args:
-        present_name: returns the name that a temporary destination has now, by one that it had (S133).
+        present_name: returns the present name of a temporary destination for an earlier name (S133).
 
     Raises:
-        JMSException: the other protocol cannot carry it, or that broker cannot delay it.
+        JMSException: the other protocol cannot carry the message, or the other broker cannot delay it.
     """
     old = kept.encoder
     assert isinstance(old, MemberEncoder)  # the core has its encoders from us

@@ -1,4 +1,5 @@
-"""One connection to one broker of a failover URL. Before it is used, everything that was open is restored on it."""
+"""One connection to one broker of a failover URL. Before the connection is used, it is opened and everything that was
+open before is restored on it."""
 
 from __future__ import annotations
 
@@ -15,20 +16,21 @@ from pyjmsack.uri import BrokerUrl
 __all__ = ["Member", "Restore"]
 
 _CLOSING = 5.0
-"""Seconds that a broker gets to answer when the connection leaves it."""
+"""The longest wait in seconds for the answer of a broker that the connection leaves."""
 
 Restore = Callable[[Provider, ConnectionMetadata], Iterator[Completion[Any]]]
-"""The steps that restore what was open. Each completion is waited for; an exception ends the steps."""
+"""The steps that restore what was open. The member waits for each completion; an exception ends the steps."""
 
 
 class Member:
-    """The listener of one member's provider.
+    """Opens one provider and listens to its events.
 
     Args:
         lost: called with the error when the connection is lost after it was ready.
-        discard: called when it is given up before it was ready: nothing that its provider says counts any more.
-        closed: called with id and error when the broker closes a session or producer.
-        timeout: seconds for opening, and again for restoring; ``None`` = no limit.
+        discard: called when this member is given up before it was ready. After that, the events of its provider are
+            ignored.
+        closed: called with the id and the error when the broker closes a session or producer.
+        timeout: seconds allowed for opening the connection, and the same time again for restoring; ``None`` = no limit.
     """
 
     def __init__(
@@ -45,21 +47,21 @@ class Member:
         self.provider = provider
         self.metadata: ConnectionMetadata | None = None
         self.lost_in_rebuild = False
-        """Whether the broker took the connection, and ended it while it was asked for what was open."""
+        """True if the broker accepted the connection and then ended it while everything was being restored."""
         self._connector = connector
         self._timeout = timeout
         self._lost = lost
         self._discard = discard
         self._closed = closed
         self._ready: Callable[[BaseException | None], None] | None = None
-        """Set while the connection is being opened and restored."""
+        """Set while the connection is being opened and everything is being restored."""
         self._dead = False
         self._restore: Restore | None = None
         self._steps: Iterator[Completion[Any]] = iter(())
         self._timer: Timer | None = None
 
     def open(self, info: ConnectionInfo, restore: Restore, ready: Callable[[BaseException | None], None]) -> None:
-        """Connect, then take the steps of ``restore``; ``ready`` is told the error, or ``None``."""
+        """Connect, then take the steps of ``restore``. At the end call ``ready`` with the error, or with ``None``."""
         self._ready, self._restore = ready, restore
         connected: Completion[ConnectionMetadata] = Completion()
         connected.add_callback(self._on_connected)
@@ -118,7 +120,7 @@ class Member:
         ready(error)
 
     def abandon(self, error: BaseException) -> None:
-        """Drop the connection. Nobody hears of it."""
+        """Drop the connection and call nobody."""
         self._ready = None
         self._dead = True
         if self._timer is not None:
@@ -126,7 +128,8 @@ class Member:
         self.provider.abort(error)
 
     def leave(self, left: Callable[[], None]) -> None:
-        """Close in order, so that what was acknowledged arrives; ``left`` is called when that is over or takes long."""
+        """Close with a goodbye, so that the last acknowledgements arrive. Call ``left`` when the broker has answered,
+        or after five seconds."""
         self._dead = True
         error = ConnectionLostException("the connection moved to another broker")
 
@@ -143,7 +146,7 @@ class Member:
     # -- events of the provider ---------------------------------------------------------------------------------
 
     def on_failure(self, error: BaseException) -> None:
-        """The connection is lost: while it was opened, or in use."""
+        """Handle the loss of the connection, either before it was ready or while it was in use."""
         if self._ready is not None:
             self.lost_in_rebuild = self.metadata is not None
             self._finish(error)
@@ -152,18 +155,18 @@ class Member:
             self._lost(error)
 
     def on_resource_closed(self, number: int, error: BaseException) -> None:
-        """The broker closed a session or producer."""
+        """Pass on that the broker closed a session or producer."""
         if not self._dead:
             self._closed(number, error)
 
     def on_interrupted(self, error: BaseException, generation: int) -> None:
-        """Not told by the provider of a single broker."""
+        """Fail: the provider of a single broker never calls this method."""
         raise AssertionError("a member of a failover URL does not fail over itself")
 
     def on_restored(self, metadata: ConnectionMetadata) -> None:
-        """Not told by the provider of a single broker."""
+        """Fail: the provider of a single broker never calls this method."""
         raise AssertionError("a member of a failover URL does not fail over itself")
 
     def on_temporary_renamed(self, temporary_id: int, name: str) -> None:
-        """Not told by the provider of a single broker."""
+        """Fail: the provider of a single broker never calls this method."""
         raise AssertionError("a member of a failover URL does not fail over itself")

@@ -1,4 +1,4 @@
-"""Requests without an answer. They are kept, so that the next broker can be asked (S90)."""
+"""Requests and sends without an answer, which are kept so that they can be repeated at the next broker (S90)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["WITHOUT_BROKER", "PendingSend", "Request", "Without"]
 
 
 class Without(Enum):
-    """What becomes of a request that is made while there is no broker, or that was under way when the broker was
+    """What happens to a request while there is no broker. It was made then, or had no answer when the connection was
     lost."""
 
     HELD = "asked again, in order, when there is one"
@@ -41,18 +41,18 @@ WITHOUT_BROKER = {
     "rollback": Without.SUCCEEDS,
     "commit": Without.ROLLED_BACK,
 }
-"""The table of S90; ``browse`` is the drain of a browser. Sends are held, acknowledgements dropped (S95)."""
+"""The table of S90. ``browse`` is the drain of a browser. Sends are kept, and acknowledgements are dropped (S95)."""
 
 
 class Request:
-    """One request with an answer.
+    """One request that a broker answers.
 
     Args:
-        verb: its row in the table.
-        owner: ids of the resources that it concerns; it is given up when one of them is closed.
-        ask: makes it.
-        done: completed with the answer.
-        then: called with the answer before ``done`` when it succeeded.
+        verb: the name of its row in the table.
+        owner: ids of the resources for which the request is made. The request is given up when one of them is closed.
+        ask: makes the request at a provider.
+        done: the completion that gets the answer.
+        then: called before ``done`` with the answer of a request that succeeded.
     """
 
     __slots__ = ("abandoned", "ask", "asked", "done", "losses", "owner", "reasons", "then", "verb")
@@ -71,35 +71,38 @@ class Request:
         self.done = done
         self.then = then
         self.asked = False
-        """Whether it may have reached a broker."""
+        """True if the request may have reached a broker."""
         self.abandoned: BaseException | None = None
-        """Why what it asks for is closed already: a broker that does it is told to undo it, and no other is asked."""
+        """Why the result of the request is not wanted any more. A broker that grants the request must undo it, and the
+        request is not repeated."""
         self.losses = 0
-        """Connections that were lost before they answered it."""
+        """The number of connections that were lost before the broker answered."""
         self.reasons = 0
-        """Those of them for which the broker gave a reason."""
+        """The number of these losses for which the broker gave a reason."""
 
     def lost(self, error: BaseException) -> None:
-        """Count a connection that was lost before it answered."""
+        """Count a connection that was lost before the broker answered."""
         self.losses += 1
         self.reasons += says_why(error)
 
     @property
     def suspect(self) -> bool:
-        """Whether it may be the reason why connections are lost: then nothing else is asked beside it."""
+        """True if this request may be the reason why connections are lost. Then it is sent alone."""
         return self.losses >= MOST_LOSSES - 1
 
     def give_up(self, error: BaseException) -> None:
-        """It will not be asked again."""
+        """Fail the request, because it will not be repeated."""
         self.done.fail(error)
 
 
 class PendingSend(Outbound):
-    """A send on its way through one connection. The core's own hears of the outcome unless that connection was lost.
+    """A send on its way through one connection. It passes its outcome on to the send of the core, unless that
+    connection was lost first.
 
     Args:
-        table: where it stands while the outcome is open; whoever takes it out decides what becomes of it.
-        session_id: its session, so that it goes with it.
+        table: holds the send until its outcome is known. The code that takes the send out of the table decides what
+            happens to it.
+        session_id: its session. The send is given up when the session is closed.
     """
 
     __slots__ = ("encoding", "origin", "session_id", "table", "timer", "undone", "withdrawn")
@@ -118,28 +121,30 @@ class PendingSend(Outbound):
         self.session_id = session_id
         self.left = False
         self.withdrawn = False
-        """Whether the send timed out and its caller got the error. Such a send is not sent again (S91)."""
+        """True if the caller already got an error because the send timed out. Then it is not sent again (S91)."""
         self.undone = False
-        """Whether its transaction was rolled back: then it is not sent again either, the next one is another (S99)."""
+        """True if its transaction was rolled back. Then it is not sent again, because it would become part of the next
+        transaction (S99)."""
         self.timer: Timer | None = None
 
     def done(self, error: BaseException | None) -> None:
-        """The broker answered, unless this send was taken over when the connection was lost."""
+        """Pass the answer of the broker on, unless the connection was lost before and this send is kept for the next
+        one."""
         if self.table.pop(self, None):
             self.origin.done(error)
 
     def give_up(self, error: BaseException) -> None:
-        """It will not be sent."""
+        """Fail the send, because it will not be sent."""
         self.disarm()
         self.origin.done(error)
 
     def disarm(self) -> None:
-        """Its time without a broker is over."""
+        """Stop the timer that limits how long the send waits for a broker."""
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
 
     @property
     def owner(self) -> tuple[int, ...]:
-        """The resources that it goes with."""
+        """The ids of its session and its producer. The send is given up when one of them is closed."""
         return self.session_id, self.producer_id

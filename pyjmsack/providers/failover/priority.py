@@ -1,4 +1,4 @@
-"""Going back to a preferred broker when it is there again: ``failover.priorityBackup``."""
+"""Return to a preferred broker when it can be reached again (``failover.priorityBackup``)."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ __all__ = ["PriorityWatch"]
 
 log = logging.getLogger("pyjmsack.failover")
 _LOOK_EVERY = 0.02
-"""Seconds between two looks whether the present connection is idle."""
+"""Seconds between two checks whether the present connection is idle."""
 _PATIENCE = 10.0
-"""Seconds after which a connection that is never idle is moved nevertheless."""
+"""Seconds after which a connection moves although it is never idle."""
 
 
 class PriorityWatch:
-    """Tries the preferred brokers, as often as a search would, while the connection is at another one.
+    """Tries the preferred brokers while the connection is at another one, with the waits of a search.
 
-    Each try is a connection of its own, which logs in, does nothing else, and is closed at once. If a try succeeds, the
-    connection moves as if it had been lost. It moves when nothing is under way, so that nothing has to be repeated, or
-    after ten seconds at the latest. A broker that refuses the login is not tried again, because several wrong logins
-    may lock the account.
+    Each attempt opens a connection of its own, logs in, and closes it at once. When an attempt succeeds, the connection
+    moves as if it had been lost. It moves when no request waits for an answer, so that nothing has to be repeated, or
+    at the latest after ten seconds. A broker that refuses the login is not tried again, because several wrong logins
+    may lock an account.
 
     Args:
-        url: of all brokers.
-        preferred: those to try.
-        idle: whether nothing is under way on the present connection.
-        move: gives the present connection up.
+        url: the failover URL.
+        preferred: the brokers to try.
+        idle: returns True if the present connection waits for no answer.
+        move: leaves the present connection.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class PriorityWatch:
         self._after(next(self._waits), self._begin_round)
 
     def stop(self) -> None:
-        """Look no further."""
+        """End the attempts to reach a preferred broker."""
         self._stopped = True
         if self._timer is not None:
             self._timer.cancel()

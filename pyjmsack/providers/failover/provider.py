@@ -1,4 +1,5 @@
-"""The failover provider: the core's verbs over whichever broker there is, and over none for a while (S90-S109)."""
+"""The failover provider: it serves the requests of the core with the broker in use, and keeps them while there is none
+(S90-S109)."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ __all__ = ["FailoverProvider"]
 
 
 class FailoverProvider:
-    """One connection that outlives its brokers. Everything runs on the loop.
+    """One connection that survives the loss of its brokers. Everything runs on the I/O loop.
 
     Args:
         create: makes the provider of one member.
@@ -65,7 +66,7 @@ class FailoverProvider:
 
     @property
     def generation(self) -> int:
-        """Number of the connection in use; 0 without one."""
+        """The number of the connection in use; 0 if there is none."""
         return self._connection.generation
 
     def connect(self, info: ConnectionInfo, listener: ProviderListener, done: Completion[ConnectionMetadata]) -> None:
@@ -73,15 +74,15 @@ class FailoverProvider:
         self._connection.connect(info, listener, done)
 
     def close(self, done: Completion[None]) -> None:
-        """Close in an orderly way if there is a broker, and otherwise at once."""
+        """Close the connection with a goodbye to the broker; without a broker, close at once."""
         self._connection.close(done)
 
     def abort(self, error: BaseException) -> None:
-        """Fail what is pending, and drop the broker."""
+        """Fail all pending requests and sends, and drop the connection without a goodbye."""
         self._connection.abort(error)
 
     def flush(self) -> None:
-        """Write what is pending."""
+        """Write the pending bytes to the socket."""
         self._connection.flush()
 
     # -- sessions, producers, consumers -------------------------------------------------------------------------
@@ -101,7 +102,7 @@ class FailoverProvider:
         )
 
     def close_session(self, session_id: int, done: Completion[None]) -> None:
-        """End a session with all that it has."""
+        """End a session with its producers and consumers."""
         self._transactions.give_up(self._resources.sessions.get(session_id))
         self._resources.forget_session(session_id)
         self._requests.drop(session_id, "the session")
@@ -180,7 +181,7 @@ class FailoverProvider:
     # -- flow ---------------------------------------------------------------------------------------------------
 
     def start_consumer(self, consumer_id: int) -> None:
-        """Let messages flow, also from the brokers to come."""
+        """Let messages flow to this consumer, also from later brokers."""
         record = self._resources.consumers.get(consumer_id)
         if record is not None:
             record.started = True
@@ -188,7 +189,7 @@ class FailoverProvider:
                 self._requests.member.provider.start_consumer(consumer_id)
 
     def stop_consumer(self, consumer_id: int, done: Completion[None]) -> None:
-        """No message from now on."""
+        """Stop the flow of messages to this consumer."""
         record = self._resources.consumers.get(consumer_id)
         if record is not None:
             record.stopped = True
@@ -197,12 +198,13 @@ class FailoverProvider:
         )
 
     def replenish(self, consumer_id: int) -> None:
-        """Grant credit again; a new broker gives it anyway."""
+        """Grant credit again. Without a broker nothing is done, because the consumer grants credit anew at the next
+        broker."""
         if self._requests.member is not None:
             self._requests.member.provider.replenish(consumer_id)
 
     def pull(self, consumer_id: int) -> None:
-        """Ask for one message, of the next broker if this one does not give it (S108)."""
+        """Ask the broker for one message. If the broker is lost before the message comes, ask the next one (S108)."""
         record = self._resources.consumers.get(consumer_id)
         if record is not None:
             record.pulling = True
@@ -210,7 +212,8 @@ class FailoverProvider:
                 self._requests.member.provider.pull(consumer_id)
 
     def drain(self, consumer_id: int, done: Completion[None]) -> None:
-        """Ask for what there is: without a broker nothing, but for a browser, which must not end before its end."""
+        """Ask the broker to send what it has for this consumer. Without a broker there is nothing to wait for, except
+        for a browser: its request waits for the next broker, so that it does not end too early."""
         record = self._resources.consumers.get(consumer_id)
         verb = "drain"
         if record is not None:
@@ -221,15 +224,16 @@ class FailoverProvider:
     # -- messages -----------------------------------------------------------------------------------------------
 
     def send(self, outbound: Outbound) -> None:
-        """Send, and keep it until it is answered (S91)."""
+        """Send a message, and keep it until the broker answers (S91)."""
         self._requests.send(outbound)
 
     def withdraw(self, outbound: Outbound, withdrawn: Completion[bool]) -> None:
-        """Take back a send that timed out; one that may have reached a broker is not repeated any more."""
+        """Take back a send that timed out. A send that may have reached a broker is not repeated any more."""
         self._requests.withdraw(outbound, withdrawn)
 
     def settle(self, inbound: Inbound, outcome: Outcome) -> None:
-        """Send an outcome, unless its delivery is of an earlier connection: then it is the broker's again (S95)."""
+        """Send an outcome. If an earlier connection delivered the message, send nothing, because the message is in the
+        queue again (S95)."""
         current = inbound.generation == self._connection.generation
         if outcome is Outcome.ACCEPTED:
             self._transactions.settled(inbound, current=current)
@@ -240,7 +244,8 @@ class FailoverProvider:
     # -- transactions -------------------------------------------------------------------------------------------
 
     def begin(self, session_id: int, done: Completion[None]) -> None:
-        """Declare a transaction; without a broker the next one does it with the session."""
+        """Begin a transaction. Without a broker nothing is done, because the session is restored with a new
+        transaction."""
         if self._transactions.wait_behind(
             self._resources.sessions.get(session_id), partial(self.begin, session_id, done)
         ):
@@ -248,7 +253,7 @@ class FailoverProvider:
         self._requests.ask(Request("begin", (), lambda provider, a: provider.begin(session_id, a), done))
 
     def commit(self, session_id: int, done: Completion[None]) -> None:
-        """Commit; roll back instead what lost its work (S92, S97)."""
+        """Commit the transaction. If it lost work with a broker, roll back instead and fail (S92, S97)."""
         session = self._resources.sessions.get(session_id)
         if session is None or not session.in_doubt:
             if session is not None and self._transactions.wait(session, partial(self.commit, session_id, done)):
@@ -267,7 +272,7 @@ class FailoverProvider:
         self._requests.ask(Request("rollback", (), lambda provider, a: provider.rollback(session_id, a), undone))
 
     def rollback(self, session_id: int, done: Completion[None]) -> None:
-        """Roll back; the broker has done so already for what was lost (S99)."""
+        """Roll the transaction back. A lost broker has already done so for the work that it had (S99)."""
         session = self._resources.sessions.get(session_id)
         self._transactions.give_up(session)
         self._clear(session)
@@ -282,13 +287,13 @@ class FailoverProvider:
     # -- names and encoding -------------------------------------------------------------------------------------
 
     def encoder(self, destination: Destination) -> Encoder:
-        """Return the present broker's encoder, or that of the last one; it says which (S91)."""
+        """Return an encoder for the present broker, or for the last one. The encoder remembers for which (S91)."""
         if self._requests.encoding is None:
             raise IllegalStateException("the connection is not open")
         return MemberEncoder.of(self._requests.encoding, destination)
 
     def decode(self, payload: bytes, destination: Destination) -> tuple[Message, int]:
-        """Undo the encoding."""
+        """Decode a payload, and return the message with its time to live in milliseconds."""
         if self._requests.encoding is None:
             raise IllegalStateException("the connection is not open")
         return self._requests.encoding.provider.decode(payload, destination)

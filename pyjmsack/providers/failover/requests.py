@@ -1,4 +1,4 @@
-"""What is asked of the broker in use, and waits for the next one without (S90-S92)."""
+"""Requests and sends: they go to the broker in use, or wait for the next one (S90-S92)."""
 
 from __future__ import annotations
 
@@ -27,23 +27,24 @@ from pyjmsack.uri import BrokerUrl
 __all__ = ["Requests"]
 
 _ALONE = 1.0
-"""Seconds for which others wait behind a request that may be guilty: a guilty one ends the connection sooner."""
+"""Seconds for which other requests wait behind a suspect, which is a request that may make the broker end connections.
+If it is guilty, the connection ends sooner than this."""
 
 
 class Interrupted(NamedTuple):
-    """What was under way when a connection was lost."""
+    """The requests and sends without an answer when a connection was lost."""
 
     pending: list[PendingSend | Request]
-    """What the broker was asked and had not answered."""
+    """The requests and sends that the broker had not answered."""
     behind: list[PendingSend | Request]
-    """What waited behind a request that had to be alone."""
+    """The requests and sends that waited behind a request that had to be sent alone."""
     guilty: Request | None
-    """The request over which connections are lost, if there is one."""
+    """The request that makes brokers end connections, if there is one."""
     error: BaseException
 
     @property
     def sends(self) -> list[PendingSend]:
-        """The sends that had no answer."""
+        """The sends that the broker had not answered."""
         return [item for item in self.pending if isinstance(item, PendingSend)]
 
 
@@ -51,34 +52,33 @@ class Requests:
     """The requests and sends of a failover connection, in the order in which they were made.
 
     Args:
-        resources: what the connection has open.
-        patience: seconds that a send may be held; ``None`` = no limit.
+        resources: the open sessions, producers and consumers of the connection.
+        patience: seconds for which a send may wait for a broker; ``None`` = no limit.
     """
 
     def __init__(self, resources: Resources, connector: Connector, patience: float | None) -> None:
         self.member: Member | None = None
-        """The broker in use, ``None`` without one."""
+        """The connection to the broker in use, or ``None`` if there is none."""
         self.encoding: Encoding | None = None
-        """That of the broker in use, or of the last one."""
+        """The encoding of the broker in use, or of the last one."""
         self.failure: BaseException | None = None
-        """Why nothing is asked any more."""
+        """The reason why no request is made any more; ``None`` while requests are made."""
         self.open: dict[PendingSend | Request, bool] = {}
-        """What the broker in use was asked and has not answered."""
+        """The requests and sends that the broker in use has not answered."""
         self.held: dict[PendingSend | Request, None] = {}
-        """What waits for the next broker, or behind a request that must be alone."""
+        """The requests and sends that wait for the next broker, or behind a request that must be sent alone."""
         self._resources = resources
         self._connector = connector
         self._patience = patience
         self._alone: Request | None = None
-        """A request that goes to the broker alone, so that no other request is suspected if the connection is lost
-        again."""
+        """A request that was sent alone, so that no other one is blamed if the connection is lost."""
         self._alone_timer: Timer | None = None
         self._blame = Blame()
-        """Connections that were lost while a request was asked alone."""
+        """Counts the connections that were lost while one request was sent alone."""
 
     @property
     def metadata(self) -> ConnectionMetadata:
-        """Of the broker in use."""
+        """The description of the broker in use."""
         assert self.member is not None  # the caller has looked
         assert self.member.metadata is not None  # it is in use
         return self.member.metadata
@@ -86,7 +86,7 @@ class Requests:
     # -- requests -----------------------------------------------------------------------------------------------
 
     def ask(self, request: Request) -> None:
-        """Make a request of the broker in use, or let it wait."""
+        """Send a request to the broker in use, or keep it until that is possible."""
         if self.member is None:
             self._wait_for_broker(request)
         elif self._alone is not None:
@@ -120,19 +120,19 @@ class Requests:
     # -- a request that may be the reason why connections are lost ----------------------------------------------
 
     def _end_alone(self) -> None:
-        """It was answered, or takes too long for others to wait for it."""
+        """Let other requests pass again, because the request that was sent alone was answered or takes too long."""
         self.forget_alone()
         self.resume()
 
     def forget_alone(self) -> None:
-        """Nothing has to be asked alone now."""
+        """Forget which request had to be sent alone."""
         self._alone = None
         if self._alone_timer is not None:
             self._alone_timer.cancel()
             self._alone_timer = None
 
     def resume(self) -> None:
-        """Do what waits, in order, up to a request that must be alone."""
+        """Send the waiting requests and sends, in order, up to a request that must be sent alone."""
         while self.held and self.member is not None and self._alone is None:
             pending = next(iter(self.held))
             del self.held[pending]
@@ -149,7 +149,7 @@ class Requests:
     def _find_guilty(
         self, broker: BrokerUrl, unanswered: list[PendingSend | Request], error: BaseException
     ) -> Request | None:
-        """Return the request over which connections are lost, if there is one (S109); one was lost just now."""
+        """Count a lost connection. Return the request that makes brokers end connections, if there is one (S109)."""
         for item in unanswered:
             if isinstance(item, Request):
                 item.lost(error)
@@ -163,7 +163,7 @@ class Requests:
     # -- without a broker ---------------------------------------------------------------------------------------
 
     def interrupt(self, member: Member, error: BaseException) -> Interrupted:
-        """Take over what the lost broker owes: it answers none of it any more."""
+        """Take the requests and sends that the lost broker did not answer, because it cannot answer them any more."""
         pending = [*self.open]
         self.open.clear()
         guilty = self._find_guilty(member.url, pending, error)
@@ -175,7 +175,7 @@ class Requests:
         return Interrupted(pending, [*behind], guilty, error)
 
     def hold_again(self, lost: Interrupted) -> None:
-        """Decide what becomes of that, each by its row in the table, and of what waited behind a request."""
+        """Keep or finish each request and send that was interrupted, by its row in :data:`WITHOUT_BROKER`."""
         for item in lost.pending:
             if isinstance(item, PendingSend):
                 self._keep(item, lost.error)
@@ -190,11 +190,11 @@ class Requests:
             lost.guilty.give_up(blamed(f"the request {lost.guilty.verb}", lost.error))
 
     def unreachable(self, broker: BrokerUrl) -> None:
-        """A broker did not take the connection, or not what is open on it."""
+        """Note that a broker did not accept the connection, or did not restore everything."""
         self._blame.unreachable(broker)
 
     def fail(self, error: BaseException) -> None:
-        """Nothing is asked any more."""
+        """Fail all requests and sends, and those that come later."""
         self.failure = error
         self.forget_alone()
         pending = [*self.open, *self.held]
@@ -204,7 +204,7 @@ class Requests:
             item.give_up(error)
 
     def _wait_for_broker(self, request: Request) -> None:
-        """The table of S90."""
+        """Keep or finish a request for which there is no broker, by the table of S90."""
         without = WITHOUT_BROKER[request.verb]
         gone = self.failure or request.abandoned
         if gone is not None:
@@ -219,8 +219,8 @@ class Requests:
             request.give_up(TransactionRolledBackException(text, in_doubt=request.asked))
 
     def drop(self, number: int, what: str) -> None:
-        """A resource is closed: what waits for a broker in its name is given up. What a broker was asked in its name is
-        not asked of another one, nor kept as open when its answer comes."""
+        """Give up the waiting requests and sends of a resource that was closed. A request that a broker has not
+        answered yet is not repeated at another broker, and its answer opens nothing."""
         for asked in self.open:
             if isinstance(asked, Request) and number in asked.owner:
                 asked.abandoned = IllegalStateException(f"{what} was closed before the broker answered")
@@ -231,7 +231,7 @@ class Requests:
     # -- sends --------------------------------------------------------------------------------------------------
 
     def send(self, outbound: Outbound) -> None:
-        """Send, and keep it until it is answered (S91)."""
+        """Send a message, and keep it until the broker answers (S91)."""
         info = self._resources.producers.get(outbound.producer_id)
         if info is None:
             outbound.done(self.failure or self._resources.why_closed(outbound.producer_id))
@@ -239,7 +239,7 @@ class Requests:
             self.transmit(PendingSend(outbound, self.open, info.session_id))
 
     def withdraw(self, outbound: Outbound, withdrawn: Completion[bool]) -> None:
-        """Take back a send that timed out; one that may have reached a broker is not repeated any more."""
+        """Take back a send that timed out. A send that may have reached a broker is not repeated any more."""
         sends = (k for k in (*self.held, *self.open) if isinstance(k, PendingSend) and k.origin is outbound)
         send = next(sends, None)
         if send is None:
@@ -256,7 +256,7 @@ class Requests:
             withdrawn.succeed(False)
 
     def undo(self, session_id: int) -> None:
-        """The sends of a transaction are rolled back."""
+        """Roll back the sends of a transaction: they are not sent again."""
         for send in self.open:
             if isinstance(send, PendingSend) and send.transacted and send.session_id == session_id:
                 send.undone = True
@@ -266,7 +266,7 @@ class Requests:
                 send.give_up(TransactionRolledBackException("rolled back before it could be sent"))
 
     def transmit(self, send: PendingSend) -> None:
-        """Give a send to the broker, or hold it."""
+        """Give a send to the broker in use, or keep it until there is one."""
         if send.transacted and self._is_in_doubt(send):
             send.origin.done(None)  # appears to succeed: the commit will say what became of it (S92)
         elif self.member is None or self._alone is not None:
@@ -295,7 +295,8 @@ class Requests:
         return True
 
     def _keep(self, send: PendingSend, error: BaseException) -> None:
-        """Keep a send that has no outcome for the next broker, unless the send may not be repeated (S91, S92, S102)."""
+        """Keep a send that has no outcome for the next broker, or finish it if it may not be repeated (S91, S92,
+        S102)."""
         session = self._resources.sessions.get(send.session_id)
         if send.undone:
             send.origin.done(TransactionRolledBackException("rolled back before it was answered"))
@@ -319,7 +320,7 @@ class Requests:
 
 
 def _never_left(provider: Provider, send: PendingSend) -> bool:
-    """Ask the lost broker's provider whether a send waited in vain for credit."""
+    """Return True if the send never left this client, because the lost broker gave no credit for it."""
     withdrawn: Completion[bool] = Completion()
     provider.withdraw(send, withdrawn)
     return withdrawn.done and withdrawn.error is None and withdrawn.result()

@@ -1,4 +1,5 @@
-"""What is open on a failover connection, so that it can be opened again (S103)."""
+"""The open sessions, producers, consumers and temporary destinations of a failover connection, which can be restored
+(S103)."""
 
 from __future__ import annotations
 
@@ -21,21 +22,21 @@ __all__ = [
 
 
 class SessionRecord:
-    """A session, and what its open transaction did at the present broker."""
+    """A session, with the state of its open transaction at the present broker."""
 
     __slots__ = ("in_doubt", "info", "replay", "work")
 
     def __init__(self, info: SessionInfo, *, replays: bool = False) -> None:
         self.info = info
         self.replay = Replay() if replays and info.transacted else None
-        """What the open transaction did, if it is to be done again (S107)."""
+        """The recorded work of the open transaction; ``None`` if it will not be replayed (S107)."""
         self.work = 0
-        """Sends and acknowledgements of the open transaction."""
+        """The number of sends and acknowledgements of the open transaction at the present broker."""
         self.in_doubt = False
-        """Whether the open transaction lost work and can only be rolled back (S92, S97)."""
+        """True if the open transaction lost work and can only be rolled back (S92, S97)."""
 
     def clear(self) -> None:
-        """A transaction begins."""
+        """Forget the work of the last transaction, because a new one begins."""
         self.work = 0
         self.in_doubt = False
         if self.replay is not None:
@@ -56,32 +57,32 @@ class ConsumerRecord:
         self.started = False
         self.stopped = False
         self.pulling = False
-        """Whether a ``pull`` has brought nothing yet."""
+        """True if a ``pull`` has not brought a message yet."""
         self.takes: Callable[[Inbound], bool] | None = None
-        """Takes a message that the open transaction acknowledged at an earlier broker (S107). ``None`` if no such
-        message is missing."""
+        """Takes the messages that the open transaction acknowledged at an earlier broker. Set while such messages are
+        missing (S107)."""
         self.created = False
-        """Whether a broker has confirmed it. Until then the answer to the request says what went wrong."""
+        """True after a broker has confirmed the consumer. Until then an error arrives as the answer to the request."""
         self.sink: MemberSink | None = None
-        """That of the present member: what others still say does not count."""
+        """The sink of the present member. The core ignores deliveries to earlier sinks."""
         self._closed = closed
 
     def attach(self) -> MemberSink:
-        """Return the sink for the next member."""
+        """Return a new sink for the next member."""
         self.sink = MemberSink(self)
         return self.sink
 
     def close(self, error: BaseException) -> None:
-        """The broker took it away (S104, S126)."""
+        """Close this consumer with an error, because the broker closed it (S104, S126)."""
         self._closed(self.info.id)
         self.core.detached(error)
 
 
 class MemberSink:
-    """Stands between one member and the core's sink, but only where it must: a message costs no call more.
+    """Stands between one member and the sink of the core. In the usual case it adds no call for each message.
 
-    Before its member is in use it keeps what arrives: STOMP brokers deliver at once, and a member that is lost before
-    all is restored has delivered nothing.
+    Until its member is in use, the sink keeps the messages that arrive, because STOMP brokers deliver at once. If the
+    member is lost before everything is restored, these messages are dropped and count as not delivered.
     """
 
     def __init__(self, record: ConsumerRecord) -> None:
@@ -95,7 +96,7 @@ class MemberSink:
         self.buffered: Callable[[], int] = lambda: len(self._early) + core.buffered()
 
     def open(self) -> None:
-        """The member is in use, and has this consumer: hand on what arrived, and all that comes."""
+        """Pass the messages that arrived to the core, and from now on each new one, because the member is in use."""
         core = self._record.core
         self.deliver = self._deliver_new if self._record.takes is not None else self._usual
         self.arrived, self.buffered = core.arrived, core.buffered
@@ -122,55 +123,55 @@ class MemberSink:
         self._deliver(inbound)
 
     def detached(self, error: BaseException) -> None:
-        """The broker closed this consumer. After a lost connection the core hears nothing, because the consumer is
-        restored."""
+        """Close the consumer, because the broker closed it. Nothing is done if the connection was lost, because the
+        consumer will be restored."""
         if self._record.sink is self and self._record.created:
             self._record.close(error)
 
 
 def _nothing() -> None:
-    """Nobody may be woken yet."""
+    """Do nothing, because the core must not get messages yet."""
 
 
 class Resources:
-    """What a connection has open, in the order in which it was opened."""
+    """The open resources of a connection, in the order in which they were opened."""
 
     def __init__(self) -> None:
         self.sessions: dict[int, SessionRecord] = {}
         self.producers: dict[int, ProducerInfo] = {}
         self.consumers: dict[int, ConsumerRecord] = {}
         self.temporaries: dict[int, tuple[TemporaryInfo, str]] = {}
-        """Temporary destinations, with the names that they have at the present broker."""
+        """The temporary destinations, with their names at the present broker."""
         self.former_names: dict[str, int] = {}
         self.renamed = False
-        """Whether temporary destinations got new names since there was a broker."""
+        """True if temporary destinations got new names since the last broker was lost."""
         self.transacted_consumers: dict[int, SessionRecord] = {}
         self.interruptions = 0
-        """Connections that were lost, or given up before they were ready."""
+        """The number of connections that were lost, or were given up before they were ready."""
         self._refused: dict[int, tuple[int, BaseException]] = {}
-        """Producers that a broker refused or closed: their session, and why."""
+        """For each producer that a broker refused or closed: its session and the error."""
         self.blame = Blame()
-        """Connections that were lost while all was being restored; from the second attempt on each link is asked for
-        alone, so that the guilty one is known."""
+        """Counts the connections that were lost while everything was being restored. From the second attempt on, each
+        link is requested alone, so that the guilty one is known."""
 
     def rebuilt(self) -> None:
-        """A broker has taken all."""
+        """Note that a broker restored everything, so that no link is suspect any more."""
         self.blame.clear()
 
     def clear(self) -> None:
-        """The connection is closed."""
+        """Forget all resources, because the connection is closed."""
         for table in (self.sessions, self.producers, self.consumers, self.temporaries, self.transacted_consumers):
             table.clear()
         self._refused.clear()
         self.former_names.clear()
 
     def present_name(self, name: str) -> str:
-        """Return the name that a temporary destination has now, by one that it had."""
+        """Return the present name of a temporary destination for an earlier name."""
         number = self.former_names.get(name)
         return self.temporaries[number][1] if number in self.temporaries else name
 
     def add_consumer(self, record: ConsumerRecord) -> None:
-        """A consumer is attached."""
+        """Remember a consumer that a broker has attached, and let its messages through."""
         info = record.info
         record.created = True
         assert record.sink is not None  # it is attached
@@ -181,19 +182,19 @@ class Resources:
             self.transacted_consumers[info.id] = session
 
     def forget_consumer(self, number: int) -> None:
-        """A consumer is closed."""
+        """Forget a consumer that was closed."""
         record = self.consumers.pop(number, None)
         self.transacted_consumers.pop(number, None)
         if record is not None:
             record.sink = None
 
     def forget_producer(self, number: int) -> None:
-        """A producer is closed."""
+        """Forget a producer that was closed."""
         self.producers.pop(number, None)
         self._refused.pop(number, None)
 
     def forget_session(self, number: int) -> None:
-        """A session is closed, with its links."""
+        """Forget a session that was closed, with its producers and consumers."""
         self.sessions.pop(number, None)
         for producer in [p for p in self.producers.values() if p.session_id == number]:
             self.forget_producer(producer.id)
@@ -203,7 +204,7 @@ class Resources:
             del self._refused[producer_id]
 
     def closed_by_broker(self, number: int, error: BaseException) -> None:
-        """The broker closed a session or producer, or does not take a producer any more (S104, S109)."""
+        """Forget a session or producer that the broker closed or refused, and remember the error (S104, S109)."""
         closed = [p for p in self.producers.values() if number in (p.id, p.session_id)]
         for record in [r for r in self.consumers.values() if r.info.session_id == number]:
             record.close(error)
@@ -214,20 +215,20 @@ class Resources:
             self._refused[producer.id] = (producer.session_id, error)
 
     def why_closed(self, producer_id: int) -> BaseException:
-        """Return why a producer cannot send."""
+        """Return the error for a send of a producer that is not open."""
         if producer_id not in self._refused:
             return IllegalStateException("the producer is closed")
         _, error = self._refused[producer_id]
         return error.fresh() if isinstance(error, JMSException) else error
 
     def in_use(self) -> None:
-        """All is restored, and the messages that were delivered meanwhile count."""
+        """Let the messages of all consumers through, because everything is restored."""
         for record in [*self.consumers.values()]:
             if record.sink is not None:
                 record.sink.open()
 
     def interrupted(self) -> None:
-        """The broker is gone: no word of it counts any more, and what was being closed is closed."""
+        """Ignore all that the lost broker still delivers, and forget the consumers that were being closed."""
         self.interruptions += 1
         for record in [*self.consumers.values()]:
             record.sink = None

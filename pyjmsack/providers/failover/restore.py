@@ -1,4 +1,4 @@
-"""Opening again, at the next broker, what is open on the connection (S103, S104)."""
+"""Restores at the next broker what is open on the connection (S103, S104)."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ Create = Callable[[I, Completion[None]], None]
 
 
 class Restoration:
-    """One attempt to open everything at one broker.
+    """One attempt to restore everything at one broker.
 
-    A broker that cannot honour what a consumer asks for counts as one that refuses it: over STOMP Artemis would consume
-    what a browser only looks at.
+    A broker that lacks a feature of a consumer counts as one that refuses the consumer. For example, Artemis over STOMP
+    would consume the messages that a browser only shows.
 
     Args:
         strict: refuse a broker whose transactions are not atomic, if there is a transacted session (S88).
-        closes_links: close a consumer or producer that the broker refuses, instead of giving the broker up (S104).
-        rename: told the new name of a temporary destination, by its id, before anything is attached to it.
-        closed: told the id of a producer that the broker refused, and why.
+        closes_links: close a consumer or producer that the broker refuses, instead of trying another broker (S104).
+        rename: called with the id and the new name of a temporary destination, before anything is attached to it.
+        closed: called with the id of a producer that the broker refused, and with the error.
     """
 
     def __init__(
@@ -52,10 +52,11 @@ class Restoration:
         self._closes_links = closes_links
         self._rename = rename
         self._alone: int | None = None
-        """The link that is asked for while nothing else is."""
+        """The id of the link that is requested alone; ``None`` if there are several or none."""
 
     def steps(self, provider: Provider, metadata: ConnectionMetadata) -> Iterator[Completion[Any]]:
-        """Rebuild, in the order of S103, in one burst; two if there are temporary destinations, whose names are needed.
+        """Restore everything in the order of S103, in one burst. With temporary destinations there are two bursts,
+        because their new names are needed first.
 
         Raises:
             JMSException: the broker refused something.
@@ -102,7 +103,7 @@ class Restoration:
         consumers: Sequence[ConsumerInfo],
         begun: Sequence[tuple[SessionInfo, Completion[None]]] = (),
     ) -> Iterator[Completion[Any]]:
-        """Attach links, behind the sessions that are beginning."""
+        """Attach links, and wait for the answers to them and to the sessions in ``begun``."""
         numbers = [*(producer.id for producer in producers), *(consumer.id for consumer in consumers)]
         self._alone = numbers[0] if len(numbers) == 1 else None
         attached_producers = _ask_all(create_producer, producers)
@@ -118,10 +119,11 @@ class Restoration:
             yield from _succeeding(attached_consumers)
 
     def failed(self, broker: BrokerUrl, error: BaseException) -> None:
-        """The connection was lost during this attempt: close what is to blame, if that is known (S104).
+        """Handle the loss of the connection during this attempt: close the link that is to blame, if it is known
+        (S104).
 
-        It is when two connections in a row were lost while the same link alone was asked for, and the broker says why;
-        without a reason the network is to blame, for a long time.
+        A link is to blame if two connections in a row were lost while this link was requested alone, and the broker
+        gave a reason. Without a reason the network is blamed, until the number of losses is high.
         """
         blame, number = self._resources.blame, self._alone
         again = blame.lost(broker, number, error)
@@ -147,8 +149,9 @@ class Restoration:
     def _close_refused(
         self, asked: Sequence[tuple[I, Completion[None]]], close: Callable[[int, BaseException], None]
     ) -> None:
-        """Close what is refused as soon as it is: most brokers end a STOMP connection with it, and the next attempt
-        must do without. What fails because this attempt was given up is not refused."""
+        """Close each refused link at the moment of the refusal. Over STOMP most brokers end the connection then, and
+        the next attempt must not request the link again. A link that fails because this attempt was given up does not
+        count as refused."""
         attempt = self._resources.interruptions
 
         def look(number: int, attached: Completion[None]) -> None:
@@ -172,7 +175,7 @@ class Restoration:
 def checked(
     check: Callable[[ConnectionMetadata, I], None], metadata: ConnectionMetadata, create: Create[I]
 ) -> Create[I]:
-    """Return ``create`` with the check before it."""
+    """Return a function that runs the check, and calls ``create`` if the check passes."""
 
     def create_checked(info: I, done: Completion[None]) -> None:
         try:
@@ -193,7 +196,8 @@ def _ask_all(create: Callable[[I, Completion[R]], None], infos: Sequence[I]) -> 
 
 
 def _answered(asked: Sequence[tuple[object, Completion[R]]], *, or_refused: bool = False) -> Completion[None]:
-    """Return what completes with the last answer, or with the first refusal: one wait for a whole burst."""
+    """Return a completion that succeeds with the last answer or, with ``or_refused``, with the first refusal. So one
+    wait is enough for a whole burst."""
     complete: Completion[None] = Completion()
     left = len(asked)
 
@@ -211,7 +215,7 @@ def _answered(asked: Sequence[tuple[object, Completion[R]]], *, or_refused: bool
 
 
 def _succeeding(asked: Sequence[tuple[I, Completion[R]]]) -> Iterator[Completion[None]]:
-    """Wait for all of a burst; raise the first refusal at once."""
+    """Wait for all answers of a burst, and raise the first refusal at once."""
     yield _answered(asked, or_refused=True)
     for _, answered in asked:
         if answered.done:
@@ -219,7 +223,8 @@ def _succeeding(asked: Sequence[tuple[I, Completion[R]]]) -> Iterator[Completion
 
 
 def _close_all(close: Callable[[int, Completion[None]], None], opened: Sequence[I], wanted: Container[int]) -> None:
-    """Close what was opened and is not wanted any more: its owner closed it meanwhile, when there was no broker."""
+    """Close each restored resource that is not in ``wanted`` any more, because its owner closed it while there was no
+    broker."""
     for info in opened:
         if info.id not in wanted:
             close(info.id, Completion())

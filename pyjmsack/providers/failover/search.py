@@ -1,4 +1,6 @@
-"""Looking for a broker: rounds over the members of the URL, with waits between them."""
+"""The search for a broker: rounds over the brokers, with waits between them. This module decides when to try and when
+to stop. `brokers.py` decides which brokers a round tries and in which order. `blame.py` decides whether a request or a
+link is the reason why connections are lost."""
 
 from __future__ import annotations
 
@@ -24,36 +26,39 @@ __all__ = ["LONGEST_PAUSE", "Search", "Tried", "back_off", "is_final", "waits"]
 log = logging.getLogger("pyjmsack.failover")
 
 LONGEST_WAIT = 30.0
-"""Seconds of the longest wait where waits grow, as in Java. A search is so patient if its attempts are limited, because
-a URL from Java counts on these waits; if the first wait is longer than :data:`SOON` already; and if it is for a better
-broker than the one at hand."""
+"""The longest wait in seconds where waits grow, as in Java. It holds in three cases: the number of attempts is limited,
+because a URL from Java counts on these waits; the first wait is already longer than :data:`SOON`; or the search is for
+a better broker than the one in use."""
 SOON = 0.75
-"""Seconds of the longest wait of a search without an end. A broker that is back is found within this time, and a try
-that a closed port refuses costs next to nothing."""
+"""The longest wait in seconds of a search that never gives up. Such a search finds a restarted broker within this time,
+and an attempt at a closed port costs next to nothing."""
 SPREAD = 0.5
-"""The shortest part of a growing wait that is really waited. Chance decides between this part and the whole, so that
-clients that lost one broker at one moment do not come back to it at one moment."""
+"""The smallest factor by which a growing wait is multiplied. Each wait takes a random factor between this one and 1, so
+that clients that lost a broker at the same moment do not reconnect at the same moment."""
 WARN_SECONDS = 10.0
-"""Least seconds between two warnings that there is no broker."""
+"""The least time in seconds between two warnings that no broker was found."""
 LONGEST_PAUSE = 2.0
-"""Seconds, at most, before a broker is looked for again whose connections are lost at once: it does answer, so that the
-end of what disturbs it should not be missed for long."""
+"""The longest pause in seconds before the next search, if connections are lost as soon as they are open. The pause is
+short because such a broker does answer, and may work again at any moment."""
 Tried = Callable[["BaseException | None", bool], None]
 _PASSING = ("sasl:4", "tls:handshake")
 """Security errors that may be different at the next try: sys-temp, the broker cannot say now whether the login is right
 (AMQP 1.0 5.3.3.6), and a TLS handshake that ended early, as with a broker that is just dying."""
 _AT_THE_START = (InvalidClientIDException, InvalidURLException, UnsupportedFeatureException)
-"""Mistakes of who connects: a client id that is in use, a key store that cannot be read. Later the id may still be held
-by the connection that was lost, and the file of a store may just be replaced."""
+"""Mistakes of the caller, such as a client id that is in use or a key store that cannot be read. They end the first
+search only. In a later search the lost connection may still hold the id, or somebody may be replacing the file of the
+store."""
 
 
 def back_off(
     options: FailoverOptions, attempts: int | None = None, *, longest: float = LONGEST_WAIT
 ) -> Iterator[float]:
-    """Yield the seconds to wait after each vain attempt; it ends after so many, ``None`` = never.
+    """Yield the seconds to wait after each failed attempt. The iterator ends after ``attempts`` values; with ``None``
+    it never ends.
 
-    ``longest`` is the longest wait in seconds for URLs that do not set ``failover.maxReconnectDelay``.
-    tenacity reckons the waits. It is told that each attempt was in vain, and its waits are written down, not waited.
+    ``longest`` is the longest wait in seconds for URLs that do not set ``failover.maxReconnectDelay``. The library
+    tenacity computes the waits. This function tells tenacity that each attempt failed, and yields each wait instead of
+    sleeping.
     """
     if options.use_reconnect_back_off:
         wait: wait_exponential | wait_fixed = wait_exponential(
@@ -81,8 +86,8 @@ def waits(options: FailoverOptions, *, first: bool) -> Iterator[float]:
     It ends when no round is left.
 
     Args:
-        first: whether this is the very first connect: then the first round is at once and is made in any case, and the
-            limit is that of the start.
+        first: True for the first search of a connection: its first round starts at once and takes place in any case,
+            and ``failover.startupMaxReconnectAttempts`` limits the rounds.
     """
     limit = options.max_reconnect_attempts
     if first and options.startup_max_reconnect_attempts is not None:
@@ -100,11 +105,11 @@ class Search:
     """One search, from the first try to a broker that is ready, or to the end of the attempts.
 
     Args:
-        candidates: returns the brokers of a round, in order; it is told how many rounds there were before.
-        attempt: tries one and calls back with the error and whether it is final, or with ``None`` when the broker is
-            ready: then the search is over.
-        gave_up: called with the last error.
-        error: why it is needed.
+        candidates: returns the brokers of a round, in order. Its argument is the number of earlier rounds.
+        attempt: tries one broker, then calls its second argument with the error and with True if the error is final.
+            With ``None`` as error the broker is ready and the search is over.
+        gave_up: called with the last error when no attempt is left.
+        error: the reason for this search, such as the loss of a connection.
         pause: seconds to wait before the first round, at least.
     """
 
@@ -147,7 +152,7 @@ class Search:
         self._pause = 0.0
 
     def _warn(self) -> None:
-        """Say after so many rounds that there is no broker."""
+        """Log a warning after every ``failover.warnAfterReconnectAttempts`` rounds that no broker was found."""
         if not self._rounds or not self._warn_every or self._rounds % self._warn_every:
             return
         if (now := time.monotonic()) - self._warned >= WARN_SECONDS:
@@ -184,7 +189,8 @@ class Search:
 
 
 def is_final(error: BaseException, *, first: bool) -> bool:
-    """Whether an error of connecting ends the search: a refused login, and at the very start other mistakes."""
+    """Return True if an error of connecting ends the search: a refused login, and in the first search also a mistake of
+    the caller."""
     if isinstance(error, _AT_THE_START):
         return first
     return isinstance(error, JMSSecurityException) and error.error_code not in _PASSING

@@ -1,5 +1,4 @@
-"""Transactions that were open when the broker was lost. Some go on (S92, S93), others are done again at the next broker
-(S107)."""
+"""Open transactions whose broker was lost: some continue (S92, S93), some are replayed at the next broker (S107)."""
 
 from __future__ import annotations
 
@@ -26,24 +25,25 @@ __all__ = [
 ]
 
 Receipt = tuple[int, bytes]
-"""Id of a consumer, and the key of a message that it acknowledged."""
+"""The id of a consumer, and the key of a message that it acknowledged."""
 
 
 class Replay:
-    """What one transaction did, so that it can be done again; a transaction has one of its own.
+    """Records the work of one open transaction, so that it can be replayed.
 
-    Sends are repeated from their payloads. An acknowledgement is repeated when its message comes again to its consumer,
-    who does not see it then: its caller has it already.
+    Sends are repeated from their payloads. An acknowledgement is repeated when its message is delivered again to its
+    consumer. The consumer does not hand the message out, because the caller has it already.
     """
 
     def __init__(self) -> None:
         self.sends: list[PendingSend] = []
-        """Those that the present broker was given, in order."""
+        """The sends that the present broker got, in order."""
         self.missing: Counter[Receipt] = Counter()
-        """Acknowledged at an earlier broker, and not come again; how often, as a message may be stored twice (S91)."""
+        """Messages that were acknowledged at an earlier broker and were not delivered again yet. Each has a count,
+        because a message may be stored twice (S91)."""
         self.impossible = False
         self.waiting: list[Callable[[], None]] | None = None
-        """A commit that waits until all is repeated, and what was asked for behind it."""
+        """A commit that waits until all work is repeated, and the requests behind it; ``None`` if no commit waits."""
         self.timer: Timer | None = None
         self._receipts: Counter[Receipt] = Counter()
         self._unanswered = 0
@@ -51,7 +51,8 @@ class Replay:
     # -- while a broker is there --------------------------------------------------------------------------------
 
     def acknowledged(self, inbound: Inbound) -> None:
-        """The transaction received a message. One without an id could not be told when it comes again."""
+        """Record a message that the transaction received. A message without an id makes a replay impossible, because it
+        could not be recognised when it is delivered again."""
         key = _key(inbound)
         if key is None:
             self.impossible = True
@@ -59,7 +60,7 @@ class Replay:
             self._receipts[inbound.consumer_id, key] += 1
 
     def takes(self, inbound: Inbound) -> bool:
-        """Whether a delivery is one that the transaction acknowledged before; then it is not missing any more."""
+        """Return True if the transaction acknowledged this message before. The message is not missing any more then."""
         key = _key(inbound)
         if key is None or (inbound.consumer_id, key) not in self.missing:
             return False
@@ -69,22 +70,22 @@ class Replay:
         return True
 
     def expects(self, consumer_id: int) -> bool:
-        """Whether messages of this consumer are missing."""
+        """Return True if messages of this consumer are missing."""
         return any(receipt[0] == consumer_id for receipt in self.missing)
 
     @property
     def complete(self) -> bool:
-        """Whether all that was done at earlier brokers is done at this one."""
+        """True if all work from earlier brokers was repeated at this one."""
         return not self.missing and not self._unanswered
 
     # -- when it is lost ----------------------------------------------------------------------------------------
 
     def survives(self, producers: Collection[int], pushed: Collection[int]) -> bool:
-        """Whether everything can be repeated.
+        """Return True if the whole transaction can be replayed.
 
         Args:
-            producers: ids of those that are open.
-            pushed: ids of the consumers that are open and to which messages come without a call.
+            producers: ids of the open producers.
+            pushed: ids of the open consumers with a prefetch, to which messages come without a call.
         """
         return (
             not self.impossible
@@ -93,18 +94,19 @@ class Replay:
         )
 
     def interrupted(self, unanswered: Iterable[PendingSend]) -> None:
-        """The broker is gone. Sends without an answer are repeated anyway (S91)."""
+        """Note that the broker was lost: its acknowledgements are missing now. Sends without an answer are repeated
+        elsewhere (S91)."""
         again = {*unanswered}
         self.sends = [send for send in self.sends if send not in again]
         self.missing += self._receipts
         self._receipts.clear()
 
     def again(self, table: dict[Any, bool], answered: Callable[[BaseException | None], None]) -> list[PendingSend]:
-        """Return the sends to repeat; each is counted until the broker has answered it.
+        """Return the sends to repeat. Each one counts as unanswered until the broker answers.
 
         Args:
-            table: where they stand until then.
-            answered: told of each outcome.
+            table: holds the sends until they are answered.
+            answered: called with each outcome.
         """
 
         def done(error: BaseException | None) -> None:
@@ -116,7 +118,7 @@ class Replay:
         return [PendingSend(Again(send, done), table, send.session_id) for send in sends]
 
     def stop_waiting(self) -> list[Callable[[], None]]:
-        """Return what waits, in order: it is to be asked now."""
+        """Return the commit that waits and the requests behind it, in order, and let them wait no longer."""
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
@@ -130,7 +132,7 @@ def _key(inbound: Inbound) -> bytes | None:
 
 
 class Again(Outbound):
-    """A send whose caller had its answer from a broker that is gone."""
+    """The repetition of a send whose caller already got the answer of a lost broker."""
 
     __slots__ = ("_done",)
 
@@ -146,16 +148,16 @@ class Again(Outbound):
         self._done = done
 
     def done(self, error: BaseException | None) -> None:
-        """The present broker answered."""
+        """Pass the answer of the present broker to the replay."""
         self._done(error)
 
 
 class Transactions:
-    """The transactions of a connection. Nothing is replayed for a session without a :class:`Replay`.
+    """The transactions of a connection. A session without a :class:`Replay` replays nothing.
 
     Args:
-        period: seconds that a commit may wait for messages that have not come again.
-        first_send_survives: whether a transaction goes on whose only work is a send without an answer (S93).
+        period: seconds for which a commit may wait for missing messages.
+        first_send_survives: True if a transaction continues whose only work is one send without an answer (S93).
     """
 
     def __init__(self, resources: Resources, connector: Connector, period: float, *, first_send_survives: bool) -> None:
@@ -164,13 +166,14 @@ class Transactions:
         self._period = period
         self._first_send_survives = first_send_survives
         self._provider: Provider | None = None
-        """Of the broker in use."""
+        """The provider of the broker in use."""
 
     # -- loss and restoration -----------------------------------------------------------------------------------
 
     def interrupted(self, unanswered: Sequence[PendingSend]) -> None:
-        """The broker is lost. Decide which transactions go on: those without work there (S100), those whose only work
-        is a send that is still here (S92, S93), and those that will be done again (S107)."""
+        """Decide which transactions continue after the loss of the broker: those without work at this broker (S100),
+        those whose only work is a send without an answer (S92, S93), and those that will be replayed (S107). The others
+        can only be rolled back."""
         self._provider = None
         for number, session in self._resources.sessions.items():
             sends = [send for send in unanswered if send.session_id == number and send.transacted and not send.undone]
@@ -184,9 +187,9 @@ class Transactions:
             self.look(session)
 
     def _survives(self, session: SessionRecord, unanswered: Sequence[PendingSend]) -> bool:
-        """Whether an open transaction will be done again at the next broker; the present one is lost.
+        """Return True if an open transaction will be replayed at the next broker, after the present one was lost.
 
-        If not, and if work of it was to be done again already, it can only be rolled back.
+        If a replay was already under way and is not possible any more, the transaction can only be rolled back.
         """
         replay = session.replay
         if replay is None or session.in_doubt:
@@ -199,12 +202,13 @@ class Transactions:
         return False
 
     def restored(self, provider: Provider, table: dict[Any, bool], transmit: Callable[[PendingSend], None]) -> None:
-        """Send again what the lost broker had confirmed, and look out for what it had delivered.
+        """Start the replays: repeat the sends that the lost broker had confirmed, and wait for the messages that it had
+        delivered.
 
         Args:
-            provider: of the broker in use.
-            table: where sends stand until they are answered.
-            transmit: sends one.
+            provider: the provider of the broker in use.
+            table: holds the sends until they are answered.
+            transmit: sends one message.
         """
         self._provider = provider
         for session in self._resources.sessions.values():
@@ -221,7 +225,8 @@ class Transactions:
         self.look(session)
 
     def _take_again(self, session: SessionRecord, record: ConsumerRecord, inbound: Inbound) -> bool:
-        """Acknowledge a message that its caller has already, if it is one."""
+        """Acknowledge a message that the caller already has from an earlier broker. Return False if this is not such a
+        message."""
         number, replay, provider = record.info.id, session.replay, self._provider
         if replay is None or not replay.expects(number):
             record.takes = None
@@ -236,10 +241,10 @@ class Transactions:
         return True
 
     def settled(self, inbound: Inbound, *, current: bool) -> None:
-        """A message was accepted: note it, if that is work of a transaction.
+        """Record an accepted message, if its session is transacted.
 
         Args:
-            current: whether the broker in use delivered it.
+            current: True if the broker in use delivered the message.
         """
         session = self._resources.transacted_consumers.get(inbound.consumer_id)
         if session is not None:
@@ -251,7 +256,7 @@ class Transactions:
     # -- commits that wait --------------------------------------------------------------------------------------
 
     def wait(self, session: SessionRecord, commit: Callable[[], None]) -> bool:
-        """Whether a commit waits until the transaction is done again; then it is called."""
+        """Return True if the commit has to wait for the end of the replay. ``commit`` is called after that."""
         replay = session.replay
         if replay is None or replay.complete or (replay.missing and not self._period):
             return False
@@ -261,7 +266,8 @@ class Transactions:
         return True
 
     def wait_behind(self, session: SessionRecord | None, begin: Callable[[], None]) -> bool:
-        """Whether the next transaction begins behind a commit that waits."""
+        """Return True if the next transaction begins behind a commit that waits. ``begin`` is called after the
+        commit."""
         waiting = None if session is None or session.replay is None else session.replay.waiting
         if waiting is None:
             return False
@@ -275,20 +281,20 @@ class Transactions:
 
     @staticmethod
     def look(session: SessionRecord) -> None:
-        """Ask for a commit that waited, and what came behind it, if there is nothing to wait for any more."""
+        """Make the commit that waited, and the requests behind it, if the replay is over or has failed."""
         replay = session.replay
         if replay is not None and (session.in_doubt or replay.complete):
             for ask in replay.stop_waiting():
                 ask()
 
     def give_up(self, session: SessionRecord | None) -> None:
-        """Nobody waits any more for this transaction to be done again: its commit fails."""
+        """End the replay of this transaction. A commit that waits for the replay fails."""
         if session is not None and session.replay is not None and session.replay.waiting is not None:
             session.in_doubt = True
             self.look(session)
 
     def end(self) -> None:
-        """The connection ends."""
+        """End all replays, because the connection ends."""
         self._provider = None
         for session in [*self._resources.sessions.values()]:
             self.give_up(session)
