@@ -85,10 +85,8 @@ class StompEngine:
         self._interval = self._peer_interval = 0.0
         self._sent = self._received = False
         self._heard_at: float | None = None
-        self._awaited = 0
-        """The body that did not come at once, by its number,"""
-        self._awaited_since = 0.0
-        """and since when."""
+        self._awaited = (0, 0.0)
+        """Number of the body that did not come at once, and the time since which it is awaited."""
         self.errors_end = True
         self.failed: JMSException | None = None
         self.stream: Stream | None = None
@@ -122,7 +120,7 @@ class StompEngine:
                     self._on_connected(head)
             if self._parser.broken is not None:
                 self.fail(self._parser.broken)
-            elif self._parser.waits and self._parser.begun != self._awaited and self.stream is not None:
+            elif self._parser.waits and self._parser.begun != self._awaited[0] and self.stream is not None:
                 self.stream.retick()
         except JMSException as error:
             self.fail(error)
@@ -178,9 +176,10 @@ class StompEngine:
         name that nobody could have put in.
         """
         parser = self._parser
-        if parser.begun != self._awaited:
-            self._awaited, self._awaited_since = parser.begun, now
-        elif now - self._awaited_since >= _PROBE and parser.proof not in self._receipts:
+        number, since = self._awaited
+        if parser.begun != number:
+            self._awaited = parser.begun, now
+        elif now - since >= _PROBE and parser.proof not in self._receipts:
             parser.proof = b"probe-%s" % secrets.token_hex(16).encode()
             self._receipts[parser.proof] = _ignored
             self._output.append(b"BEGIN\ntransaction:%b\n\n\0" % parser.proof)
