@@ -274,13 +274,18 @@ def retry(
 def _retrying(queue: str, choice: Choice, artemis: bool, limit: int | None, transaction: int | None) -> Transfer:
     """Return the job. On Artemis letters without an origin are left out by the selector, so that all is atomic."""
     target: Target = lambda message: place_of(message, queue) if choice.fits(message, queue) else None  # noqa: E731
-    # what is sent back gets a new time stamp, so that a message that dies again is not sent back again and again
-    parts = [f"JMSTimestamp <= {int(time.time() * 1000)}"]
-    if artemis:
-        parts.append("_AMQ_ORIG_QUEUE IS NOT NULL")
-    selector = " AND ".join([*filter(None, [choice.selector]), *parts])
+    parts = ["_AMQ_ORIG_QUEUE IS NOT NULL"] if artemis else []
+    selector = _until_now(choice, *parts)
     batch = transaction or DEFAULT_BATCH
     return Transfer(queue, target, selector, choosy=not artemis, limit=limit, batch=batch)
+
+
+def _until_now(choice: Choice, *parts: str) -> str:
+    """Return the selector of a choice, for letters that were sent until now.
+
+    A copy that this process sends has a new time stamp, so that one that dies again is not taken again and again.
+    """
+    return " AND ".join([*filter(None, [choice.selector]), f"JMSTimestamp <= {int(time.time() * 1000)}", *parts])
 
 
 def _say_what(letters: _Letters, limit: int | None, done: str, as_json: bool) -> None:
@@ -347,7 +352,7 @@ def _each_to(
             return sum(1 for _ in letters.browse(limit))
     places: Target = lambda message: target if choice.fits(message, queue) else None  # noqa: E731 - one expression
     batch = transaction or DEFAULT_BATCH
-    job = Transfer(queue, places, choice.selector, choosy=choice.choosy, limit=limit, batch=batch)
+    job = Transfer(queue, places, _until_now(choice), choosy=choice.choosy, limit=limit, batch=batch)
     with stop_on_signals() as stop, counting("Moving", limit) as show_count:
         return job.run(login, Pace(rate, stop), stop, show_count)
 

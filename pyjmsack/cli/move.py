@@ -11,7 +11,7 @@ from pyjmsack import AckMode, Queue
 from pyjmsack.cli.export import check_whole
 from pyjmsack.cli.managing import by_broker, jolokia_option, json_option, print_json
 from pyjmsack.cli.options import Command, Login, connection_options
-from pyjmsack.cli.resending import renewed, send_options
+from pyjmsack.cli.resending import died_of_age, renewed, send_options
 from pyjmsack.cli.stopping import Stop, stop_on_signals
 from pyjmsack.cli.terminal import Counter, counting, visible
 from pyjmsack.cli.transfer import DEFAULT_BATCH, Pace, Transfer
@@ -143,8 +143,9 @@ def _copy(
             for message in islice(looking.create_browser(Queue(source), selector), limit):
                 if stop.requested:
                     break
+                expires = not died_of_age(message, source)
                 pace.wait()
-                options = send_options(message)
+                options = send_options(message, expires=expires)
                 producer.send(renewed(message), **options)
                 under_way += 1
                 if under_way == batch:

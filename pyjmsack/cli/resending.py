@@ -7,7 +7,7 @@ from typing import Any
 
 from pyjmsack import Message
 
-__all__ = ["DUPLICATE_ID", "renewed", "send_options"]
+__all__ = ["DUPLICATE_ID", "died_of_age", "renewed", "send_options"]
 
 DUPLICATE_ID = "_AMQ_DUPL_ID"
 """Property by which Artemis recognises a send that is repeated."""
@@ -30,10 +30,26 @@ def renewed(message: Message, duplicate_id: str | None = None) -> Message:
     return message
 
 
-def send_options(message: Message) -> dict[str, Any]:
-    """Return the arguments of ``send()`` that keep delivery mode, priority and the moment of expiry."""
+def died_of_age(message: Message, source: str) -> bool:
+    """Whether the message expired before the broker moved it to the queue ``source``, where it is a dead letter.
+
+    ActiveMQ Classic leaves the moment of expiry in such a letter. To be asked when the message is received: one that
+    expires later expires as usual.
+    """
+    sent_to = message.destination
+    moved = sent_to is not None and sent_to.name != source
+    return moved and message.expiration is not None and message.expiration <= datetime.now(timezone.utc)
+
+
+def send_options(message: Message, *, expires: bool = True) -> dict[str, Any]:
+    """Return the arguments of ``send()`` that keep delivery mode, priority and the moment of expiry.
+
+    Args:
+        message: the received message.
+        expires: ``False`` for a letter that died of age. Its copy would die at once, and come back to the dead letters.
+    """
     options: dict[str, Any] = {"delivery_mode": message.delivery_mode, "priority": message.priority}
-    if message.expiration is not None:
+    if expires and message.expiration is not None:
         left = (message.expiration - datetime.now(timezone.utc)).total_seconds()
         options["time_to_live"] = max(left, _SOON)
     return options

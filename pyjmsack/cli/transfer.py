@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pyjmsack import AckMode, Connection, JMSException, Message, MessageConsumer, Queue, Session
 from pyjmsack.cli.errors import Failure
 from pyjmsack.cli.options import Login
-from pyjmsack.cli.resending import renewed, send_options
+from pyjmsack.cli.resending import died_of_age, renewed, send_options
 from pyjmsack.cli.stopping import Stop
 from pyjmsack.cli.terminal import Counter
 
@@ -101,8 +101,9 @@ class Transfer:
                 target = self.target(message)
                 if target is None:
                     raise JMSException(f"{message!r} does not say where it came from")
+                expires = not died_of_age(message, self.source)
                 pace.wait()
-                producer.send(renewed(message), target, **send_options(message))
+                producer.send(renewed(message), target, **send_options(message, expires=expires))
                 under_way += 1
                 if under_way >= self.batch:
                     under_way = self._commit(session, under_way, show)
@@ -126,8 +127,9 @@ class Transfer:
                     check_left(self.left, f"{self.moved:,} messages were moved")
                     continue
                 duplicate_id = self._duplicate_id(message) if recognised else None
+                expires = not died_of_age(message, self.source)
                 pace.wait()
-                producer.send(renewed(message, duplicate_id), target, **send_options(message))
+                producer.send(renewed(message, duplicate_id), target, **send_options(message, expires=expires))
                 message.acknowledge()
                 self.moved += 1
                 show(self.moved, "")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cli_support import Cli, put, take_all
+from polling import wait_until
 from test_cli_operating import depth, killed_when
 
 from pyjmsack import AckMode, ConnectionFactory, Float, Long, MapMessage, Message, Queue, Short, TextMessage, Topic
@@ -179,3 +181,24 @@ def test_a_line_that_was_changed_before_the_import_went_on_is_imported(
     file.write_text('{"body": "a"}\n{"body": "mended"}\n')
     cli.ok(*arguments)
     assert [text for text, _ in take_all(cli.url, queue_name)] == ["a", "b", "mended"]
+
+
+@pytest.mark.parametrize("command", ["dlq move", "dlq retry", "move", "copy"])
+def test_a_letter_that_died_of_age_does_not_die_again(classic: tuple[str, str], queue_name: str, command: str) -> None:
+    """S156: ActiveMQ Classic leaves the expiry in a dead letter; a copy with it died at once, and was moved again."""
+    cli, target = Cli(classic[0]), queue_name if command == "dlq retry" else f"{queue_name}.target"
+    with ConnectionFactory(cli.url).create_connection() as connection, connection.create_session() as session:
+        connection.start()
+        message = session.create_text_message("old")
+        session.create_producer(Queue(queue_name)).send(message, time_to_live=0.05)
+        expiration = message.expiration
+        assert expiration is not None
+        wait_until(lambda: datetime.now(timezone.utc) > expiration)
+        consumer = session.create_consumer(Queue(queue_name))  # the broker looks for expired messages when it delivers
+        letters = lambda: json.loads(cli.ok("dlq", "ls", "--origin", queue_name, "--json"))["groups"]  # noqa: E731
+        wait_until(lambda: consumer.receive_nowait() is None and letters() != [])
+    places = {"dlq move": [target], "dlq retry": [], "move": ["ActiveMQ.DLQ", target], "copy": ["ActiveMQ.DLQ", target]}
+    done = json.loads(cli.ok(*command.split(), *places[command], "--transaction", 1, "--json"))
+    assert 1 in done.values()
+    assert [text for text, _ in take_all(cli.url, target)] == ["old"]
+    assert take_all(cli.url, "ActiveMQ.DLQ") == ([("old", False)] if command == "copy" else [])
