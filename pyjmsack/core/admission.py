@@ -48,7 +48,8 @@ class RedeliveryLimit:
     """Judges each message of one consumer by itself (S112).
 
     A message is judged whenever it is about to be handed out. With ``jms.redeliveryPolicy.preDispatchCheck=false`` a
-    transacted session judges it when it rolls it back, so that one which others had too often is handed out once here.
+    transacted session judges the message when it rolls the message back. Then a message that other consumers had too
+    often is handed out once by this consumer.
     """
 
     def __init__(self, policy: RedeliveryPolicy, *, transacted: bool) -> None:

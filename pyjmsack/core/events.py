@@ -37,7 +37,8 @@ class Events:
         self._remote_closes: WeakValueDictionary[int, RemoteClose] = WeakValueDictionary()
 
     def add(self, listener: object, established: str | None = None) -> None:
-        """Tell ``listener`` of what happens from now on; of the ``established`` connection to this address at once."""
+        """Call ``listener`` for each event from now on. If the connection is ``established``, call it at once with this
+        address."""
         self._listeners.append(listener)
         if established is not None:
             self._tell(listener, "on_connection_established", established)
@@ -74,7 +75,7 @@ class Events:
         return self._dispatcher is not None and self._dispatcher.running_here()
 
     def close(self, deadline: Deadline) -> Steps[None]:
-        """Tell what is still to be told, then end."""
+        """Make the calls that wait, then end."""
         if self._dispatcher is not None:
             yield from all_called(self._dispatcher, deadline)
             self._dispatcher.close()

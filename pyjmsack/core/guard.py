@@ -61,8 +61,9 @@ class MemoryStore:
 
     @staticmethod
     def key(identity: bytes) -> int:
-        """Return a hash of 64 bits, keyed anew in each process, for a tenth of the time of a digest: a message is taken
-        for one of 65,536 others with a probability of 4e-15, and only if it came after a failover and that before."""
+        """Return a hash of 64 bits with a new random key in each process. It takes a tenth of the time of a digest.
+        Among 65,536 remembered messages, a new message has the hash of another one with a probability of 4e-15. This
+        matters only if the other one came before a failover and the new one after it."""
         return hash(identity)
 
     def add(self, keys: Sequence[int]) -> None:

@@ -258,7 +258,8 @@ class Inbox:
         return self.untold or (self.delays is not None and self.delays.blocks)
 
     def keeps_back(self, inbound: Inbound) -> bool:
-        """Whether a message that was just taken must wait. Then it is back in the buffer, or with the delays."""
+        """Whether a message that was just taken must wait. Then it is in the inbox again, or among the delayed
+        messages."""
         if self._guard is not None and self._must_wait_for_file(self._guard, inbound):
             self.messages.appendleft(inbound)
             return True

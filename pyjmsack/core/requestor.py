@@ -70,7 +70,7 @@ class Request:
         self.arrival.succeed()
 
     def fail(self, error: BaseException) -> None:
-        """None will come."""
+        """No reply will come: the caller gets the error."""
         self.error = self.error or error
         self.arrival.succeed()
 
@@ -204,7 +204,7 @@ class Requestor:
         return None
 
     def _drop(self, request: Request) -> None:
-        """Nobody waits for more replies: acknowledge those that came, too, unseen."""
+        """Nobody waits for more replies. Acknowledge the replies that came without looking at them."""
         for reply in taken(request.replies):  # the loop and who waited may both be here
             self._consumer.unsettled.settle(reply, Outcome.ACCEPTED)
 

@@ -37,13 +37,14 @@ def run_commands(outbox: deque[Command]) -> None:
 
 
 def refuse_commands(outbox: deque[Command], error: Exception) -> None:
-    """The loop is gone for this connection: fail whoever waits for a command, as a lost connection would."""
+    """The loop does no more work for this connection. Fail the calls that wait for a command, as a lost connection
+    would."""
     for _, arguments in taken(outbox):
         _fail(arguments, error)
 
 
 class Queue(Protocol[T_co]):
-    """What a deque has, as far as one side takes out."""
+    """The part of a deque that the side uses which takes messages out."""
 
     def __len__(self) -> int: ...
 

@@ -59,8 +59,9 @@ class Send(Outbound):
 class SendWindow:
     """Counts the sends of one producer.
 
-    Each counter has one side that writes: the caller counts what it submitted, for the window; the loop what it handed
-    to the provider and what was answered. Ctrl-C may come before the caller counts, never between the loop's steps.
+    Each counter has one side that writes it. The caller counts the sends that it submitted, for the window. The loop
+    counts the sends that it gave to the provider, and the answered ones. Ctrl-C may come before the caller counts, but
+    never between the steps of the loop.
     """
 
     __slots__ = (

@@ -71,7 +71,7 @@ class Session:
         self.consumers: dict[int, Consumer] = {}
         self.producers: dict[int, Producer] = {}
         self.memory = Memory(make_store(channel))
-        """Which messages were processed in this session, so that none is twice after a failover (S105)."""
+        """Which messages were processed in this session, so that none is processed twice after a failover (S105)."""
         self.transactions = Transactions(channel, info.id, self.memory, self.consumers, self.update)
         self.state = SessionState(channel, info, self.memory, self.transactions)
         self.dispatchers = Dispatchers(channel.runtime, f"pyjmsack-session-{info.id}")

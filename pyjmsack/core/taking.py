@@ -148,8 +148,8 @@ class Taking:
             self._channel.submit(self._channel.provider.replenish, self._id)
 
     def admit(self, inbound: Inbound) -> Message | None:
-        """Return a message that was taken undecoded, acknowledged as by :meth:`receive_now`; ``None`` if it may not be
-        handed out."""
+        """Decode a message that was taken undecoded, acknowledge it as :meth:`receive_now` does, and return it.
+        ``None`` if the message may not be handed out."""
         message = self._admitted(inbound)
         if message is not None:
             self._unsettled.hand_over(message, acknowledge=True)

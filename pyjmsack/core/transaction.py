@@ -85,7 +85,7 @@ class Transaction:
             self._write(self._outcome)
 
     def ended(self, outcome: str) -> None:
-        """It is ``committed``, ``rolled_back`` or ``unknown``; the first call counts."""
+        """Note how the transaction ended: ``committed``, ``rolled_back`` or ``unknown``. The first call counts."""
         self._outcome = self._outcome or outcome
         self._write(self._outcome)
 
@@ -172,7 +172,7 @@ class Transactions:
         return bool(self._endings)
 
     def _ending_is_over(self, ending: object) -> None:
-        """It is over, or its caller gave up in the middle."""
+        """The commit or rollback is over, or its caller gave up before the end."""
         self._endings.discard(ending)
         self._update()
 

@@ -29,7 +29,8 @@ __all__ = ["AckBatch", "AckWindow", "Unsettled", "ack_threshold"]
 log = logging.getLogger("pyjmsack")
 ack_log = logging.getLogger("pyjmsack.ack")
 PLENTY = 32
-"""Messages in the buffer with which an acknowledgement may wait for company: neither consumer nor broker runs dry."""
+"""If so many messages are in the inbox, an acknowledgement may wait for others to go with it, because neither the
+consumer nor the broker runs out of work."""
 LAZY_SHARE = 0.5
 """Of the prefetch: so many make a batch in DUPS_OK on a topic (S46)."""
 WARNING_SHARE = 1.5

@@ -38,7 +38,7 @@ class Outbound:
     producer_id: int
     payload: bytes
     encoder: Encoder
-    """What made the payload: it says for which broker, should another one get it (S91)."""
+    """Made the payload. After a failover it says for which broker the payload was made (S91)."""
     notifies: bool
     """Whether a completion listener is told of the outcome: such a send is never repeated (S102)."""
     left: bool

@@ -21,7 +21,7 @@ class GuardFile(Protocol):
 
     @property
     def full(self) -> bool:
-        """Whether too much waits to be written."""
+        """Whether too many keys wait to be written."""
         ...
 
     def opened(self, answer: Callable[[JMSException | None], None], /) -> None:

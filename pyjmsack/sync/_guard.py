@@ -24,12 +24,12 @@ _replacing = threading.Lock()
 class SessionGuard:
     """A session belongs to one thread at a time (S15): a second one gets an error instead of a mixed-up session.
 
-    With a message listener there are two by design, the dispatcher and whoever else uses the session: those take turns,
-    call by call. What the holder calls may enter again.
+    With a message listener there are two threads by design, the dispatcher and the caller's own: they take turns, call
+    by call. The thread that has the session may enter again in a nested call.
 
-    Ctrl-C may take a caller away between any two steps, also between taking the session and the ``try`` that would give
-    it back. So the session belongs to the holder's *frame*: once that frame is over, the session is free. Only who
-    finds the session taken looks at the frame, so this costs nothing else.
+    Ctrl-C may end a call between any two steps, also after the session was taken and before the ``try`` that gives it
+    back. So the session belongs to the *frame* of the call: once that frame is over, the session is free. Only a thread
+    that finds the session taken looks at the frame, so a free session costs nothing more.
     """
 
     __slots__ = ("_gates", "_has_listener", "_held")

@@ -133,7 +133,7 @@ _MISTAKEN: Final = dict.fromkeys(
     ("backOffMultiplier", "failover.backOffMultiplier"),
     "failover.reconnectBackOffMultiplier, or reconnectDelayExponent as in ActiveMQ",
 )
-"""Names that look right and are not, not even in Java."""
+"""Names that look like options, but are none, not even in Java."""
 _PROTOCOLS: Final = tuple({f"{scheme.protocol}." for scheme in SCHEMES.values()})
 _MEMBER_PREFIXES: Final = (*_PROTOCOLS, "transport.", "wireFormat.")
 _OF_ANY: Final = ("broker", "broker.scheduler")

@@ -28,7 +28,7 @@ class AmqpDialect:
     topic_prefix: str
     refusal: Outcome = Outcome.MODIFIED_FAILED_UNDELIVERABLE
     dead_letters: str | None = None
-    """Where a rejected message goes that is not persistent, where the broker would discard it."""
+    """The queue for rejected messages that are not persistent, if the broker itself would discard them."""
 
     def address(self, destination: Destination) -> str:
         """Return the name of a node; that of a temporary one is the broker's own."""
@@ -54,8 +54,8 @@ def dialect_of(broker: str, announced: Mapping[str, object], queue_prefix: str, 
 
     Args:
         broker: its key (``pyjmsack.spi.features.BROKERS``).
-        announced: the properties of its Open. ActiveMQ Classic announces its prefixes; without its own the name of a
-            topic would be a queue's.
+        announced: the properties of its Open. ActiveMQ Classic announces its prefixes. Without the prefix of topics it
+            would take the name of a topic for that of a queue.
         queue_prefix: the user's, after the broker's (``jms.queuePrefix``).
         topic_prefix: likewise (``jms.topicPrefix``).
     """

@@ -17,7 +17,7 @@ from pyjmsack.providers.amqp.wire import decode_value, told
 __all__ = ["LARGE", "as_it_came", "as_values"]
 
 LARGE = 4096
-"""Bytes above which a digest stands for them, so that nobody keeps a second copy of a large message."""
+"""From so many bytes on, a digest stands for the message, so that no second copy of a large message is kept."""
 _TEXT = (0xA1, 0xB1)
 _TEXT_OR_BINARY = (0xA0, 0xA1, 0xB0, 0xB1)
 

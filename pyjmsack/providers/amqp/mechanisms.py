@@ -16,7 +16,8 @@ __all__ = ["LEAST_ITERATIONS", "MOST_ITERATIONS", "Mechanism", "Scram", "create"
 LEAST_ITERATIONS: Final = 4096
 """RFC 5802 5.1; with fewer, whoever poses as the broker finds the password from our answer by trying."""
 MOST_ITERATIONS: Final = 1_000_000
-"""About a second of computing, during which the loop does nothing else; a hostile peer could ask for hours."""
+"""The limit is about a second of computing, during which the loop does nothing else. Without a limit a hostile peer
+could ask for hours."""
 _LONGEST: Final = 200
 """Characters of a reason that come from the broker."""
 _MALFORMED: Final = (ValueError, LookupError, TypeError)

@@ -60,7 +60,7 @@ def _fields(items: Mapping[str, Any] | None) -> dict[Any, Any]:
 
 
 def configure(link: Link, attach: Attach) -> None:
-    """Give a link of proton what our Attach says, but for the desired capabilities, which it cannot write."""
+    """Set on a link of proton what our Attach says, except the desired capabilities, which proton cannot write."""
     link.snd_settle_mode, link.rcv_settle_mode = attach.snd_settle_mode, attach.rcv_settle_mode
     if attach.properties:
         link.properties = _fields(attach.properties)

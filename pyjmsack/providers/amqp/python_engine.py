@@ -92,7 +92,7 @@ class PythonEngine(AmqpEngine):
         return deadline
 
     def _bind(self) -> None:
-        """Nothing to do before the Open."""
+        """Do nothing, because our engine needs no preparation before the Open."""
 
     def _feed(self, data: bytes) -> None:
         if self._tracers is not None:

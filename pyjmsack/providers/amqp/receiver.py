@@ -383,7 +383,8 @@ class AmqpReceiver(AmqpLink):
     # -- end ----------------------------------------------------------------------------------------------------
 
     def _part(self) -> None:
-        """Close; but detach from a durable subscription, also in answer to a close: a close deletes it (S141)."""
+        """Close the link. The link of a durable subscription is detached instead, also in answer to a close, because a
+        close would delete the subscription (S141)."""
         durable = self.info.subscription is not None and self.info.subscription.durable
         self._link.detach(closed=not durable)
 

@@ -56,10 +56,11 @@ def still_there(name: str, error: BaseException | None) -> BaseException | None:
 
 
 class AmqpLookup(AmqpLink):
-    """Looks for a durable subscription: attaches by its name, without saying what it is of, and parts (S141).
+    """Looks for a durable subscription: attaches a link with its name, without topic and selector, and ends the link
+    (S141).
 
-    One that belongs to no client id is found only if the attach asks for what it is, as Qpid JMS does. With ``delete``
-    the link is closed, which deletes the subscription, else detached.
+    A subscription that belongs to no client id is found only if the attach says that it is shared and global, as Qpid
+    JMS does. With ``delete`` the link is closed, which deletes the subscription; otherwise it is detached.
     """
 
     def __init__(

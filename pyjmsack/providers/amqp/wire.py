@@ -304,7 +304,8 @@ def _empty_list(data: bytes, position: int, end: int, depth: int) -> tuple[Any, 
 
 
 def _make(kind: type[Any]) -> Callable[[Any], Any]:
-    """Return the fastest way to a value of a wrapper class; its range check is not needed for so many bytes."""
+    """Return the fastest function that makes a value of a wrapper class. It checks no range, because a value of so many
+    bytes is always in range."""
     return partial(kind.__mro__[-2].__new__, kind)
 
 

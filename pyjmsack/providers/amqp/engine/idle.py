@@ -15,8 +15,8 @@ LEAST_INTERVAL: Final = 0.05
 class IdleTimes:
     """Counts bytes, and looks at the counters whenever it is told the time.
 
-    Nobody tells the time when bytes arrive, so that a byte counts as read when it is noticed at the next look; silence
-    is found a quarter of the time-out late at most, and never early.
+    The engine has no clock when bytes arrive. So a byte counts as read at the next look at the time. Silence is found
+    late by a quarter of the time-out at most, and never early.
 
     Args:
         timeout: seconds of silence after which the peer counts as dead, or ``None``.

@@ -240,8 +240,8 @@ class ReceiverLink(Link):
         self._session.send_flow(self)
 
     def start_drain(self, credit: int = 0) -> None:
-        """Ask the peer to use up the credit now, and as much more: to send what it has, and to give back the rest
-        (2.6.7)."""
+        """Ask the peer to use up the credit now, and ``credit`` in addition: to send the messages that it has, and to
+        give the rest of the credit back (2.6.7)."""
         if not self._detached:
             self._credit += credit
             self.drain = True
