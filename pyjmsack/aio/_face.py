@@ -51,24 +51,22 @@ class SessionFace:
 
     async def feed(self, listening: Listening) -> None:
         """Feed a consumer's listener, in the dispatcher's task."""
-        for _ in range(BATCH):
-            async with self.lock.hold():
-                call = listening.begin()
-                if call is None:
-                    break
-                if call.worker is not None:
-                    call.worker.submit(partial(self._call, listening, call))
-                    continue
-                try:
-                    await self._call(listening, call)
-                except BaseException:
-                    listening.unscheduled()
-                    raise
-        else:
-            listening.dispatch()
+        try:
+            for _ in range(BATCH):
+                async with self.lock.hold():
+                    call = listening.begin()
+                    if call is None:
+                        listening.unscheduled()
+                        return
+                    if call.worker is None:
+                        await self._call(listening, call)
+                    else:
+                        call.worker.submit(partial(self._call, listening, call))
             await asyncio.sleep(0)  # let other tasks have the loop
-            return
-        listening.unscheduled()
+        except BaseException:
+            listening.broke_off()
+            raise
+        listening.dispatch()
 
     async def _call(self, listening: Listening, call: Call) -> None:
         error: BaseException | None = None
@@ -78,8 +76,10 @@ class SessionFace:
                 await result
         except BaseException as raised:  # a cancelled await of its own is a listener's failure like any other
             error = raised
-        if listening.end(call.message, error):
-            await self.run(self._core.undo())
-        listening.leave(call)
+        try:
+            if listening.end(call.message, error):
+                await self.run(self._core.undo())
+        finally:
+            listening.leave(call)
         if ends_task(error):
             raise error

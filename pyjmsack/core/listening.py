@@ -23,6 +23,8 @@ log = logging.getLogger("pyjmsack")
 Listener = Callable[[Message], Any]
 BATCH = 64
 """Messages a listener gets before the session's other consumers, and in asyncio other tasks, have a turn."""
+PAUSE = 1.0
+"""Seconds until the dispatcher comes by again after an error that is not the listener's."""
 
 
 class Workers:
@@ -267,9 +269,15 @@ class Listening:
         self._dispatchers.first.submit(partial(self._feed, self))
 
     def unscheduled(self) -> None:
-        """The dispatcher has emptied the inbox: look again, for what came meanwhile."""
+        """The dispatcher got no message and leaves: look again, for what came meanwhile.
+
+        Called in the turn in which :meth:`begin` gave none. A worker leaves in a turn of its own: either before that
+        look, or it finds that the dispatcher has left, and lets it come by.
+        """
         self._scheduled = False
         source = self._source
+        if source.closed:
+            return
         waits = source.stalled or (self.workers is not None and self.workers.full)
         if source.has_messages and not waits:
             self.schedule()
@@ -277,6 +285,11 @@ class Listening:
             self._info.prefetch == 0 and not source.has_messages and self.listener is not None and self._session.started
         ):
             self._channel.submit(self._channel.provider.pull, self._info.id)
+
+    def broke_off(self) -> None:
+        """The dispatcher met an error that is not the listener's, such as a rollback without an answer: it comes by
+        again after a pause, because an error that repeats must not keep the processor busy."""
+        self._channel.runtime.call_later(PAUSE, self.unscheduled)
 
     def begin(self) -> Call | None:
         """Take a message for the listener. Whoever calls this has it in hand: nobody else would get it any more.

@@ -59,21 +59,30 @@ class SessionFace:
 
     def feed(self, listening: Listening) -> None:
         """Feed a consumer's listener, on the dispatcher's thread."""
-        guard = self.guard
-        for _ in range(BATCH):
-            guard.wait()
-            try:
-                call = listening.begin()
-            finally:
-                guard.release()
-            if call is None:
-                listening.unscheduled()
-                return
-            if call.worker is None:
-                self._call(listening, call)
-            else:
-                call.worker.submit(partial(self._call, listening, call))
+        try:
+            for _ in range(BATCH):
+                call = self._begin(listening)
+                if call is None:
+                    return
+                if call.worker is None:
+                    self._call(listening, call)
+                else:
+                    call.worker.submit(partial(self._call, listening, call))
+        except BaseException:
+            listening.broke_off()
+            raise
         listening.dispatch()
+
+    def _begin(self, listening: Listening) -> Call | None:
+        guard = self.guard
+        guard.wait()
+        try:
+            call = listening.begin()
+            if call is None:
+                listening.unscheduled()  # in this turn, so that no worker leaves between the two
+            return call
+        finally:
+            guard.release()
 
     def _call(self, listening: Listening, call: Call) -> None:
         error: BaseException | None = None
@@ -85,6 +94,8 @@ class SessionFace:
         try:
             if listening.end(call.message, error):
                 self.run(self._core.undo())
-            listening.leave(call)
         finally:
-            self.guard.release()
+            try:
+                listening.leave(call)
+            finally:
+                self.guard.release()
