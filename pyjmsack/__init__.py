@@ -1,5 +1,9 @@
 """JMS semantics for Python over AMQP 1.0: the blocking face. The asyncio face is ``pyjmsack.aio``."""
 
+from pyjmsack.app.arguments import Header
+from pyjmsack.app.blocking import App
+from pyjmsack.app.converters import JsonConverter
+from pyjmsack.app.retry import Retry
 from pyjmsack.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from pyjmsack.errors import (
     ConnectionLostException,
@@ -49,6 +53,7 @@ from pyjmsack.types import (
     AckType,
     Byte,
     Char,
+    ConnectionState,
     DeliveryMode,
     Double,
     Float,
@@ -62,16 +67,19 @@ from pyjmsack.uri import prefetch_for
 __all__ = [
     "AckMode",
     "AckType",
+    "App",
     "Byte",
     "BytesMessage",
     "Char",
     "Connection",
     "ConnectionFactory",
     "ConnectionLostException",
+    "ConnectionState",
     "DeliveryMode",
     "Destination",
     "Double",
     "Float",
+    "Header",
     "IllegalStateException",
     "Int",
     "InvalidClientIDException",
@@ -82,6 +90,7 @@ __all__ = [
     "JMSException",
     "JMSSecurityException",
     "JsonCodec",
+    "JsonConverter",
     "Long",
     "MapMessage",
     "Message",
@@ -99,6 +108,7 @@ __all__ = [
     "RequestTimedOutException",
     "Requestor",
     "ResourceAllocationException",
+    "Retry",
     "SendTimedOutException",
     "SerializedObject",
     "Session",

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -116,7 +116,14 @@ _UNDONE: Final = {
 }
 
 
-def explain(url: str, mode: int, destination: Destination, broker: str = "unknown") -> Explanation:
+def explain(
+    url: str,
+    mode: int,
+    destination: Destination,
+    broker: str = "unknown",
+    *,
+    options: Mapping[str, object] | None = None,
+) -> Explanation:
     """Explain the facts for a consumer. Nothing is connected.
 
     Args:
@@ -124,6 +131,7 @@ def explain(url: str, mode: int, destination: Destination, broker: str = "unknow
         mode: of the session.
         destination: the queue or topic of the consumer; the options behind its name count.
         broker: ``artemis``, ``classic-5``, ``classic-6`` or ``unknown``, as ``connection.metadata.broker`` has it.
+        options: more URL options, as for :class:`pyjmsack.ConnectionFactory`.
 
     Raises:
         JMSException: no such mode.
@@ -131,7 +139,7 @@ def explain(url: str, mode: int, destination: Destination, broker: str = "unknow
         IllegalStateException: its options contradict each other (S10).
         KeyError: no such broker.
     """
-    return _explain(parse_url(url), _canonical(AckMode.resolve(mode, None)), destination, broker)
+    return _explain(parse_url(url, options), _canonical(AckMode.resolve(mode, None)), destination, broker)
 
 
 def _explain(url: BrokerUrl, mode: AckMode, destination: Destination, broker: str) -> Explanation:

@@ -12,6 +12,7 @@ __all__ = [
     "AckType",
     "Byte",
     "Char",
+    "ConnectionState",
     "DeliveryMode",
     "Double",
     "Float",
@@ -21,6 +22,22 @@ __all__ = [
     "Short",
     "Value",
 ]
+
+
+class ConnectionState(str, Enum):
+    """What a connection is doing; equal to its value, ``connection.state == "connected"``."""
+
+    CONNECTING = "connecting"
+    """It is being opened, or opened anew under another client id."""
+    CONNECTED = "connected"
+    INTERRUPTED = "interrupted"
+    """It is lost, and failover looks for a broker."""
+    CLOSING = "closing"
+    CLOSED = "closed"
+    FAILED = "failed"
+    """It is lost for good; closing is all that can be done."""
+
+    __str__ = str.__str__
 
 
 class AckMode(IntEnum):

@@ -14,6 +14,12 @@ TIMEOUT = 60
 
 EXPECTED = {
     "aio_workers.py": {"job 3: the first attempt fails", "10 jobs done"},
+    "app.py": {
+        "delivery 1: the mail server is busy",
+        "audited once: to ann",
+        "receipt: 4 words to ann",
+        "health: UP",
+    },
     "browse_queue.py": {
         "3 parcels wait",
         "heavy: parcel of 12 kg",

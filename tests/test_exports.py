@@ -44,6 +44,7 @@ FACE = [
     "Session",
 ]
 
+APP = ["App", "ConnectionState", "Header", "JsonConverter", "Retry"]
 HELPERS = ["prefetch_for"]
 MANAGEMENT = [
     "BrokerStatus",
@@ -56,8 +57,8 @@ MANAGEMENT = [
 ]
 
 PUBLIC = {
-    "pyjmsack": [*ERRORS, *VALUES, *ENUMERATIONS, *DESTINATIONS, *MESSAGES, *OBJECTS, *FACE, *HELPERS],
-    "pyjmsack.aio": FACE,
+    "pyjmsack": [*ERRORS, *VALUES, *ENUMERATIONS, *DESTINATIONS, *MESSAGES, *OBJECTS, *FACE, *APP, *HELPERS],
+    "pyjmsack.aio": ["App", *FACE],
     "pyjmsack.errors": ERRORS,
     "pyjmsack.explain": ["Explanation", "Fact", "explain"],
     "pyjmsack.broker": ["BrokerError", "EmbeddedActiveMQ", "EmbeddedArtemis"],

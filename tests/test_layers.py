@@ -32,8 +32,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "providers.failover": {"providers.failover", "spi", "vocabulary"},
     "io": {"io", "probing", "spi", "vocabulary"},
     "sync": {"sync", "core", "io", "spi", "vocabulary"},
-    "aio": {"aio", "core", "io", "spi", "vocabulary"},
-    "pyjmsack": {"sync", "vocabulary"},
+    "aio": {"aio", "app.tasks", "core", "io", "spi", "vocabulary"},
+    "app": {"app", "explain", "vocabulary"},
+    "app.blocking": {"app", "sync", "vocabulary"},
+    "app.tasks": {"aio", "app", "vocabulary"},
+    "pyjmsack": {"app", "app.blocking", "sync", "vocabulary"},
     "__main__": {"cli"},
     "explain": {"core", "spi", "vocabulary"},
     "rules": set(),
@@ -61,6 +64,9 @@ FORBIDDEN_STANDARD_LIBRARY: dict[str, set[str]] = {
     "providers.failover": SOCKETS | WAITING,
     "sync": SOCKETS | {"asyncio"},
     "aio": SOCKETS | {"threading", "_thread", "queue"},
+    "app": SOCKETS | WAITING,
+    "app.blocking": SOCKETS | {"asyncio"},
+    "app.tasks": SOCKETS | {"threading", "_thread", "queue"},
     "pyjmsack": SOCKETS | WAITING,
     "explain": SOCKETS | WAITING,
     "rules": SOCKETS | WAITING,
@@ -116,7 +122,8 @@ def layer(module: str) -> str:
         return "pyjmsack"
     if parts[0] in VOCABULARY:
         return "vocabulary"
-    return ".".join(parts[:2]) if parts[0] == "providers" and len(parts) > 1 else parts[0]
+    faced = parts[0] == "providers" or parts[:2] in (["app", "blocking"], ["app", "tasks"])
+    return ".".join(parts[:2]) if faced and len(parts) > 1 else parts[0]
 
 
 def is_typing_guard(node: ast.AST) -> bool:

@@ -6,8 +6,10 @@ from pyjmsack.aio.context import JMSContext
 from pyjmsack.aio.producer import MessageProducer
 from pyjmsack.aio.requestor import Requestor
 from pyjmsack.aio.session import Session
+from pyjmsack.app.tasks import App
 
 __all__ = [
+    "App",
     "Connection",
     "ConnectionFactory",
     "JMSContext",

@@ -24,6 +24,7 @@ from pyjmsack.cli.migrate import migrate
 from pyjmsack.cli.move import copy, move
 from pyjmsack.cli.queues import pause, purge, resume
 from pyjmsack.cli.receive import receive
+from pyjmsack.cli.run import listeners, run
 from pyjmsack.cli.send import send
 from pyjmsack.cli.soak import soak
 from pyjmsack.cli.stat import connections, consumers, stat
@@ -67,7 +68,7 @@ def cli(ctx: click.Context, debug: bool) -> None:
     show_logs(debug)
 
 
-_COMMANDS = (demo, soak, broker, send, receive, browse, doctor, explain, audit, migrate)
+_COMMANDS = (demo, soak, broker, send, receive, browse, doctor, explain, audit, migrate, run, listeners)
 _OPERATORS = (
     stat,
     tail,

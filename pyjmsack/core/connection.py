@@ -21,7 +21,7 @@ from pyjmsack.spi.demands import check_session
 from pyjmsack.spi.ledger import Ledger
 from pyjmsack.spi.provider import Provider
 from pyjmsack.spi.resources import ConnectionInfo, ConnectionMetadata, SessionInfo
-from pyjmsack.types import AckMode
+from pyjmsack.types import AckMode, ConnectionState
 from pyjmsack.uri import BrokerUrl
 
 __all__ = ["Connection"]
@@ -67,11 +67,27 @@ class Connection:
         """Whether anything was done that forbids a new client id (S122)."""
         self._closing: Completion[None] | None = None
         self._warns = False
+        self._interrupted = False
+        """The connection is lost, and failover looks for a broker (S101)."""
 
     @property
     def closed(self) -> bool:
         """Whether the connection is closed."""
         return self.channel.state is State.CLOSED
+
+    @property
+    def state(self) -> ConnectionState:
+        """What the connection is doing."""
+        channel = self.channel
+        if channel.state is State.CLOSED:
+            return ConnectionState.CLOSED
+        if self._closing is not None:
+            return ConnectionState.CLOSING
+        if channel.state is State.FAILED:
+            return ConnectionState.FAILED
+        if channel.state is State.UNNAMED or channel.metadata is None:
+            return ConnectionState.CONNECTING
+        return ConnectionState.INTERRUPTED if self._interrupted else ConnectionState.CONNECTED
 
     def _has_consumer_of(self, destination: Destination) -> bool:
         sessions = [*self.sessions.values()]
@@ -275,6 +291,7 @@ class Connection:
         """The connection is lost and is being rebuilt: callers go on waiting, and the exception listener is not told
         (S101, S109)."""
         self.channel.lost_generation = generation
+        self._interrupted = True
         for session in [*self.sessions.values()]:
             session.interrupted()
         self.events.tell("on_connection_interrupted", self.channel.address)
@@ -282,6 +299,7 @@ class Connection:
     def on_restored(self, metadata: ConnectionMetadata) -> None:
         """The connection is there again, with all that was open (S103, S109)."""
         self.channel.leads_to(metadata)
+        self._interrupted = False
         for session in [*self.sessions.values()]:
             session.restored()
         self.events.tell("on_connection_restored", self.channel.address)

@@ -17,7 +17,7 @@ from pyjmsack.errors import JMSException
 from pyjmsack.message import BytesMessage, MapMessage, Message, ObjectMessage, StreamMessage, TextMessage
 from pyjmsack.spi.features import Capabilities
 from pyjmsack.spi.resources import ConnectionMetadata
-from pyjmsack.types import AckMode, DeliveryMode, Value
+from pyjmsack.types import AckMode, ConnectionState, DeliveryMode, Value
 
 M = TypeVar("M", bound=Message)
 
@@ -29,6 +29,12 @@ class ConnectionFacade:
 
     def __init__(self, core: Connection) -> None:
         self._core = core
+
+    @property
+    def state(self) -> ConnectionState:
+        """What the connection is doing, as far as the client knows: ``"connected"``, ``"interrupted"`` while failover
+        looks for a broker (S101), ``"failed"``, ``"closing"``, ``"closed"``, or ``"connecting"``."""
+        return self._core.state
 
     @property
     def metadata(self) -> ConnectionMetadata:

@@ -1,0 +1,135 @@
+"""What a listener's parameters get, decided once by their annotations."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyjmsack.app.converters import Converter
+from pyjmsack.app.typed import build
+from pyjmsack.errors import MessageFormatException
+from pyjmsack.message import Message
+
+__all__ = ["Arguments", "Header"]
+
+_REQUIRED: Final = object()
+_HEADERS: Final[dict[str, str]] = {
+    "JMSCorrelationID": "correlation_id",
+    "JMSDeliveryMode": "delivery_mode",
+    "JMSDestination": "destination",
+    "JMSExpiration": "expiration",
+    "JMSMessageID": "message_id",
+    "JMSPriority": "priority",
+    "JMSRedelivered": "redelivered",
+    "JMSReplyTo": "reply_to",
+    "JMSTimestamp": "timestamp",
+    "JMSType": "type",
+}
+
+
+@dataclass(frozen=True)
+class Header:
+    """A parameter that gets a property or a header of the message: ``region: Annotated[str, Header("region")]``.
+
+    Args:
+        name: of a property, or a header by its JMS name such as ``JMSCorrelationID``.
+        default: for a message without it; without a default such a message is an error of the listener.
+    """
+
+    name: str
+    default: Any = _REQUIRED
+
+    def of(self, message: Message, kind: Any) -> Any:
+        """Return the value as the type of the parameter.
+
+        Raises:
+            MessageFormatException: the value is missing, or of another type.
+        """
+        header = _HEADERS.get(self.name)
+        value = message.properties.get(self.name) if header is None else getattr(message, header)
+        if value is None and self.default is not _REQUIRED:
+            return self.default
+        try:
+            return build(kind, value, f"the header {self.name!r}")
+        except MessageFormatException:
+            if value is None:
+                raise MessageFormatException(f"the message has no header {self.name!r}") from None
+            raise
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """The parameters of one listener."""
+
+    sources: tuple[tuple[str, str, Any, Header | None], ...]
+    """Name, source (body, message, session, header), type, and the header."""
+
+    @classmethod
+    def of(cls, function: Callable[..., Any], session: type) -> Arguments:
+        """Read the parameters of a function; ``session`` is the class of the face.
+
+        Raises:
+            TypeError: an annotation cannot be read, or two parameters would get the body.
+        """
+        name = getattr(function, "__qualname__", repr(function))
+        target = function if inspect.isroutine(function) else type(function).__call__
+        try:
+            hints = typing.get_type_hints(target, include_extras=True)
+        except NameError as error:
+            raise TypeError(
+                f"listener {name}: {error}; import the types of annotations outside of `if TYPE_CHECKING:`"
+            ) from error
+        sources = []
+        for parameter in inspect.signature(function).parameters.values():
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+                raise TypeError(f"listener {name}: the parameter {parameter} has no name to give a value to")
+            source = _source(hints.get(parameter.name, Any), session)
+            if parameter.default is parameter.empty or source[0] != "body":  # others keep their default
+                sources.append((parameter.name, *source))
+        bodies = [source[0] for source in sources if source[1] == "body"]
+        if len(bodies) > 1:
+            raise TypeError(
+                f"listener {name}: the parameters {', '.join(bodies)} would all get the body; annotate them with"
+                " Message, Session or Annotated[..., Header('name')]"
+            )
+        return cls(tuple(sources))
+
+    def bind(self, message: Message, session: object, converter: Converter) -> dict[str, Any]:
+        """Return the value of each parameter for a message.
+
+        Raises:
+            MessageFormatException: the message does not fit.
+        """
+        return {
+            name: self._value(source, kind, header, message, session, converter)
+            for name, source, kind, header in self.sources
+        }
+
+    @staticmethod
+    def _value(
+        source: str, kind: Any, header: Header | None, message: Message, session: object, converter: Converter
+    ) -> Any:
+        if header is not None:
+            return header.of(message, kind)
+        if source == "message":
+            if not isinstance(message, kind):
+                raise MessageFormatException(f"the listener takes {kind.__name__}, not {message!r}")
+            return message
+        return session if source == "session" else converter.from_message(message, kind)
+
+
+def _source(annotation: Any, session: type) -> tuple[str, Any, Header | None]:
+    if typing.get_origin(annotation) is typing.Annotated:
+        kind, *extras = typing.get_args(annotation)
+        for extra in extras:
+            if isinstance(extra, Header):
+                return "header", kind, extra
+        return _source(kind, session)
+    if isinstance(annotation, type) and issubclass(annotation, Message):
+        return "message", annotation, None
+    if isinstance(annotation, type) and issubclass(annotation, session):
+        return "session", annotation, None
+    return "body", annotation, None

@@ -1,0 +1,184 @@
+"""The blocking face of an app: a thread for each worker."""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from pyjmsack.app.service import Service
+from pyjmsack.app.steps import Event, Limit, Steps, Task
+from pyjmsack.sync import ConnectionFactory, Session
+
+__all__ = ["App"]
+
+log = logging.getLogger("pyjmsack.app")
+
+
+def run(steps: Steps[Any]) -> Any:
+    """Make the calls of some steps, one after the other, and return their result."""
+    answer: Callable[[], Any] = steps.__next__
+    while True:
+        try:
+            step = answer()
+        except StopIteration as end:
+            return end.value
+        try:
+            value = step()
+        except BaseException as error:
+            answer = _Answer(steps.throw, error)
+        else:
+            answer = _Answer(steps.send, value)
+
+
+class _Answer:
+    """What the generator gets next; it is forgotten with the next answer, and with it an error's traceback."""
+
+    __slots__ = ("_argument", "_give")
+
+    def __init__(self, give: Callable[[Any], Any], argument: Any) -> None:
+        self._give = give
+        self._argument = argument
+
+    def __call__(self) -> Any:
+        return self._give(self._argument)
+
+
+class Thread:
+    """Steps in a thread. It is a daemon, so that a listener that never returns does not keep the process."""
+
+    def __init__(self, steps: Steps[None], name: str) -> None:
+        self._steps = steps
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            run(self._steps)
+        except Exception:
+            log.exception("%s ended", self._thread.name)
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait for the end; return whether it came."""
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def abandon(self) -> None:
+        """A thread cannot be ended from outside; its session is closed under it."""
+
+
+class BlockingFace:
+    """How an app waits in threads."""
+
+    coroutines = False
+    session = Session
+    run = staticmethod(run)
+
+    def factory(self, url: str, **how: Any) -> ConnectionFactory:
+        """Return the factory of this face."""
+        return ConnectionFactory(url, **how)
+
+    def event(self) -> Event:
+        """Return a flag."""
+        return threading.Event()
+
+    def limit(self, count: int) -> Limit:
+        """Return a semaphore."""
+        return threading.BoundedSemaphore(count)
+
+    def spawn(self, steps: Steps[None], name: str) -> Task:
+        """Run steps in a thread of their own."""
+        return Thread(steps, name)
+
+    def here(self) -> object:
+        """Return the thread: a session belongs to one (S15)."""
+        return threading.get_ident()
+
+
+class App(Service):
+    """A service: functions that take messages, and a sender. See ``docs/app.md``.
+
+    ::
+
+        app = App("amqp://localhost:5672")
+
+        @app.listener("orders")
+        def order(order: dict) -> None:
+            app.sender.send("invoices", {"order": order["id"]})
+
+        if __name__ == "__main__":
+            app.run()
+    """
+
+    _face = BlockingFace()
+
+    def _prepare(self) -> None:
+        self._signals: queue.SimpleQueue[int | None] = queue.SimpleQueue()
+
+    def start(self) -> None:
+        """Start the listeners and the sender. Returns when each of them is ready or its first attempt has failed: while
+        the broker is away the app goes on trying.
+
+        Raises:
+            IllegalStateException: the app is running.
+        """
+        run(self._start())
+
+    def stop(self) -> bool:
+        """Take no further message, let the listeners at work finish, close the connections. Idempotent.
+
+        Returns:
+            Whether all listeners finished within ``stop_timeout``. The messages of others go back to the broker.
+        """
+        ended = run(self._stop())
+        self._signals.put(None)
+        return bool(ended)
+
+    def run(self) -> bool:
+        """Start, work until SIGTERM, SIGINT or ``stop()``, and stop. A SIGINT during the stop ends the process at once.
+
+        Returns:
+            As ``stop``.
+        """
+        while not self._signals.empty():  # of an earlier run
+            self._signals.get()
+        with self._signalled():
+            self._launch()
+            try:
+                self._signals.get()
+            finally:
+                ended = self.stop()
+            return ended
+
+    @contextmanager
+    def _signalled(self) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():  # only the main thread can have handlers
+            yield
+            return
+        signals: list[int] = []
+
+        def on_signal(number: int, _: FrameType | None) -> None:
+            if signals and number == signal.SIGINT:
+                os._exit(128 + number)
+            signals.append(number)
+            self._signals.put(number)  # a SimpleQueue may be used in a handler, an Event may not
+
+        previous = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+
+    def __enter__(self) -> App:
+        self.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.stop()

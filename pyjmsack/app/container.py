@@ -1,0 +1,155 @@
+"""The workers of one listener: as many as the backlog needs, and a stop that lets each finish its message."""
+
+from __future__ import annotations
+
+import logging
+import time
+from functools import partial
+from typing import Any, Final
+
+from pyjmsack.app.link import Backoff, Link
+from pyjmsack.app.listener import Listener
+from pyjmsack.app.steps import Face, Steps
+from pyjmsack.app.worker import Counts, Worker
+
+__all__ = ["Container"]
+
+log = logging.getLogger("pyjmsack.app")
+IDLE: Final = 5.0
+"""Seconds without a message after which a worker above the fewest ends."""
+
+
+class Container:
+    """Runs one listener, on a connection of its own.
+
+    Args:
+        face: of the app.
+        listener: what the workers call.
+        factory: makes the connection.
+        stop_timeout: seconds that listeners at work have when the app stops.
+    """
+
+    def __init__(self, face: Face, listener: Listener, factory: Any, stop_timeout: float) -> None:
+        self.listener = listener
+        self._face = face
+        self._stop_timeout = stop_timeout
+        self._workers: list[Worker] = []
+        self._ended = Counts()
+        self._backoff = Backoff()
+        self._not_before = 0.0
+        self.left_behind = 0
+        """Workers that did not finish in time at the stop."""
+        self.link = Link(face, factory, f"listener {listener.name!r}", self._serve)
+
+    # -- what it says of itself ---------------------------------------------------------------------------------
+
+    @property
+    def ready(self) -> bool:
+        """Whether messages are taken now."""
+        return self.link.state == "connected" and any(worker.ready for worker in [*self._workers])
+
+    def health(self) -> dict[str, Any]:
+        """Return the state of the connection, and how many workers there are."""
+        workers = [*self._workers]
+        return {
+            "state": self.link.state,
+            "workers": sum(worker.ready for worker in workers),
+            "busy": sum(worker.busy for worker in workers),
+        }
+
+    def counts(self) -> Counts:
+        """Return what became of the messages so far."""
+        total = Counts()
+        total.add(self._ended)
+        for worker in [*self._workers]:
+            total.add(worker.counts)
+        return total
+
+    # -- life ---------------------------------------------------------------------------------------------------
+
+    def _serve(self, connection: Any) -> Steps[None]:
+        link = self.link
+        try:
+            while not link.stopping and not link.lost:
+                link.wake.clear()
+                self._reap()
+                wait = self._fill(connection)
+                if not link.stopping and not link.lost:
+                    yield partial(link.wake.wait, wait)
+        finally:
+            yield from self._end()
+
+    def _reap(self) -> None:
+        for worker in [*self._workers]:
+            if not worker.ended:
+                continue
+            self._workers.remove(worker)
+            self._ended.add(worker.counts)
+            if worker.error is not None:
+                log.warning("a worker of listener %r ended: %s", self.listener.name, worker.error)
+                self.link.tried.set()
+                self._not_before = time.monotonic() + self._backoff.after_failure()
+
+    def _fill(self, connection: Any) -> float | None:
+        """Start the workers that are missing; return the seconds after which to look again."""
+        listener, workers = self.listener, self._workers
+        left = self._not_before - time.monotonic()
+        if len(workers) < listener.low:
+            if left > 0:
+                return left
+            while len(workers) < listener.low:
+                self._hire(connection, None)
+        backlog = [worker for worker in workers if worker.backlog]
+        if backlog and len(workers) < listener.high and left <= 0 and all(worker.ready for worker in workers):
+            self._hire(connection, IDLE)
+        for worker in backlog:
+            worker.backlog = False
+        if sum(worker.ready for worker in workers) >= listener.low:
+            self.link.tried.set()
+        return None
+
+    def _hire(self, connection: Any, idle: float | None) -> None:
+        worker = Worker(self._face, self.listener, lambda: self.link.stopping, self.link.wake.set, idle)
+        self._workers.append(worker)
+        worker.task = self._face.spawn(worker.run(connection), f"pyjmsack-app-{self.listener.name}")
+
+    # -- the end ------------------------------------------------------------------------------------------------
+
+    def _end(self) -> Steps[None]:
+        """Take no further message, and let each worker finish. Only a stop limits how long that may take: two workers
+        at the same message would be worse than a pause."""
+        link = self.link
+        limit: float | None = None
+        closed: set[Worker] = set()
+        while True:
+            link.wake.clear()
+            for worker in [*self._workers]:
+                if worker.consumer is not None and worker not in closed and not worker.ended:
+                    closed.add(worker)
+                    yield from self._close(worker)
+            self._reap()
+            if not self._workers:
+                return
+            if link.stopping and limit is None:
+                limit = time.monotonic() + self._stop_timeout
+            left = None if limit is None else limit - time.monotonic()
+            if left is not None and left <= 0:
+                break
+            yield partial(link.wake.wait, left)
+        self.left_behind = len(self._workers)
+        log.error(
+            "listener %r: %d at work did not finish in %g s; their messages go back to the broker",
+            self.listener.name,
+            self.left_behind,
+            self._stop_timeout,
+        )
+        for worker in self._workers:
+            if worker.task is not None:
+                worker.task.abandon()
+
+    def _close(self, worker: Worker) -> Steps[None]:
+        """Wake a worker that waits for a message. The one that a worker has stays its own to commit (S84)."""
+        try:
+            yield worker.consumer.close
+        except Exception as error:  # the connection is lost
+            log.debug("closing a consumer of listener %r: %s", self.listener.name, error)

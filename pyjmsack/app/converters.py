@@ -1,0 +1,145 @@
+"""Bodies to messages and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from pyjmsack.app.typed import build, is_model, plain
+from pyjmsack.errors import MessageFormatException
+from pyjmsack.message import BytesMessage, MapMessage, Message, TextMessage
+
+__all__ = ["Converter", "JsonConverter"]
+
+
+class Converter(Protocol):
+    """Turns bodies into messages, and messages into bodies. Both methods are plain functions in both faces."""
+
+    def to_message(self, body: Any) -> Message:
+        """Return the message to send. Raises ``MessageFormatException`` if the body has no form."""
+        ...
+
+    def from_message(self, message: Message, wanted: Any) -> Any:
+        """Return the body as the annotation ``wanted``, ``Any`` if the parameter has none.
+
+        Raises ``MessageFormatException`` if the message does not fit.
+        """
+        ...
+
+
+class JsonConverter:
+    """JSON in text messages; the type of a body in a property, as Spring's ``MappingJackson2MessageConverter`` does.
+
+    ``str``, ``bytes`` and messages are sent as they are. Dataclasses, pydantic models (where pydantic is installed),
+    mappings, lists, numbers and ``None`` become JSON. JSON is read from text messages and, in UTF-8, from bytes
+    messages.
+
+    Args:
+        type_property: the name of the property, Spring's ``setTypeIdPropertyName``; ``None`` = no property.
+        types: what the property says, for each class. A message can name these classes only.
+
+    Raises:
+        ValueError: types without a property.
+    """
+
+    def __init__(self, type_property: str | None = None, types: Mapping[str, type] | None = None) -> None:
+        if types and type_property is None:
+            raise ValueError("JsonConverter: types need a type_property, such as JsonConverter('_type', types)")
+        self.type_property = type_property
+        self.types = dict(types or {})
+        self._names = {kind: name for name, kind in self.types.items()}
+
+    def __repr__(self) -> str:
+        return f"JsonConverter({self.type_property!r}, {sorted(self.types)})"
+
+    def to_message(self, body: Any) -> Message:
+        """Return a message with this body.
+
+        Raises:
+            MessageFormatException: JSON has no form of the body, or its class is not among the types.
+        """
+        if isinstance(body, Message):
+            return body
+        if isinstance(body, str):
+            return TextMessage(body)
+        if isinstance(body, bytes | bytearray | memoryview):
+            return BytesMessage(bytes(body))
+        try:
+            text = json.dumps(plain(body), ensure_ascii=False, allow_nan=False)
+        except ValueError as error:  # NaN and the infinities
+            raise MessageFormatException(f"a {type(body).__name__} cannot be written as JSON: {error}") from error
+        message = TextMessage(text)
+        if self.type_property is not None and (name := self._name_of(body)) is not None:
+            message.properties[self.type_property] = name
+        return message
+
+    def _name_of(self, body: Any) -> str | None:
+        kind = type(body)
+        if kind in self._names:
+            return self._names[kind]
+        if is_model(kind) or hasattr(kind, "__dataclass_fields__"):
+            raise MessageFormatException(
+                f"{kind.__name__} is not among the types of the converter, so the receiver could not tell the type:"
+                f" JsonConverter({self.type_property!r}, {{'a.name': {kind.__name__}}})"
+            )
+        return None
+
+    def from_message(self, message: Message, wanted: Any) -> Any:
+        """Return the body of a message as ``wanted``; for ``Any`` an object or array of JSON as ``dict`` or ``list``,
+        and any other body as it is.
+
+        Raises:
+            MessageFormatException: the body is no JSON, does not fit, or the property names an unknown type.
+        """
+        if wanted is str and isinstance(message, TextMessage):
+            return message.text
+        if wanted is bytes and isinstance(message, BytesMessage):
+            return message.data
+        named = self._named(message)
+        kind = wanted
+        if named is not None and wanted is not dict:
+            kind = named
+            if wanted not in (Any, object) and isinstance(wanted, type) and not issubclass(named, wanted):
+                raise MessageFormatException(
+                    f"the message is a {named.__name__} by its property {self.type_property!r}, not {wanted.__name__}"
+                )
+        elif wanted in (Any, object):
+            return self._untyped(message)
+        value = dict(message) if isinstance(message, MapMessage) else self._json(message)
+        return build(kind, value)
+
+    def _untyped(self, message: Message) -> Any:
+        """Return an object or array of JSON as ``dict`` or ``list``, and any other body as it is."""
+        if isinstance(message, TextMessage) and (message.text or "").lstrip()[:1] in ("{", "["):
+            try:
+                return self._json(message)
+            except MessageFormatException:  # a text that only looks so
+                return message.text
+        return message.body
+
+    def _named(self, message: Message) -> type | None:
+        if self.type_property is None:
+            return None
+        name = message.properties.get(self.type_property)
+        if name is None:
+            return None
+        if not isinstance(name, str) or name not in self.types:
+            known = ", ".join(self.types) or "none"
+            raise MessageFormatException(f"the type {name!r} of a message is unknown; known are: {known}")
+        return self.types[name]
+
+    @staticmethod
+    def _json(message: Message) -> Any:
+        if isinstance(message, TextMessage):
+            text: str | bytes | None = message.text
+        elif isinstance(message, BytesMessage):
+            text = message.data
+        else:
+            raise MessageFormatException(f"JSON is expected in a text or bytes message, not in {message!r}")
+        if text is None:
+            return None
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise MessageFormatException(f"{message!r} has no JSON: {error}") from error

@@ -1,0 +1,66 @@
+"""A listener in words: its settings, and what ``pyjmsack explain`` says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from pyjmsack.app.listener import Listener
+from pyjmsack.app.retry import Retry
+from pyjmsack.explain import Fact, explain
+from pyjmsack.types import AckMode
+
+__all__ = ["described"]
+
+_OURS = {
+    AckMode.SESSION_TRANSACTED: (
+        Fact("who acknowledges", "the app: it commits after the listener returned, with all that was sent", "S75, S78"),
+        Fact("a listener raises", "the transaction is rolled back: the message comes again, counted", "S80"),
+    ),
+    AckMode.INDIVIDUAL_ACKNOWLEDGE: (
+        Fact("who acknowledges", "the app: after the listener returned, unless it chose an outcome itself", "S34, S35"),
+        Fact("a listener raises", "the message comes again, counted; what the listener sent stays sent", "S21"),
+    ),
+    AckMode.NO_ACKNOWLEDGE: (),
+}
+"""What an app does differently from a bare session."""
+
+
+def described(listener: Listener, url: str, options: Mapping[str, object]) -> dict[str, Any]:
+    """Return the settings of a listener, and facts about its messages.
+
+    Args:
+        url, options: of its connection.
+    """
+    settings = listener.settings
+    ours = _OURS[listener.mode]
+    facts = explain(url, listener.mode, listener.destination, options=options).facts
+    told = {fact.about for fact in ours}
+    return {
+        "name": listener.name,
+        "function": getattr(listener.function, "__qualname__", repr(listener.function)),
+        "destination": f"{'topic' if listener.destination.is_topic else 'queue'} {listener.destination.name}",
+        "selector": settings.selector,
+        "subscription": _subscription(listener),
+        "concurrency": str(listener.low) if listener.low == listener.high else f"{listener.low} to {listener.high}",
+        "mode": settings.mode,
+        "retry": _retry(listener.retry),
+        "reply_to": None if listener.reply_to is None else listener.reply_to.name,
+        "facts": [asdict(fact) for fact in (*ours, *(fact for fact in facts if fact.about not in told))],
+    }
+
+
+def _subscription(listener: Listener) -> str | None:
+    settings = listener.settings
+    if settings.subscription is None:
+        return None
+    kinds = [word for word, holds in (("shared", settings.shared), ("durable", settings.durable)) if holds]
+    return f"{settings.subscription} ({', '.join(kinds)})"
+
+
+def _retry(retry: Retry | None) -> str:
+    if retry is None:
+        return "by the URL; else waits of 1 to 30 s and the broker's limit"
+    limit = "the broker's limit" if retry.limit is None else f"{retry.limit} times, then {retry.then}"
+    return f"{limit}; waits from {retry.delay:g} s, times {retry.backoff:g}, at most {retry.longest:g} s"

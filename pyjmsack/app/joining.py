@@ -1,0 +1,42 @@
+"""Which transaction a send joins: that of the listener in which the sender is called."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+__all__ = ["CURRENT", "Joined", "Recorder", "Sends"]
+
+
+class Sends(Protocol):
+    """A producer of either face, or what takes its place in a test."""
+
+    def send(self, message: object, destination: Any = None, **how: Any) -> Any:
+        """Send a message: a step."""
+
+
+@dataclass
+class Joined:
+    """A listener at work in a transaction."""
+
+    producer: Sends
+    here: object
+    """The thread that may use the session."""
+    over: bool = False
+    """The listener returned or raised: what is sent from now on is not part of its transaction."""
+
+
+@dataclass
+class Recorder:
+    """Takes the place of a producer while a test calls a listener: nothing is sent."""
+
+    sent: list[tuple[str, Any]]
+
+    def send(self, message: object, destination: Any = None, **how: Any) -> None:
+        """Note a message and the name of its destination."""
+        self.sent.append((destination.name, message))
+
+
+CURRENT: ContextVar[Joined | None] = ContextVar("pyjmsack.app", default=None)
+"""The listener in which this code runs."""

@@ -1,0 +1,128 @@
+"""One connection of an app: made, kept, and made again after a while when it is lost."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+from pyjmsack.app.steps import Face, Steps
+from pyjmsack.errors import JMSException
+
+__all__ = ["Backoff", "Link"]
+
+log = logging.getLogger("pyjmsack.app")
+_FIRST: Final = 1.0
+_LONGEST: Final = 30.0
+_CALM: Final = 60.0
+
+
+class Backoff:
+    """How long to wait after a failure: 1 to 30 seconds, each twice the one before, varied at random.
+
+    After a minute without a failure the next wait is short again.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._wait = _FIRST
+        self._last = -_CALM
+
+    def after_failure(self) -> float:
+        """Return the seconds to wait now."""
+        now = self._clock()
+        if now - self._last > _CALM + self._wait:
+            self._wait = _FIRST
+        self._last = now
+        wait, self._wait = self._wait, min(self._wait * 2, _LONGEST)
+        return wait * random.uniform(0.75, 1.0)  # noqa: S311 - spreads the clients, no secret
+
+
+class Link:
+    """Keeps a connection.
+
+    Args:
+        face: of the app.
+        factory: makes the connection.
+        name: for the log.
+        serve: the steps that use a connection. They end when ``stopping`` is set or the connection is lost, and look
+            again when ``wake`` is set.
+    """
+
+    def __init__(self, face: Face, factory: Any, name: str, serve: Callable[[Any], Steps[None]]) -> None:
+        self._factory = factory
+        self.name = name
+        self._serve = serve
+        self._backoff = Backoff()
+        self.connection: Any = None
+        self.connected = face.event()
+        self.wake = face.event()
+        self.tried = face.event()
+        """The first attempt to be of use is over, well or badly."""
+        self.stopping = False
+        self.error: BaseException | None = None
+        """Why it is not connected."""
+
+    @property
+    def state(self) -> str:
+        """As ``connection.state``."""
+        connection = self.connection
+        if connection is not None:
+            return str(connection.state.value)
+        return "closed" if self.stopping else "connecting"
+
+    @property
+    def lost(self) -> bool:
+        """Whether the connection is of no use any more."""
+        return self.state in ("failed", "closed")
+
+    def stop(self) -> None:
+        """End, as soon as the steps that use the connection have ended."""
+        self.stopping = True
+        self.wake.set()
+
+    def run(self) -> Steps[None]:
+        """Connect, serve, and again."""
+        while not self.stopping:
+            try:
+                yield from self._once()
+            except Exception as error:  # whatever it is, the service goes on
+                self._failed(error)
+            if not self.stopping:
+                yield from self.pause()
+
+    def _failed(self, error: Exception) -> None:
+        self.error = error
+        self.tried.set()
+        expected = isinstance(error, JMSException | OSError)
+        log.warning("%s: %s", self.name, error, exc_info=None if expected else error)
+
+    def pause(self) -> Steps[None]:
+        """Wait before the next attempt; a stop ends the wait."""
+        end = time.monotonic() + self._backoff.after_failure()
+        while not self.stopping and (left := end - time.monotonic()) > 0:
+            self.wake.clear()
+            if self.stopping:  # it was set just now
+                return
+            yield partial(self.wake.wait, left)
+
+    def _once(self) -> Steps[None]:
+        connection = yield self._factory.create_connection
+        try:
+            connection.exception_listener = self._on_error
+            yield connection.start
+            self.connection, self.error = connection, None
+            self.connected.set()
+            yield from self._serve(connection)
+        finally:
+            self.connected.clear()
+            self.connection = None
+            yield connection.close
+
+    def _on_error(self, error: JMSException) -> None:
+        log.warning("%s: %s", self.name, error)
+        self.error = error
+        self.wake.set()

@@ -1,0 +1,209 @@
+"""What ``@app.listener`` was given, checked when the program starts."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from pyjmsack.app.arguments import Arguments
+from pyjmsack.app.converters import Converter
+from pyjmsack.app.joining import CURRENT, Joined, Recorder
+from pyjmsack.app.retry import Retry
+from pyjmsack.app.steps import Face, Steps
+from pyjmsack.destination import Destination, Queue, Topic
+from pyjmsack.message import Message
+from pyjmsack.types import AckMode
+
+__all__ = ["MODES", "Listener", "Settings", "destination_of", "span"]
+
+MODES: Final = {
+    "transacted": AckMode.SESSION_TRANSACTED,
+    "individual": AckMode.INDIVIDUAL_ACKNOWLEDGE,
+    "no-ack": AckMode.NO_ACKNOWLEDGE,
+}
+_MOST: Final = 1000
+"""Workers of one listener."""
+_SPAN: Final = re.compile(r"([0-9]{1,4})(?:-([0-9]{1,4}))?")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The arguments of ``@app.listener``, as they were given."""
+
+    concurrency: int | str = 1
+    selector: str | None = None
+    retry: Retry | None = None
+    on_error: Callable[..., Any] | None = None
+    reply_to: str | Destination | None = None
+    topic: bool = False
+    subscription: str | None = None
+    shared: bool = False
+    durable: bool = True
+    mode: str = "transacted"
+
+
+def destination_of(destination: str | Destination, topic: bool = False) -> Destination:
+    """Return the queue, or topic, of a name; a destination stays what it is."""
+    if isinstance(destination, Destination):
+        return destination
+    return Topic(destination) if topic else Queue(destination)
+
+
+def span(concurrency: int | str) -> tuple[int, int]:
+    """Return the fewest and the most workers of ``3`` or ``"3-10"``.
+
+    Raises:
+        ValueError: something else, or a number that is not between 1 and 1000.
+    """
+    found = _SPAN.fullmatch(str(concurrency))
+    low, high = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
+    if isinstance(concurrency, bool) or not 1 <= low <= high <= _MOST:
+        raise ValueError(f"concurrency is {concurrency!r}; expected a number, or two such as '3-10', of 1 to {_MOST}")
+    return low, high
+
+
+class Listener:
+    """One listener of an app. ``call`` tries it without a broker.
+
+    Args:
+        name: unique in the app.
+        function: what takes the messages.
+        destination: where they come from.
+        settings: how.
+        converter: for bodies and answers.
+        face: of the app.
+
+    Raises:
+        ValueError: settings that contradict each other.
+        TypeError: a function that cannot be a listener here.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        destination: str | Destination,
+        settings: Settings,
+        converter: Converter,
+        face: Face,
+    ) -> None:
+        self.name = name
+        self.function = function
+        self.destination = destination_of(destination, settings.topic)
+        self.settings = settings
+        self.converter = converter
+        self.low, self.high = span(settings.concurrency)
+        self.retry = settings.retry
+        self.reply_to = None if settings.reply_to is None else destination_of(settings.reply_to)
+        self._face = face
+        self._check()
+        self.mode = MODES[settings.mode]
+        self.arguments = Arguments.of(function, face.session)
+        self.on_error = None if settings.on_error is None else _error_handler(settings.on_error)
+
+    def __repr__(self) -> str:
+        return f"<listener {self.name!r} of {self.destination!r}>"
+
+    @property
+    def needs_client_id(self) -> bool:
+        """Whether its subscription belongs to a client id (S141)."""
+        settings = self.settings
+        return settings.subscription is not None and settings.durable and not settings.shared
+
+    def _check(self) -> None:
+        settings, name = self.settings, self.name
+        if settings.mode not in MODES:
+            raise ValueError(f"listener {name!r}: mode is {settings.mode!r}; expected one of {', '.join(MODES)}")
+        if not callable(self.function):
+            raise TypeError(f"listener {name!r}: expected a function, not {type(self.function).__name__}")
+        for each in (self.function, settings.on_error):
+            if is_coroutine_function(each) and not self._face.coroutines:
+                raise TypeError(f"listener {name!r}: a coroutine function needs pyjmsack.aio.App")
+        if settings.subscription is None and settings.shared:
+            raise ValueError(f"listener {name!r}: shared=True needs the name of a subscription")
+        if settings.subscription is not None and not self.destination.is_topic:
+            raise ValueError(f"listener {name!r}: a subscription needs topic=True")
+        if settings.subscription is not None and not settings.shared and not settings.durable:
+            raise ValueError(f"listener {name!r}: a subscription that is neither shared nor durable has no name")
+        if self.destination.is_topic and not settings.shared and self.high > 1:
+            raise ValueError(
+                f"listener {name!r}: each worker would get each message of the topic; give shared=True and a"
+                " subscription, or leave concurrency out"
+            )
+
+    # -- one consumer -------------------------------------------------------------------------------------------
+
+    def subscribe(self, session: Any) -> Steps[Any]:
+        """Return a consumer of a session."""
+        settings, destination = self.settings, self.destination
+        if settings.subscription is None:
+            return (yield partial(session.create_consumer, destination, settings.selector))
+        if not settings.shared:
+            create = session.create_durable_consumer
+        else:
+            create = session.create_shared_durable_consumer if settings.durable else session.create_shared_consumer
+        return (yield partial(create, destination, settings.subscription, settings.selector))
+
+    # -- a test -------------------------------------------------------------------------------------------------
+
+    def call(
+        self, body: Any, *, properties: Mapping[str, Any] | None = None, sent: list[tuple[str, Any]] | None = None
+    ) -> Any:
+        """Call the listener as a message would, without a broker. In ``pyjmsack.aio`` the call is awaited.
+
+        The body goes through the converter and back, so a body that cannot be sent or read is an error here as well.
+
+        Args:
+            body: what a sender would give to ``app.sender.send``; or a message.
+            properties: of the message.
+            sent: a list that gets ``(name of the destination, message)`` for each send of the listener. Nothing is
+                sent.
+
+        Returns:
+            What the listener returned.
+
+        Raises:
+            MessageFormatException: the body does not fit; and whatever the listener raises.
+        """
+        return self._face.run(self._call(body, dict(properties or {}), [] if sent is None else sent))
+
+    def _call(self, body: Any, properties: dict[str, Any], sent: list[tuple[str, Any]]) -> Steps[Any]:
+        message: Message = self.converter.to_message(body)
+        for key, value in properties.items():
+            message.properties[key] = value
+        joined = Joined(Recorder(sent), self._face.here())
+        token = CURRENT.set(joined)
+        try:
+            arguments = self.arguments.bind(message, None, self.converter)
+            return (yield partial(self.function, **arguments))
+        finally:
+            joined.over = True
+            CURRENT.reset(token)
+
+
+def is_coroutine_function(function: object) -> bool:
+    """Whether calling it gives a coroutine; also for objects with an ``async def __call__``."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - the method is looked at, not whether there is one
+
+
+def _error_handler(handler: Callable[..., Any]) -> Callable[[BaseException, Message], Any]:
+    """Return a function of the error and the message; the handler may take the error alone.
+
+    Raises:
+        TypeError: it takes neither one nor two arguments.
+    """
+    try:
+        signature = inspect.signature(handler)
+    except ValueError:  # a function of C says nothing
+        return lambda error, _: handler(error)
+    for count in (2, 1):
+        try:
+            signature.bind(*range(count))
+        except TypeError:
+            continue
+        return handler if count == 2 else lambda error, _: handler(error)
+    raise TypeError(f"on_error: {handler!r} takes neither (error, message) nor (error)")

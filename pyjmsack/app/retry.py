@@ -1,0 +1,69 @@
+"""How often a message comes again after its listener raised, and what becomes of it then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+__all__ = ["Retry"]
+
+_OUTCOMES: Final = {"reject": "REJECTED", "release": "RELEASED", "drop": "ACCEPTED"}
+_LONGEST: Final = 86_400.0
+
+
+@dataclass(frozen=True)
+class Retry:
+    """What follows when a listener raises: the message goes back, counted, and comes again after a wait.
+
+    The client waits before it hands the message out, so nothing is lost if the process ends in the wait. During the
+    wait that worker takes no other message. A broker has a limit of its own (Artemis: 10 deliveries), which may come
+    first.
+
+    Args:
+        limit: how often a message may come again; ``None`` leaves the limit to the broker (S114).
+        delay: seconds before the first time.
+        backoff: each wait is this many times as long as the one before; 1 = all are equal.
+        longest: seconds that no wait exceeds.
+        then: what becomes of a message over the limit. ``"reject"`` makes it a dead letter. ``"release"`` gives it back
+            uncounted, at most once a second. ``"drop"`` acknowledges it. An error in the log tells of the last try.
+
+    Raises:
+        ValueError: a number is out of its range, or ``then`` is unknown.
+    """
+
+    limit: int | None = None
+    delay: float = 1.0
+    backoff: float = 2.0
+    longest: float = 30.0
+    then: Literal["reject", "release", "drop"] = "reject"
+
+    def __post_init__(self) -> None:
+        if self.limit is not None and not 0 <= self.limit <= 1_000_000:
+            raise ValueError(f"Retry: limit is {self.limit!r}; expected 0 to 1,000,000, or None for the broker's limit")
+        for name, value in (("delay", self.delay), ("longest", self.longest)):
+            if not 0 <= value <= _LONGEST:
+                raise ValueError(f"Retry: {name} is {value!r}; expected 0 to {_LONGEST:g} seconds")
+        if not 1 <= self.backoff <= 1000:
+            raise ValueError(f"Retry: backoff is {self.backoff!r}; expected 1 to 1000")
+        if self.then not in _OUTCOMES:
+            raise ValueError(f"Retry: then is {self.then!r}; expected one of {', '.join(_OUTCOMES)}")
+
+    def options(self) -> dict[str, object]:
+        """Return the URL options that make the library do this (S112-S116)."""
+        first = max(self.delay, 1.0) if self.then == "release" else self.delay
+        milliseconds = round(first * 1000)
+        chosen: dict[str, object] = {
+            "initialRedeliveryDelay": milliseconds,
+            "redeliveryDelay": milliseconds,
+            "useExponentialBackOff": self.backoff > 1,
+            "backOffMultiplier": float(self.backoff),
+            "maximumRedeliveryDelay": max(milliseconds, round(self.longest * 1000)),
+            "useCollisionAvoidance": True,
+            "outcome": _OUTCOMES[self.then],
+            "maxRedeliveries": -1 if self.limit is None else self.limit,
+        }
+        return {f"jms.redeliveryPolicy.{name}": value for name, value in chosen.items()}
+
+    def last(self, delivery_count: int) -> bool:
+        """Whether a message that was delivered so often does not come again."""
+        return self.limit is not None and delivery_count > self.limit

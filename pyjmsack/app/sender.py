@@ -1,0 +1,321 @@
+"""Sends and requests from anywhere in the program, and inside the transaction of a listener."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from pyjmsack.app.converters import Converter
+from pyjmsack.app.joining import CURRENT, Sends
+from pyjmsack.app.link import Link
+from pyjmsack.app.listener import destination_of
+from pyjmsack.app.steps import Face, Limit, Steps
+from pyjmsack.destination import Destination
+from pyjmsack.errors import ConnectionLostException, IllegalStateException
+from pyjmsack.message import Message
+from pyjmsack.types import AckMode
+
+__all__ = ["Sender"]
+
+SESSIONS: Final = 16
+"""Sends at a time; the next one waits."""
+REQUESTORS: Final = 64
+"""Destinations whose queue for replies is kept."""
+
+
+class _Lent(NamedTuple):
+    """A session of the pool, while one call has it."""
+
+    connection: Any
+    session: Any
+    producer: Sends
+
+
+def _how(
+    delivery_mode: int | None,
+    priority: int | None,
+    time_to_live: float | timedelta | None,
+    delivery_delay: float | timedelta | None,
+) -> dict[str, Any]:
+    """Return the arguments of a send that were given."""
+    how = {
+        "delivery_mode": delivery_mode,
+        "priority": priority,
+        "time_to_live": time_to_live,
+        "delivery_delay": delivery_delay,
+    }
+    return {name: value for name, value in how.items() if value is not None}
+
+
+class Sender:
+    """Sends bodies; any thread, or any task of the app's loop, may use it at any time.
+
+    Called in a listener of a transacted mode, in its thread or its tasks, ``send`` and ``send_many`` join the
+    transaction: the messages leave if the listener returns and the broker commits, else never. A thread that the
+    listener started, and code that goes on after the listener, send at once.
+
+    Elsewhere a send has been confirmed by the broker when it returns. While the broker is away it waits for
+    ``send_timeout`` seconds.
+    """
+
+    def __init__(self, face: Face, factory: Any, converter: Converter, send_timeout: float) -> None:
+        self._face = face
+        self._converter = converter
+        self._timeout = send_timeout
+        self._pool: deque[_Lent] = deque()
+        self._many: deque[_Lent] = deque()
+        self._requestors: dict[Destination, tuple[Any, Any]] = {}
+        self._factory = factory
+        self.link: Link
+        self._limit: Limit
+        self.renew(started=False)
+
+    def renew(self, *, started: bool = True) -> None:
+        """The app starts, perhaps on another loop than before."""
+        self._started = started
+        self._limit = self._face.limit(SESSIONS)
+        self.link = Link(self._face, self._factory, "sender", self._serve)
+
+    # -- public -------------------------------------------------------------------------------------------------
+
+    def send(
+        self,
+        destination: str | Destination,
+        body: Any,
+        *,
+        topic: bool = False,
+        properties: Mapping[str, Any] | None = None,
+        correlation_id: str | None = None,
+        reply_to: str | Destination | None = None,
+        delivery_mode: int | None = None,
+        priority: int | None = None,
+        time_to_live: float | timedelta | None = None,
+        delivery_delay: float | timedelta | None = None,
+    ) -> Any:
+        """Send a body. In ``pyjmsack.aio`` the call is awaited.
+
+        Args:
+            destination: a name, of a queue unless ``topic`` is set; or a destination.
+            body: what the converter turns into a message; or a message.
+            properties, correlation_id, reply_to: of the message.
+            delivery_mode, priority, time_to_live, delivery_delay: as for :meth:`pyjmsack.MessageProducer.send`.
+
+        Raises:
+            MessageFormatException: the body has no form.
+            ConnectionLostException: the broker is away.
+            IllegalStateException: the app is not started.
+            JMSException: the broker refused the message.
+        """
+        message = self._message(body, properties, correlation_id, reply_to)
+        how = _how(delivery_mode, priority, time_to_live, delivery_delay)
+        return self._face.run(self._send(destination_of(destination, topic), message, how))
+
+    def send_many(
+        self,
+        destination: str | Destination,
+        bodies: Iterable[Any],
+        *,
+        topic: bool = False,
+        properties: Mapping[str, Any] | None = None,
+        delivery_mode: int | None = None,
+        priority: int | None = None,
+        time_to_live: float | timedelta | None = None,
+        delivery_delay: float | timedelta | None = None,
+    ) -> Any:
+        """Send bodies in one transaction: all of them, or none. In ``pyjmsack.aio`` the call is awaited.
+
+        Args:
+            bodies: read one by one; ``properties`` and the rest are for each of them, as for ``send``.
+
+        Raises:
+            TransactionRolledBackException: none was stored; or nobody knows, if its ``in_doubt`` is true.
+            JMSException: as for ``send``; none was stored.
+        """
+        messages = (self._message(body, properties, None, None) for body in bodies)
+        how = _how(delivery_mode, priority, time_to_live, delivery_delay)
+        return self._face.run(self._send_many(destination_of(destination, topic), messages, how))
+
+    def request(
+        self,
+        destination: str | Destination,
+        body: Any,
+        *,
+        timeout: float | timedelta | None = 30,
+        wanted: Any = Any,
+        topic: bool = False,
+        properties: Mapping[str, Any] | None = None,
+        priority: int | None = None,
+        time_to_live: float | timedelta | None = None,
+    ) -> Any:
+        """Send a request and return the body of its reply. In ``pyjmsack.aio`` the call is awaited.
+
+        A request leaves at once. It never joins a transaction, because nobody would answer before the commit.
+
+        Args:
+            timeout: seconds or a ``timedelta`` to wait for the reply; ``None`` waits for ever.
+            wanted: the type of the reply's body, as the annotation of a listener's parameter.
+            destination, body, topic, properties, priority, time_to_live: as for ``send``.
+
+        Raises:
+            RequestTimedOutException: no reply in time.
+            MessageFormatException: the reply does not fit; and errors as for ``send``.
+        """
+        message = self._message(body, properties, None, None)
+        how = _how(None, priority, time_to_live, None)
+        return self._face.run(self._request(destination_of(destination, topic), message, timeout, wanted, how))
+
+    def _message(
+        self,
+        body: Any,
+        properties: Mapping[str, Any] | None,
+        correlation_id: str | None,
+        reply_to: str | Destination | None,
+    ) -> Message:
+        message = self._converter.to_message(body)
+        for name, value in (properties or {}).items():
+            message.properties[name] = value
+        if correlation_id is not None:
+            message.correlation_id = correlation_id
+        if reply_to is not None:
+            message.reply_to = destination_of(reply_to)
+        return message
+
+    # -- steps --------------------------------------------------------------------------------------------------
+
+    def _joined(self) -> Sends | None:
+        joined = CURRENT.get()
+        usable = joined is not None and not joined.over and joined.here == self._face.here()
+        return joined.producer if usable and joined is not None else None
+
+    def _send(self, destination: Destination, message: Message, how: dict[str, Any]) -> Steps[None]:
+        producer = self._joined()
+        if producer is not None:
+            yield partial(producer.send, message, destination, **how)
+            return
+        yield self._limit.acquire
+        try:
+            lent = yield from self._lend(self._pool, AckMode.AUTO_ACKNOWLEDGE)
+            try:
+                yield partial(lent.producer.send, message, destination, **how)
+            except BaseException:
+                yield from self._discard(lent)
+                raise
+            self._give_back(self._pool, lent)
+        finally:
+            self._limit.release()
+
+    def _send_many(self, destination: Destination, messages: Iterable[Message], how: dict[str, Any]) -> Steps[None]:
+        producer = self._joined()
+        if producer is not None:
+            for message in messages:
+                yield partial(producer.send, message, destination, **how)
+            return
+        yield self._limit.acquire
+        try:
+            lent = yield from self._lend(self._many, AckMode.SESSION_TRANSACTED)
+            try:
+                for message in messages:
+                    yield partial(lent.producer.send, message, destination, **how)
+                yield lent.session.commit
+            except BaseException:
+                yield from self._discard(lent)  # which rolls back
+                raise
+            self._give_back(self._many, lent)
+        finally:
+            self._limit.release()
+
+    def _request(
+        self, destination: Destination, message: Message, timeout: Any, wanted: Any, how: dict[str, Any]
+    ) -> Steps[Any]:
+        requestor = yield from self._requestor(destination)
+        kept = self._requestors.get(destination, (None, None))[1] is requestor
+        try:
+            reply = yield partial(requestor.request, message, timeout, **how)
+        finally:
+            if not kept:
+                yield requestor.close
+        return self._converter.from_message(reply, wanted)
+
+    def _requestor(self, destination: Destination) -> Steps[Any]:
+        connection = yield from self._connection()
+        known = self._requestors.get(destination)
+        if known is not None and known[0] is connection:
+            return known[1]
+        yield self._limit.acquire
+        try:
+            lent = yield from self._lend(self._pool, AckMode.AUTO_ACKNOWLEDGE)
+            try:
+                requestor = yield partial(lent.session.create_requestor, destination)
+            except BaseException:
+                yield from self._discard(lent)
+                raise
+            self._give_back(self._pool, lent)
+        finally:
+            self._limit.release()
+        # of two callers at the same time one keeps the requestor; the other one closes its own after the reply
+        current = self._requestors.get(destination)
+        if (current is None and len(self._requestors) < REQUESTORS) or (current and current[0] is not lent.connection):
+            self._requestors[destination] = (lent.connection, requestor)
+        return requestor
+
+    # -- the pool -----------------------------------------------------------------------------------------------
+
+    def _connection(self) -> Steps[Any]:
+        link = self.link
+        if not self._started or link.stopping:
+            raise IllegalStateException("the app is not running: start it, or use it in a `with` block, before sending")
+        if link.connection is None:
+            yield partial(link.connected.wait, self._timeout)
+        connection = link.connection
+        if connection is None:
+            if link.stopping:
+                raise IllegalStateException("the app is stopped")
+            raise ConnectionLostException(f"no broker within {self._timeout:g} s: {link.error}")
+        return connection
+
+    def _lend(self, pool: deque[_Lent], mode: AckMode) -> Steps[_Lent]:
+        connection = yield from self._connection()
+        while True:
+            try:
+                lent = pool.pop()
+            except IndexError:
+                break
+            if lent.connection is connection:
+                return lent
+        session = yield partial(connection.create_session, mode)
+        try:
+            producer = yield session.create_producer
+        except BaseException:
+            yield session.close
+            raise
+        return _Lent(connection, session, producer)
+
+    def _give_back(self, pool: deque[_Lent], lent: _Lent) -> None:
+        if self.link.connection is lent.connection:
+            pool.append(lent)
+
+    @staticmethod
+    def _discard(lent: _Lent) -> Steps[None]:
+        try:
+            yield lent.session.close
+        except Exception:  # the caller gets the error of the send
+            return
+
+    # -- life ---------------------------------------------------------------------------------------------------
+
+    def _serve(self, connection: Any) -> Steps[None]:
+        link = self.link
+        link.tried.set()
+        try:
+            while True:
+                link.wake.clear()
+                if link.stopping or link.lost:
+                    return
+                yield link.wake.wait
+        finally:
+            self._pool.clear()
+            self._many.clear()
+            self._requestors.clear()

@@ -1,0 +1,254 @@
+"""An app: its listeners, its sender, start and stop. Both faces inherit it and say how they wait."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
+
+from pyjmsack.app.container import Container
+from pyjmsack.app.converters import Converter, JsonConverter
+from pyjmsack.app.description import described
+from pyjmsack.app.link import Link
+from pyjmsack.app.listener import Listener, Settings
+from pyjmsack.app.retry import Retry
+from pyjmsack.app.sender import Sender
+from pyjmsack.app.steps import Face, Steps, Task
+from pyjmsack.destination import Destination
+from pyjmsack.errors import IllegalStateException
+
+__all__ = ["Service"]
+
+log = logging.getLogger("pyjmsack.app")
+F = TypeVar("F", bound=Callable[..., Any])
+_TRIED: Final = 60.0
+"""Seconds that a start waits for the first attempts."""
+_CLOSING: Final = 20.0
+"""Seconds that connections have to close, after the listeners."""
+_CONNECTING: Final = 5.0
+"""Seconds that a stop waits for a connection that is being made."""
+
+
+class Service:
+    """The part of an app that both faces share.
+
+    Args:
+        url: the broker; a failover URL tries each of its brokers once in an attempt, and the app waits and tries again.
+        converter: for bodies; JSON without a type property if none is given.
+        username, password, options, ssl_context: as for :class:`pyjmsack.ConnectionFactory`.
+        client_id: for an unshared durable subscription (S141). Connections without one get ids of their own.
+        stop_timeout: seconds that listeners at work have to finish when the app stops.
+        send_timeout: seconds that ``app.sender`` waits for the broker.
+
+    Raises:
+        InvalidURLException: the URL or an option is wrong.
+        ValueError: the URL has a client id.
+    """
+
+    _face: Face
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        converter: Converter | None = None,
+        username: str | None = None,
+        password: str | None = None,
+        client_id: str | None = None,
+        options: Mapping[str, object] | None = None,
+        ssl_context: Any = None,
+        stop_timeout: float = 30.0,
+        send_timeout: float = 30.0,
+    ) -> None:
+        if "jms.clientid" in f"{url} {' '.join(options or ())}".lower():
+            raise ValueError("App: give client_id=... instead of jms.clientID, because an app has several connections")
+        self._url = url
+        self._converter = JsonConverter() if converter is None else converter
+        self._login = {"username": username, "password": password, "ssl_context": ssl_context}
+        self._client_id = client_id
+        self._options = dict(options or {})
+        self._stop_timeout = stop_timeout
+        self._send_timeout = send_timeout
+        self._listeners: dict[str, Listener] = {}
+        self._containers: list[Container] = []
+        self._tasks: list[tuple[Link, Task]] = []
+        self._running = False
+        self._prepare()
+        self.sender = Sender(self._face, self._factory({}), self._converter, send_timeout)
+
+    def _prepare(self) -> None:
+        """Make what the face needs besides."""
+
+    def __repr__(self) -> str:
+        state = "running" if self._running else "stopped"
+        return f"<{type(self).__module__}.{type(self).__name__}, {len(self._listeners)} listeners, {state}>"
+
+    # -- listeners ----------------------------------------------------------------------------------------------
+
+    def listener(
+        self,
+        destination: str | Destination,
+        *,
+        name: str | None = None,
+        concurrency: int | str = 1,
+        selector: str | None = None,
+        retry: Retry | None = None,
+        on_error: Callable[..., Any] | None = None,
+        reply_to: str | Destination | None = None,
+        topic: bool = False,
+        subscription: str | None = None,
+        shared: bool = False,
+        durable: bool = True,
+        mode: str = "transacted",
+    ) -> Callable[[F], F]:
+        """Call the decorated function with each message of a destination. The function itself stays as it is.
+
+        Args:
+            destination: a name, of a queue unless ``topic`` is set; or a destination.
+            name: in ``app.listeners`` and in the log; the name of the destination if none is given.
+            concurrency: workers, ``3``; or from ``"3-10"`` as many as the backlog needs.
+            selector: only messages for which this holds.
+            retry: what follows when the function raises. ``None`` = the policy in the URL; without one, waits of 1 to
+                30 seconds and the broker's limit.
+            on_error: called with ``(error, message)``, or ``(error)``, when the function raised. What it sends is not
+                part of the transaction.
+            reply_to: where the returned value goes, for a message that has no ``reply_to`` itself.
+            topic, subscription, shared, durable: a topic; the name of its subscription, which is durable unless
+                ``durable=False``, and shared if several consumers divide the messages.
+            mode: ``"transacted"``: the message, the answer and what the function sends take effect together.
+                ``"individual"``: the message is acknowledged when the function returned. ``"no-ack"``: never.
+
+        Raises:
+            ValueError, TypeError: arguments that contradict each other, or a function that does not fit.
+            IllegalStateException: the app is running.
+        """
+        settings = Settings(
+            concurrency, selector, retry, on_error, reply_to, topic, subscription, shared, durable, mode
+        )
+
+        def register(function: F) -> F:
+            self._register(name, function, destination, settings)
+            return function
+
+        return register
+
+    def _register(
+        self, name: str | None, function: Callable[..., Any], destination: str | Destination, settings: Settings
+    ) -> None:
+        if self._running:
+            raise IllegalStateException("the app is running; register its listeners before it starts")
+        known = name or (destination.name if isinstance(destination, Destination) else destination)
+        if known in self._listeners:
+            raise ValueError(f"there is a listener {known!r} already; give this one another name=")
+        listener = Listener(known, function, destination, settings, self._converter, self._face)
+        if listener.needs_client_id:
+            if self._client_id is None:
+                raise ValueError(
+                    f"listener {known!r}: an unshared durable subscription needs App(client_id=...), or shared=True"
+                )
+            if any(each.needs_client_id for each in self._listeners.values()):
+                raise ValueError(
+                    f"listener {known!r}: only one listener of an app can have an unshared durable subscription,"
+                    " because the client id belongs to one connection; use shared=True, or another App"
+                )
+        self._listeners[known] = listener
+
+    @property
+    def listeners(self) -> Mapping[str, Listener]:
+        """The listeners by name; ``app.listeners["orders"].call(body)`` tries one without a broker."""
+        return MappingProxyType(self._listeners)
+
+    def options_of(self, listener: Listener) -> dict[str, object]:
+        """Return the URL options that a listener's connection gets besides those of the app."""
+        given = f"{self._url} {' '.join(self._options)}".lower()
+        chosen: dict[str, object] = {}
+        if "prefetchpolicy" not in given:
+            chosen["jms.prefetchPolicy.all"] = 1  # a message that waits behind a slow one is nobody else's
+        if listener.retry is not None or "redeliverypolicy" not in given:
+            chosen |= (listener.retry or Retry()).options()
+        return chosen
+
+    def _factory(self, chosen: Mapping[str, object], client_id: str | None = None) -> Any:
+        options: dict[str, object] = {**self._options, **chosen}
+        if self._url.strip().lower().startswith("failover:") and "startupmaxreconnect" not in self._url.lower():
+            # the app itself tries again, because such a wait can be seen in the log and can be stopped
+            options.setdefault("failover.startupMaxReconnectAttempts", 1)
+        return self._face.factory(self._url, options=options, client_id=client_id, **self._login)
+
+    # -- what it says of itself ---------------------------------------------------------------------------------
+
+    def health(self) -> dict[str, Any]:
+        """Return the state. ``status`` is ``"UP"`` if the app runs and each listener takes messages, else
+        ``"DOWN"``."""
+        containers = [*self._containers]
+        sender = self.sender.link.state
+        up = self._running and sender == "connected" and all(container.ready for container in containers)
+        return {
+            "status": "UP" if up else "DOWN",
+            "sender": sender,
+            "listeners": {container.listener.name: container.health() for container in containers},
+        }
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Return for each listener its settings and what ``pyjmsack explain`` says of it. Nothing is connected."""
+        return [
+            described(each, self._url, {**self._options, **self.options_of(each)}) for each in self._listeners.values()
+        ]
+
+    def stats(self) -> dict[str, dict[str, int]]:
+        """Return for each listener how many messages it received, and how many succeeded, failed, or were rolled back
+        by the broker."""
+        return {each.listener.name: dict(vars(each.counts())) for each in [*self._containers]}
+
+    # -- steps --------------------------------------------------------------------------------------------------
+
+    def _launch(self) -> None:
+        if self._running:
+            raise IllegalStateException("the app is running already")
+        self._running = True
+        face, sender = self._face, self.sender
+        sender.renew()
+        self._containers = [
+            Container(
+                face,
+                each,
+                self._factory(self.options_of(each), self._client_id if each.needs_client_id else None),
+                self._stop_timeout,
+            )
+            for each in self._listeners.values()
+        ]
+        links = [sender.link, *(container.link for container in self._containers)]
+        self._tasks = [(link, face.spawn(link.run(), f"pyjmsack-app-{at}")) for at, link in enumerate(links)]
+
+    def _start(self) -> Steps[None]:
+        self._launch()
+        end = time.monotonic() + _TRIED
+        for link, _ in self._tasks:
+            yield partial(link.tried.wait, max(0.0, end - time.monotonic()))
+
+    def _stop(self) -> Steps[bool]:
+        """Let the listeners at work finish, close the connections; return whether all of them did in time."""
+        if not self._running:
+            return True
+        end = time.monotonic() + self._stop_timeout + _CLOSING
+        for container in self._containers:
+            container.link.stop()
+        for link, task in self._tasks[1:]:
+            yield from self._joined(link, task, end)
+        sender, task = self._tasks[0]
+        sender.stop()  # last, because listeners and their on_error may send
+        yield from self._joined(sender, task, end)
+        self._tasks = []
+        self._running = False
+        return not any(container.left_behind for container in self._containers)
+
+    @staticmethod
+    def _joined(link: Link, task: Task, end: float) -> Steps[None]:
+        """Wait for the end of a connection; not for long if it was only being made."""
+        left = end - time.monotonic() if link.connection is not None else _CONNECTING
+        if not (yield partial(task.join, max(1.0, left))):
+            log.warning("the connection of %s did not close in time", link.name)
+            task.abandon()

@@ -1,0 +1,194 @@
+"""The face of an app in asyncio: a task for each worker."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import os
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from pyjmsack.aio.connection import ConnectionFactory
+from pyjmsack.aio.session import Session
+from pyjmsack.app.service import Service
+from pyjmsack.app.steps import Event, Limit, Steps, Task
+
+__all__ = ["App"]
+
+log = logging.getLogger("pyjmsack.app")
+
+
+async def run(steps: Steps[Any]) -> Any:
+    """Make the calls of some steps, await what can be awaited, and return their result."""
+    give: Callable[[Any], Any] = steps.send
+    argument: Any = None
+    while True:
+        try:
+            step = give(argument)
+        except StopIteration as end:
+            return end.value
+        try:
+            argument = step()
+            if inspect.isawaitable(argument):
+                argument = await argument
+            give = steps.send
+        except BaseException as error:  # a cancellation, too
+            give, argument = steps.throw, error
+
+
+class Flag(asyncio.Event):
+    """An event that can be waited for with a limit."""
+
+    async def wait(self, timeout: float | None = None) -> bool:  # type: ignore[override]  # as threading.Event has it
+        """Wait for the flag; return whether it is raised."""
+        try:
+            await asyncio.wait_for(super().wait(), timeout)
+        except asyncio.TimeoutError:
+            return self.is_set()
+        return True
+
+
+class AioTask:
+    """Steps in a task."""
+
+    def __init__(self, steps: Steps[None], name: str) -> None:
+        self._name = name
+        self._task = asyncio.get_running_loop().create_task(self._run(steps), name=name)
+
+    async def _run(self, steps: Steps[None]) -> None:
+        try:
+            await run(steps)
+        except Exception:
+            log.exception("%s ended", self._name)
+
+    async def join(self, timeout: float | None = None) -> bool:
+        """Wait for the end; return whether it came."""
+        await asyncio.wait([self._task], timeout=timeout)
+        return self._task.done()
+
+    def abandon(self) -> None:
+        """Cancel the task."""
+        self._task.cancel()
+
+
+class AioFace:
+    """How an app waits in tasks."""
+
+    coroutines = True
+    session = Session
+    run = staticmethod(run)
+
+    def factory(self, url: str, **how: Any) -> ConnectionFactory:
+        """Return the factory of this face."""
+        return ConnectionFactory(url, **how)
+
+    def event(self) -> Event:
+        """Return a flag."""
+        return Flag()
+
+    def limit(self, count: int) -> Limit:
+        """Return a semaphore."""
+        return asyncio.BoundedSemaphore(count)
+
+    def spawn(self, steps: Steps[None], name: str) -> Task:
+        """Run steps in a task of their own."""
+        return AioTask(steps, name)
+
+    def here(self) -> object:
+        """Return nothing: tasks may share a session (S15)."""
+        return None
+
+
+class App(Service):
+    """A service: functions that take messages, and a sender. Listeners may be coroutine functions. See ``docs/app.md``.
+
+    ::
+
+        app = App("amqp://localhost:5672")
+
+        @app.listener("orders")
+        async def order(order: dict) -> None:
+            await app.sender.send("invoices", {"order": order["id"]})
+
+        async with app:  # or: await app.run()
+            ...
+    """
+
+    _face = AioFace()
+
+    def _prepare(self) -> None:
+        self._stopped: Event = Flag()
+
+    async def start(self) -> None:
+        """Start the listeners and the sender. Returns when each of them is ready or its first attempt has failed: while
+        the broker is away the app goes on trying.
+
+        Raises:
+            IllegalStateException: the app is running.
+        """
+        await run(self._start())
+
+    async def stop(self) -> bool:
+        """Take no further message, let the listeners at work finish, close the connections. Idempotent.
+
+        Returns:
+            Whether all listeners finished within ``stop_timeout``. The others are cancelled, and their messages go back
+            to the broker.
+        """
+        try:
+            return bool(await run(self._stop()))
+        finally:
+            self._stopped.set()
+
+    async def run(self) -> bool:
+        """Start, work until SIGTERM, SIGINT or ``stop()``, and stop. A SIGINT during the stop ends the process at once.
+
+        Returns:
+            As ``stop``.
+        """
+        self._stopped = Flag()
+        async with self._signalled():
+            self._launch()
+            try:
+                await run(iter_wait(self._stopped))
+            finally:
+                ended = await self.stop()
+            return ended
+
+    @asynccontextmanager
+    async def _signalled(self) -> AsyncIterator[None]:
+        loop = asyncio.get_running_loop()
+        signals: list[int] = []
+
+        def on_signal(number: int) -> None:
+            if signals and number == signal.SIGINT:
+                os._exit(128 + number)
+            signals.append(number)
+            self._stopped.set()
+
+        numbers = [signal.SIGINT, signal.SIGTERM]
+        try:
+            for number in numbers:
+                loop.add_signal_handler(number, on_signal, number)
+        except (RuntimeError, ValueError, NotImplementedError):  # not in the main thread, or no Unix
+            numbers = []
+        try:
+            yield
+        finally:
+            for number in numbers:
+                loop.remove_signal_handler(number)
+
+    async def __aenter__(self) -> App:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.stop()
+
+
+def iter_wait(flag: Event) -> Steps[None]:
+    """Wait for a flag: steps."""
+    yield flag.wait

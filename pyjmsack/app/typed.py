@@ -1,0 +1,188 @@
+"""Values of JSON as the types that annotations ask for, and back. Nothing is guessed: a wrong value is an error."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Callable, Mapping
+from datetime import date, datetime
+from decimal import Decimal, InvalidOperation
+from enum import Enum
+from functools import lru_cache
+from typing import Any, Final
+from uuid import UUID
+
+from pyjmsack.errors import MessageFormatException
+
+__all__ = ["build", "is_model", "plain"]
+
+_PARSED: Final[dict[type, Callable[[str], Any]]] = {
+    datetime: datetime.fromisoformat,
+    date: date.fromisoformat,
+    UUID: UUID,
+    Decimal: Decimal,
+}
+"""Types that JSON writes as text."""
+_DEEPEST: Final = 64
+
+
+def is_model(kind: Any) -> bool:
+    """Whether this is a pydantic model; pydantic itself is not imported."""
+    return isinstance(kind, type) and hasattr(kind, "model_validate") and hasattr(kind, "model_dump")
+
+
+def plain(value: Any, depth: int = 0) -> Any:
+    """Return what JSON can write.
+
+    Raises:
+        MessageFormatException: JSON has no form of this value, or it is nested more than 64 deep.
+    """
+    if depth > _DEEPEST:
+        raise MessageFormatException(f"a body is nested more than {_DEEPEST} deep")
+    if value is None or isinstance(value, str | bool | int | float):
+        return value.value if isinstance(value, Enum) else value
+    if is_model(type(value)):
+        return value.model_dump(mode="json")
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name), depth + 1) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {_key(key): plain(each, depth + 1) for key, each in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(each, depth + 1) for each in value]
+    if isinstance(value, Enum):
+        return plain(value.value, depth + 1)
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    if isinstance(value, UUID | Decimal):
+        return str(value)
+    raise MessageFormatException(f"a {type(value).__name__} has no form in JSON; convert it, or give a converter")
+
+
+def _key(key: object) -> str:
+    if not isinstance(key, str):
+        raise MessageFormatException(f"the key {key!r} of a mapping is no string, as JSON needs")
+    return key
+
+
+@lru_cache(maxsize=256)
+def _fields(kind: Any) -> tuple[tuple[str, Any, bool], ...]:
+    """Return name, type and "must be there" of each field that the constructor of a dataclass takes."""
+    hints = typing.get_type_hints(kind)
+    missing = dataclasses.MISSING
+    return tuple(
+        (field.name, hints[field.name], field.default is missing and field.default_factory is missing)
+        for field in dataclasses.fields(kind)
+        if field.init
+    )
+
+
+def build(kind: Any, value: Any, where: str = "the body", depth: int = 0) -> Any:
+    """Return a value of JSON as ``kind``.
+
+    Args:
+        kind: a dataclass, a pydantic model, an enumeration, ``datetime``, ``date``, ``UUID``, ``Decimal``, a type of
+            JSON, or ``list[...]``, ``dict[str, ...]``, ``tuple[..., ...]``, ``X | None`` of these.
+        value: from ``json.loads``.
+        where: for the error.
+
+    Raises:
+        MessageFormatException: the value does not fit. Names that a dataclass does not have are ignored.
+    """
+    if depth > _DEEPEST:
+        raise MessageFormatException(f"{where}: nested more than {_DEEPEST} deep")
+    origin = typing.get_origin(kind)
+    if kind is Any or kind is object:
+        return value
+    if origin is typing.Annotated:
+        return build(typing.get_args(kind)[0], value, where, depth)
+    if origin in (typing.Union, types.UnionType):
+        return _one_of(typing.get_args(kind), value, where, depth)
+    if origin is typing.Literal:
+        if value in typing.get_args(kind):
+            return value
+        raise _wrong(kind, value, where)
+    if origin is not None or kind in (list, dict, tuple):
+        return _container(origin or kind, typing.get_args(kind), value, where, depth)
+    if is_model(kind):
+        return _model(kind, value, where)
+    if dataclasses.is_dataclass(kind):
+        return _dataclass(kind, value, where, depth)
+    return _scalar(kind, value, where)
+
+
+def _wrong(kind: Any, value: Any, where: str) -> MessageFormatException:
+    return MessageFormatException(f"{where}: expected {getattr(kind, '__name__', kind)}, not {type(value).__name__}")
+
+
+def _scalar(kind: Any, value: Any, where: str) -> Any:
+    if kind is None or kind is type(None):
+        if value is None:
+            return None
+        raise _wrong("null", value, where)
+    if not isinstance(kind, type):
+        raise MessageFormatException(f"{where}: {kind!r} is no type that JSON can become")
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
+        return value
+    try:
+        if issubclass(kind, Enum):
+            return kind(value)
+        if kind in _PARSED and isinstance(value, str):
+            return _PARSED[kind](value)
+    except (ValueError, InvalidOperation):
+        raise _wrong(kind, value, where) from None
+    raise _wrong(kind, value, where)
+
+
+def _one_of(kinds: tuple[Any, ...], value: Any, where: str, depth: int) -> Any:
+    if value is None and type(None) in kinds:
+        return None
+    found = [kind for kind in kinds if kind is not type(None)]
+    for kind in found[:-1]:
+        try:
+            return build(kind, value, where, depth + 1)
+        except MessageFormatException:
+            continue
+    return build(found[-1], value, where, depth + 1)
+
+
+def _container(origin: Any, inside: tuple[Any, ...], value: Any, where: str, depth: int) -> Any:
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        if not isinstance(value, Mapping):
+            raise _wrong(dict, value, where)
+        kind = inside[1] if len(inside) == 2 else Any
+        return {key: build(kind, each, f"{where}, {key!r}", depth + 1) for key, each in value.items()}
+    if not isinstance(value, list) or not isinstance(origin, type):
+        raise _wrong(list, value, where)
+    kind = inside[0] if inside else Any
+    if origin is tuple and Ellipsis not in inside and inside:
+        if len(inside) != len(value):
+            raise MessageFormatException(f"{where}: expected {len(inside)} values, not {len(value)}")
+        pairs = zip(inside, value, strict=True)
+        return tuple(build(each, item, f"{where}[{at}]", depth + 1) for at, (each, item) in enumerate(pairs))
+    items = [build(kind, each, f"{where}[{number}]", depth + 1) for number, each in enumerate(value)]
+    return origin(items) if origin in (tuple, set, frozenset) else items
+
+
+def _dataclass(kind: Any, value: Any, where: str, depth: int) -> Any:
+    if not isinstance(value, Mapping):
+        raise _wrong(kind, value, where)
+    given = {}
+    for name, inner, needed in _fields(kind):
+        if name in value:
+            given[name] = build(inner, value[name], f"{where}, {name!r} of {kind.__name__}", depth + 1)
+        elif needed:
+            raise MessageFormatException(f"{where}: {kind.__name__} needs {name!r}, which is not there")
+    try:
+        return kind(**given)
+    except (TypeError, ValueError) as error:
+        raise MessageFormatException(f"{where}: {kind.__name__} refuses the values: {error}") from error
+
+
+def _model(kind: Any, value: Any, where: str) -> Any:
+    try:
+        return kind.model_validate(value)
+    except ValueError as error:  # pydantic's own error is one
+        raise MessageFormatException(f"{where}: {kind.__name__} refuses the values: {error}") from error

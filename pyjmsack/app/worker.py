@@ -1,0 +1,203 @@
+"""One worker of a listener: a session, a consumer, and one message after the other."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from pyjmsack.app.joining import CURRENT, Joined
+from pyjmsack.app.listener import Listener
+from pyjmsack.app.steps import Face, Step, Steps, Task
+from pyjmsack.errors import TransactionRolledBackException
+from pyjmsack.message import Message
+from pyjmsack.types import AckMode
+
+__all__ = ["Counts", "Worker"]
+
+log = logging.getLogger("pyjmsack.app")
+
+
+@dataclass
+class Counts:
+    """What became of messages."""
+
+    received: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    rolled_back: int = 0
+    """The listener returned, and the broker did not commit: the message comes again."""
+
+    def add(self, other: Counts) -> None:
+        """Add what another worker counted."""
+        self.received += other.received
+        self.succeeded += other.succeeded
+        self.failed += other.failed
+        self.rolled_back += other.rolled_back
+
+
+class Worker:
+    """Takes messages until its consumer is closed.
+
+    Args:
+        face: of the app.
+        listener: what is called.
+        stopping: whether no further message shall be taken.
+        changed: called when the worker is ready, when messages wait behind the one just done, and when it has ended.
+        idle: seconds without a message after which the worker ends; ``None`` = it stays.
+    """
+
+    def __init__(
+        self,
+        face: Face,
+        listener: Listener,
+        stopping: Callable[[], bool],
+        changed: Callable[[], None],
+        idle: float | None,
+    ) -> None:
+        self._face = face
+        self._listener = listener
+        self._stopping = stopping
+        self._changed = changed
+        self._idle = idle
+        self._warned = False
+        self.transacted = listener.mode is AckMode.SESSION_TRANSACTED
+        self.counts = Counts()
+        self.consumer: Any = None
+        self.ready = self.busy = self.ended = False
+        self.backlog = False
+        """More messages wait than this worker can take at once."""
+        self.error: BaseException | None = None
+        self.task: Task | None = None
+
+    def run(self, connection: Any) -> Steps[None]:
+        """Work, until there is no more to do."""
+        try:
+            session = yield partial(connection.create_session, self._listener.mode)
+            try:
+                yield from self._work(session)
+            finally:
+                self.ready = False
+                yield session.close  # an open transaction is rolled back (S84)
+        except Exception as error:  # the container decides what follows
+            self.error = error
+        finally:
+            self.ready, self.ended = False, True
+            self._changed()
+
+    def _work(self, session: Any) -> Steps[None]:
+        producer = yield session.create_producer
+        consumer = yield from self._listener.subscribe(session)
+        self.consumer = consumer  # from here on the container closes it at a stop
+        self.ready = True
+        self._changed()
+        while not self._stopping():
+            message = yield partial(consumer.receive, self._idle)
+            if message is None:  # closed, or idle
+                return
+            self.busy = True
+            try:
+                yield from self._handle(session, producer, message)
+            finally:
+                self.busy = False
+            if consumer.stats.buffered:
+                self.backlog = True
+                self._changed()
+
+    # -- one message --------------------------------------------------------------------------------------------
+
+    def _handle(self, session: Any, producer: Any, message: Message) -> Steps[None]:
+        self.counts.received += 1
+        listener = self._listener
+        joined = Joined(producer, self._face.here(), over=not self.transacted)
+        token = CURRENT.set(joined)
+        try:
+            try:
+                arguments = listener.arguments.bind(message, session, listener.converter)
+                result = yield partial(listener.function, **arguments)
+                if result is not None:
+                    yield from self._answer(producer, message, result)
+            finally:
+                joined.over = True
+                CURRENT.reset(token)
+        except (Exception, SystemExit) as error:  # sys.exit() in a listener ends no service
+            yield from self._failed(session, message, error)
+            return
+        yield from self._succeeded(session, message)
+
+    def _answer(self, producer: Any, message: Message, result: object) -> Steps[None]:
+        listener = self._listener
+        if message.reply_to is not None:
+            answer = listener.converter.to_message(result)
+            yield partial(producer.reply, message, answer)
+        elif listener.reply_to is not None:
+            answer = listener.converter.to_message(result)
+            answer.correlation_id = message.correlation_id or message.message_id
+            yield partial(producer.send, answer, listener.reply_to)
+        elif not self._warned:
+            self._warned = True
+            log.warning(
+                "listener %r returned a value, but neither the message nor the listener has a reply_to", listener.name
+            )
+
+    def _succeeded(self, session: Any, message: Message) -> Steps[None]:
+        if self.transacted:
+            try:
+                yield session.commit
+            except TransactionRolledBackException as error:
+                self.counts.rolled_back += 1
+                log.warning("listener %r: the broker rolled back, the message comes again: %s", self._name, error)
+                return
+        elif self._listener.mode is AckMode.INDIVIDUAL_ACKNOWLEDGE:
+            yield message.accept  # the outcome that the listener chose itself stays
+        self.counts.succeeded += 1
+
+    @property
+    def _name(self) -> str:
+        return self._listener.name
+
+    # -- a listener that raised ---------------------------------------------------------------------------------
+
+    def _failed(self, session: Any, message: Message, error: BaseException) -> Steps[None]:
+        self.counts.failed += 1
+        deliveries = message.delivery_count
+        log.error("listener %r failed with %s, delivery %d: %s", self._name, message.message_id, deliveries, error)
+        log.debug("listener %r", self._name, exc_info=error)
+        retry = self._listener.retry
+        if retry is not None and self._listener.mode is not AckMode.NO_ACKNOWLEDGE and retry.last(deliveries):
+            log.error(
+                "listener %r gives up %s after %d deliveries: %s",
+                self._name,
+                message.message_id,
+                deliveries,
+                retry.then,
+            )
+        yield from self._tell(message, error)
+        yield from self._undo(session, message)
+
+    def _undo(self, session: Any, message: Message) -> Steps[None]:
+        undo: Step | None = None
+        if self.transacted:
+            undo = session.rollback
+        elif self._listener.mode is AckMode.INDIVIDUAL_ACKNOWLEDGE:
+            undo = self._outcome(message)
+        if undo is not None:
+            yield undo
+
+    def _outcome(self, message: Message) -> Step:
+        """Return what gives the message back; in a transaction the library decides when the message comes again."""
+        retry = self._listener.retry
+        if retry is None or not retry.last(message.delivery_count):
+            return partial(message.modify, delivery_failed=True)
+        return {"reject": message.reject, "release": message.release, "drop": message.accept}[retry.then]
+
+    def _tell(self, message: Message, error: BaseException) -> Steps[None]:
+        on_error = self._listener.on_error
+        if on_error is None:
+            return
+        try:
+            yield partial(on_error, error, message)
+        except Exception:
+            log.exception("on_error of listener %r raised", self._name)

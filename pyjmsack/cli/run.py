@@ -1,0 +1,183 @@
+"""``pyjmsack run`` and ``pyjmsack listeners``: the app of a module, as a service or as a table."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any, Final
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from pyjmsack import App, aio
+from pyjmsack.cli.health import serving_health
+from pyjmsack.cli.terminal import stdout_console
+
+__all__ = ["listeners", "run"]
+
+_PATIENCE: Final = 60.0
+"""Seconds that worker processes have to end before they are killed."""
+_LOOK: Final = 0.2
+"""Seconds between two looks at the processes."""
+_BACKOFF: Final = (1.0, 30.0)
+"""Seconds before a worker process that died is started again: first and longest."""
+
+
+def _app_of(reference: str) -> App | aio.App:
+    """Return the app that ``module:name`` names.
+
+    Raises:
+        UsageError: there is no such module or name, or it is no app.
+    """
+    module_name, _, name = reference.partition(":")
+    if not module_name or not name:
+        raise click.UsageError(f"{reference!r}: expected module:app, such as service:app for `app` in service.py")
+    sys.path.insert(0, "")  # the current directory, as `python -m` has it
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise  # the module is there, and misses another one
+        raise click.UsageError(f"there is no module {module_name!r} here or on PYTHONPATH") from None
+    found = getattr(module, name, None)
+    if not isinstance(found, App | aio.App):
+        raise click.UsageError(f"{reference}: expected a pyjmsack.App or pyjmsack.aio.App, not {type(found).__name__}")
+    return found
+
+
+@click.command()
+@click.argument("app", metavar="MODULE:APP")
+@click.option("--workers", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes.")
+@click.option(
+    "--health-port",
+    type=click.IntRange(1, 65535),
+    metavar="P",
+    help="Serve /health/live and /health/ready over HTTP on port P; of the second process on P+1, and so on.",
+)
+@click.option("--health-host", default="127.0.0.1", show_default=True, help="Address for --health-port.")
+def run(app: str, workers: int, health_port: int | None, health_host: str) -> None:
+    """Run the listeners of an app until SIGTERM or Ctrl-C.
+
+    `pyjmsack run service:app` imports service.py from the current directory and runs its `app`, of `pyjmsack` or of
+    `pyjmsack.aio`.
+
+    At SIGTERM or Ctrl-C each listener finishes its message. A second Ctrl-C ends the process at once. A process of
+    --workers that dies is started again.
+
+    Exit code 0: all listeners finished in time. 1: some did not, and their messages went back to the broker.
+    """
+    if health_port is not None and health_port + workers - 1 > 65535:
+        raise click.UsageError(f"--health-port {health_port}: {workers} processes need ports beyond 65535")
+    if workers > 1:
+        _app_of(app)  # a mistake is told once, and before anything starts
+        raise SystemExit(_supervise(app, workers, health_port, health_host))
+    found = _app_of(app)
+    with serving_health(found.health, health_host, health_port) if health_port else contextlib.nullcontext():
+        ended = asyncio.run(found.run()) if isinstance(found, aio.App) else found.run()
+    raise SystemExit(0 if ended else 1)
+
+
+# -- several processes ----------------------------------------------------------------------------------------------
+
+
+class _Worker:
+    """One process, which is started again when it dies."""
+
+    def __init__(self, command: list[str]) -> None:
+        self._command = command
+        self._wait = _BACKOFF[0]
+        self._due = 0.0
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start_if_due(self) -> None:
+        """Start the process if there is none and its wait is over."""
+        if self.process is not None and (code := self.process.poll()) is not None:
+            click.echo(f"a worker process ended with {code}; the next one starts in {self._wait:g} s", err=True)
+            self.process = None
+            self._due, self._wait = time.monotonic() + self._wait, min(2 * self._wait, _BACKOFF[1])
+        if self.process is None and time.monotonic() >= self._due:
+            # a session of its own: Ctrl-C in the terminal comes by way of this process, once
+            self.process = subprocess.Popen(self._command, start_new_session=True)  # noqa: S603 - this program itself
+
+
+def _supervise(app: str, count: int, port: int | None, host: str) -> int:
+    base = [sys.executable, "-m", "pyjmsack", "run", app]
+    health = [[] if port is None else ["--health-port", str(port + at), "--health-host", host] for at in range(count)]
+    workers = [_Worker([*base, *each]) for each in health]
+    with _noting_signals() as signals:
+        while not signals:
+            for worker in workers:
+                worker.start_if_due()
+            time.sleep(_LOOK)
+        return _end([worker.process for worker in workers if worker.process is not None], signals)
+
+
+def _end(processes: list[subprocess.Popen[bytes]], signals: list[int]) -> int:
+    """Ask all to end, kill those that do not; return the worst exit code."""
+    for process in processes:
+        process.terminate()
+    end = time.monotonic() + _PATIENCE
+    for process in processes:
+        while process.poll() is None and time.monotonic() < end and signals[1:].count(signal.SIGINT) == 0:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_LOOK)
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    return 0 if all(process.returncode == 0 for process in processes) else 1
+
+
+@contextlib.contextmanager
+def _noting_signals() -> Iterator[list[int]]:
+    """Note SIGINT and SIGTERM in the list that this yields."""
+    signals: list[int] = []
+
+    def on_signal(number: int, _: FrameType | None) -> None:
+        signals.append(number)
+
+    previous = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield signals
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+# -- the table ------------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.argument("app", metavar="MODULE:APP")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a listener.")
+def listeners(app: str, as_json: bool) -> None:
+    """Show the listeners of an app: workers, mode, what follows an error, and what `pyjmsack explain` says of each.
+
+    Nothing is connected.
+    """
+    for row in _app_of(app).describe():
+        if as_json:
+            click.echo(json.dumps(row, ensure_ascii=False))
+        else:
+            _show(row)
+
+
+def _show(row: dict[str, Any]) -> None:
+    table = Table(title=f"{row['name']}: {row['function']}", min_width=60)
+    table.add_column("what", no_wrap=True)
+    table.add_column("answer", overflow="fold", ratio=1)
+    table.add_column("rules", no_wrap=True)
+    for name in ("destination", "selector", "subscription", "concurrency", "mode", "retry", "reply_to"):
+        if row[name] is not None:
+            table.add_row(Text(name), Text(str(row[name])), Text(""))
+    for fact in row["facts"]:
+        table.add_row(Text(fact["about"]), Text(fact["text"]), Text(fact["rules"]))
+    stdout_console().print(table)

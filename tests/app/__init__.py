@@ -1,0 +1,1 @@
+"""Services: ``pyjmsack.App`` and ``pyjmsack.aio.App``."""

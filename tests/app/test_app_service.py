@@ -1,0 +1,458 @@
+"""A service at a real broker: transactions, retries, dead letters, replies, concurrency, the end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from pyjmsack import (
+    App,
+    ConnectionFactory,
+    ConnectionLostException,
+    IllegalStateException,
+    JsonConverter,
+    Message,
+    RequestTimedOutException,
+    Retry,
+    TransactionRolledBackException,
+    aio,
+)
+
+from .conftest import Collected, Take
+
+pytestmark = [pytest.mark.usefixtures("no_leaks"), pytest.mark.timeout(90)]
+FAST = Retry(2, delay=0.05, backoff=1)
+
+
+@dataclass
+class Email:
+    to: str
+
+
+@dataclass
+class Receipt:
+    number: int
+
+
+MAIL = JsonConverter("_type", {"hello.Email": Email, "hello.Receipt": Receipt})
+
+
+# -- transactions, retries, dead letters ------------------------------------------------------------------------------
+
+
+def test_what_a_failed_listener_sent_never_leaves_and_the_last_try_makes_a_dead_letter(
+    broker_url: str, queue_name: str, collected: Collected, take: Take
+) -> None:
+    """S75, S80, S112: the sends belong to the transaction of the message."""
+    app = App(broker_url, converter=MAIL)
+    errors = Collected()
+
+    @app.listener(
+        queue_name, retry=FAST, on_error=lambda error, message: errors.add((str(error), message.delivery_count))
+    )
+    def receive(email: Email, message: Message) -> None:
+        app.sender.send(f"{queue_name}.out", Receipt(message.delivery_count))
+        app.sender.send_many(f"{queue_name}.out", [Receipt(100)])
+        collected.add(email.to)
+        if email.to == "bad" or message.delivery_count == 1:
+            raise ValueError("no")
+
+    dead = Collected()
+
+    @app.listener("DLQ", selector=f"own = '{queue_name}'")
+    def dead_letter(email: Email) -> None:
+        dead.add(email)
+
+    with app:
+        app.sender.send(queue_name, Email("good"))
+        assert collected.wait_for(2) == ["good", "good"]
+        app.sender.send(queue_name, Email("bad"), properties={"own": queue_name})
+        dead.wait_for(1)
+    assert dead.items == [Email("bad")]
+    assert collected.items == ["good", "good", "bad", "bad", "bad"]
+    assert errors.items == [("no", 1), ("no", 1), ("no", 2), ("no", 3)]
+    assert [message.body for message in take(f"{queue_name}.out", 2)] == ['{"number": 2}', '{"number": 100}']
+    assert app.stats()[queue_name] == {"received": 5, "succeeded": 1, "failed": 4, "rolled_back": 0}
+
+
+@pytest.mark.parametrize("mode", ["transacted", "individual"])
+def test_drop_acknowledges_after_the_last_try_and_says_so(
+    broker_url: str, queue_name: str, collected: Collected, take: Take, mode: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = App(broker_url)
+
+    @app.listener(queue_name, mode=mode, retry=Retry(1, delay=0, then="drop"))
+    def receive(body: str) -> None:
+        collected.add(body)
+        if body == "bad":
+            raise ValueError("no")
+
+    with app:
+        app.sender.send(queue_name, "bad")
+        collected.wait_for(2)
+        app.sender.send(queue_name, "good")  # comes behind the one that is dropped
+        collected.wait_for(3)
+    assert collected.items == ["bad", "bad", "good"]
+    assert "gives up ID:" in caplog.text
+    assert "drop" in caplog.text
+    assert take(queue_name, 0, 0) == []
+
+
+def test_release_leaves_the_message_to_others_after_the_last_try(
+    broker_url: str, queue_name: str, collected: Collected, take: Take
+) -> None:
+    app = App(broker_url)
+
+    @app.listener(queue_name, retry=Retry(0, delay=0, then="release"))
+    def receive(body: str) -> None:
+        collected.add(body)
+        raise ValueError("no")
+
+    with app:
+        app.sender.send(queue_name, "x")
+        collected.wait_for(1)
+        assert [message.body for message in take(queue_name, 1)] == ["x"]
+    assert collected.items == ["x"]
+
+
+def test_a_body_that_does_not_fit_is_an_error_of_the_listener(
+    broker_url: str, queue_name: str, collected: Collected
+) -> None:
+    """Also ``sys.exit()`` in a listener ends no service, and an ``on_error`` that raises is logged."""
+    app = App(broker_url, converter=MAIL)
+
+    def on_error(error: BaseException) -> None:
+        collected.add(type(error).__name__)
+        raise RuntimeError("on_error itself")
+
+    @app.listener(queue_name, retry=Retry(0, then="drop"), on_error=on_error)
+    def receive(email: Email) -> None:
+        raise SystemExit(3)
+
+    with app:
+        app.sender.send(queue_name, "no json")
+        app.sender.send(queue_name, Email("ann"))
+        assert collected.wait_for(2) == ["MessageFormatException", "SystemExit"]
+
+
+def test_in_individual_mode_the_listener_may_choose_an_outcome_and_sends_leave_at_once(
+    broker_url: str, queue_name: str, collected: Collected, take: Take
+) -> None:
+    """S34: the first outcome counts."""
+    app = App(broker_url)
+
+    @app.listener(queue_name, mode="individual", retry=FAST)
+    def receive(body: str, message: Message) -> None:
+        app.sender.send(f"{queue_name}.out", body)
+        if body == "refused":
+            message.reject()
+        collected.add(body)
+        if message.delivery_count == 1 and body == "flaky":
+            raise ValueError("no")
+
+    with app:
+        app.sender.send_many(queue_name, ["refused", "flaky"])
+        collected.wait_for(3)
+    assert collected.items == ["refused", "flaky", "flaky"]
+    assert [message.body for message in take(f"{queue_name}.out", 3)] == ["refused", "flaky", "flaky"]
+
+
+# -- replies ---------------------------------------------------------------------------------------------------------
+
+
+def test_what_a_listener_returns_answers_a_request_else_goes_to_reply_to(
+    broker_url: str, queue_name: str, take: Take
+) -> None:
+    app = App(broker_url, converter=MAIL)
+    app.listener(queue_name, reply_to=f"{queue_name}.answers", concurrency=2)(_receipt)
+    with app:
+        assert app.sender.request(queue_name, Email("four"), timeout=20) == Receipt(4)
+        assert app.sender.request(queue_name, Email("three"), timeout=20, wanted=Receipt) == Receipt(5)
+        app.sender.send(queue_name, Email("nobody"), correlation_id="c-1")
+        (answer,) = take(f"{queue_name}.answers", 1)
+        with pytest.raises(RequestTimedOutException):
+            app.sender.request(f"{queue_name}.nowhere", Email("x"), timeout=0.1)
+    assert (answer.body, answer.correlation_id) == ('{"number": 6}', "c-1")
+
+
+def _receipt(email: Email) -> Receipt:
+    return Receipt(len(email.to))
+
+
+# -- the sender ------------------------------------------------------------------------------------------------------
+
+
+def test_the_sender_may_be_used_by_many_threads_and_joins_only_in_the_listeners_own(
+    broker_url: str, queue_name: str, collected: Collected, take: Take
+) -> None:
+    app = App(broker_url)
+
+    @app.listener(queue_name, retry=Retry(0, then="drop"))
+    def receive(body: str) -> None:
+        thread = threading.Thread(target=app.sender.send, args=(f"{queue_name}.out", "of another thread"))
+        thread.start()
+        thread.join()
+        app.sender.send(f"{queue_name}.out", "of the listener")
+        collected.add(body)
+        raise ValueError("no")
+
+    with app:
+        threads = [threading.Thread(target=app.sender.send, args=(f"{queue_name}.x", n)) for n in range(40)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        app.sender.send(queue_name, "x")
+        collected.wait_for(1)
+    assert [message.body for message in take(f"{queue_name}.out", 1)] == ["of another thread"]
+    assert sorted(int(message.body) for message in take(f"{queue_name}.x", 40)) == [*range(40)]
+
+
+def test_send_many_sends_all_or_none(broker_url: str, queue_name: str, take: Take) -> None:
+    def bodies() -> Any:
+        yield "first"
+        raise KeyError("second")
+
+    app = App(broker_url)
+    with app:
+        with pytest.raises(KeyError):
+            app.sender.send_many(queue_name, bodies())
+        app.sender.send_many(queue_name, ["a", "b"])
+    assert [message.body for message in take(queue_name, 2)] == ["a", "b"]
+
+
+def test_a_sender_of_an_app_that_does_not_run_says_so(broker_url: str, queue_name: str) -> None:
+    app = App(broker_url)
+    with pytest.raises(IllegalStateException, match="start it"):
+        app.sender.send(queue_name, "x")
+    with app, pytest.raises(IllegalStateException, match="is running"):
+        app.start()
+    with pytest.raises(IllegalStateException, match="start it"):
+        app.sender.send(queue_name, "x")
+
+
+# -- topics, concurrency ---------------------------------------------------------------------------------------------
+
+
+def test_a_shared_subscription_divides_the_messages_and_keeps_them_while_the_app_is_away(
+    broker_url: str, queue_name: str, collected: Collected
+) -> None:
+    """S143."""
+    app = App(broker_url)
+    app.listener(queue_name, topic=True, subscription=f"{queue_name}-s", shared=True, concurrency=3)(
+        lambda body: collected.add(int(body))
+    )
+    with app:
+        app.sender.send_many(queue_name, range(10), topic=True)
+        collected.wait_for(10)
+    other = App(broker_url)
+    with other:
+        other.sender.send(queue_name, 10, topic=True)
+    with app:
+        collected.wait_for(11)
+    assert sorted(collected.items) == [*range(11)]
+    with ConnectionFactory(broker_url).create_connection() as connection, connection.create_session() as session:
+        session.unsubscribe(f"{queue_name}-s")
+
+
+def test_workers_grow_with_the_backlog_and_shrink_again(
+    broker_url: str, queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyjmsack.app.container.IDLE", 0.2)
+    app = App(broker_url)
+    together, go = threading.Barrier(3), threading.Event()
+
+    @app.listener(queue_name, concurrency="1-3")
+    def receive(body: str) -> None:
+        if body == "together":
+            together.wait(30)  # three at a time, or the test fails
+            go.set()
+
+    def workers() -> int:
+        return int(app.health()["listeners"][queue_name]["workers"])
+
+    with app:
+        assert workers() == 1
+        for _ in range(60):  # each worker that is done with one finds the next, so the app sees a backlog
+            app.sender.send(queue_name, "small")
+        app.sender.send_many(queue_name, ["together"] * 3)
+        assert go.wait(30)
+        gone = threading.Event()
+        while workers() > 1:
+            gone.wait(0.05)  # the test's timeout is the limit
+        assert app.health()["status"] == "UP"
+
+
+# -- the end ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_stop_lets_the_listener_at_work_finish_and_gives_the_others_back(
+    broker_url: str, queue_name: str, take: Take
+) -> None:
+    app = App(broker_url)
+    at_work, go = threading.Event(), threading.Event()
+
+    @app.listener(queue_name)
+    def receive(body: str) -> None:
+        at_work.set()
+        assert go.wait(30)
+        app.sender.send(f"{queue_name}.out", body)
+
+    app.start()
+    app.sender.send_many(queue_name, ["first", "second", "third"])
+    assert at_work.wait(30)
+    ended: list[bool] = []
+    stopper = threading.Thread(target=lambda: ended.append(app.stop()))
+    stopper.start()
+    go.set()
+    stopper.join(60)
+    assert ended == [True]
+    assert app.stop()
+    done = int(app.stats()[queue_name]["succeeded"])
+    rest = take(queue_name, 3 - done)
+    assert [message.body for message in rest] == ["first", "second", "third"][done:]
+    assert not any(message.redelivered for message in rest)
+    assert len(take(f"{queue_name}.out", done)) == done >= 1
+
+
+def test_a_stop_waits_no_longer_than_it_may_and_the_message_goes_back(
+    broker_url: str, queue_name: str, take: Take, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = App(broker_url, stop_timeout=0.2)
+    at_work, go = threading.Event(), threading.Event()
+
+    @app.listener(queue_name)
+    def receive(body: str) -> None:
+        app.sender.send(f"{queue_name}.out", body)
+        at_work.set()
+        go.wait(30)
+
+    app.start()
+    app.sender.send(queue_name, "x")
+    assert at_work.wait(30)
+    assert not app.stop()
+    assert "1 at work did not finish in 0.2 s" in caplog.text
+    assert [message.body for message in take(queue_name, 1)] == ["x"]
+    go.set()
+    assert take(f"{queue_name}.out", 0, 0) == []
+
+
+# -- a broker that is away -------------------------------------------------------------------------------------------
+
+
+def test_a_broker_that_is_away_at_the_start_is_awaited_and_meanwhile_the_app_is_down(
+    queue_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = App("amqp://127.0.0.1:1", send_timeout=0.1)
+    app.listener(queue_name)(lambda body: None)
+    with app:
+        health = app.health()
+        assert (health["status"], health["sender"]) == ("DOWN", "connecting")
+        with pytest.raises(ConnectionLostException, match=r"no broker within 0\.1 s"):
+            app.sender.send(queue_name, "x")
+    assert any(record.levelno == logging.WARNING for record in caplog.records)
+
+
+def test_a_commit_that_the_broker_refuses_brings_the_message_again(
+    broker_url: str, queue_name: str, collected: Collected, take: Take, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S79: neither an error of the listener, nor lost."""
+    from pyjmsack import Session
+
+    commit, refused = Session.commit, []
+
+    def refusing(session: Session) -> None:
+        if threading.current_thread().name == f"pyjmsack-app-{queue_name}" and not refused:
+            refused.append(1)
+            session.rollback()
+            raise TransactionRolledBackException("refused")
+        commit(session)
+
+    monkeypatch.setattr(Session, "commit", refusing)
+    app = App(broker_url)
+
+    @app.listener(queue_name, retry=FAST)
+    def receive(body: str) -> None:
+        app.sender.send(f"{queue_name}.out", body)
+        collected.add(body)
+
+    with app:
+        app.sender.send(queue_name, "x")
+        collected.wait_for(2)
+    assert app.stats()[queue_name] == {"received": 2, "succeeded": 1, "failed": 0, "rolled_back": 1}
+    assert [message.body for message in take(f"{queue_name}.out", 1)] == ["x"]
+
+
+# -- asyncio ---------------------------------------------------------------------------------------------------------
+
+
+def test_asyncio_does_the_same(broker_url: str, queue_name: str, take: Take) -> None:
+    """Sends of the listener's own tasks join; what goes on after it does not."""
+
+    async def main() -> None:
+        app = aio.App(broker_url, converter=MAIL)
+        late, done = asyncio.Event(), asyncio.Event()
+        tasks: list[asyncio.Task[None]] = []
+
+        async def later() -> None:
+            await late.wait()
+            await app.sender.send(f"{queue_name}.late", "late")
+
+        @app.listener(queue_name, concurrency="1-2", retry=FAST)
+        async def receive(email: Email, message: Message, session: aio.Session) -> Receipt:
+            await asyncio.gather(*(app.sender.send(f"{queue_name}.out", Receipt(n)) for n in range(3)))
+            tasks.append(asyncio.create_task(later()))
+            if message.delivery_count == 1:
+                raise ValueError("no")
+            done.set()
+            return Receipt(message.delivery_count)
+
+        async with app:
+            assert app.health()["status"] == "UP"
+            assert await app.sender.request(queue_name, Email("ann"), timeout=20) == Receipt(2)
+            await done.wait()
+            await asyncio.gather(*(app.sender.send(f"{queue_name}.many", n) for n in range(100)))
+            await app.sender.send_many(f"{queue_name}.many", [100])
+            late.set()
+            await asyncio.gather(*tasks)
+        assert app.stats()[queue_name]["failed"] == 1
+        assert app.health()["status"] == "DOWN"
+
+    asyncio.run(main())
+    assert len(take(f"{queue_name}.out", 3)) == 3
+    assert len(take(f"{queue_name}.late", 2)) == 2
+    assert sorted(int(message.body) for message in take(f"{queue_name}.many", 101)) == [*range(101)]
+
+
+def test_asyncio_cancels_a_listener_that_does_not_finish_and_its_message_goes_back(
+    broker_url: str, queue_name: str, take: Take
+) -> None:
+    async def main() -> str:
+        app = aio.App(broker_url, stop_timeout=0.2)
+        at_work, outcome = asyncio.Event(), "finished"
+
+        @app.listener(queue_name)
+        async def receive(body: str) -> None:
+            nonlocal outcome
+            await app.sender.send(f"{queue_name}.out", body)
+            at_work.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                outcome = "cancelled"
+                raise
+
+        await app.start()
+        await app.sender.send(queue_name, "x")
+        await at_work.wait()
+        assert not await app.stop()
+        return outcome
+
+    assert asyncio.run(main()) == "cancelled"
+    assert [message.body for message in take(queue_name, 1)] == ["x"]
+    assert take(f"{queue_name}.out", 0, 0) == []

@@ -1,0 +1,169 @@
+"""Bodies to messages and back, without a broker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+
+import pytest
+
+from pyjmsack import BytesMessage, JsonConverter, MapMessage, MessageFormatException, TextMessage
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+@dataclass
+class Part:
+    name: str
+    price: Decimal
+
+
+@dataclass
+class Order:
+    number: int
+    parts: list[Part]
+    at: datetime
+    colour: Colour = Colour.RED
+    notes: dict[str, str | None] = field(default_factory=dict)
+
+
+@dataclass
+class Email:
+    to: str
+
+
+class Model:
+    """Has the two methods by which a pydantic model is known."""
+
+    def __init__(self, to: str) -> None:
+        self.to = to
+
+    @classmethod
+    def model_validate(cls, value: Any) -> Model:
+        if "to" not in value:
+            raise ValueError("to: field required")
+        return cls(value["to"])
+
+    def model_dump(self, mode: str) -> dict[str, str]:
+        assert mode == "json"
+        return {"to": self.to}
+
+
+ORDER = Order(7, [Part("bolt", Decimal("0.10"))], datetime(2026, 11, 22, tzinfo=timezone.utc), notes={"a": None})
+
+
+def test_a_dataclass_with_all_kinds_of_fields_comes_back_equal() -> None:
+    converter = JsonConverter()
+    assert converter.from_message(converter.to_message(ORDER), Order) == ORDER
+
+
+def test_the_type_property_names_the_class_in_both_directions() -> None:
+    """As Spring's ``setTypeIdPropertyName("_type")`` and ``setTypeIdMappings``."""
+    converter = JsonConverter("_type", {"hello.Email": Email, "shop.Order": Order})
+    message = converter.to_message(Email("ann"))
+    assert message.properties["_type"] == "hello.Email"
+    assert converter.from_message(message, Any) == Email("ann")
+    assert converter.from_message(message, Email) == Email("ann")
+    assert converter.from_message(message, dict) == {"to": "ann"}
+
+
+def test_a_message_of_another_type_than_the_annotation_is_refused() -> None:
+    converter = JsonConverter("_type", {"hello.Email": Email, "shop.Order": Order})
+    with pytest.raises(MessageFormatException, match="is a Email by its property '_type', not Order"):
+        converter.from_message(converter.to_message(Email("ann")), Order)
+
+
+def test_a_message_can_name_known_classes_only() -> None:
+    message = TextMessage("{}")
+    message.properties["_type"] = "os.system"
+    with pytest.raises(MessageFormatException, match=r"'os.system' of a message is unknown; known are: hello\.Email"):
+        JsonConverter("_type", {"hello.Email": Email}).from_message(message, Any)
+
+
+def test_a_class_without_a_name_is_not_sent_where_the_receiver_needs_one() -> None:
+    with pytest.raises(MessageFormatException, match="Order is not among the types"):
+        JsonConverter("_type", {"hello.Email": Email}).to_message(ORDER)
+
+
+def test_json_is_read_from_bytes_as_spring_sends_it() -> None:
+    """``MappingJackson2MessageConverter`` writes bytes messages unless it is told otherwise."""
+    assert JsonConverter().from_message(BytesMessage(b'{"to": "ann"}'), Email) == Email("ann")
+
+
+def test_a_pydantic_model_is_validated_and_dumped_by_itself() -> None:
+    converter = JsonConverter("_type", {"m": Model})
+    message = converter.to_message(Model("ann"))
+    assert converter.from_message(message, Model).to == "ann"
+    message.text = "{}"
+    with pytest.raises(MessageFormatException, match="Model refuses the values: to: field required"):
+        converter.from_message(message, Model)
+
+
+def test_real_pydantic_models_go_both_ways() -> None:
+    pydantic = pytest.importorskip("pydantic")
+    kind = pydantic.create_model("Real", to=(str, ...), at=(datetime, ...))
+    converter = JsonConverter()
+    body = kind(to="ann", at=ORDER.at)
+    assert converter.from_message(converter.to_message(body), kind) == body
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted", "why"),
+    [
+        ('{"to": 1}', Email, "'to' of Email: expected str, not int"),
+        ("{}", Email, "Email needs 'to'"),
+        ("[]", Email, "expected Email, not list"),
+        ("nonsense", Email, "has no JSON"),
+        ("true", int, "expected int, not bool"),
+        ('["a"]', list[int], r"the body\[0\]: expected int, not str"),
+        ('"blue"', Colour, "expected Colour, not str"),
+        ('"soon"', datetime, "expected datetime, not str"),
+        ("[" * 100_000, list, "has no JSON"),
+    ],
+)
+def test_what_does_not_fit_is_an_error_that_names_the_place(text: str, wanted: Any, why: str) -> None:
+    with pytest.raises(MessageFormatException, match=why):
+        JsonConverter().from_message(TextMessage(text), wanted)
+
+
+@pytest.mark.parametrize(
+    ("message", "wanted", "body"),
+    [
+        (TextMessage("plain"), Any, "plain"),
+        (TextMessage('{"a": 1}'), Any, {"a": 1}),
+        (TextMessage("{no json"), Any, "{no json"),
+        (TextMessage('{"a": 1}'), str, '{"a": 1}'),
+        (TextMessage('{"a": 1}'), dict, {"a": 1}),
+        (TextMessage("[1, 2]"), tuple[int, int], (1, 2)),
+        (TextMessage("3"), int | None, 3),
+        (TextMessage("3"), float, 3.0),
+        (TextMessage("null"), int | None, None),
+        (BytesMessage(b"\xff"), bytes, b"\xff"),
+        (BytesMessage(b"\xff"), Any, b"\xff"),
+        (MapMessage({"to": "ann"}), Email, Email("ann")),
+    ],
+)
+def test_the_annotation_decides_what_a_body_becomes(message: Any, wanted: Any, body: Any) -> None:
+    assert JsonConverter().from_message(message, wanted) == body
+
+
+@pytest.mark.parametrize("body", [float("nan"), {1: 2}, object(), {"a": {1, "x"} and object()}])
+def test_a_body_without_a_form_in_json_is_refused(body: object) -> None:
+    with pytest.raises(MessageFormatException):
+        JsonConverter().to_message(body)
+
+
+def test_a_body_that_contains_itself_is_refused() -> None:
+    body: list[Any] = []
+    body.append(body)
+    with pytest.raises(MessageFormatException, match="more than 64 deep"):
+        JsonConverter().to_message(body)
+
+
+def test_unknown_names_are_ignored_so_that_a_sender_may_add_fields() -> None:
+    assert JsonConverter().from_message(TextMessage('{"to": "ann", "cc": "bob"}'), Email) == Email("ann")
