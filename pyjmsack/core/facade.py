@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -88,8 +89,17 @@ class ConnectionFacade:
         self._core.add_listener(listener)
 
     def __repr__(self) -> str:
-        state = "closed" if self._core.closed else "failed" if self._core.channel.failure else "open"
-        return f"<{type(self).__module__}.{type(self).__name__} to {self._core.channel.url}, {state}>"
+        return f"<{type(self).__module__}.{type(self).__name__} to {self._core.channel.url}, {self._state}>"
+
+    @property
+    def _state(self) -> str:
+        return "closed" if self._core.closed else "failed" if self._core.channel.failure else "open"
+
+    def __del__(self) -> None:
+        """Warn if nobody can close the connection any more, as a socket does. It stays open until the process ends,
+        because its consumers may still be at work."""
+        if hasattr(self, "_core") and self._state == "open":
+            warnings.warn(f"unclosed connection {self!r}", ResourceWarning, stacklevel=2, source=self)
 
 
 class SessionFacade:
