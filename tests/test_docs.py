@@ -92,6 +92,13 @@ def run(program: Program, broker_url: str) -> None:
     assert (done.stdout, done.stderr) == (program.output, "")
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_code_that_is_a_file_of_the_reader_compiles(page: Path) -> None:
+    """A block with a file's name needs what is not here, such as a web server; it is at least Python."""
+    for name, source in re.findall(r"^```python (\S+)\n(.*?)^```\n", page.read_text(encoding="utf-8"), re.M | re.S):
+        compile(source, f"{page.name}: {name}", "exec", dont_inherit=True)
+
+
 def test_the_tutorial_shows_the_programs_of_its_folder() -> None:
     """In their order, each with its output."""
     shown = programs_of(ROOT / "docs" / "tutorial.md")
