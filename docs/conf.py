@@ -57,7 +57,7 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(pyarrow|ssl|types|typing|uuid)\b.*"),
     (r"py:.*", r"(Any|Callable|Future|Iterable|Iterator|Mapping|PathLike|Path|SSLContext|Self|Sequence)"),
     # annotations that name a module of this project that is no interface, a variable of a type, or an alias
-    (r"py:.*", r"pyjmsack\.(aio|core|io|message|spi|sync|types|uri|broker|management|testing|ledger)\..*"),
+    (r"py:.*", r"pyjmsack\.[a-z_]+\..*"),
     (r"py:.*", r"(core_\w+\.)?[A-Z]\w*"),
 ]
 
