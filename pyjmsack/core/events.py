@@ -1,4 +1,4 @@
-"""What listeners of a connection are told, and in what order (S64, S109, S126-S128)."""
+"""Calls the listeners of a connection, one event after the other (S64, S109, S126-S128)."""
 
 from __future__ import annotations
 
@@ -21,11 +21,25 @@ ExceptionListener = Callable[[JMSException], Any]
 
 
 class Events:
-    """The listeners of one connection; they run one at a time, on a dispatcher of their own.
+    """The listeners of one connection; they run one at a time, on a dispatcher of their own. Each event is a method
+    that a connection listener may have. To add an event, call :meth:`tell` where it happens, and name it in this list
+    and in ``add_connection_listener``.
+
+    ============================= ====================================================================
+    event                         called by
+    ============================= ====================================================================
+    ``on_connection_established`` ``open`` in ``core/connection.py``, and :meth:`add` for late listeners
+    ``on_connection_failure``     ``on_failure`` in ``core/connection.py``
+    ``on_connection_interrupted`` ``on_interrupted`` in ``core/connection.py``
+    ``on_connection_restored``    ``on_restored`` in ``core/connection.py``
+    ``on_session_closed``         :class:`RemoteClose` of a session, made in ``core/state.py``
+    ``on_producer_closed``        :class:`RemoteClose` of a producer, made in ``core/producer.py``
+    ``on_consumer_closed``        :class:`RemoteClose` of a consumer, made in ``core/consumer.py``
+    ============================= ====================================================================
 
     Args:
-        runtime: makes the dispatcher, once there is something to tell.
-        recorder: each event is recorded as well.
+        runtime: makes the dispatcher when the first event happens.
+        recorder: records each event for the ledger; ``None`` = no ledger.
     """
 
     def __init__(self, runtime: Runtime, recorder: Recorder | None) -> None:
@@ -37,14 +51,14 @@ class Events:
         self._remote_closes: WeakValueDictionary[int, RemoteClose] = WeakValueDictionary()
 
     def add(self, listener: object, established: str | None = None) -> None:
-        """Call ``listener`` for each event from now on. If the connection is ``established``, call it at once with this
-        address."""
+        """Call the methods of ``listener`` for all later events. If the connection to the address ``established`` is
+        already open, call ``on_connection_established`` at once."""
         self._listeners.append(listener)
         if established is not None:
             self._tell(listener, "on_connection_established", established)
 
     def tell(self, event: str, *arguments: object) -> None:
-        """Call this method of each listener that has it; record the event."""
+        """Call the method named ``event`` of each listener that has such a method, and record the event."""
         if self._recorder is not None:
             failed = type(arguments[-1]).__name__ if isinstance(arguments[-1], BaseException) else ""
             self._recorder.event(event.removeprefix("on_").removeprefix("connection_"), failed)
@@ -71,11 +85,11 @@ class Events:
         return self._dispatcher
 
     def running_here(self) -> bool:
-        """Whether the caller is inside one of these listeners."""
+        """Return True if the caller is inside one of these listeners."""
         return self._dispatcher is not None and self._dispatcher.running_here()
 
     def close(self, deadline: Deadline) -> Steps[None]:
-        """Make the calls that wait, then end."""
+        """Wait until the listeners got all pending events, then end the dispatcher."""
         if self._dispatcher is not None:
             yield from all_called(self._dispatcher, deadline)
             self._dispatcher.close()
@@ -83,25 +97,27 @@ class Events:
     # -- what the broker closes ---------------------------------------------------------------------------------
 
     def remote_close(self, number: int, event: str) -> RemoteClose:
-        """Return what tells the listeners if the broker closes a resource, which keeps it as long as it lives."""
+        """Return an object that calls the listeners if the broker closes this resource. The resource keeps the
+        object."""
         self._remote_closes[number] = remote_close = RemoteClose(self, event)
         return remote_close
 
     def resource_closed(self, number: int, error: BaseException) -> None:
-        """The broker closed a session or producer, and not the connection (S109)."""
+        """Call the listeners, because the broker closed a session or producer, and not the connection (S109)."""
         remote_close = self._remote_closes.get(number)
         if remote_close is not None:
             remote_close.happened(error)
 
 
 class RemoteClose:
-    """Tells the connection listeners, once, that the broker closed a session, producer or consumer.
+    """Calls the connection listeners, once, when the broker closed a session, producer or consumer.
 
-    The loop learns of it, perhaps before the caller has the object that the listeners are to be told: whoever comes
-    second tells them. An object that no caller gets, such as the consumer of a browser, is not told.
+    The listeners get the public object as an argument. The loop may learn of the close before the caller has this
+    object, so the later of :meth:`given` and :meth:`happened` calls the listeners. For an object that no caller gets,
+    such as the consumer of a browser, no listener is called.
 
     Args:
-        event: the listeners' method, ``on_session_closed``.
+        event: the name of the listeners' method, such as ``on_session_closed``.
     """
 
     __slots__ = ("__weakref__", "_events", "_object", "_untold", "error")
@@ -111,19 +127,19 @@ class RemoteClose:
         self._untold = deque([event])
         self._object: object = None
         self.error: BaseException | None = None
-        """Why the broker closed it; ``None`` if it did not."""
+        """The error with which the broker closed the object; ``None`` if it did not."""
 
     def given(self, to_caller: object) -> None:
-        """The caller has the object of its face. Any thread."""
+        """Remember the public object, which the caller has now. Called on any thread."""
         self._object = to_caller
         self._tell()
 
     def forget(self) -> None:
-        """The caller closed the object: nobody is told, and it is not kept alive from here."""
+        """Forget the public object, because the caller closed it. No listener is called after that."""
         self._object = None
 
     def happened(self, error: BaseException) -> None:
-        """The broker closed it. On the loop."""
+        """Note the error with which the broker closed the object. Called on the loop."""
         self.error = error
         self._tell()
 

@@ -1,4 +1,8 @@
-"""The guard against messages that were processed already: after a failover some come again (S105)."""
+"""The guard skips messages that were processed already, because some are delivered again after a failover (S105). A
+store keeps the ids of processed messages. For another kind of store: ``uri/failover.py`` parses
+``failover.duplicateGuard``, :func:`make_store` below makes the store, and :class:`Store` says what it must do. The
+store in a file lies behind the interface ``spi/guard_file.py``, and ``spi/registry.py`` finds its implementation,
+``io/guard_file.py``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""How a listener gets its messages, in both faces (S9, S14, S17-S21, S124)."""
+"""Hands messages to a listener, in both faces (S9, S14, S17-S21, S124). The public signature,
+``set_message_listener(listener, *, concurrency=1)``, is in ``core/facade.py``."""
 
 from __future__ import annotations
 

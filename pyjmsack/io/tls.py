@@ -8,7 +8,7 @@ from typing import Final
 
 from pyjmsack.errors import InvalidURLException, JMSSecurityException
 from pyjmsack.io.cipher_suites import restrict_suites, restrict_versions
-from pyjmsack.io.stores import Store
+from pyjmsack.io.key_stores import Store
 from pyjmsack.uri import Endpoint, Secret, TransportOptions
 
 __all__ = ["client_context", "handshake_error", "refusal"]

@@ -67,27 +67,28 @@ class Acknowledger(Protocol):
 
 
 class Headers:
-    """Header fields, kept as slots that the core and the codecs may read and write directly.
+    """Header fields, kept as slots that the core and the codecs read and write directly. The codecs are
+    ``providers/amqp/encode.py`` and ``inbound.py``, and ``providers/stomp/encode.py`` and ``inbound.py``.
 
-    ========================= ============================================================ =======================
-    slot                      holds                                                        AMQP 1.0 3.2
-    ========================= ============================================================ =======================
-    ``_message_id``           ``str | None``, with ``ID:`` prefix (S159)                   message-id
-    ``_correlation_id``       ``str | None``                                               correlation-id
-    ``_timestamp``            ``int`` ms since 1970, 0 = none                              creation-time
-    ``_destination``          ``Destination | None``                                       to, x-opt-jms-dest
-    ``_reply_to``             ``Destination | None``                                       reply-to, x-opt-jms-reply-to
-    ``_persistent``           ``bool``                                                     header durable
-    ``_priority``             ``int`` 0-9                                                  header priority
-    ``_type``                 ``str | None``, JMSType                                      subject
-    ``_expiration``           ``int`` ms since 1970, 0 = never                             absolute-expiry-time
-    ``_delivery_time``        ``int`` ms since 1970, 0 = at once                           x-opt-delivery-time
-    ``_redelivery_count``     ``int``, deliveries before this one (S110)                   header delivery-count
-    ``_user_id``              ``str | None``, JMSXUserID                                   user-id
-    ``_group_id``             ``str | None``, JMSXGroupID                                  group-id
-    ``_group_sequence``       ``int | None``, JMSXGroupSeq                                 group-sequence
-    ``_reply_to_group_id``    ``str | None``, JMS_AMQP_REPLY_TO_GROUP_ID                   reply-to-group-id
-    ``_amqp_ttl``             ``int | None`` ms, JMS_AMQP_TTL (S154)                       header ttl
+    ========================= ========================================== ============================ ==================
+    slot                      holds                                      AMQP 1.0 3.2                 STOMP header
+    ========================= ========================================== ============================ ==================
+    ``_message_id``           ``str | None``, with ``ID:`` prefix (S159) message-id                   NATIVE_MESSAGE_ID
+    ``_correlation_id``       ``str | None``                             correlation-id               correlation-id
+    ``_timestamp``            ``int`` ms since 1970, 0 = none            creation-time                timestamp
+    ``_destination``          ``Destination | None``                     to, x-opt-jms-dest           destination
+    ``_reply_to``             ``Destination | None``                     reply-to, x-opt-jms-reply-to reply-to
+    ``_persistent``           ``bool``                                   header durable               persistent
+    ``_priority``             ``int`` 0-9                                header priority              priority
+    ``_type``                 ``str | None``, JMSType                    subject                      type
+    ``_expiration``           ``int`` ms since 1970, 0 = never           absolute-expiry-time         expires
+    ``_delivery_time``        ``int`` ms since 1970, 0 = at once         x-opt-delivery-time          AMQ_SCHEDULED_TIME
+    ``_redelivery_count``     ``int``, deliveries before this one (S110) header delivery-count        redelivered
+    ``_user_id``              ``str | None``, JMSXUserID                 user-id                      JMSXUserID
+    ``_group_id``             ``str | None``, JMSXGroupID                group-id                     JMSXGroupID
+    ``_group_sequence``       ``int | None``, JMSXGroupSeq               group-sequence               JMSXGroupSeq
+    ``_reply_to_group_id``    ``str | None``, JMS_AMQP_REPLY_TO_GROUP_ID reply-to-group-id            (the JMS name)
+    ``_amqp_ttl``             ``int | None`` ms, JMS_AMQP_TTL (S154)     header ttl
     ``_properties``           ``dict | None``, application properties
     ``_body``                 text, bytes or decoded value
     ``_lazy``                 ``LazyContent | None``; not ``None`` = received
@@ -97,10 +98,10 @@ class Headers:
     ``_validate_names``       property names must be Java identifiers (S160)
     ``_properties_readonly``  until ``clear_properties()`` (S163)
     ``_body_readonly``        until ``clear_body()`` (S163)
-    ========================= ============================================================ =======================
+    ========================= ========================================== ============================ ==================
 
-    A received message starts with empty slots. Reading one fills it, from the wire or with its default, so a slot
-    that was written first is never overwritten by a later load.
+    A received message starts with empty slots. Reading one fills it, from the wire or with its default, so a slot that
+    was written first is never overwritten by a later load.
     """
 
     __slots__ = (

@@ -1,4 +1,5 @@
-"""What the core asks of the file in which processed messages are remembered over a restart (S105)."""
+"""The interface between the core and the file that remembers processed messages over a restart (S105). The
+implementation is ``io/guard_file.py``."""
 
 from __future__ import annotations
 
@@ -10,18 +11,18 @@ from pyjmsack.errors import JMSException
 __all__ = ["Answer", "GuardFile", "Keys", "Report"]
 
 Keys = Callable[[], Sequence[bytes]]
-"""Returns the keys that are asked about; called where nobody waits, as making them may take time."""
+"""Returns the keys to look up. The thread of the file calls it, because making the keys may take time."""
 Answer = Callable[[set[bytes]], None]
 Report = Callable[[JMSException], None]
 
 
 class GuardFile(Protocol):
-    """Keys in a file, shared by the sessions that name it. Its methods never wait for the disk; what they are given to
-    call is called by a thread of the file's own."""
+    """A set of keys in a file, which several sessions may share. No method waits for the disk. The thread of the file
+    calls the callbacks."""
 
     @property
     def full(self) -> bool:
-        """Whether too many keys wait to be written."""
+        """True if too many keys wait to be written."""
         ...
 
     def opened(self, answer: Callable[[JMSException | None], None], /) -> None:
@@ -29,18 +30,19 @@ class GuardFile(Protocol):
         ...
 
     def ask(self, keys: Keys, answer: Answer, /) -> None:
-        """Call ``answer`` with those keys that the file holds, whoever wrote them."""
+        """Call ``answer`` with those keys that are in the file, also if another session or process wrote them."""
         ...
 
     def write(self, keys: Sequence[bytes], then: Callable[[], None], /) -> None:
-        """Remember keys, and call ``then`` when they are in the file, and all that came earlier. If the disk fails that
-        is later: a key is written before its acknowledgement is sent, so that a killed process does not undo it."""
+        """Write keys, and call ``then`` when they and all earlier keys are in the file. If the disk fails, ``then``
+        waits until it works again. The acknowledgement of a message is sent after its key is written, so that a killed
+        process does not forget an acknowledged message."""
         ...
 
     def __contains__(self, key: bytes, /) -> bool:
-        """Whether this process wrote it, or is about to."""
+        """Return True if this process wrote the key or is about to write it."""
         ...
 
     def close(self, report: Report, /) -> None:
-        """Who opened it with ``report`` leaves."""
+        """Leave the file: the session that opened it with ``report`` needs it no more."""
         ...

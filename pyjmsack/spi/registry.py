@@ -1,5 +1,6 @@
-"""URL scheme -> provider, protocol -> decoder, the ledger and the guard's file. All are imported on first use, so that
-``import pyjmsack`` stays light, and by name, so that no provider knows another."""
+"""Finds the provider for a URL scheme, the decoder for a protocol, the ledger, and the file of the guard. Each
+module is imported on first use, so that ``import pyjmsack`` is fast, and by name, so that no provider depends on
+another one."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def create_provider(url: BrokerUrl, connector: Connector) -> Provider:
     """Return a new, unconnected provider for ``url.scheme`` (which ``uri`` has checked).
 
     Raises:
-        UnsupportedFeatureException: there is none for the scheme, or a library that it needs is not installed.
+        UnsupportedFeatureException: there is no provider for the scheme, or a library that the provider needs is not
+            installed.
     """
     if url.scheme not in _FACTORIES:
         raise UnsupportedFeatureException(f"{url.scheme} URLs are understood, but cannot be connected to yet")
@@ -51,10 +53,10 @@ def create_provider(url: BrokerUrl, connector: Connector) -> Provider:
 
 
 def create_ledger(path: str | os.PathLike[str]) -> Ledger:
-    """Return a new connection's part of the ledger in a directory.
+    """Return an object that writes the records of one new connection into the ledger in this directory.
 
     Raises:
-        JMSException: the directory cannot be made or written to.
+        JMSException: the directory cannot be created or written to.
     """
     return cast(Callable[[object], Ledger], import_module("pyjmsack.ledger").Ledger)(path)
 
@@ -73,12 +75,12 @@ _DECODERS = {"amqp": ("pyjmsack.providers.amqp.inbound", "AmqpInbound")}
 
 
 def decode_foreign(protocol: str, payload: bytes, destination: Destination | None) -> Message:
-    """Return the message that ``payload`` is in another protocol.
+    """Return the message whose ``payload`` is encoded in another protocol.
 
-    ActiveMQ Classic passes on what came over AMQP as it is.
+    A consumer needs this because ActiveMQ Classic passes some messages on in the encoding of AMQP.
 
     Raises:
-        MessageFormatException: it cannot be decoded.
+        MessageFormatException: the payload cannot be decoded.
     """
     module, name = _DECODERS[protocol]
     decoder = cast(Callable[[bytes], _Encoded], getattr(import_module(module), name))

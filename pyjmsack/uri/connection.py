@@ -1,4 +1,6 @@
-"""The ``jms.*`` options."""
+"""The ``jms.*`` options: settings for the life of a connection, with any protocol. The limit of message sizes,
+``jms.maxMessageSize``, takes effect in ``providers/amqp/provider.py``, ``amqp/engine/link.py`` and
+``amqp/oversize.py``, and in ``providers/stomp/provider.py`` and ``stomp/frames.py``."""
 
 from __future__ import annotations
 
@@ -109,7 +111,10 @@ class ConnectionOptions:
         "jms.validateSelector", BOOLEAN, "true", "check selectors in the client before the broker sees them", "S187"
     )
     receive_local_only: bool = option(
-        "jms.receiveLocalOnly", BOOLEAN, "false", "a timed receive looks only in the buffer; no drain at its end"
+        "jms.receiveLocalOnly",
+        BOOLEAN,
+        "false",
+        "a timed receive looks only into the inbox of the client, and does not ask the broker at its end",
     )
     receive_no_wait_local_only: bool = option(
         "jms.receiveNoWaitLocalOnly", BOOLEAN, "false", "the same for receive_nowait()"
@@ -272,9 +277,11 @@ class ConnectionOptions:
     redelivery_policy: RedeliveryPolicy = field(default_factory=RedeliveryPolicy)
     presettle_policy: PresettlePolicy = field(default_factory=PresettlePolicy)
     redelivery_policies: tuple[tuple[str, RedeliveryPolicy], ...] = ()
-    """Of single destinations, by pattern of their names, the most specific first."""
+    """The redelivery policies of single destinations, by a pattern of their names. The most specific pattern comes
+    first."""
 
     def redelivery_policy_for(self, destination: Destination) -> RedeliveryPolicy:
-        """Return the policy of the most specific pattern that fits, else the one for all."""
+        """Return the policy of the most specific pattern that fits the destination, or the general policy if none
+        fits."""
         fitting = (policy for pattern, policy in self.redelivery_policies if matches(pattern, destination))
         return next(fitting, self.redelivery_policy)

@@ -1,4 +1,6 @@
-"""The option table, made from the declarations, and the options that are refused or ignored."""
+"""Collects the table of all options, and lists the options that are refused or ignored. To add an option, add a field
+to the dataclass of its group: ``jms.*`` in ``uri/connection.py``, ``transport.*`` in ``uri/transport.py``, ``amqp.*``
+and ``stomp.*`` in ``uri/protocols.py``, ``failover.*`` in ``uri/failover.py``. This module finds the field."""
 
 from __future__ import annotations
 
@@ -35,8 +37,8 @@ S = TypeVar("S", bound="DataclassInstance")
 
 
 def option_rows(section: type[DataclassInstance], path: str = "") -> Iterator[Option]:
-    """Yield the rows that a dataclass and the dataclasses in its fields declare, with the fields they set, each
-    followed by its other spellings."""
+    """Yield the option rows of a dataclass and of the dataclasses in its fields. Each row names the field that it sets,
+    and is followed by the other spellings of its option."""
     for member in fields(section):
         row = member.metadata.get(METADATA_KEY)
         if isinstance(row, Option):
@@ -47,8 +49,8 @@ def option_rows(section: type[DataclassInstance], path: str = "") -> Iterator[Op
 
 
 def _spellings(row: Option) -> Iterator[Option]:
-    """Yield a row, then it under its other names: those in ``also``; and what has the prefix ``failover.`` may go
-    without it."""
+    """Yield a row, then the same row under its other names: those in ``also``, and those without the prefix
+    ``failover.`` if the name has this prefix."""
     yield row
     others = list(row.also)
     if row.name.startswith(FAILOVER_PREFIX):
@@ -57,7 +59,8 @@ def _spellings(row: Option) -> Iterator[Option]:
 
 
 def build(section: type[S], values: Mapping[str, Any], path: str = "", /, **given: Any) -> S:
-    """Return the dataclass with ``values``, which are keyed by dotted path, in its fields and theirs."""
+    """Return an instance of ``section`` with ``values`` in its fields and in the fields of its nested dataclasses. The
+    keys of ``values`` are dotted paths."""
     for member in fields(section):
         here = path + member.name
         if isinstance(member.default_factory, type):
@@ -129,7 +132,7 @@ OPTIONS: Final[Mapping[str, Option]] = {
         *option_rows(BrokerUrl),
     )
 }
-"""Every option of a broker URL that is honoured, by name, in the order in which they are applied."""
+"""Every option of a broker URL that has an effect, by name, in the order in which the options are applied."""
 
 OPTION_PREFIXES: Final = (
     "jms.",
@@ -156,7 +159,7 @@ REFUSED: Final[Mapping[str, str]] = {
     **_all("sasl.options.", "configScope protocol serverName", _GSSAPI),
     **_all("amqp.sasl.options.", "configScope protocol serverName", _GSSAPI),
 }
-"""Options that a Java client knows and this one does not honour, with the reason; refused, never ignored."""
+"""Options of Java clients that this library refuses, with the reason."""
 
 
 # -- options that change nothing -------------------------------------------------------------------------------------
@@ -166,7 +169,7 @@ logger = logging.getLogger("pyjmsack")
 
 
 def _failover(names: str, reason: str) -> dict[str, str]:
-    """Return each name twice: with the prefix, as in Qpid JMS, and without it, as in ActiveMQ."""
+    """Return each name twice: with the prefix ``failover.``, as in Qpid JMS, and without it, as in ActiveMQ."""
     return _all("failover.", names, reason) | _all("", names, reason)
 
 
@@ -208,10 +211,10 @@ IGNORED: Final[Mapping[str, str]] = {
 IGNORED_OF_DESTINATIONS: Final[Mapping[str, str]] = {
     "consumer.dispatchAsync": "it chooses a thread of an ActiveMQ broker",
 }
-"""The same for the options of destinations."""
+"""Every option of a destination that is accepted and ignored, with the reason."""
 
 IGNORED_PREFIXES: Final[Mapping[str, str]] = {"jms.blobTransferPolicy.": "there are no blob messages here"}
-"""The same for all options that begin so."""
+"""Prefixes of options that are accepted and ignored, with the reason."""
 
 _warned: set[str] = set()
 

@@ -1,6 +1,6 @@
 """Decides whether one request or one link makes brokers end connections, or whether the network is bad (S104, S109).
-`requests.py` asks for requests and `restore.py` for links. `search.py` decides when to connect again, and `brokers.py`
-to which broker."""
+``requests.py`` asks for requests and ``restore.py`` for links. ``search.py`` decides when to connect again, and
+``brokers.py`` to which broker."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Blame:
 
 
 def blamed(what: str, error: BaseException) -> JMSException:
-    """Return the error for a request or link that makes brokers end connections. `what` names it."""
+    """Return the error for a request or link that makes brokers end connections. ``what`` names it."""
     losses = MOST_LOSSES if says_why(error) else MOST_SILENT_LOSSES
     guilty = ResourceAllocationException(
         f"{what} is given up, and not the connection: {losses} connections in a row were lost while a broker was"

@@ -1,6 +1,6 @@
 """Decides which brokers a round of a search tries, and in which order: those of the URL, those that a broker names, and
-those of a file. `search.py` decides when a round begins and when the search ends. `blame.py` decides whether a request
-or link, and not a broker, is the reason why connections are lost."""
+those of a file. ``search.py`` decides when a round begins and when the search ends. ``blame.py`` decides whether a
+request or link, and not a broker, is the reason why connections are lost."""
 
 from __future__ import annotations
 

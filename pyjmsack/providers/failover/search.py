@@ -1,6 +1,6 @@
 """The search for a broker: rounds over the brokers, with waits between them. This module decides when to try and when
-to stop. `brokers.py` decides which brokers a round tries and in which order. `blame.py` decides whether a request or a
-link is the reason why connections are lost."""
+to stop. ``brokers.py`` decides which brokers a round tries and in which order. ``blame.py`` decides whether a request
+or a link is the reason why connections are lost."""
 
 from __future__ import annotations
 

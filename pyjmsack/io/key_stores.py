@@ -1,4 +1,5 @@
-"""Key and trust stores as files: PEM as it is, PKCS12 turned into PEM, Java's own formats refused with the way out."""
+"""Reads key stores and trust stores for TLS: PEM directly, PKCS12 after a conversion to PEM. The formats of Java are
+refused, and the error shows the commands that convert them."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Store"]
 
 _MAGIC: Final = {b"\xfe\xed\xfe\xed": "JKS", b"\xce\xce\xce\xce": "JCEKS"}
-"""First bytes; Java tells formats by them as well."""
+"""The first bytes of each format, by which Java recognises it as well."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Store:
     Attributes:
         kind: "keyStore" or "trustStore", as in ``transport.keyStoreLocation``.
         path: the file.
-        password: of the private key of a PEM file, or of a whole PKCS12 file.
+        password: the password of the private key of a PEM file, or of a whole PKCS12 file.
         type: PEM or PKCS12; with ``None`` the content of the file decides.
     """
 
@@ -43,7 +44,7 @@ class Store:
         """Return a context that trusts the authorities in the store, and no others.
 
         Raises:
-            InvalidURLException: it cannot be read, or holds none.
+            InvalidURLException: the store cannot be read, or holds no certificate of an authority.
             UnsupportedFeatureException: it is in a format that Python cannot read.
         """
         if self._format() == "PKCS12":
