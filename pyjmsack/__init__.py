@@ -6,6 +6,7 @@ from pyjmsack.app.converters import JsonConverter
 from pyjmsack.app.retry import Retry
 from pyjmsack.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from pyjmsack.errors import (
+    BodyConsumedException,
     ConnectionLostException,
     IllegalStateException,
     InvalidClientIDException,
@@ -68,6 +69,7 @@ __all__ = [
     "AckMode",
     "AckType",
     "App",
+    "BodyConsumedException",
     "Byte",
     "BytesMessage",
     "Char",

@@ -4,6 +4,7 @@
 
     JMSException
     +-- IllegalStateException            wrong moment: closed object, listener set, mode does not allow it
+        +-- BodyConsumedException        a body from an iterator cannot be read a second time
     +-- InvalidClientIDException         client id refused, changed or set too late
     +-- InvalidDestinationException      unknown, empty or deleted destination
     +-- InvalidSelectorException         selector that does not parse
@@ -34,6 +35,7 @@ from collections.abc import Sequence
 from typing import Final
 
 __all__ = [
+    "BodyConsumedException",
     "ConnectionLostException",
     "IllegalStateException",
     "InvalidClientIDException",
@@ -94,6 +96,10 @@ class JMSException(Exception):
 
 class IllegalStateException(JMSException):
     """The call is not allowed now: closed object, listener set, wrong acknowledge mode (S7, S8, S125)."""
+
+
+class BodyConsumedException(IllegalStateException):
+    """A body from an iterator was read already, so that it cannot be sent, or sent again after a failover (S168)."""
 
 
 class InvalidClientIDException(JMSException):

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 ERRORS = [
+    "BodyConsumedException",
     "ConnectionLostException",
     "IllegalStateException",
     "InvalidClientIDException",

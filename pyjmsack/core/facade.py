@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
-from typing import Any, TypeVar
+from os import PathLike
+from typing import Any, BinaryIO, TypeVar, cast
 
 from pyjmsack.core.connection import Connection
 from pyjmsack.core.consumer import Consumer
@@ -15,7 +16,16 @@ from pyjmsack.core.session import Session
 from pyjmsack.core.stats import ConsumerStats
 from pyjmsack.destination import Destination, Queue, TemporaryQueue, Topic
 from pyjmsack.errors import JMSException
-from pyjmsack.message import BytesMessage, MapMessage, Message, ObjectMessage, StreamMessage, TextMessage
+from pyjmsack.message import (
+    BytesMessage,
+    MapMessage,
+    Message,
+    ObjectMessage,
+    StreamedBytesMessage,
+    StreamMessage,
+    TextMessage,
+    to_source,
+)
 from pyjmsack.spi.features import Capabilities
 from pyjmsack.spi.resources import ConnectionMetadata
 from pyjmsack.types import AckMode, ConnectionState, DeliveryMode, Value
@@ -149,9 +159,28 @@ class SessionFacade:
         """Return a text message; ``None`` is a body of its own, not the empty text (S170)."""
         return self._configured(TextMessage(text))
 
-    def create_bytes_message(self, data: bytes | None = None) -> BytesMessage:
-        """Return a bytes message, to be written to or made of ``data`` (S171)."""
-        return self._configured(BytesMessage(data))
+    def create_bytes_message(
+        self, data: bytes | PathLike[str] | BinaryIO | Iterable[bytes] | None = None, *, length: int | None = None
+    ) -> BytesMessage:
+        """Return a bytes message, to be written to or made of ``data`` (S171).
+
+        A file or an iterable is read while the message is sent, on a thread of its own, in pieces, so that a body of
+        any size takes a few megabytes of memory (S168, docs/large-bodies.md). The file must stay as it is until then.
+
+        Args:
+            data: bytes; a path (``pathlib.Path``; a ``str`` is refused, so that no text of others names a file), read
+                anew with every send; an open binary file, from its position to its end; or an iterable of bytes, read
+                once.
+            length: bytes of the whole body, for an iterable or a file that cannot seek.
+
+        Raises:
+            MessageFormatException: ``data`` is none of these, or the length is missing.
+            OSError: there is no such file.
+        """
+        source = to_source(data, length)
+        if source is not None:
+            return self._configured(StreamedBytesMessage(source))
+        return self._configured(BytesMessage(cast("bytes | None", data)))
 
     def create_map_message(self, items: Mapping[str, Value] | None = None) -> MapMessage:
         """Return a message with names and typed values (S172)."""

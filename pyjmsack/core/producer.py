@@ -26,7 +26,7 @@ from pyjmsack.errors import (
 from pyjmsack.kept import LONGEST
 from pyjmsack.message import Message, to_message
 from pyjmsack.spi.completion import Completion
-from pyjmsack.spi.envelope import Encoder, Outbound
+from pyjmsack.spi.envelope import Encoder, Outbound, Payload
 from pyjmsack.spi.provider import Provider
 from pyjmsack.spi.resources import ProducerInfo
 from pyjmsack.types import DeliveryMode
@@ -357,7 +357,7 @@ def max_frame_size(url: BrokerUrl) -> int | None:
     return min((limit for limit in limits if limit is not None), default=None)
 
 
-def _no_encoder(message: Message, ttl_ms: int) -> bytes:
+def _no_encoder(message: Message, ttl_ms: int) -> Payload:
     raise AssertionError("the encoder of a destination is made before it is used")
 
 

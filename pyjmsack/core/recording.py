@@ -21,7 +21,7 @@ from pyjmsack.errors import (
     TransactionRolledBackException,
 )
 from pyjmsack.message import Message
-from pyjmsack.spi.envelope import DUPLICATE_ID, Encoder, Inbound
+from pyjmsack.spi.envelope import DUPLICATE_ID, Encoder, Inbound, Payload
 from pyjmsack.spi.ledger import quoted
 from pyjmsack.spi.resources import ConnectionMetadata, ConsumerInfo
 from pyjmsack.types import Outcome
@@ -63,7 +63,7 @@ class RecordedSend(Send):
         number: int,
         window: SendWindow,
         transaction: Transaction | None,
-        payload: bytes,
+        payload: Payload,
         encoder: Encoder,
         message: Message,
         then: Done,

@@ -10,7 +10,7 @@ from pyjmsack.core.transaction import Transaction
 from pyjmsack.errors import ResourceAllocationException, SendTimedOutException
 from pyjmsack.message import Message
 from pyjmsack.spi.completion import Completion
-from pyjmsack.spi.envelope import Encoder, Outbound
+from pyjmsack.spi.envelope import Encoder, Outbound, Payload
 from pyjmsack.spi.resources import ProducerInfo
 from pyjmsack.uri import parse_destination_options
 
@@ -32,7 +32,7 @@ class Send(Outbound):
         self,
         window: SendWindow,
         transaction: Transaction | None,
-        payload: bytes,
+        payload: Payload,
         encoder: Encoder,
         message: Message,
         then: Done,

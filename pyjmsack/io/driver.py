@@ -16,7 +16,9 @@ from typing import Any, cast
 
 from pyjmsack.errors import ConnectionLostException, JMSException, RequestTimedOutException
 from pyjmsack.io.inquiry import History, Inquiry
+from pyjmsack.io.reading import BodyReading
 from pyjmsack.io.tls import client_context, handshake_error, refusal
+from pyjmsack.message import BodySource
 from pyjmsack.recognition import mismatch, recognise
 from pyjmsack.spi.engine import Engine, Timer
 from pyjmsack.uri import SCHEMES, BrokerUrl, Endpoint, TransportOptions
@@ -232,6 +234,10 @@ class AsyncioConnector:
         task = self._loop.create_task(self._connect(endpoint, engine, failed))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    def read(self, source: BodySource) -> BodyReading:
+        """Return a reading of a body, with a thread of its own once it is asked for a piece."""
+        return BodyReading(self._loop, source)
 
     def cancel(self) -> None:
         """Give up streams that are still being opened."""

@@ -10,11 +10,14 @@ from pyjmsack.message.factory import to_message
 from pyjmsack.message.map import MapMessage
 from pyjmsack.message.object import ObjectMessage
 from pyjmsack.message.properties import Properties
+from pyjmsack.message.source import BodySource, to_source
 from pyjmsack.message.stream import StreamMessage
+from pyjmsack.message.streamed import StreamedBytesMessage
 from pyjmsack.message.text import TextMessage
 
 __all__ = [
     "Acknowledger",
+    "BodySource",
     "BytesMessage",
     "JsonCodec",
     "LazyContent",
@@ -25,8 +28,10 @@ __all__ = [
     "Properties",
     "SerializedObject",
     "StreamMessage",
+    "StreamedBytesMessage",
     "TextMessage",
     "portable",
     "register_object_codec",
     "to_message",
+    "to_source",
 ]

@@ -9,9 +9,13 @@ from collections.abc import Callable
 from typing import Protocol
 
 from pyjmsack.errors import ConnectionLostException, JMSException
+from pyjmsack.message import BodySource
 from pyjmsack.uri import BrokerUrl, Endpoint
 
-__all__ = ["Connector", "Engine", "Stream", "Timer", "loss"]
+__all__ = ["Connector", "Engine", "Piece", "Reading", "Stream", "Timer", "loss"]
+
+Piece = Callable[[bytes, "JMSException | None"], None]
+"""Gets the next piece of a body, or the error for which there is none."""
 
 
 class Engine(Protocol):
@@ -68,6 +72,18 @@ class Timer(Protocol):
         ...
 
 
+class Reading(Protocol):
+    """A body that is being read, piece by piece, away from the loop."""
+
+    def ask(self, answer: Piece) -> None:
+        """Read the next piece; ``answer`` is called later, on the loop. Ask for one at a time, not after the last."""
+        ...
+
+    def close(self) -> None:
+        """No more is wanted: a pending answer is never called."""
+        ...
+
+
 class Connector(Protocol):
     """What io gives a provider: new streams, time and timers. Used on the loop only."""
 
@@ -85,6 +101,10 @@ class Connector(Protocol):
 
     def call_later(self, delay: float, callback: Callable[[], None]) -> Timer:
         """Run ``callback`` after ``delay`` seconds."""
+        ...
+
+    def read(self, source: BodySource) -> Reading:
+        """Return a reading of a body; nothing is read before it is asked for."""
         ...
 
 

@@ -4,17 +4,64 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 from pyjmsack.destination import Destination
 from pyjmsack.errors import MessageFormatException
-from pyjmsack.message import Message
+from pyjmsack.message import BodySource, Message
 
-__all__ = ["DUPLICATE_ID", "Encoder", "Inbound", "InboundSink", "NotOneMessageError", "Outbound", "generations"]
+__all__ = [
+    "DUPLICATE_ID",
+    "Encoder",
+    "Inbound",
+    "InboundSink",
+    "NotOneMessageError",
+    "Outbound",
+    "Payload",
+    "StreamedPayload",
+    "generations",
+]
 
 DUPLICATE_ID: Final = "_AMQ_DUPL_ID"
 """The property by which Artemis knows a repeated send (S106)."""
-Encoder = Callable[[Message, int], bytes]
+
+
+class StreamedPayload:
+    """An encoded message whose body is read while it is sent (S168). Its length is that of the whole.
+
+    Args:
+        head: what comes before the body in any case.
+        mark: what comes before a body of this length.
+        empty: what stands for mark and body in a message that has none.
+        body: where the body comes from.
+        tail: what comes behind the body.
+    """
+
+    __slots__ = ("body", "empty", "head", "mark", "tail")
+
+    def __init__(self, head: bytes, mark: bytes, body: BodySource, tail: bytes = b"", empty: bytes = b"") -> None:
+        self.head = head
+        self.mark = mark
+        self.body = body
+        self.tail = tail
+        self.empty = empty
+
+    @property
+    def without_body(self) -> bytes:
+        """The same message with an empty body."""
+        return self.head + self.empty + self.tail
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether it can still be sent: an iterator that was read cannot."""
+        return self.body.repeatable or not self.body.used
+
+    def __len__(self) -> int:
+        return len(self.head) + len(self.mark) + self.body.length + len(self.tail)
+
+
+Payload: TypeAlias = "bytes | StreamedPayload"
+Encoder = Callable[[Message, int], Payload]
 """``encoder(message, ttl_ms) -> payload``; ``ttl_ms`` 0 means no time to live. Runs on the caller's thread."""
 
 generations: Iterator[int] = count(1)
@@ -36,7 +83,7 @@ class Outbound:
     __slots__ = ("encoder", "left", "message_id", "notifies", "payload", "presettled", "producer_id", "transacted")
 
     producer_id: int
-    payload: bytes
+    payload: Payload
     encoder: Encoder
     """Made the payload. After a failover it says for which broker the payload was made (S91)."""
     notifies: bool

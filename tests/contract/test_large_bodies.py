@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from contract.brokers import not_on
 from contract.harness import Jms
+from pyjmsack import AckMode, JMSException
 
 SIZE = 100_000_000  # ActiveMQ Classic takes frames of 100 MiB, headers included
 STOMP_SIZE = 20_000_000  # the time that Artemis needs to read a STOMP frame grows with the square of its size
@@ -38,6 +41,11 @@ with pyjmsack.ConnectionFactory(url).create_connection() as connection, connecti
         body = b"x" * size
         before = peak()
         session.create_producer(queue).send(body)
+    elif what == "stream":
+        pieces = (b"x" * 100_000 for _ in range(size // 100_000))
+        message = session.create_bytes_message(pieces, length=size)
+        before = peak()
+        session.create_producer(queue).send(message, time_to_live=0.001)
     else:
         before = peak()
         message = session.create_consumer(queue).receive(timeout=100)
@@ -67,3 +75,62 @@ def test_a_large_body_is_in_memory_about_three_times(broker_url: str, queue_name
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
         assert done.returncode == 0, done.stderr
         assert float(done.stdout) < 3.7, what
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak memory from /proc")
+def test_a_body_that_is_read_while_it_is_sent_takes_a_few_megabytes(broker_url: str, queue_name: str) -> None:
+    """S168: 256 MB with less than 16 MB more; it took 1.2 MB when this was written."""
+    size = 256_000_000
+    command = [sys.executable, "-c", PROGRAM, broker_url, queue_name, "stream", str(size)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) * size < 16_000_000
+
+
+async def test_a_body_is_read_from_a_file_while_it_is_sent(jms: Jms, tmp_path: Path) -> None:
+    """S168: outside of a transaction, in one, and without an outcome."""
+    path, body = tmp_path / "body", bytes(range(256)) * 4096
+    path.write_bytes(body)
+    for mode, options in (
+        (AckMode.AUTO_ACKNOWLEDGE, {}),
+        (AckMode.SESSION_TRANSACTED, {}),
+        (AckMode.AUTO_ACKNOWLEDGE, {"jms.presettlePolicy.presettleProducers": True}),
+    ):
+        session = await jms.session(mode, options=options)
+        producer = await session.create_producer(jms.queue)
+        message = session.create_bytes_message(path)
+        await producer.send(message)
+        await producer.send("behind it")
+        if mode == AckMode.SESSION_TRANSACTED:
+            await session.commit()
+        await producer.close()
+    consumer = await (await jms.session()).create_consumer(jms.queue)
+    for _ in range(3):
+        first, second = await consumer.receive(timeout=PATIENCE), await consumer.receive(timeout=PATIENCE)
+        assert first is not None
+        assert second is not None
+        assert (first.body == body, second.body) == (True, "behind it")
+    await jms.left()
+
+
+async def test_a_body_whose_source_fails_in_the_middle_is_no_message(jms: Jms) -> None:
+    """S168: the broker forgets what it has of it; over STOMP the connection ends for that, and failover restores it."""
+
+    def pieces() -> Iterator[bytes]:
+        yield b"x" * 2_000_000
+        raise ValueError("no more")
+
+    session = await (await jms.connection(f"failover:({jms.url})")).create_session()
+    producer = await session.create_producer(jms.queue)
+    with pytest.raises(JMSException, match="no more"):
+        await producer.send(session.create_bytes_message(pieces(), length=5_000_000))
+    if jms.target.protocol == "amqp" and jms.target.named("classic"):  # it takes nothing more on that link
+        with pytest.raises(JMSException, match="create another producer"):
+            await producer.send("x")
+        producer = await session.create_producer(jms.queue)
+    await producer.send("next")
+    consumer = await (await jms.session()).create_consumer(jms.queue)
+    message = await consumer.receive(timeout=PATIENCE)
+    assert message is not None
+    assert message.body == "next"
+    await jms.left()

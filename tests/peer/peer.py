@@ -450,6 +450,8 @@ class PeerConnection(asyncio.Protocol):
         if event.link.is_sender:
             if delivery.settled:
                 delivery.settle()
+        elif delivery.aborted:
+            delivery.settle()
         elif delivery.readable and not delivery.partial:
             payload = event.link.recv(delivery.pending) or b""
             event.link.advance()

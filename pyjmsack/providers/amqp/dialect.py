@@ -27,6 +27,8 @@ class AmqpDialect:
     queue_prefix: str
     topic_prefix: str
     refusal: Outcome = Outcome.MODIFIED_FAILED_UNDELIVERABLE
+    takes_back: bool = True
+    """Whether the broker goes on with a link after a message that was aborted (AMQP 1.0 2.6.14)."""
     dead_letters: str | None = None
     """The queue for rejected messages that are not persistent, if the broker itself would discard them."""
 
@@ -65,4 +67,4 @@ def dialect_of(broker: str, announced: Mapping[str, object], queue_prefix: str, 
     # modified(undeliverable-here) sends to the dead-letter queue there, as rejected says more plainly
     refusal = Outcome.REJECTED if classic else Outcome.MODIFIED_FAILED_UNDELIVERABLE
     dead_letters = "ActiveMQ.DLQ" if classic else None
-    return AmqpDialect(broker, own_queues + queue_prefix, own_topics + topic_prefix, refusal, dead_letters)
+    return AmqpDialect(broker, own_queues + queue_prefix, own_topics + topic_prefix, refusal, not classic, dead_letters)

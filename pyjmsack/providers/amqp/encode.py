@@ -9,13 +9,21 @@ from collections.abc import Callable
 from functools import lru_cache
 from operator import attrgetter
 from struct import Struct
-from typing import Any
+from typing import Any, Final
 from uuid import uuid4
 
 from pyjmsack.destination import Destination
 from pyjmsack.errors import MessageFormatException
 from pyjmsack.kept import kept
-from pyjmsack.message import BytesMessage, MapMessage, Message, ObjectMessage, SerializedObject, StreamMessage
+from pyjmsack.message import (
+    BodySource,
+    BytesMessage,
+    MapMessage,
+    Message,
+    ObjectMessage,
+    SerializedObject,
+    StreamMessage,
+)
 from pyjmsack.providers.amqp.ids import encode_id
 from pyjmsack.providers.amqp.wire_encode import (
     encode_binary,
@@ -26,7 +34,7 @@ from pyjmsack.providers.amqp.wire_encode import (
     encode_value,
 )
 from pyjmsack.providers.amqp.wire_types import ByteArray, Symbol, UByte, UInt
-from pyjmsack.spi.envelope import DUPLICATE_ID
+from pyjmsack.spi.envelope import DUPLICATE_ID, Payload, StreamedPayload
 from pyjmsack.types import Byte, Long
 
 __all__ = ["encode"]
@@ -34,6 +42,8 @@ __all__ = ["encode"]
 _NULL = b"\x40"
 _OCTET_STREAM = encode_symbol("application/octet-stream")
 _TTL_LIMIT = 1 << 32
+_LARGEST_SECTION: Final = (1 << 32) - 1
+"""Bytes of a body in one data section, which is what Qpid JMS reads."""
 
 _LIST8_HEAD = Struct(">4sBB").pack
 _LIST32_HEAD = Struct(">4sII").pack
@@ -49,8 +59,8 @@ def encode(
     address_of: Callable[[Destination], str] = attrgetter("name"),
     *,
     marks_repetitions: bool = False,
-) -> bytes:
-    """Return the message as the bytes of one AMQP transfer.
+) -> Payload:
+    """Return the message as the bytes of one AMQP transfer, without its body if that is read later.
 
     A bytes or stream message is reset, as sending does (S171).
 
@@ -70,15 +80,23 @@ def encode(
     reply_to = message._reply_to
     held = _marked(message, message._properties) if marks_repetitions else message._properties
     kind = message.wire_type
-    return b"".join(
+    later = kind == 3 and isinstance(message._body, BodySource)
+    payload = b"".join(
         (
             _header(message._persistent, message._priority, ttl if 0 <= ttl < _TTL_LIMIT else 0),
             _annotations(message, kind, reply_to),
             _properties(message, address, None if reply_to is None else address_of(reply_to), kind),
             _application_properties(held) if held else b"",
-            *_BODIES[kind](message),
+            *(() if later else _BODIES[kind](message)),
         )
     )
+    return _streamed(payload, message._body) if later else payload
+
+
+def _streamed(head: bytes, source: BodySource) -> StreamedPayload:
+    if source.length > _LARGEST_SECTION:
+        raise MessageFormatException(f"body: {source.length:,} bytes; AMQP has room for {_LARGEST_SECTION:,}")
+    return StreamedPayload(head, _SIZED_HEAD(b"\x00\x53\x75\xb0", source.length), source, empty=_DATA8_HEADS[0])
 
 
 @lru_cache(maxsize=256)

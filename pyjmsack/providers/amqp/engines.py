@@ -28,6 +28,7 @@ __all__ = [
     "SenderEnd",
     "SessionEnd",
     "SessionHandler",
+    "StreamEnd",
 ]
 
 log = logging.getLogger("pyjmsack.amqp")
@@ -116,6 +117,18 @@ class LinkEnd(Protocol):
         ...
 
 
+class StreamEnd(Protocol):
+    """A message that is sent in pieces."""
+
+    def write(self, piece: bytes, *, last: bool) -> None:
+        """Send a piece; the first is not asked for."""
+        ...
+
+    def abort(self) -> None:
+        """Take the message back, before its last piece was written."""
+        ...
+
+
 class SenderEnd(LinkEnd, Protocol):
     """A link to send on."""
 
@@ -126,6 +139,12 @@ class SenderEnd(LinkEnd, Protocol):
 
     def send(self, payload: bytes, context: Any, *, state: bytes = b"", settled: bool = False) -> None:
         """Send a message, with an encoded state; ``context`` comes back with the outcome, unless ``settled``."""
+        ...
+
+    def stream(
+        self, context: Any, wants: Callable[[], None], *, state: bytes = b"", settled: bool = False
+    ) -> StreamEnd:
+        """Begin a message in pieces; ``wants`` is called, never from within ``write``, when the next may be written."""
         ...
 
     def drained(self) -> None:

@@ -193,6 +193,10 @@ class ProtonSender(ProtonLink):
         else:
             self._unsettled[tag] = context
 
+    def stream(self, context: Any, wants: Callable[[], None], *, state: bytes = b"", settled: bool = False) -> Gathered:
+        """Begin a message in pieces."""
+        return Gathered(partial(self.send, context=context, state=state, settled=settled), wants)
+
     def drained(self) -> None:
         """Give credit back that is not needed."""
         if self._link is not None:
@@ -214,6 +218,34 @@ class ProtonSender(ProtonLink):
         context = self._unsettled.pop(delivery.tag)
         delivery.settle()
         self.owner.on_outcome(context, state)
+
+
+class Gathered:
+    """A message in pieces, gathered in memory: proton keeps all that it is given until it can send it, and does not
+    say how much that is, so that pieces would save nothing.
+
+    Args:
+        send: sends the whole.
+        wants: called when the next piece may be written.
+    """
+
+    def __init__(self, send: Callable[[bytes], None], wants: Callable[[], None]) -> None:
+        self._send = send
+        self._wants = wants
+        self._pieces: list[bytes] = []
+
+    def write(self, piece: bytes, *, last: bool) -> None:
+        """Take a piece; send with the last."""
+        self._pieces.append(piece)
+        if not last:
+            self._wants()
+            return
+        self._send(b"".join(self._pieces))
+        self._pieces.clear()
+
+    def abort(self) -> None:
+        """Forget it; nothing has left."""
+        self._pieces.clear()
 
 
 class ProtonReceiver(ProtonLink):

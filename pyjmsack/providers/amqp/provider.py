@@ -25,7 +25,7 @@ from pyjmsack.providers.amqp.tables import OpenResources
 from pyjmsack.providers.amqp.temporary import AmqpTemporary
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Connector
-from pyjmsack.spi.envelope import Encoder, Inbound, InboundSink, Outbound
+from pyjmsack.spi.envelope import Encoder, Inbound, InboundSink, Outbound, Payload
 from pyjmsack.spi.lifecycle import Lifecycle
 from pyjmsack.spi.provider import ProviderListener
 from pyjmsack.spi.resources import (
@@ -224,6 +224,8 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
             address,
             session.send_state,
             partial(self._the_listener.on_resource_closed, info.id),
+            self._connector,
+            takes_back=self._dialect.takes_back,
         )
         self._resources.senders[info.id] = sender
         session.links[info.id] = sender
@@ -467,5 +469,5 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
 
 def _encode(
     address: str, address_of: Callable[[Destination], str], marks_repetitions: bool, message: Message, ttl_ms: int
-) -> bytes:
+) -> Payload:
     return encode(message, address, ttl_ms, address_of, marks_repetitions=marks_repetitions)

@@ -27,7 +27,10 @@ from pyjmsack.providers.amqp.engine.performatives import (
 from pyjmsack.providers.amqp.engines import AmqpEngine, SessionEnd
 from pyjmsack.providers.amqp.errors import outcome_error
 from pyjmsack.providers.amqp.link import AmqpLink, words
-from pyjmsack.spi.envelope import Outbound
+from pyjmsack.providers.amqp.upload import Upload
+from pyjmsack.spi.completion import Completion
+from pyjmsack.spi.engine import Connector
+from pyjmsack.spi.envelope import Outbound, StreamedPayload
 from pyjmsack.spi.resources import ProducerInfo
 
 __all__ = ["AmqpSender"]
@@ -45,6 +48,8 @@ class AmqpSender(AmqpLink):
         transactional_state: returns the encoded state to put on transfers of the open transaction, or raises why there
             is none.
         closed_by_broker: told when the broker closes this link alone.
+        connector: reads bodies that are not in memory, if some are sent.
+        takes_back: whether the broker lets a link go on after a message that was taken back in its middle.
     """
 
     def __init__(
@@ -56,6 +61,8 @@ class AmqpSender(AmqpLink):
         address: str | None,
         transactional_state: Callable[[], bytes],
         closed_by_broker: Callable[[JMSException], None] = lambda _: None,
+        connector: Connector | None = None,
+        takes_back: bool = True,
     ) -> None:
         to = info.destination.name if info.destination else "any destination"
         attach = Attach(
@@ -71,6 +78,10 @@ class AmqpSender(AmqpLink):
         self._transactional_state = transactional_state
         self._tell_closed = closed_by_broker
         self._backlog: deque[Outbound] = deque()
+        self._connector = connector
+        self._takes_back = takes_back
+        self._upload: Upload | None = None
+        """A message that leaves in pieces: nothing else may leave on this link meanwhile."""
         self._largest: float = math.inf
         """Bytes of the largest message that the broker takes."""
 
@@ -80,7 +91,7 @@ class AmqpSender(AmqpLink):
             outbound.done(self.closed)
         elif len(outbound.payload) > self._largest:
             outbound.done(self._too_large(len(outbound.payload)))
-        elif self._backlog or self._link.credit <= 0:
+        elif self._backlog or self._link.credit <= 0 or self._upload is not None:
             self._backlog.append(outbound)
         else:
             self._transfer(outbound)
@@ -94,6 +105,11 @@ class AmqpSender(AmqpLink):
 
     def withdraw(self, outbound: Outbound) -> bool:
         """Forget a send: return True if it had not left and never will."""
+        if self._upload is not None and self._upload.outbound is outbound:
+            self._stop_upload()
+            outbound.done(SendTimedOutException("withdrawn while its body was being sent"))
+            self.on_flow()
+            return True
         try:
             self._backlog.remove(outbound)
         except ValueError:
@@ -101,9 +117,27 @@ class AmqpSender(AmqpLink):
         outbound.done(SendTimedOutException("withdrawn for want of credit"))
         return True
 
+    def _stop_upload(self) -> None:
+        """Take back what has left of a message. Where the broker would not go on with the link, the link ends."""
+        upload, self._upload = self._upload, None
+        if upload is None:
+            return
+        upload.stop()
+        if upload.begun and not self._takes_back:
+            self.closed = JMSException(
+                f"{self._what} was closed, because this broker takes no message from it after one that ended in its"
+                " middle; create another producer (S168)"
+            )
+            self._closing = Completion()
+            self._closing.add_callback(lambda _: self._tell_closed(self.closed or JMSException(self._what)))
+            self._part()
+
     def rolled_back(self) -> None:
         """What still waits for credit belonged to the transaction: it must not leave with the next one."""
         backlog, self._backlog = self._backlog, deque()
+        if self._upload is not None:
+            backlog.appendleft(self._upload.outbound)
+            self._stop_upload()
         for outbound in backlog:
             outbound.done(TransactionRolledBackException("rolled back before it could be sent"))
 
@@ -115,20 +149,40 @@ class AmqpSender(AmqpLink):
             except JMSException as error:  # the transaction is lost: the send would be stored outside it (S87)
                 outbound.done(error)
                 return
-        self._link.send(outbound.payload, outbound, state=state, settled=outbound.presettled)
+        payload = outbound.payload
+        if isinstance(payload, StreamedPayload):
+            assert self._connector is not None  # whoever sends such bodies gives one
+            reading = self._connector.read(payload.body)
+            self._upload = Upload(outbound, payload, reading, self._engine.flush, self._uploaded)
+            self._upload.begin(self._link, state)
+            return
+        self._link.send(payload, outbound, state=state, settled=outbound.presettled)
         if outbound.presettled:
             outbound.done(None)
+
+    def _uploaded(self, error: JMSException | None) -> None:
+        """The last piece is written, or the body cannot be read and the message was taken back."""
+        assert self._upload is not None  # it tells of its end once
+        outbound = self._upload.outbound
+        if error is not None:
+            self._stop_upload()
+        self._upload = None
+        if error is not None or outbound.presettled:
+            outbound.done(error)
+        self.on_flow()
 
     def on_flow(self) -> None:
         """Credit came: send what waits for it; a drain gives the rest back (2.6.7)."""
         backlog, link = self._backlog, self._link
-        while backlog and link.credit > 0:
+        while backlog and link.credit > 0 and self._upload is None:
             self._transfer(backlog.popleft())
-        if link.drain:
+        if link.drain and self._upload is None:
             link.drained()
 
     def on_outcome(self, context: Any, state: Composite | None) -> None:
-        """The broker's outcome for one transfer."""
+        """The broker's outcome for one transfer; one that comes before the last piece ends the message."""
+        if self._upload is not None and self._upload.outbound is context:
+            self._stop_upload()
         if state is ACCEPTED:
             context.done(None)
             return
@@ -146,6 +200,11 @@ class AmqpSender(AmqpLink):
         """The broker will not confirm the messages that were sent: fail them."""
         pending = [*([] if self._link is None else self._link.abandon()), *self._backlog]
         self._backlog.clear()
+        upload, self._upload = self._upload, None
+        if upload is not None:
+            upload.forget()
+            if upload.outbound not in pending:  # nothing of it has left
+                pending.append(upload.outbound)
         for outbound in pending:
             outbound.done(error)
 

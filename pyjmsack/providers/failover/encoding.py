@@ -8,6 +8,7 @@ from functools import partial
 from pyjmsack.destination import Destination, TemporaryQueue, TemporaryTopic
 from pyjmsack.providers.failover.pending import PendingSend
 from pyjmsack.spi.demands import require
+from pyjmsack.spi.envelope import Payload, StreamedPayload
 from pyjmsack.spi.provider import Provider
 from pyjmsack.spi.resources import ConnectionMetadata
 
@@ -32,7 +33,7 @@ class Encoding:
         return self._key == other._key
 
 
-class MemberEncoder(partial[bytes]):
+class MemberEncoder(partial[Payload]):
     """An encoder that knows its encoding and destination. It is as fast as the encoder of the provider."""
 
     encoding: Encoding
@@ -58,7 +59,12 @@ def translate(kept: PendingSend, encoding: Encoding, present_name: Callable[[str
     """
     old = kept.encoder
     assert isinstance(old, MemberEncoder)  # the core has its encoders from us
-    message, ttl_ms = old.encoding.provider.decode(kept.payload, old.destination)
+    payload = kept.payload
+    if isinstance(payload, StreamedPayload):
+        message, ttl_ms = old.encoding.provider.decode(payload.without_body, old.destination)
+        message._body = payload.body
+    else:
+        message, ttl_ms = old.encoding.provider.decode(payload, old.destination)
     if message._delivery_time <= message._timestamp:  # what is read says when it was to be delivered: at once
         message._delivery_time = 0
     else:

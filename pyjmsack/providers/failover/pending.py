@@ -9,7 +9,7 @@ from typing import Any
 from pyjmsack.providers.failover.blame import MOST_LOSSES, says_why
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Timer
-from pyjmsack.spi.envelope import Outbound
+from pyjmsack.spi.envelope import Outbound, StreamedPayload
 from pyjmsack.spi.provider import Provider
 
 __all__ = ["WITHOUT_BROKER", "PendingSend", "Request", "Without"]
@@ -143,6 +143,11 @@ class PendingSend(Outbound):
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether its body can be sent again."""
+        return not isinstance(self.payload, StreamedPayload) or self.payload.repeatable
 
     @property
     def owner(self) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from pyjmsack.errors import (
+    BodyConsumedException,
     ConnectionLostException,
     IllegalStateException,
     JMSException,
@@ -304,6 +305,13 @@ class Requests:
             send.origin.done(None)  # appears to succeed: the commit will say what became of it
         elif send.withdrawn or (send.notifies and send.left):
             send.origin.done(ConnectionLostException(f"the connection was lost before the outcome was known: {error}"))
+        elif not send.repeatable:
+            consumed = BodyConsumedException(
+                "the connection was lost before the outcome was known, so the message may have been stored; it is not"
+                f" sent again, because its body comes from an iterator, which was read already (S168): {error}"
+            )
+            consumed.__cause__ = error
+            send.origin.done(consumed)
         else:
             self._hold(send)
 

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from uuid import uuid4
 
 from pyjmsack.errors import MessageFormatException
-from pyjmsack.message import BytesMessage, Message, StreamMessage, portable
+from pyjmsack.message import BodySource, BytesMessage, Message, StreamMessage, portable
 from pyjmsack.providers.stomp.dialect import StompDialect
 from pyjmsack.providers.stomp.frames import Limits
 from pyjmsack.providers.stomp.heads import check_size, encode_head
-from pyjmsack.spi.envelope import DUPLICATE_ID
+from pyjmsack.spi.envelope import DUPLICATE_ID, Payload, StreamedPayload
 from pyjmsack.spi.stomp_names import BODY, COPY, TYPES, header_name, text_of, types_line
 from pyjmsack.types import Long
 
@@ -32,8 +32,8 @@ def encode(
     escape: Callable[[str], str],
     limits: Limits | None = None,
     marks_repetitions: bool = False,
-) -> bytes:
-    """Return the rest of a SEND frame: header lines, an empty line, the body, NUL.
+) -> Payload:
+    """Return the rest of a SEND frame: header lines, an empty line, the body, NUL; the body may be read later.
 
     A bytes or stream message is reset, as sending does (S171).
 
@@ -55,7 +55,10 @@ def encode(
         parts.append(f"{DUPLICATE_ID}:{escape(message._message_id or f'ID:{uuid4()}')}\n")
     if held:
         parts.append(_properties(held, escape))
-    return check_size(b"".join((encode_head("".join(parts), limits), b"\n", body, b"\0")), limits)
+    head = encode_head("".join(parts), limits)
+    if isinstance(body, BodySource):
+        return check_size(StreamedPayload(head + b"\n", b"", body, b"\0"), limits)
+    return check_size(b"".join((head, b"\n", body, b"\0")), limits)
 
 
 def _headers(message: Message, dialect: StompDialect, escape: Callable[[str], str]) -> str:
@@ -122,10 +125,12 @@ def _properties(properties: dict[str, object], escape: Callable[[str], str]) -> 
     return "".join(lines)
 
 
-def _body(message: Message, dialect: StompDialect) -> tuple[bytes, str]:
+def _body(message: Message, dialect: StompDialect) -> tuple[bytes | BodySource, str]:
     """Return the body and the header lines that describe it."""
     kind = message.wire_type
     if kind == BYTES and isinstance(message, BytesMessage):
+        if isinstance(message._body, BodySource):
+            return message._body, f"content-length:{message._body.length}\n"
         message.reset()
         data = message.data
         return data, f"content-length:{len(data)}\n"

@@ -6,12 +6,15 @@ import logging
 import re
 import secrets
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, cast
 
 from pyjmsack.errors import ConnectionLostException, JMSException, MessageFormatException
+from pyjmsack.message import BodySource
 from pyjmsack.providers.stomp.errors import error_of
 from pyjmsack.providers.stomp.frames import FrameParser, Limits, Refusal, decode_head, raw_header
-from pyjmsack.spi.engine import Stream, loss
+from pyjmsack.providers.stomp.upload import Upload, Uploads
+from pyjmsack.spi.engine import Reading, Stream, loss
+from pyjmsack.spi.envelope import Payload, StreamedPayload
 from pyjmsack.uri import StompOptions
 
 __all__ = ["Answer", "EngineListener", "StompEngine"]
@@ -66,20 +69,27 @@ class StompEngine:
     request also ends the connection, as on Artemis. An ERROR that names no request always ends the connection.
     """
 
-    def __init__(self, listener: EngineListener, options: StompOptions, *, trace_bytes: bool = False) -> None:
+    def __init__(
+        self,
+        listener: EngineListener,
+        options: StompOptions,
+        *,
+        trace_bytes: bool = False,
+        read: Callable[[BodySource], Reading] | None = None,
+    ) -> None:
         self._listener = listener
         self._options = options
         self._trace_bytes = trace_bytes
         self._parser = FrameParser(Limits(options.max_frame_size, options.max_headers, options.max_header_length))
-        self._output: list[bytes] = []
+        self._output: list[bytes | Upload] = []
+        self._uploads = Uploads(_no_reading if read is None else read, self._on_piece)
         self._receipts: dict[bytes, Answer] = {}
         self._unnamed: dict[bytes, None] = {}
         """Receipts of requests for which Artemis leaves the ``receipt-id`` out of its ERROR."""
         self._leaving: list[Answer] = []
         """Callbacks that wait until their bytes have left, without a receipt."""
-        self._group: list[Answer] = []
+        self._group = _Together([])
         """Callbacks that wait for the receipt of the last frame of a burst."""
-        self._group_end = self._group_bytes = 0
         self._number = 0
         self._connected = False
         self._interval = self._peer_interval = 0.0
@@ -129,23 +139,67 @@ class StompEngine:
 
     def data_to_send(self) -> bytes:
         """Return all written bytes, ``b""`` if there are none."""
+        uploads = self._uploads
+        if uploads.current is not None:
+            return self._next_piece(uploads.current)
         output = self._output
         if not output:
             return b""
-        if self._group:
+        if self._group.answers:
             self._end_group()
-        data = output[0] if len(output) == 1 else b"".join(output)
+        if uploads.waiting:
+            end = output.index(uploads.waiting[0])
+            if end == 0:
+                del output[0]
+                uploads.begin(uploads.waiting[0])
+                return self.data_to_send()
+            output, self._output = output[:end], output[end:]
+        pieces = cast(list[bytes], output)  # uploads are cut off above
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         output.clear()
         self._sent = True
         if self._options.trace_frames:
             log.debug("-> %s", _SECRET.sub(rb"\1***", data).decode("utf-8", "replace"))
         if self._trace_bytes:
             log.debug("-> %s", _SECRET.sub(rb"\1***", data).hex())
-        if self._leaving:
-            leaving, self._leaving = self._leaving, []
-            for done in leaving:
-                done(None)
+        if self._leaving and not uploads.waiting:
+            self._have_left()
         return data
+
+    def _have_left(self) -> None:
+        leaving, self._leaving = self._leaving, []
+        for done in leaving:
+            done(None)
+
+    def _next_piece(self, upload: Upload) -> bytes:
+        """Return what is here of a frame that leaves in pieces."""
+        data = self._uploads.take(upload)
+        if data:
+            self._sent = True
+            if self._options.trace_frames:
+                log.debug("-> (%d bytes of a SEND)", len(data))
+            if self._trace_bytes:
+                log.debug("-> %s", data.hex())
+        if self._uploads.current is None:
+            if upload.receipt is None:
+                upload.answered(None)
+            if self._leaving and not self._output:
+                self._have_left()
+        return data
+
+    def _on_piece(self, upload: Upload) -> None:
+        """The next piece of a body is here. A frame that lacks a part of its body can only end with the connection, so
+        that the broker drops it; who sent it hears first, so that failover does not send it again, for ever."""
+        error = upload.failed
+        if error is not None:
+            if upload.receipt is not None:
+                self._receipts.pop(upload.receipt, None)
+                self._unnamed.pop(upload.receipt, None)
+            upload.answered(error)
+            if upload.begun:
+                self.fail(_lost(error, "this client ended the connection in the middle of a frame"))
+                return
+        self.flush()
 
     def connection_lost(self, error: Exception | None) -> None:
         """The stream is gone, so no receipt will come."""
@@ -160,7 +214,7 @@ class StompEngine:
         elif self._peer_interval and now - self._heard_at > _PATIENCE * self._peer_interval:
             self.fail(ConnectionLostException(f"the broker was silent for {now - self._heard_at:.1f} s"))
             return None
-        if self._interval and not self._sent:
+        if self._interval and not self._sent and self._uploads.current is None:
             self._output.append(b"\n")
             self.flush()
         self._sent = False
@@ -192,7 +246,7 @@ class StompEngine:
         """Write a frame without a receipt."""
         self._output += pieces
 
-    def ask(self, command: bytes, rest: bytes, answered: Answer, *, unnamed: bool = False) -> None:
+    def ask(self, command: bytes, rest: Payload, answered: Answer, *, unnamed: bool = False) -> None:
         """Write a frame with a receipt.
 
         Args:
@@ -210,7 +264,15 @@ class StompEngine:
         self._receipts[receipt] = answered
         if unnamed:
             self._unnamed[receipt] = None
-        self._output += (command, b"\nreceipt:", receipt, b"\n", rest)
+        if isinstance(rest, StreamedPayload):
+            self._upload(command + b"\nreceipt:" + receipt + b"\n", rest, receipt, answered)
+        else:
+            self._output += (command, b"\nreceipt:", receipt, b"\n", rest)
+
+    def _upload(self, start: bytes, rest: StreamedPayload, receipt: bytes | None, answered: Answer) -> None:
+        upload = Upload(start, rest, receipt, answered)
+        self._output.append(upload)
+        self._uploads.waiting.append(upload)
 
     def ask_together(self, command: bytes, rest: bytes, answered: Answer) -> None:
         """Write a frame that shares the receipt of a later frame. The last frame of a burst asks for the receipt.
@@ -220,31 +282,35 @@ class StompEngine:
         if self.failed is not None:
             answered(self.failed)
             return
-        self._group.append(answered)
-        self._group_end = len(self._output)
-        self._group_bytes += len(rest)
+        group = self._group
+        group.answers.append(answered)
+        group.end = len(self._output)
+        group.size += len(rest)
         self._output += (command, b"\n", rest)
-        if len(self._group) >= _GROUP or self._group_bytes >= _GROUP_BYTES:
+        if len(group.answers) >= _GROUP or group.size >= _GROUP_BYTES:
             self._end_group()
 
     def _end_group(self) -> None:
         self._number += 1
         receipt = b"%d" % self._number
-        self._receipts[receipt] = _Together(self._group) if len(self._group) > 1 else self._group[0]
-        self._output[self._group_end + 1] = b"\nreceipt:%s\n" % receipt
-        self._group, self._group_bytes = [], 0
+        group, self._group = self._group, _Together([])
+        self._receipts[receipt] = group if len(group.answers) > 1 else group.answers[0]
+        self._output[group.end + 1] = b"\nreceipt:%s\n" % receipt
 
-    def write_and_forget(self, command: bytes, rest: bytes, left: Answer) -> None:
+    def write_and_forget(self, command: bytes, rest: Payload, left: Answer) -> None:
         """Write a frame without a receipt; ``left`` is called when its bytes went to the socket."""
         if self.failed is not None:
             left(self.failed)
+            return
+        if isinstance(rest, StreamedPayload):
+            self._upload(command + b"\n", rest, None, left)
             return
         self._output += (command, b"\n", rest)
         self._leaving.append(left)
 
     def flush(self) -> None:
         """Write the pending frames."""
-        if self.stream is not None and self._output:
+        if self.stream is not None and (self._output or self._uploads.current is not None):
             self.stream.flush()
 
     def fail(self, error: JMSException) -> None:
@@ -266,9 +332,9 @@ class StompEngine:
         self._fail_requests(self.failed)
 
     def _fail_requests(self, error: JMSException) -> None:
-        waiting = [*self._receipts.values(), *self._group, *self._leaving]
+        waiting = [*self._receipts.values(), *self._group.answers, *self._leaving, *self._uploads.give_up()]
         self._receipts.clear()
-        self._group.clear()
+        self._group = _Together([])
         self._unnamed.clear()
         self._leaving.clear()
         self._output.clear()
@@ -331,10 +397,12 @@ def _ignored(error: BaseException | None) -> None:
 class _Together:
     """Callbacks that share a receipt."""
 
-    __slots__ = ("answers",)
+    __slots__ = ("answers", "end", "size")
 
     def __init__(self, answers: list[Answer]) -> None:
         self.answers = answers
+        self.end = self.size = 0
+        """Place of the last frame in the output, and bytes of all."""
 
     def __call__(self, error: BaseException | None) -> None:
         for answered in self.answers:
@@ -349,7 +417,11 @@ def _heart_beat(text: str) -> tuple[float, float]:
     return int(offered) / 1000, int(wanted) / 1000
 
 
-def _lost(cause: JMSException) -> ConnectionLostException:
-    error = ConnectionLostException(f"the broker ended the connection: {cause}", error_code=cause.error_code)
+def _no_reading(source: BodySource) -> Reading:
+    raise AssertionError("whoever sends bodies from a source gives a reader")
+
+
+def _lost(cause: JMSException, what: str = "the broker ended the connection") -> ConnectionLostException:
+    error = ConnectionLostException(f"{what}: {cause}", error_code=cause.error_code)
     error.__cause__ = cause
     return error

@@ -5,9 +5,14 @@ A broker that closes gives no reason, and a connection with a ``failover:`` URL 
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from pyjmsack.errors import InvalidClientIDException, JMSSecurityException, MessageFormatException
 from pyjmsack.providers.stomp.frames import Limits
+from pyjmsack.spi.envelope import StreamedPayload
 from pyjmsack.spi.stomp_names import property_name
+
+P = TypeVar("P", bytes, StreamedPayload)
 
 __all__ = ["CONNECT_LINE", "check_connect_line", "check_copy", "check_size", "encode_head"]
 
@@ -81,7 +86,7 @@ def check_connect_line(name: str, value: str) -> None:
         )
 
 
-def check_size(payload: bytes, limits: Limits | None) -> bytes:
+def check_size(payload: P, limits: Limits | None) -> P:
     """Return a frame that the broker takes, and receivers over STOMP.
 
     Raises:

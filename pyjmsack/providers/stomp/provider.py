@@ -30,7 +30,7 @@ from pyjmsack.providers.stomp.session import StompSession
 from pyjmsack.providers.stomp.subscriptions import Shared
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Connector
-from pyjmsack.spi.envelope import Encoder, Inbound, InboundSink, Outbound
+from pyjmsack.spi.envelope import Encoder, Inbound, InboundSink, Outbound, Payload, StreamedPayload
 from pyjmsack.spi.features import Capabilities, broker_key, features
 from pyjmsack.spi.lifecycle import Lifecycle
 from pyjmsack.spi.provider import ProviderListener
@@ -77,7 +77,9 @@ class StompProvider(Lifecycle[StompEngine]):
         self._begin(info, listener, done)
         largest = min(self._url.stomp.max_frame_size, self._url.connection.max_message_size)
         options = replace(self._url.stomp, max_frame_size=largest)
-        engine = self._engine = StompEngine(self, options, trace_bytes=self._url.transport.trace_bytes)
+        engine = self._engine = StompEngine(
+            self, options, trace_bytes=self._url.transport.trace_bytes, read=self._connector.read
+        )
         self._connector.connect(self._url.endpoints[0], engine, self._fail_opening)
 
     @property
@@ -370,7 +372,9 @@ class StompProvider(Lifecycle[StompEngine]):
             session.send(outbound)
         elif outbound.presettled:
             self._the_engine.write_and_forget(b"SEND", outbound.payload, outbound.done)
-        elif outbound.left or not self._dialect.receipts_cover:  # alone: if it was refused, the answer must name it
+        elif (
+            outbound.left or isinstance(outbound.payload, StreamedPayload) or not self._dialect.receipts_cover
+        ):  # alone: if it was refused, the answer must name it
             self._the_engine.ask(b"SEND", outbound.payload, outbound.done)
         else:
             self._the_engine.ask_together(b"SEND", outbound.payload, outbound.done)
@@ -446,7 +450,7 @@ def _encode(
     marks_repetitions: bool,
     message: Message,
     ttl_ms: int,
-) -> bytes:
+) -> Payload:
     return encode(
         message, lines=lines, dialect=dialect, escape=escaped, limits=limits, marks_repetitions=marks_repetitions
     )

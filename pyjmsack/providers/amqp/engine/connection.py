@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from pyjmsack.providers.amqp.engine.deliveries import SERIAL_MASK
@@ -57,6 +57,8 @@ class Connection:
         self._output: list[bytes | memoryview] = []
         self._written = 0
         """Pieces of the output that have been given out."""
+        self._hungry: list[Callable[[], None]] = []
+        """Told when all output has been given out."""
         self._settling: tuple[int, bool, bytes] | None = None
         """Channel, role and state of a disposition that may become longer."""
         self._first = self._last = 0
@@ -118,6 +120,8 @@ class Connection:
             self._flush_settling()
         output = self._output
         if not output:
+            if self._hungry:
+                self._feed()
             return b""
         if len(output) < 64:  # the usual burst: in one piece
             self._output = []
@@ -129,6 +133,15 @@ class Connection:
         burst = b"".join(output[:end])
         del output[:end]
         return self._counted(burst)
+
+    def when_empty(self, wants: Callable[[], None]) -> None:
+        """Call ``wants`` once, when all output has been given out; more output then comes later, not from within."""
+        self._hungry.append(wants)
+
+    def _feed(self) -> None:
+        hungry, self._hungry = self._hungry, []
+        for wants in hungry:
+            wants()
 
     def _counted(self, data: bytes) -> bytes:
         self._idle.written += len(data)

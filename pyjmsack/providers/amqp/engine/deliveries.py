@@ -124,6 +124,10 @@ class Outgoing:
         """Whether all of it has left."""
         return self._position >= len(self._payload)
 
+    def left(self) -> None:
+        """All of it has left."""
+        self.link.sent()
+
 
 class States:
     """Decodes delivery states; the same few bytes come again and again."""

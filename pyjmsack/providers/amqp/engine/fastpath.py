@@ -237,6 +237,11 @@ class TransferHeads:
         """Return what comes before a payload that is not the first of its message (2.6.14)."""
         return self._head(self._handle + b"\x40\x40\x40\x40" + (b"\x41" if more else b"\x42"), 6, size)
 
+    def aborted(self) -> bytes:
+        """Return the whole frame that takes back a message of which a part has left (2.6.14)."""
+        fields = self._handle + b"\x40\x40\x40\x40" + b"\x42" + b"\x40\x40\x40" + b"\x41"
+        return self._head(fields, 10, 0)
+
     def _head(self, fields: bytes, count: int, size: int) -> bytes:
         body = TRANSFER + b"\xd0" + (len(fields) + 4).to_bytes(4, "big") + count.to_bytes(4, "big") + fields
         return (8 + len(body) + size).to_bytes(4, "big") + self._frame + body

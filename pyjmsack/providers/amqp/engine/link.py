@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pyjmsack.providers.amqp.engine.deliveries import (
@@ -14,6 +15,7 @@ from pyjmsack.providers.amqp.engine.errors import StateError, ViolationError
 from pyjmsack.providers.amqp.engine.events import CREDIT, DELIVERY, OVERSIZE, Event
 from pyjmsack.providers.amqp.engine.fastpath import TransferHeads
 from pyjmsack.providers.amqp.engine.performatives import Attach, Detach, Error, Flow
+from pyjmsack.providers.amqp.engine.streams import OutgoingStream
 
 if TYPE_CHECKING:
     from pyjmsack.providers.amqp.engine.session import Session
@@ -142,6 +144,36 @@ class SenderLink(Link):
         else:
             self._queued += 1
             session.queue(Outgoing(self, self._heads, delivery_id, payload, state, settled))
+
+    def stream(
+        self, context: Any, wants: Callable[[], None], *, state: bytes = b"", settled: bool = False
+    ) -> OutgoingStream:
+        """Begin a message that is written in pieces, see there; the other arguments and errors are those of
+        :meth:`send`."""
+        if self.credit <= 0:
+            raise StateError(f"no credit on link {self.local.link_name!r}")
+        self.credit -= 1
+        self._delivery_count = (self._delivery_count + 1) & SERIAL_MASK
+        self._queued += 1
+        return OutgoingStream(self._session, self, self._heads, context, wants, state, settled)
+
+    def begin_stream(self, context: Any) -> int:
+        """Number a message whose first piece is here; ``None``: no outcome is wanted."""
+        delivery_id = self._session.next_delivery_id(None if context is None else self)
+        if context is not None:
+            self.unsettled[delivery_id] = context
+        return delivery_id
+
+    def forget(self, delivery_id: int) -> None:
+        """No outcome of this message is wanted any more."""
+        self.unsettled.pop(delivery_id, None)
+        self._session.forget_unsettled((delivery_id,))
+
+    def unsent(self) -> None:
+        """A message was given up before anything of it left: its credit is for another one."""
+        self._delivery_count = (self._delivery_count - 1) & SERIAL_MASK
+        self.credit += 1
+        self.sent()
 
     def abandon(self) -> list[Any]:
         """Return the contexts of all messages without an outcome; none will be told."""

@@ -13,6 +13,7 @@ from pyjmsack.providers.amqp.engine.events import ATTACHED, DETACHED, OUTCOME, E
 from pyjmsack.providers.amqp.engine.fastpath import read_disposition, read_transfer
 from pyjmsack.providers.amqp.engine.link import Link, ReceiverLink, SenderLink
 from pyjmsack.providers.amqp.engine.performatives import Attach, Begin, Composite, Detach, End, Error, Flow
+from pyjmsack.providers.amqp.engine.streams import OutgoingStream
 
 if TYPE_CHECKING:
     from pyjmsack.providers.amqp.engine.connection import Connection
@@ -58,7 +59,7 @@ class Session:
         self._unsettled: dict[int, SenderLink] = {}
         """The sends that wait for an outcome, by delivery-id."""
         self._states = States()
-        self._queue: deque[Outgoing] = deque()
+        self._queue: deque[Outgoing | OutgoingStream] = deque()
         self._first_id = self._next_delivery_id = self._next_outgoing_id = first_id & SERIAL_MASK
         self._outgoing_room = 0
         """Transfers that the peer takes now (remote-incoming-window)."""
@@ -154,8 +155,8 @@ class Session:
         self._next_outgoing_id = (self._next_outgoing_id + 1) & SERIAL_MASK
         return True
 
-    def queue(self, outgoing: Outgoing) -> None:
-        """Send a message behind those that wait, in as many transfers as it takes, as the window allows."""
+    def queue(self, outgoing: Outgoing | OutgoingStream) -> None:
+        """Send a message, or a piece, behind those that wait, in as many transfers as it takes and fit the window."""
         self._queue.append(outgoing)
         self._send_queued()
 
@@ -171,7 +172,7 @@ class Session:
             self._next_outgoing_id = (self._next_outgoing_id + 1) & SERIAL_MASK
             self.connection.put(head, piece)
             if queue[0].done:
-                queue.popleft().link.sent()
+                queue.popleft().left()
 
     def begin_delivery(self, delivery_id: int | None) -> int:
         """Check the number of a message that arrives: they count up without a gap (2.6.12)."""

@@ -8,9 +8,29 @@ from typing import Any
 import pytest
 
 from pyjmsack.errors import ConnectionLostException, JMSException
+from pyjmsack.message import BodySource
+from pyjmsack.message.source import IterableSource
 from pyjmsack.providers.stomp.engine import StompEngine
 from pyjmsack.providers.stomp.frames import Refusal
+from pyjmsack.spi.envelope import StreamedPayload
 from pyjmsack.uri import StompOptions
+
+
+class Reading:
+    """A body that the test reads."""
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+        self.closed = False
+
+    def ask(self, answer: Any) -> None:
+        self.asked.append(answer)
+
+    def close(self) -> None:
+        self.closed = True
+
+    def give(self, piece: bytes, error: JMSException | None = None) -> None:
+        self.asked.pop(0)(piece, error)
 
 
 class Line:
@@ -19,7 +39,8 @@ class Line:
     def __init__(self) -> None:
         self.failure: JMSException | None = None
         self.messages: list[tuple[bytes, bool]] = []
-        self.engine = StompEngine(self, StompOptions())
+        self.readings: list[Reading] = []
+        self.engine = StompEngine(self, StompOptions(), read=self.read)
         self.engine.connection_made(self)
         self.engine.receive_data(b"CONNECTED\nversion:1.2\n\n\0")
         self.answers: list[tuple[Any, BaseException | None]] = []
@@ -33,6 +54,14 @@ class Line:
 
     def outcomes(self) -> dict[Any, type[BaseException] | None]:
         return {name: error and type(error) for name, error in self.answers}
+
+    def read(self, source: BodySource) -> Reading:
+        self.readings.append(Reading())
+        return self.readings[-1]
+
+    def stream(self, name: str, length: int) -> None:
+        payload = StreamedPayload(f"\n{name}".encode(), b"", IterableSource([], length), b"\0")
+        self.engine.ask(b"SEND", payload, self.note(name))
 
     def flush(self) -> None: ...
 
@@ -140,3 +169,83 @@ def test_a_body_that_comes_at_once_is_not_asked_about(line: Line) -> None:
     line.engine.tick(1.0)
     line.engine.tick(5.0)
     assert line.engine.data_to_send() == b""
+
+
+# -- bodies that are read while they are sent -------------------------------------------------------------------
+
+
+def test_a_frame_leaves_piece_by_piece_and_others_behind_it_s168(line: Line) -> None:
+    """No byte of another frame comes into its middle."""
+    line.send("a")
+    line.stream("large", 4)
+    line.send("b")
+    assert line.engine.data_to_send() == b"SEND\n\na\0"
+    assert line.engine.data_to_send() == b""
+    line.send("c")
+    line.readings[0].give(b"1234")
+    assert line.engine.data_to_send() == b"SEND\nreceipt:1\n\nlarge1234\0"
+    assert line.engine.data_to_send() == b"SEND\nreceipt:2\n\nb\0SEND\nreceipt:3\n\nc\0"
+
+
+def test_a_body_is_asked_for_only_when_all_before_has_left_s168(line: Line) -> None:
+    """So that no more than a piece of it is in memory."""
+    line.stream("large", 4)
+    assert line.engine.data_to_send() == b""
+    (reading,) = line.readings
+    assert line.engine.data_to_send() == b""
+    assert len(reading.asked) == 1
+    reading.give(b"12")
+    assert line.engine.data_to_send() == b"SEND\nreceipt:1\n\nlarge12"
+    assert line.engine.data_to_send() == b""
+    reading.give(b"34")
+    assert line.engine.data_to_send() == b"34\0"
+    assert reading.closed
+
+
+def test_no_heart_beat_leaves_in_the_middle_of_a_frame_s168(line: Line) -> None:
+    """STOMP has no place for one there."""
+    line.stream("large", 4)
+    line.engine.data_to_send()
+    line.readings[0].give(b"12")
+    line.engine.data_to_send()
+    for now in (0.0, 100.0, 200.0):
+        line.engine.tick(now)
+    assert line.engine.data_to_send() == b""
+
+
+def test_a_body_that_cannot_be_read_at_all_costs_its_own_frame_only_s168(line: Line) -> None:
+    line.stream("large", 4)
+    line.engine.data_to_send()
+    line.readings[0].give(b"", JMSException("gone"))
+    line.send("b")
+    assert line.engine.data_to_send() == b"SEND\nreceipt:2\n\nb\0"
+    assert line.outcomes() == {"large": JMSException}
+    assert line.failure is None
+
+
+def test_a_body_that_ends_in_the_middle_of_its_frame_ends_the_connection_s168(line: Line) -> None:
+    """Its sender hears first, so that failover does not send it again; the others' outcome is that of a loss."""
+    line.stream("large", 4)
+    line.send("b")
+    line.engine.data_to_send()
+    line.readings[0].give(b"12")
+    line.engine.data_to_send()
+    line.engine.data_to_send()
+    line.readings[0].give(b"", JMSException("gone"))
+    assert [name for name, _ in line.answers] == ["large", "b"]
+    assert line.outcomes() == {"large": JMSException, "b": ConnectionLostException}
+    assert isinstance(line.failure, ConnectionLostException)
+
+
+def test_a_body_without_a_receipt_is_done_when_it_has_left_s168(line: Line) -> None:
+    """Or when the connection is lost before that."""
+    for name in ("first", "second"):
+        payload = StreamedPayload(b"\n", b"", IterableSource([], 1), b"\0")
+        line.engine.write_and_forget(b"SEND", payload, line.note(name))
+    line.engine.data_to_send()
+    assert line.answers == []
+    line.readings[0].give(b"x")
+    assert line.engine.data_to_send() == b"SEND\n\nx\0"
+    assert line.outcomes() == {"first": None}
+    line.engine.connection_lost(None)
+    assert line.outcomes() == {"first": None, "second": ConnectionLostException}

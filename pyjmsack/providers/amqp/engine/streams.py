@@ -1,0 +1,122 @@
+"""Messages that leave piece by piece, as the sender gets them (AMQP 1.0 2.6.14)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pyjmsack.providers.amqp.engine.fastpath import TransferHeads
+
+__all__ = ["OutgoingStream"]
+
+
+class OutgoingStream:
+    """One such message. :meth:`.SenderLink.stream` makes it.
+
+    A piece waits for the session's window as whole messages do. The next piece is wanted when this one and all other
+    output has been given to the socket, so that no more than a piece of it is in memory, and transfers of other links
+    leave in between. Nothing else may be sent on its link before the last piece is written.
+
+    Args:
+        context: comes back with the outcome, if one is wanted.
+        wants: called when the next piece may be written.
+    """
+
+    __slots__ = (
+        "_aborted",
+        "_begun",
+        "_context",
+        "_delivery_id",
+        "_heads",
+        "_last",
+        "_over",
+        "_piece",
+        "_session",
+        "_settled",
+        "_state",
+        "_waiting",
+        "_wants",
+        "link",
+    )
+
+    def __init__(
+        self,
+        session: Any,
+        link: Any,
+        heads: TransferHeads,
+        context: Any,
+        wants: Callable[[], None],
+        state: bytes,
+        settled: bool,
+    ) -> None:
+        self.link = link
+        self._session = session
+        self._heads = heads
+        self._context = context
+        self._wants = wants
+        self._state = state
+        self._settled = settled
+        self._delivery_id: int | None = None
+        self._piece = memoryview(b"")
+        self._waiting = False
+        """Whether it is in the session's queue."""
+        self._begun = self._last = self._aborted = False
+        self._over = False
+        """Whether its last frame has been made."""
+
+    def write(self, piece: bytes, *, last: bool) -> None:
+        """Send a piece, or nothing if the link is detached. Not before the one before it has left."""
+        if self.link.detached:
+            return
+        if self._delivery_id is None:
+            self._delivery_id = self.link.begin_stream(None if self._settled else self._context)
+        self._piece, self._last = memoryview(piece), last
+        self._queue()
+
+    def abort(self) -> None:
+        """Take it back: the peer forgets what it has of it. Not after the last piece was written."""
+        if self.link.detached or self._over:
+            return
+        if self._delivery_id is None:
+            self.link.unsent()
+            self._over = True
+            return
+        self.link.forget(self._delivery_id)
+        self._aborted, self._piece = True, memoryview(b"")
+        self._queue()
+
+    def _queue(self) -> None:
+        if not self._waiting:
+            self._waiting = True
+            self._session.queue(self)
+
+    def frame(self, max_frame_size: int) -> tuple[bytes, memoryview]:
+        """Return the next transfer, head and payload."""
+        begun, self._begun = self._begun, True
+        if begun and self._aborted:
+            self._over = True
+            return self._heads.aborted(), memoryview(b"")
+        overhead = len(self._head(begun, True, 0))
+        piece = self._piece[: max_frame_size - overhead]
+        self._piece = self._piece[len(piece) :]
+        self._over = self._last and not self._piece and not self._aborted
+        return self._head(begun, not self._over, len(piece)), piece
+
+    def _head(self, begun: bool, more: bool, size: int) -> bytes:
+        if begun:
+            return self._heads.following(more, size)
+        assert self._delivery_id is not None  # it was numbered when it was queued
+        return self._heads.first(self._delivery_id, self._settled, self._state, more, size)
+
+    @property
+    def done(self) -> bool:
+        """Whether there is nothing to send now."""
+        return self._over or not (self._piece or self._aborted)
+
+    def left(self) -> None:
+        """The piece has left: the message is whole, or the next piece is wanted."""
+        self._waiting = False
+        if self._over:
+            self.link.sent()
+        else:
+            self._session.connection.when_empty(self._wants)

@@ -1,0 +1,113 @@
+"""SEND frames whose body is read while they leave (S168)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyjmsack.errors import JMSException
+from pyjmsack.message import BodySource
+from pyjmsack.spi.engine import Reading
+from pyjmsack.spi.envelope import StreamedPayload
+
+__all__ = ["Upload", "Uploads"]
+
+Answer = Callable[["BaseException | None"], None]
+
+
+class Upload:
+    """A frame in pieces. STOMP has no way to put another frame, or a heart-beat, into its middle, nor to take it back.
+
+    Args:
+        start: the first line, and what the connection adds to the head.
+        payload: the rest of the frame.
+        receipt: its receipt; ``None``: it asks for none.
+        answered: told if the body cannot be read, and without a receipt of the end of the frame.
+    """
+
+    def __init__(self, start: bytes, payload: StreamedPayload, receipt: bytes | None, answered: Answer) -> None:
+        self.receipt = receipt
+        self.answered = answered
+        self.body = payload.body
+        self.begun = False
+        """Whether a part of the frame has been given out."""
+        self.failed: JMSException | None = None
+        """Why the body cannot be read."""
+        self._start = start + payload.head + payload.mark
+        self._tail = payload.tail
+        self._left = payload.body.length
+        self._ready = b""
+
+    def take(self) -> bytes:
+        """Return what is here of the frame, ``b""`` if nothing is."""
+        ready, self._ready = self._ready, b""
+        self.begun = self.begun or bool(ready)
+        return ready
+
+    def add(self, piece: bytes, error: JMSException | None) -> None:
+        """Take the next piece of the body."""
+        self.failed = error
+        self._left -= len(piece)
+        self._ready = self._start + piece if self._left else self._start + piece + self._tail
+        self._start = b""
+
+    @property
+    def over(self) -> bool:
+        """Whether all of the frame has been given out."""
+        return self.begun and not self._left and not self._ready
+
+
+class Uploads:
+    """The frames in pieces of one connection.
+
+    Args:
+        read: begins to read a body.
+        arrived: called when there is more to take, or an error.
+    """
+
+    def __init__(self, read: Callable[[BodySource], Reading], arrived: Callable[[Upload], None]) -> None:
+        self.waiting: list[Upload] = []
+        """Those that are still behind other frames."""
+        self.current: Upload | None = None
+        """The one that is leaving."""
+        self._read = read
+        self._arrived = arrived
+        self._reading: Reading | None = None
+        self._asked = False
+
+    def begin(self, upload: Upload) -> None:
+        """All before it has left."""
+        self.waiting.remove(upload)
+        self.current, self._reading = upload, self._read(upload.body)
+
+    def take(self, upload: Upload) -> bytes:
+        """Return what is here of the frame that is leaving; if there is nothing, ask for it."""
+        data = upload.take()
+        if upload.over:
+            self.end()
+        elif not data and not self._asked and self._reading is not None:
+            self._asked = True
+            self._reading.ask(self._take)
+        return data
+
+    def _take(self, piece: bytes, error: JMSException | None) -> None:
+        upload = self.current
+        assert upload is not None  # a reading that was closed gives nothing
+        self._asked = False
+        upload.add(piece, error)
+        if error is not None:
+            self.end()
+        self._arrived(upload)
+
+    def end(self) -> None:
+        """Nothing more of this frame is wanted."""
+        if self._reading is not None:
+            self._reading.close()
+        self.current = self._reading = None
+        self._asked = False
+
+    def give_up(self) -> list[Answer]:
+        """The connection is over: return who waits for a frame that asks for no receipt."""
+        waiting = [upload.answered for upload in [self.current, *self.waiting] if upload and upload.receipt is None]
+        self.end()
+        self.waiting.clear()
+        return waiting
