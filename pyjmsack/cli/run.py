@@ -6,9 +6,11 @@ import asyncio
 import contextlib
 import importlib
 import json
+import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from types import FrameType
@@ -26,6 +28,8 @@ __all__ = ["listeners", "run"]
 
 _PATIENCE: Final = 60.0
 """Seconds that worker processes have to end before they are killed."""
+_PARENT: Final = "PYJMSACK_RUN_PARENT"
+"""Set for a worker process: its standard input ends when the process that started it has ended."""
 _LOOK: Final = 0.2
 """Seconds between two looks at the processes."""
 _BACKOFF: Final = (1.0, 30.0)
@@ -80,6 +84,8 @@ def run(app: str, workers: int, health_port: int | None, health_host: str) -> No
     if workers > 1:
         _app_of(app)  # a mistake is told once, and before anything starts
         raise SystemExit(_supervise(app, workers, health_port, health_host))
+    if os.environ.pop(_PARENT, None):
+        threading.Thread(target=_end_with_parent, name="pyjmsack-parent", daemon=True).start()
     found = _app_of(app)
     with serving_health(found.health, health_host, health_port) if health_port else contextlib.nullcontext():
         ended = asyncio.run(found.run()) if isinstance(found, aio.App) else found.run()
@@ -87,6 +93,13 @@ def run(app: str, workers: int, health_port: int | None, health_host: str) -> No
 
 
 # -- several processes ----------------------------------------------------------------------------------------------
+
+
+def _end_with_parent() -> None:
+    """Stop this worker process when nobody is left who would: the one that started it was killed."""
+    while os.read(0, 1024):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 class _Worker:
@@ -106,7 +119,12 @@ class _Worker:
             self._due, self._wait = time.monotonic() + self._wait, min(2 * self._wait, _BACKOFF[1])
         if self.process is None and time.monotonic() >= self._due:
             # a session of its own: Ctrl-C in the terminal comes by way of this process, once
-            self.process = subprocess.Popen(self._command, start_new_session=True)  # noqa: S603 - this program itself
+            self.process = subprocess.Popen(  # noqa: S603 - this program itself
+                self._command,
+                stdin=subprocess.PIPE,  # ends with this process, however that ends
+                env={**os.environ, _PARENT: "1"},
+                start_new_session=True,
+            )
 
 
 def _supervise(app: str, count: int, port: int | None, host: str) -> int:
