@@ -79,6 +79,9 @@ class Bench:
     def for_url(self, url: Any) -> Bench:
         return self
 
+    def read(self, source: Any) -> Any:
+        raise AssertionError("no body is read from a source here")
+
     def call_later(self, delay: float, callback: Callable[[], None]) -> _Call:
         call = _Call(self.now + delay, callback)
         self._calls.append(call)
