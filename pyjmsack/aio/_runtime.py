@@ -69,6 +69,10 @@ class AioRuntime:
         """Queue a command from another thread: that of the guard's file."""
         self.loop.call_soon_threadsafe(self.submit, command, *arguments)
 
+    def elsewhere(self, work: Callable[[], None], then: Callable[[], None]) -> None:
+        """Run ``work`` on a thread of the loop's executor, then ``then`` on the loop."""
+        self.loop.run_in_executor(None, work).add_done_callback(lambda _: then())
+
     def _run(self) -> None:
         self._scheduled = False
         run_commands(self._outbox)

@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 
 from pyjmsack.core.channel import Channel
 from pyjmsack.core.guard import DuplicateGuard
 from pyjmsack.core.redelivery import redelivery_delay
-from pyjmsack.core.runtime import taken
+from pyjmsack.core.runtime import Runtime, taken
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.envelope import Inbound
 from pyjmsack.spi.resources import ConsumerInfo
@@ -170,16 +171,18 @@ class Inbox:
         messages: the buffer itself.
         delays: keeps redelivered messages back; ``None`` without a delay.
         guard: of the consumer; if it has a file, that is asked about each message.
-        submit: lets the loop run a command, from the thread of that file.
+        runtime: lets the loop run a command, from the thread of that file, and gives heavy work to another thread.
         look: looks again what can be handed out; on the loop.
     """
 
     __slots__ = (
         "_arrivals",
         "_guard",
+        "_heavy",
         "_look",
-        "_submit",
+        "_runtime",
         "_unasked",
+        "_weighs",
         "checks",
         "delays",
         "deliver",
@@ -192,29 +195,40 @@ class Inbox:
         messages: deque[Inbound] | PriorityInbox,
         delays: Delays | None,
         guard: DuplicateGuard | None,
-        submit: Callable[[Callable[[], None]], None],
+        runtime: Runtime,
         look: Callable[[], None],
     ) -> None:
         self.messages = messages
         self.delays = delays
         self._guard = guard if guard is not None and guard.file is not None else None
-        self._submit = submit
+        self._runtime = runtime
         self._look = look
         self._arrivals: deque[Completion[None]] = deque()
         self._unasked: deque[Inbound] = deque()
         """What came, and the guard's file was not asked about yet."""
+        self._weighs = guard is not None and self._guard is None
+        self._heavy: list[Inbound] = []
+        """Large messages by which the guard cannot know them yet: the digest of 100 MB takes a third of a second."""
         self.untold = False
-        """Whether the next message waits for what that file says."""
+        """Whether the next message waits for what that file says, or for a digest."""
         self.checks = delays is not None or self._guard is not None
         """Whether :meth:`keeps_back` may keep a message back."""
-        self.deliver: Callable[[Inbound], None] = messages.append if self._guard is None else self._deliver_unasked
+        self.deliver: Callable[[Inbound], None] = messages.append
         """Buffers one message; nobody is woken yet."""
+        if guard is not None:
+            self.deliver = self._deliver_weighed if self._weighs else self._deliver_unasked
 
     # -- from the loop ------------------------------------------------------------------------------------------
 
     def _deliver_unasked(self, inbound: Inbound) -> None:
         self.messages.append(inbound)
         self._unasked.append(inbound)
+
+    def _deliver_weighed(self, inbound: Inbound) -> None:
+        if inbound.heavy:
+            self.checks = True
+            self._heavy.append(inbound)
+        self.messages.append(inbound)
 
     def redeliver(self, inbounds: Sequence[Inbound]) -> None:
         """Put back, before what is buffered, what the caller had; oldest first."""
@@ -225,12 +239,15 @@ class Inbox:
     def wake(self) -> None:
         """Wake the callers that wait, and ask the guard's file about the new messages."""
         if self._unasked and self._guard is not None:
-            self._guard.look_up([*taken(self._unasked)], lambda: self._submit(self._told))
+            self._guard.look_up([*taken(self._unasked)], lambda: self._runtime.submit_from_thread(self._told))
+        if self._heavy:
+            heavy, self._heavy = self._heavy, []
+            self._runtime.elsewhere(partial(_identify, heavy), self._told)
         for arrival in taken(self._arrivals):
             arrival.succeed()
 
     def _told(self) -> None:
-        """The guard's file told of some messages, or wrote what waited; on the loop."""
+        """The guard's file told of some messages, or wrote what waited, or they have their digests; on the loop."""
         self.untold = False
         self._look()
 
@@ -244,6 +261,7 @@ class Inbox:
         """The connection is lost: all of it comes again."""
         self.clear()
         self._unasked.clear()
+        self._heavy.clear()
         self.untold = False
 
     # -- from the consumer's side -------------------------------------------------------------------------------
@@ -254,20 +272,30 @@ class Inbox:
 
     @property
     def blocked(self) -> bool:
-        """Whether the next message must wait, for its time or for the guard's file."""
+        """Whether the next message must wait, for its time or for what the guard must know."""
         return self.untold or (self.delays is not None and self.delays.blocks)
 
     def keeps_back(self, inbound: Inbound) -> bool:
         """Whether a message that was just taken must wait. Then it is in the inbox again, or among the delayed
         messages."""
-        if self._guard is not None and self._must_wait_for_file(self._guard, inbound):
+        waits = self._must_wait_for_digest(inbound) if self._guard is None else self._must_wait_for_file(inbound)
+        if waits:
             self.messages.appendleft(inbound)
             return True
         return self.delays is not None and self.delays.must_wait(inbound)
 
-    def _must_wait_for_file(self, guard: DuplicateGuard, inbound: Inbound) -> bool:
+    def _must_wait_for_digest(self, inbound: Inbound) -> bool:
+        """Whether another thread is at work on a large message."""
+        if self._weighs and inbound.known is None and inbound.heavy:
+            self.untold = True  # before the second look, as below
+            if inbound.known is None:
+                return True
+            self.untold = False
+        return False
+
+    def _must_wait_for_file(self, inbound: Inbound) -> bool:
         """Whether the guard's file has not told yet of this message, or is too far behind with what was processed."""
-        file = guard.file
+        file = None if self._guard is None else self._guard.file
         if file is None:
             return False
         if inbound.known is None and not inbound.redeliveries:
@@ -313,4 +341,12 @@ def make_inbox(channel: Channel, info: ConsumerInfo, guard: DuplicateGuard | Non
     delays: Delays | None = None
     if policy.delays and not info.browser:
         delays = Delays(policy, not options.non_blocking_redelivery, messages, runtime.call_later, look)
-    return Inbox(messages, delays, guard, runtime.submit_from_thread, look)
+    return Inbox(messages, delays, guard, runtime, look)
+
+
+def _identify(inbounds: list[Inbound]) -> None:
+    """Compute by what the guard knows large messages; on a thread that may take its time."""
+    for inbound in inbounds:
+        with suppress(Exception):  # the caller's own call raises it again
+            inbound.identity()
+        inbound.known = False  # no file says so

@@ -66,9 +66,9 @@ class Workers:
 
         Then it waits: if the listener succeeds it was processed, and is nothing for another worker.
         """
-        identity = inbound.identity()
-        inside = [*self._inside.values()] if identity is not None else ()
-        return any(one.generation != inbound.generation and one.identity() == identity for one in inside)
+        inside = [one for one in [*self._inside.values()] if one.generation != inbound.generation]
+        identity = inbound.identity() if inside else None
+        return identity is not None and any(one.identity() == identity for one in inside)
 
     def leave(self, message: Message) -> None:
         """The listener is through with this message."""

@@ -121,6 +121,11 @@ class Runtime(Protocol):
         """Like :meth:`submit`, for a thread that is neither the caller's nor the loop's."""
         ...
 
+    def elsewhere(self, work: Callable[[], None], then: Callable[[], None]) -> None:
+        """Run ``work``, which takes long, on a thread that nobody waits for; ``then`` runs on the loop, whatever became
+        of it. Called on the loop."""
+        ...
+
     def call_later(self, delay: float, callback: Callable[[], None]) -> None:
         """Run ``callback`` on the loop after ``delay`` seconds."""
         ...

@@ -12,6 +12,7 @@ from pyjmsack.message import BodySource, Message
 
 __all__ = [
     "DUPLICATE_ID",
+    "HEAVY",
     "Encoder",
     "Inbound",
     "InboundSink",
@@ -66,6 +67,10 @@ Encoder = Callable[[Message, int], Payload]
 
 generations: Iterator[int] = count(1)
 """Numbers of connections, over all providers of this process: each new connection to a broker takes the next (S96)."""
+
+
+HEAVY = 1 << 20
+"""Bytes of a message above which the digest for its identity is work for a thread of its own: 3 ms."""
 
 
 class NotOneMessageError(MessageFormatException):
@@ -135,6 +140,12 @@ class Inbound(Protocol):
         """Return what two deliveries of the same message have in common, and no other message has: all that its sender
         made of it, and nothing that the broker changes when it delivers again; a digest stands for much of it.
         ``None`` for a message without an id, which may be repeated on purpose (S105)."""
+        ...
+
+    @property
+    def heavy(self) -> bool:
+        """Whether the first call of :meth:`identity` has more than :data:`HEAVY` bytes to look at, and is still to
+        come: then it is made on a thread of its own, before the message is handed out."""
         ...
 
     def stored_id(self) -> bytes | None:

@@ -98,6 +98,10 @@ class SyncRuntime:
             else:
                 self._wake()
 
+    def elsewhere(self, work: Callable[[], None], then: Callable[[], None]) -> None:
+        """Run ``work`` on a thread of the loop's executor, then ``then`` on the loop. Called on the loop."""
+        self.loop.run_in_executor(None, work).add_done_callback(lambda _: then())
+
     def hurry(self) -> None:
         """Somebody waits for what was queued lazily."""
         if self._gathering and not self._woken:

@@ -22,7 +22,7 @@ from pyjmsack.providers.amqp import sections
 from pyjmsack.providers.amqp.body import read_body
 from pyjmsack.providers.amqp.identity import as_it_came, as_values
 from pyjmsack.providers.amqp.ids import to_correlation_id, to_message_id
-from pyjmsack.spi.envelope import DUPLICATE_ID
+from pyjmsack.spi.envelope import DUPLICATE_ID, HEAVY
 from pyjmsack.spi.stomp_names import properties_of, sent_over_stomp
 
 __all__ = ["AmqpInbound"]
@@ -199,6 +199,11 @@ class AmqpInbound(sections.Sections):
         """
         found: str | None = self.load_header("_correlation_id")
         return found
+
+    @property
+    def heavy(self) -> bool:
+        """Whether the first call of :meth:`identity` takes long, and is still to come."""
+        return self._identity is None and len(self.payload) > HEAVY
 
     def identity(self) -> bytes | None:
         """Return all that the sender made of it, and nothing that the broker changes when it delivers again (S105)."""

@@ -20,7 +20,7 @@ from pyjmsack.message import (
 from pyjmsack.message.headers import Headers
 from pyjmsack.providers.stomp.dialect import StompDialect, parse_destination
 from pyjmsack.providers.stomp.frames import Refusal, decode_head, lines_that_name, raw_header
-from pyjmsack.spi.envelope import DUPLICATE_ID
+from pyjmsack.spi.envelope import DUPLICATE_ID, HEAVY
 from pyjmsack.spi.registry import decode_foreign
 from pyjmsack.spi.stomp_names import BODY, COPY, properties_of
 
@@ -182,6 +182,11 @@ class StompInbound:
             MessageFormatException: it cannot be decoded.
         """
         return (self._headers or self._decode()).get("correlation-id")
+
+    @property
+    def heavy(self) -> bool:
+        """Whether the first call of :meth:`identity` takes long, and is still to come."""
+        return self._identity is None and len(self.body) > HEAVY
 
     def identity(self) -> bytes | None:
         """Return everything that the sender made, and nothing that the broker changes when it delivers again (S105).

@@ -11,7 +11,7 @@ from pyjmsack.core.connection import Connection
 from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.listening import Listening
 from pyjmsack.core.producer import Producer
-from pyjmsack.core.runtime import run_commands
+from pyjmsack.core.runtime import run_commands, taken
 from pyjmsack.core.session import Session
 from pyjmsack.core.steps import Steps
 from pyjmsack.destination import Destination, Queue
@@ -70,6 +70,7 @@ class FakeRuntime:
         self.dispatchers: dict[str, FakeDispatcher] = {}
         self.waits: list[float | None] = []
         self.timers: list[tuple[float, Callable[[], None]]] = []
+        self.work: deque[tuple[Callable[[], None], Callable[[], None]]] = deque()
         self.meanwhile: deque[Callable[[], Any]] = deque()
         """What happens while steps wait, one thing for each wait."""
 
@@ -77,6 +78,15 @@ class FakeRuntime:
         self.commands.append((command, arguments))
 
     submit_lazily = submit_from_thread = submit
+
+    def elsewhere(self, work: Callable[[], None], then: Callable[[], None]) -> None:
+        self.work.append((work, then))
+
+    def work_off(self) -> None:
+        """What runs on other threads comes to its end."""
+        for work, then in taken(self.work):
+            work()
+            then()
 
     def call_later(self, delay: float, callback: Callable[[], None]) -> None:
         self.timers.append((delay, callback))
@@ -185,6 +195,7 @@ class FakeInbound:
         self.priority = priority
         self.settled = False
         self.known: bool | None = None
+        self.heavy = False
         self._expired = expired
         self._broken = broken
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,9 +11,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from core_fakes import Bench, FakeInbound
+from core_fakes import Bench, FakeInbound, FakeRuntime
 
 from pyjmsack.core.guard import DuplicateGuard, FileStore, HandedOut, MemoryStore, Store, make_store
+from pyjmsack.core.inbox import Inbox
 from pyjmsack.core.unsettled import Unsettled
 from pyjmsack.destination import Destination, Queue, Topic
 from pyjmsack.spi.resources import ConsumerInfo, Subscription
@@ -25,6 +27,7 @@ class Delivery:
     def __init__(self, key: bytes | None) -> None:
         self._key = key
         self.known: bool | None = None
+        self.heavy = False
 
     def identity(self) -> bytes | None:
         return self._key
@@ -189,3 +192,48 @@ def test_a_commit_whose_caller_gives_up_before_the_file_has_written_ends_what_wa
     steps.close()
     bench.runtime.turn()
     assert "close_consumer" in bench.provider.names()
+
+
+class Large:
+    """A message whose digest takes long."""
+
+    def __init__(self, *, broken: bool = False) -> None:
+        self.known: bool | None = None
+        self.heavy = True
+        self.redeliveries = 0
+        self._broken = broken
+
+    def identity(self) -> bytes | None:
+        if self._broken:
+            raise MemoryError
+        self.heavy = False
+        return b"large"
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_the_digest_of_a_large_message_is_computed_on_another_thread_before_the_message_is_handed_out(
+    broken: bool,
+) -> None:
+    """S105: it would hold up the loop of the asyncio face, and a second message does not overtake the first."""
+    runtime, looks = FakeRuntime(), []
+    watch = guard(MemoryStore(10), Queue("q"))
+    inbox = Inbox(deque(), None, watch, runtime, lambda: looks.append(1))
+    assert not inbox.checks
+    inbox.deliver(Large(broken=broken))
+    inbox.deliver(Delivery(b"s"))
+    inbox.wake()
+    assert inbox.checks
+    assert inbox.keeps_back(inbox.messages.popleft())
+    assert inbox.blocked
+    assert looks == []
+    runtime.work_off()
+    assert looks == [1]
+    assert not inbox.blocked
+    assert [inbox.keeps_back(inbox.messages.popleft()) for _ in range(2)] == [False, False]
+
+
+def test_without_a_guard_a_large_message_waits_for_no_digest() -> None:
+    inbox = Inbox(deque(), None, None, FakeRuntime(), lambda: None)
+    inbox.deliver(Large())
+    assert not inbox.checks
+    assert not inbox.keeps_back(inbox.messages.popleft())
