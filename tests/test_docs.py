@@ -39,7 +39,9 @@ _CITED = re.compile(r"\bS(\d{1,3})\b")
 _LINT_CODES = re.compile(r"# (?:ruff: )?noqa:.*")
 _PROGRAM = re.compile(r"^```python\n(.*?)^```\n(?:\n^```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
-_OPTION = re.compile(r"`\??((?:jms|amqp|stomp|transport)\.[A-Za-z.]+(?=[=`])|(?:consumer|producer)\.[A-Za-z]+(?==))")
+_OPTION = re.compile(
+    r"`\??((?:jms|amqp|stomp|transport)\.(?!py`)[A-Za-z.]+(?=[=`])|(?:consumer|producer)\.[A-Za-z]+(?==))"
+)
 
 
 class Program(NamedTuple):
