@@ -107,7 +107,7 @@ class PendingSend(Outbound):
 
     __slots__ = ("encoding", "origin", "session_id", "table", "timer", "undone", "withdrawn")
 
-    def __init__(self, origin: Outbound, table: dict[Any, bool], session_id: int) -> None:
+    def __init__(self, origin: Outbound, table: dict[Any, Any], session_id: int) -> None:
         self.producer_id = origin.producer_id
         self.payload = origin.payload
         self.encoder = origin.encoder
@@ -130,8 +130,16 @@ class PendingSend(Outbound):
     def done(self, error: BaseException | None) -> None:
         """Pass the answer of the broker on, unless the connection was lost before and this send is kept for the next
         one."""
-        if self.table.pop(self, None):
+        if self.table.pop(self, None) is not None:
             self.origin.done(error)
+
+    def again(self) -> PendingSend:
+        """Return the same send for the next connection. Answers to this one do not count any more: a broker that is
+        being left still gives some."""
+        made = PendingSend(self.origin, self.table, self.session_id)
+        made.payload, made.encoder, made.encoding = self.payload, self.encoder, self.encoding
+        made.left, made.withdrawn, made.undone = self.left, self.withdrawn, self.undone
+        return made
 
     def give_up(self, error: BaseException) -> None:
         """Fail the send, because it will not be sent."""

@@ -64,8 +64,9 @@ class Requests:
         """The encoding of the broker in use, or of the last one."""
         self.failure: BaseException | None = None
         """The reason why no request is made any more; ``None`` while requests are made."""
-        self.open: dict[PendingSend | Request, bool] = {}
-        """The requests and sends that the broker in use has not answered."""
+        self.open: dict[PendingSend | Request, Member] = {}
+        """The requests and sends that a broker has not answered, and the connection over which it got them. An answer
+        that comes over another one does not count: a broker that is being left still gives some."""
         self.held: dict[PendingSend | Request, None] = {}
         """The requests and sends that wait for the next broker, or behind a request that must be sent alone."""
         self._resources = resources
@@ -98,17 +99,19 @@ class Requests:
     def _issue(self, request: Request) -> None:
         member = self.member
         assert member is not None  # the caller has looked
-        self.open[request] = request.asked = True
+        self.open[request] = member
+        request.asked = True
         if request.suspect:
             self._alone = request
             self._alone_timer = self._connector.call_later(_ALONE, self._end_alone)
         answered: Completion[Any] = Completion()
-        answered.add_callback(partial(self._on_answer, request))
+        answered.add_callback(partial(self._on_answer, request, member))
         request.ask(member.provider, answered)
 
-    def _on_answer(self, request: Request, answered: Completion[Any]) -> None:
-        if not self.open.pop(request, False):  # it was taken over, as its connection was lost
+    def _on_answer(self, request: Request, member: Member, answered: Completion[Any]) -> None:
+        if self.open.get(request) is not member:  # the request was taken over, because that connection was lost
             return
+        del self.open[request]
         if answered.error is not None:
             request.give_up(answered.error)
         else:
@@ -179,7 +182,7 @@ class Requests:
         """Keep or finish each request and send that was interrupted, by its row in :data:`WITHOUT_BROKER`."""
         for item in lost.pending:
             if isinstance(item, PendingSend):
-                self._keep(item, lost.error)
+                self._keep(item.again(), lost.error)
             elif item is not lost.guilty:
                 self._wait_for_broker(item)
         for item in lost.behind:
@@ -273,7 +276,7 @@ class Requests:
         elif self.member is None or self._alone is not None:
             self._hold(send)
         elif send.encoding is self.encoding or self._translated(send):
-            self.open[send] = True
+            self.open[send] = self.member
             session = self._resources.sessions.get(send.session_id) if send.transacted else None
             if session is not None and session.replay is not None:
                 session.replay.sends.append(send)

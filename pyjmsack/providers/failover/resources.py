@@ -122,6 +122,15 @@ class MemberSink:
         self._record.pulling = False
         self._deliver(inbound)
 
+    def leave(self) -> None:
+        """Ignore what the member still delivers while it is being left, because it will be delivered again. Only what
+        the broker settled before it sent it counts."""
+        self.deliver = self._deliver_settled
+
+    def _deliver_settled(self, inbound: Inbound) -> None:
+        if inbound.settled:
+            self._deliver(inbound)
+
     def detached(self, error: BaseException) -> None:
         """Close the consumer, because the broker closed it. Nothing is done if the connection was lost, because the
         consumer will be restored."""
@@ -231,6 +240,8 @@ class Resources:
         """Ignore all that the lost broker still delivers, and forget the consumers that were being closed."""
         self.interruptions += 1
         for record in [*self.consumers.values()]:
-            record.sink = None
+            if record.sink is not None:
+                record.sink.leave()
+                record.sink = None
             if record.stopped:
                 self.forget_consumer(record.info.id)

@@ -101,7 +101,7 @@ class Replay:
         self.missing += self._receipts
         self._receipts.clear()
 
-    def again(self, table: dict[Any, bool], answered: Callable[[BaseException | None], None]) -> list[PendingSend]:
+    def again(self, table: dict[Any, Any], answered: Callable[[BaseException | None], None]) -> list[PendingSend]:
         """Return the sends to repeat. Each one counts as unanswered until the broker answers.
 
         Args:
@@ -201,7 +201,7 @@ class Transactions:
         session.in_doubt = bool(replay.missing)
         return False
 
-    def restored(self, provider: Provider, table: dict[Any, bool], transmit: Callable[[PendingSend], None]) -> None:
+    def restored(self, provider: Provider, table: dict[Any, Any], transmit: Callable[[PendingSend], None]) -> None:
         """Start the replays: repeat the sends that the lost broker had confirmed, and wait for the messages that it had
         delivered.
 

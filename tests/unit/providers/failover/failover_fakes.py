@@ -200,6 +200,7 @@ class FakeInbound:
         self.consumer_id = consumer_id
         self.generation = generation
         self.name = name
+        self.settled = False
 
     def identity(self) -> bytes | None:
         return None if self.name is None else self.name.encode()

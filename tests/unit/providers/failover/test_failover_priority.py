@@ -6,9 +6,12 @@ import logging
 from pathlib import Path
 
 import pytest
-from failover_fakes import Bench, FakeInbound
+from failover_fakes import Bench, FakeInbound, FakeMember, Sink
 
-from pyjmsack.errors import ConnectionLostException, IllegalStateException, JMSSecurityException
+from pyjmsack.destination import Queue
+from pyjmsack.errors import ConnectionLostException, IllegalStateException, JMSException, JMSSecurityException
+from pyjmsack.spi.completion import Completion
+from pyjmsack.spi.resources import ConsumerInfo
 from pyjmsack.types import AckMode, Outcome
 
 DOWN = ConnectionLostException("down")
@@ -137,6 +140,71 @@ def test_a_broker_that_is_left_and_does_not_answer_is_dropped() -> None:
     assert not backup.aborted
     bench.clock.pass_by(5)
     assert backup.aborted
+
+
+def left_at_work(bench: Bench) -> FakeMember:
+    """Let the connection move, although its broker owes answers, and return that broker: it still answers."""
+    backup = bench.member
+    backup.close = lambda done: None
+    bench.down = {}
+    bench.clock.pass_by(12)
+    assert bench.events == ["interrupted", ("restored", "a")]
+    assert not backup.aborted
+    return backup
+
+
+@pytest.mark.parametrize("late", [None, ConnectionLostException("moved")], ids=["confirmed", "refused"])
+def test_a_late_answer_of_the_broker_that_is_left_is_no_answer_to_a_repeated_send(late: JMSException | None) -> None:
+    """S91: the preferred broker may refuse what the other one stored, and store what the other one refused."""
+    bench = at_the_backup()
+    bench.session()
+    bench.producer()
+    bench.silent.add("send")
+    send = bench.send("x")
+    backup = left_at_work(bench)
+    backup.sent.pop().done(late)
+    assert send.outcome == "open"
+    bench.member.sent.pop().done(None)
+    assert send.outcome is None
+
+
+@pytest.mark.parametrize("late", [None, JMSException("moved")], ids=["made", "refused"])
+def test_a_consumer_is_made_when_the_broker_in_use_says_so_and_not_the_one_that_is_left(
+    late: JMSException | None,
+) -> None:
+    """S90: after a late refusal the window would fill with messages that nobody reads."""
+    bench = at_the_backup()
+    bench.session()
+    bench.silent.add("create_consumer")
+    sink, done = Sink(), Completion[None]()
+    bench.provider.create_consumer(ConsumerInfo(3, 1, Queue("q"), 10), sink, done)
+    backup = left_at_work(bench)
+    early = FakeInbound(3, bench.member.generation)
+    bench.member.sinks[3].deliver(early)
+    (answered,) = [asked for verb, asked in backup.pending if verb == "create_consumer"]
+    answered.fail(late) if late else answered.succeed()
+    assert not done.done
+    assert sink.delivered == []
+    (answered,) = [asked for verb, asked in bench.member.pending if verb == "create_consumer"]
+    answered.succeed()
+    assert done.error is None
+    assert sink.delivered == [early]
+
+
+def test_what_the_broker_that_is_left_still_delivers_does_not_count_unless_it_will_not_come_again() -> None:
+    """S95."""
+    bench = at_the_backup()
+    bench.session()
+    bench.producer()
+    sink = bench.consumer()
+    bench.silent.add("send")
+    bench.send("x")
+    backup = left_at_work(bench)
+    late, settled = (FakeInbound(3, backup.generation) for _ in range(2))
+    settled.settled = True
+    backup.sinks[3].deliver(late)
+    backup.sinks[3].deliver(settled)
+    assert sink.delivered == [settled]
 
 
 def test_brokers_of_a_file_are_tried_behind_those_of_the_url_with_the_options_of_the_first(tmp_path: Path) -> None:
