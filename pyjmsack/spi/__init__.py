@@ -1,1 +1,1 @@
-"""What a provider must be: the only door between the JMS core and the protocols."""
+"""The interface between the JMS core and the protocols, which every provider implements."""

@@ -36,7 +36,7 @@ class Completion(Generic[T]):
             self._run_callbacks()
 
     def fail(self, error: BaseException) -> None:
-        """Publish an error; ignored if a result is there."""
+        """Publish an error. Ignore it if there is a result already."""
         if not self.done:
             self._error = error
             self.done = True
@@ -50,7 +50,8 @@ class Completion(Generic[T]):
             self.fail(error)
 
     def add_callback(self, callback: Callable[[Completion[T]], Any]) -> None:
-        """Run ``callback(self)`` once a result is there, on the thread that brings it, or now if there is one."""
+        """Run ``callback(self)`` when the result comes, on the thread that publishes it. If there is a result already,
+        run it now."""
         self._callbacks.append(callback)
         if self.done:
             self._run_callbacks()
@@ -61,7 +62,7 @@ class Completion(Generic[T]):
         return self._error
 
     def result(self) -> T:
-        """Return the value, or raise the error as an exception of this caller's own (never a shared instance)."""
+        """Return the value, or raise the error. Each caller gets an exception of its own."""
         error = self._error
         if error is None:
             return self._value  # type: ignore[return-value]  # done: the value is there, and T may itself be None

@@ -1,4 +1,5 @@
-"""Whether a broker can honour what a session or consumer asks for: when it is made, and after a failover (S119)."""
+"""Checks whether a broker has the features that a session or consumer needs, when it is created and after a failover
+(S119)."""
 
 from __future__ import annotations
 
@@ -10,10 +11,11 @@ __all__ = ["check_consumer", "check_session", "require"]
 
 
 def require(metadata: ConnectionMetadata, feature: str) -> None:
-    """Raise if this protocol and broker cannot honour a feature, before anything is asked of the broker (S119).
+    """Raise an error if this protocol and broker lack a feature. No request goes to the broker before this check
+    (S119).
 
     Raises:
-        UnsupportedFeatureException: the table of features says so, and why.
+        UnsupportedFeatureException: the table of features says that the feature is missing. The text says why.
     """
     support = metadata.capabilities.support(feature)
     if support.level is Level.REFUSED:
@@ -21,10 +23,10 @@ def require(metadata: ConnectionMetadata, feature: str) -> None:
 
 
 def check_consumer(metadata: ConnectionMetadata, info: ConsumerInfo) -> None:
-    """Raise if a consumer asks for what this protocol and broker cannot honour (S119, S144, S147).
+    """Raise an error if a consumer needs a feature that this protocol and broker lack (S119, S144, S147).
 
     Raises:
-        UnsupportedFeatureException: as of :func:`require`.
+        UnsupportedFeatureException: the broker lacks a feature; see :func:`require`.
     """
     subscription = info.subscription
     asked = {
@@ -42,11 +44,11 @@ def check_consumer(metadata: ConnectionMetadata, info: ConsumerInfo) -> None:
 
 
 def check_session(metadata: ConnectionMetadata, info: SessionInfo, *, strict: bool) -> None:
-    """Raise if a session would be transacted, this broker can keep that promise only in a weaker way, and the URL says
+    """Raise an error if the session is transacted, transactions of this broker are not atomic, and the URL says
     ``strict=true`` (S88).
 
     Raises:
-        UnsupportedFeatureException: so it is.
+        UnsupportedFeatureException: the transactions of this broker are not atomic.
     """
     guarantee = metadata.transaction_guarantee
     if strict and info.transacted and guarantee != "atomic":

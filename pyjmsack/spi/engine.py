@@ -1,6 +1,7 @@
-"""The byte contract between a provider and io: bytes in, bytes out, next deadline.
+"""The interfaces between a provider and ``io``: an engine takes and returns bytes, and says when it wants to be called
+again.
 
-And :class:`Connector`, by which a provider asks io for a stream or a timer.
+With :class:`Connector`, a provider asks ``io`` for a stream or a timer.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ Piece = Callable[[bytes, "JMSException | None"], None]
 
 
 class Engine(Protocol):
-    """A protocol without sockets or clock. Every method runs on the loop."""
+    """One connection of a protocol, without a socket and without a clock. Every method runs on the loop."""
 
     def connection_made(self, stream: Stream) -> None:
-        """The stream is open, and encrypted if ``stream.encrypted``."""
+        """Begin the protocol, because the stream is open. The stream is encrypted if ``stream.encrypted``."""
         ...
 
     def receive_data(self, data: bytes) -> None:
@@ -38,7 +39,7 @@ class Engine(Protocol):
         ...
 
     def tick(self, now: float) -> float | None:
-        """Do what is due at ``now`` (seconds, monotonic); return the next deadline, or ``None``."""
+        """Do the work that is due at ``now`` (seconds, monotonic). Return the next deadline, or ``None``."""
         ...
 
 
@@ -48,15 +49,15 @@ class Stream(Protocol):
     encrypted: bool
 
     def flush(self) -> None:
-        """Write what the engine has to send, unless the socket is full."""
+        """Write the bytes that the engine has to send, unless the socket is full."""
         ...
 
     def retick(self) -> None:
-        """A deadline came nearer: ask the engine for it again, soon."""
+        """Ask the engine soon for its next deadline again, because a deadline moved nearer."""
         ...
 
     def close(self) -> None:
-        """Write what is left, then close."""
+        """Write the remaining bytes, then close."""
         ...
 
     def abort(self) -> None:
@@ -68,7 +69,7 @@ class Timer(Protocol):
     """A pending call."""
 
     def cancel(self) -> None:
-        """Do not call the callback any more."""
+        """Cancel the call."""
         ...
 
 
@@ -85,10 +86,10 @@ class Reading(Protocol):
 
 
 class Connector(Protocol):
-    """What io gives a provider: new streams, time and timers. Used on the loop only."""
+    """Gives a provider new streams, the time and timers. Used on the loop only."""
 
     def connect(self, endpoint: Endpoint, engine: Engine, failed: Callable[[Exception], None]) -> None:
-        """Open a stream; then ``engine.connection_made``, or ``failed(error)``."""
+        """Open a stream. Then call ``engine.connection_made``, or ``failed(error)`` if that did not work."""
         ...
 
     def cancel(self) -> None:
@@ -96,7 +97,7 @@ class Connector(Protocol):
         ...
 
     def for_url(self, url: BrokerUrl) -> Connector:
-        """Return one of its own for another broker, with the transport options of that broker's URL."""
+        """Return a new connector for another broker, with the transport options of that broker's URL."""
         ...
 
     def call_later(self, delay: float, callback: Callable[[], None]) -> Timer:

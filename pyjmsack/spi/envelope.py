@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 DUPLICATE_ID: Final = "_AMQ_DUPL_ID"
-"""The property by which Artemis knows a repeated send (S106)."""
+"""The property by which Artemis recognises the second copy of a send (S106)."""
 
 
 class StreamedPayload:
@@ -66,7 +66,7 @@ Encoder = Callable[[Message, int], Payload]
 """``encoder(message, ttl_ms) -> payload``; ``ttl_ms`` 0 means no time to live. Runs on the caller's thread."""
 
 generations: Iterator[int] = count(1)
-"""Numbers of connections, over all providers of this process: each new connection to a broker takes the next (S96)."""
+"""The numbers for the connections of this process. Each new connection to a broker takes the next one (S96)."""
 
 
 HEAVY = 1 << 20
@@ -74,8 +74,8 @@ HEAVY = 1 << 20
 
 
 class NotOneMessageError(MessageFormatException):
-    """What one delivery brought is nothing, or more than one message: the broker has them whole, and may deliver them
-    so when they are given back."""
+    """A damaged transfer: one delivery contained no message or more than one. The broker still has the messages, and
+    may deliver them undamaged after they are given back."""
 
 
 class Outbound:
@@ -100,7 +100,8 @@ class Outbound:
     transacted: bool
 
     def done(self, error: BaseException | None) -> None:
-        """Called once, on the loop: ``None`` when the broker confirmed (or the bytes left, if presettled)."""
+        """Handle the outcome. Called once, on the loop, with ``None`` when the broker confirmed the message (if
+        presettled: when the bytes left)."""
         raise AssertionError("a subclass defines what a finished send does")
 
 
@@ -109,11 +110,13 @@ class Inbound(Protocol):
 
     consumer_id: int
     generation: int
-    """Number of the connection that delivered it: an outcome for an older one is never sent (S95, S96)."""
+    """The number of the connection that delivered the message. An outcome for an older connection is never sent (S95,
+    S96)."""
     redeliveries: int
-    """Local redeliveries by ``recover()``, on top of those the broker counted (S32)."""
+    """The number of local redeliveries by ``recover()``, which the broker does not count (S32)."""
     known: bool | None
-    """Whether the file of the guard says that it was processed; ``None`` until the file was asked (S105)."""
+    """True if the message was processed according to the file of the guard; ``None`` until the file was asked
+    (S105)."""
     settled: bool
     """True once an outcome was chosen. True from the start if the broker sent the message presettled."""
 
@@ -124,12 +127,13 @@ class Inbound(Protocol):
 
     @property
     def priority(self) -> int:
-        """0 to 9; 4 if nothing can be read. Asked on the loop if messages are buffered by it, else never."""
+        """The priority, 0 to 9; 4 if it cannot be read. Called on the loop, and only if the inbox is ordered by
+        priority."""
         ...
 
     @property
     def correlation_id(self) -> str | None:
-        """What message it answers. Asked on the loop, where a body is never decoded.
+        """The id of the message that this one answers. Called on the loop, where a body is never decoded.
 
         Raises:
             MessageFormatException: it cannot be decoded.
@@ -137,9 +141,9 @@ class Inbound(Protocol):
         ...
 
     def identity(self) -> bytes | None:
-        """Return what two deliveries of the same message have in common, and no other message has: all that its sender
-        made of it, and nothing that the broker changes when it delivers again; a digest stands for much of it.
-        ``None`` for a message without an id, which may be repeated on purpose (S105)."""
+        """Return bytes that are the same for all deliveries of this message and differ for all other messages. They
+        contain what the sender wrote, and nothing that the broker changes at a redelivery. A digest replaces long
+        parts. ``None`` for a message without an id, because its sender may repeat it on purpose (S105)."""
         ...
 
     @property
@@ -149,44 +153,44 @@ class Inbound(Protocol):
         ...
 
     def stored_id(self) -> bytes | None:
-        """Return what all deliveries of one stored message have in common, and no other message has: of two messages
-        that are alike in everything, each has its own. ``None`` where the broker does not say its number."""
+        """Return bytes that are the same for all deliveries of one stored message. Two messages with the same content
+        have different ones. ``None`` if the broker does not give its messages a number."""
         ...
 
     def expired(self, now_ms: int) -> bool:
-        """Whether its time to live is over at ``now_ms`` (milliseconds since the epoch, S156)."""
+        """Return True if the time to live is over at ``now_ms`` (milliseconds since 1970, S156)."""
         ...
 
     def to_message(self, consumer_destination: Destination, /) -> Message:
-        """Return a message of its own (S169).
+        """Return a new message at each call (S169).
 
         Raises:
-            NotOneMessageError: the transfer is damaged, and holds no message or several.
+            NotOneMessageError: the transfer is damaged and contains no message or several.
             MessageFormatException: it cannot be decoded (S166).
         """
         ...
 
 
 class InboundSink(Protocol):
-    """Where a provider puts what it received for one consumer. All run on the loop."""
+    """Takes the messages that a provider received for one consumer. All methods run on the loop."""
 
     def deliver(self, inbound: Inbound, /) -> None:
-        """Buffer one message; nobody is woken yet."""
+        """Put one message into the inbox, and wake no caller yet."""
         ...
 
     def redeliver(self, inbounds: Sequence[Inbound]) -> None:
-        """Put messages that the caller had before everything buffered, oldest first, and wake whoever waits: local
-        redelivery, where the protocol has no verb to hand a message back (S82)."""
+        """Put messages that the caller had at the front of the inbox, oldest first, and wake the waiting caller. Used
+        if the protocol has no way to give a message back (S82)."""
         ...
 
     def arrived(self) -> None:
-        """The burst is over: wake whoever waits, once."""
+        """Wake the waiting caller, once, because the burst is over."""
         ...
 
     def buffered(self) -> int:
-        """Return how many messages wait in the inbox for the caller (S53)."""
+        """Return the number of messages in the inbox (S53)."""
         ...
 
     def detached(self, error: BaseException) -> None:
-        """The broker closed this consumer (S126)."""
+        """Close this consumer with an error, because the broker closed it (S126)."""
         ...

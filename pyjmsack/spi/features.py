@@ -1,8 +1,8 @@
-"""What each protocol can honour at each broker: one table for the core's refusals, for ``connection.capabilities``
-and for docs/features.md (S119).
+"""The features of each protocol at each broker, in one table. The core refuses by this table, and
+``connection.capabilities`` and docs/features.md show it (S119).
 
-A feature that a pair cannot honour is refused before a frame is sent; one that the client does in another, safe way is
-marked ``EMULATED`` and its note says how. Nothing is silently weaker.
+If a feature is missing, the core refuses it before a frame is sent. A feature that the client provides in another, safe
+way is ``EMULATED``, and its note says how.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["BROKERS", "FEATURES", "Capabilities", "Level", "Support", "broker_ke
 
 
 class Level(str, Enum):
-    """How well a feature is honoured."""
+    """How a feature is provided: by the broker, by the client, or not at all."""
 
     NATIVE = "native"
     EMULATED = "emulated"
@@ -25,8 +25,7 @@ class Level(str, Enum):
 
 @dataclass(frozen=True)
 class Support:
-    """How one feature is honoured. ``note``: how it is emulated, or why it is refused; empty where there is no more to
-    say."""
+    """How one feature is provided. ``note`` says how it is emulated or why it is refused, and may be empty."""
 
     level: Level
     note: str = ""
@@ -77,7 +76,7 @@ BROKERS: Final[Mapping[str, str]] = {
     "classic-6": "ActiveMQ Classic 6",
     "unknown": "another broker",
 }
-"""The brokers that are told apart, by key."""
+"""The known kinds of brokers, by key."""
 
 _LOCAL = "kept in the client and delivered again to the same consumer"
 _UNCOUNTED_BY_STOMP = "counted in the client: STOMP carries no number, so the value is an estimate"
@@ -89,7 +88,7 @@ _ARTEMIS: Final = dict.fromkeys(FEATURES, _NATIVE) | {
     "retroactive-consumer": _refused("only ActiveMQ Classic has it, over STOMP"),
     "pending-limit": _refused("only ActiveMQ Classic has it, over STOMP; ignored with a warning"),
 }
-"""Over either protocol; what others can and cannot do is told by the difference."""
+"""The features of Artemis with both protocols. The tables of the other brokers list only the differences."""
 _AMQP_ARTEMIS: Final = _ARTEMIS
 _AMQP_CLASSIC: Final = _AMQP_ARTEMIS | {
     "reject": _emulated("copied to the dead-letter queue first if not persistent: the broker would discard it"),
@@ -156,7 +155,7 @@ _TABLE: Final[Mapping[tuple[str, str], Mapping[str, Support]]] = {
 
 
 def features(protocol: str, broker: str, *, scheduler: bool = False) -> Mapping[str, Support]:
-    """Return what ``protocol`` (``amqp`` or ``stomp``) can honour at ``broker`` (a key of ``BROKERS``).
+    """Return the features of ``protocol`` (``amqp`` or ``stomp``) at ``broker`` (a key of ``BROKERS``).
 
     ``scheduler`` says that ActiveMQ Classic runs with ``schedulerSupport`` (``broker.scheduler=true``).
     """
@@ -165,7 +164,7 @@ def features(protocol: str, broker: str, *, scheduler: bool = False) -> Mapping[
 
 
 def broker_key(product: str, version: str) -> str:
-    """Return the key of a broker that calls itself so in its Open or CONNECTED frame (S119)."""
+    """Return the key of the broker that gives this name and version in its Open or CONNECTED frame (S119)."""
     name = product.lower()
     if "artemis" in name:
         return "artemis"
@@ -175,10 +174,10 @@ def broker_key(product: str, version: str) -> str:
 
 
 class Capabilities(frozenset[str]):
-    """What a connection can be asked for: the features that are honoured, natively or emulated, and the words with
-    which an AMQP broker offers its own (``DELAYED_DELIVERY``).
+    """The features that a connection has, native or emulated, and the capabilities that an AMQP broker offers in its
+    own words (``DELAYED_DELIVERY``).
 
-    ``in`` answers yes or no; :meth:`support` says how, or why not.
+    ``in`` tells whether the connection has a feature; :meth:`support` says how, or why not.
     """
 
     features: Mapping[str, Support]
@@ -191,7 +190,7 @@ class Capabilities(frozenset[str]):
         return made
 
     def support(self, feature: str) -> Support:
-        """Return how a feature is honoured.
+        """Return how a feature is provided.
 
         Raises:
             KeyError: there is no feature of that name (see ``pyjmsack.spi.features.FEATURES``).

@@ -1,7 +1,8 @@
-"""What the core tells a ledger: lines, one per send and per delivery, when its outcome is known.
+"""The interface between the core and a ledger: one line for each send and each delivery, written when its outcome is
+known.
 
-A line is CSV. Strings are quoted, an absent value is nothing at all, times are nanoseconds since 1970. The last columns
-hardly change from line to line, so they are one field, which costs a third.
+A line is CSV. Strings are quoted, an absent value is an empty field, and times are nanoseconds since 1970. The last
+columns hardly change from line to line, so they are joined into one field, which saves two thirds of their cost.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from typing import Protocol
 __all__ = ["SEPARATOR", "Ledger", "quoted", "tail"]
 
 SEPARATOR = "\x1f"
-"""Between the columns that the last field of a line holds."""
+"""The separator between the columns in the last field of a line."""
 
 
 class Ledger(Protocol):
-    """Keeps what one connection did. Its methods may be called from any thread and raise nothing."""
+    """Records the work of one connection. Any thread may call the methods, and they raise no error."""
 
     connection_id: str
 
@@ -35,7 +36,7 @@ class Ledger(Protocol):
         ...
 
     def close(self) -> None:
-        """Nothing more comes. Blocks until the files are finished."""
+        """Finish the files, and block until that is done."""
         ...
 
 
@@ -45,5 +46,5 @@ def quoted(text: str | None) -> str:
 
 
 def tail(*values: object) -> str:
-    """Return the columns that hardly change, as the last field of a line."""
+    """Return the last field of a line, which joins the columns that hardly change."""
     return quoted(SEPARATOR.join(str(value).replace(SEPARATOR, " ") for value in values))

@@ -1,5 +1,5 @@
-"""How a provider's connection begins and ends, in any protocol: the requests that wait for it, and the listener that
-hears of it."""
+"""The begin and the end of a provider's connection, the same for all protocols: it completes the requests that wait for
+the connection, and calls its listener."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Lifecycle(ABC, Generic[E]):
         self._marks_repetitions = False
 
     def _begin(self, info: ConnectionInfo, listener: ProviderListener, done: Completion[ConnectionMetadata]) -> None:
-        """Somebody connects: ``done`` hears whether it worked, ``listener`` of all later."""
+        """Begin to connect: ``done`` gets the result, and ``listener`` gets all later events."""
         self._info, self._listener, self._opening = info, listener, done
         self.generation = next(generations)
 
@@ -64,7 +64,7 @@ class Lifecycle(ABC, Generic[E]):
         return self._engine
 
     def on_failure(self, error: JMSException) -> None:
-        """The connection is over, because we closed it or otherwise."""
+        """End the connection, after a close or after a loss."""
         if self._closing is None and self._opening is None and self._listener is not None:
             self._listener.on_failure(error)
         self._fail_everything(error)

@@ -1,4 +1,4 @@
-"""The operations a protocol offers to the core, and the events it sends back (the verbs of a JMS provider)."""
+"""The requests that the core makes of a provider, and the events that the provider sends to the core."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ class ProviderListener(Protocol):
     """Events that concern the whole connection. They run on the loop and must not block."""
 
     def on_failure(self, error: BaseException) -> None:
-        """The connection is lost and will not come back.
+        """Handle the loss of the connection, which is final.
 
-        Called before the requests and sends that are lost with it fail, while ``withdraw`` still tells which of the
-        sends never left.
+        Called before the pending requests and sends fail, so that ``withdraw`` can still tell which sends never left.
         """
         ...
 
@@ -38,44 +37,45 @@ class ProviderListener(Protocol):
         ...
 
     def on_restored(self, metadata: ConnectionMetadata) -> None:
-        """The connection is there again, perhaps at another broker, with all that was open (S103)."""
+        """Handle the end of a failover: everything that was open is restored, perhaps at another broker (S103)."""
         ...
 
     def on_temporary_renamed(self, temporary_id: int, name: str) -> None:
-        """A temporary destination was made anew, under the name that this broker gave it (S133)."""
+        """Handle the new name of a temporary destination, which the new broker created again (S133)."""
         ...
 
     def on_resource_closed(self, number: int, error: BaseException) -> None:
-        """The broker closed a session or producer that was in use, and not the connection (S109).
+        """Handle that the broker closed a session or producer, and not the connection (S109).
 
-        Called before what belongs to it fails. Of a consumer its sink is told.
+        Called before the pending work of the session or producer fails. For a consumer, ``detached`` of its sink is
+        called instead.
         """
         ...
 
 
 class Provider(Protocol):
-    """One connection to a broker. All methods run on the loop, but for ``encoder``.
+    """One connection to a broker. All methods except ``encoder`` run on the loop.
 
     Requests that the broker answers take a :class:`Completion`; a lost connection fails every pending one.
     """
 
     generation: int
-    """Number of the present connection, as on the messages that it delivers (S96)."""
+    """The number of the present connection. Its messages have the same number (S96)."""
 
     def connect(self, info: ConnectionInfo, listener: ProviderListener, done: Completion[ConnectionMetadata]) -> None:
         """Open the stream, log in, open the connection; may be called again after ``close``."""
         ...
 
     def close(self, done: Completion[None]) -> None:
-        """Close in order; ``done`` when the peer answered or is gone."""
+        """Close the connection with a goodbye; ``done`` succeeds when the broker answered or is gone."""
         ...
 
     def abort(self, error: BaseException) -> None:
-        """Give up: fail what is pending with ``error`` and drop the stream."""
+        """Fail all pending requests and sends with ``error``, and drop the stream."""
         ...
 
     def flush(self) -> None:
-        """Send what the calls since the last flush produced."""
+        """Write the bytes of all calls since the last flush."""
         ...
 
     def create_session(self, info: SessionInfo, done: Completion[None]) -> None:
@@ -99,11 +99,11 @@ class Provider(Protocol):
         ...
 
     def start_consumer(self, consumer_id: int) -> None:
-        """Let messages flow up to the prefetch; also after a drain. Nothing to do with prefetch 0."""
+        """Let messages flow up to the prefetch, at the start and after a drain. With prefetch 0 do nothing."""
         ...
 
     def stop_consumer(self, consumer_id: int, done: Completion[None]) -> None:
-        """No message is delivered to the sink from now on: what still arrives goes back uncounted (S31)."""
+        """Stop deliveries to the sink. Messages that still arrive go back to the queue and are not counted (S31)."""
         ...
 
     def close_consumer(self, consumer_id: int, done: Completion[None]) -> None:
@@ -111,7 +111,7 @@ class Provider(Protocol):
         ...
 
     def create_temporary(self, info: TemporaryInfo, done: Completion[str]) -> None:
-        """Create a temporary destination; ``done`` with its name, which is the broker's choice (S132)."""
+        """Create a temporary destination; ``done`` gets its name, which the broker chooses (S132)."""
         ...
 
     def delete_temporary(self, temporary_id: int, done: Completion[None]) -> None:
@@ -119,12 +119,12 @@ class Provider(Protocol):
         ...
 
     def unsubscribe(self, name: str, done: Completion[None]) -> None:
-        """Delete a durable subscription and its backlog; it fails with ``InvalidDestinationException`` if there is none
-        of that name (S141)."""
+        """Delete a durable subscription and its messages. ``done`` fails with ``InvalidDestinationException`` if there
+        is no subscription of that name (S141)."""
         ...
 
     def replenish(self, consumer_id: int) -> None:
-        """The caller took messages from the sink: grant credit again if the rule says so (S53)."""
+        """Grant credit again if enough messages were taken from the inbox (S53)."""
         ...
 
     def pull(self, consumer_id: int) -> None:
@@ -132,7 +132,8 @@ class Provider(Protocol):
         ...
 
     def drain(self, consumer_id: int, done: Completion[None]) -> None:
-        """Ask the broker to send what it has for the open credit; ``done`` when it said that is all."""
+        """Ask the broker to send the messages that it has, up to the open credit; ``done`` succeeds when the broker
+        said that these are all."""
         ...
 
     def send(self, outbound: Outbound) -> None:
@@ -140,11 +141,13 @@ class Provider(Protocol):
         ...
 
     def withdraw(self, outbound: Outbound, withdrawn: Completion[bool]) -> None:
-        """Take back a send that timed out: True if it had not left and never will (S66). It counts as done then."""
+        """Take back a send that timed out. ``withdrawn`` gets True if the message did not leave and never will (S66);
+        the send is finished then."""
         ...
 
     def settle(self, inbound: Inbound, outcome: Outcome) -> None:
-        """Send an outcome; in a transacted session ACCEPTED joins the transaction. Silent for a stale one (S95)."""
+        """Send an outcome; in a transacted session ACCEPTED becomes part of the transaction. For a stale delivery do
+        nothing (S95)."""
         ...
 
     def begin(self, session_id: int, done: Completion[None]) -> None:
@@ -164,6 +167,6 @@ class Provider(Protocol):
         ...
 
     def decode(self, payload: bytes, destination: Destination) -> tuple[Message, int]:
-        """Return the message, and its time to live in milliseconds, that an encoder of this protocol was given: to
-        encode it for another broker (S91)."""
+        """Decode a payload that this provider encoded. Return the message and its time to live in milliseconds, so that
+        it can be encoded for another broker (S91)."""
         ...

@@ -1,7 +1,7 @@
-"""Descriptors of what a connection holds.
+"""Descriptions of the sessions, producers, consumers and temporary destinations of a connection.
 
-They are plain data without handles, so that a provider that lost its connection can be given the same ones again, in
-order (S103). ``id`` is unique within a connection; providers route by it.
+They are plain data, so that the same descriptions can be used again after the loss of a connection (S103). ``id`` is
+unique within a connection, and providers find a resource by it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = [
 
 @dataclass(eq=False)
 class ConnectionInfo:
-    """Who connects. The password is kept out of ``repr``."""
+    """The client id, user name and password of a connection. ``repr`` does not show the password."""
 
     client_id: str
     explicit_client_id: bool = False
@@ -39,7 +39,7 @@ class ConnectionInfo:
 
 @dataclass(frozen=True)
 class ConnectionMetadata:
-    """What the broker said of itself in its Open or CONNECTED frame (S119)."""
+    """The facts about a broker from its Open or CONNECTED frame (S119)."""
 
     protocol: str
     broker_name: str
@@ -48,9 +48,9 @@ class ConnectionMetadata:
     capabilities: Capabilities = field(default_factory=lambda: Capabilities(features("amqp", "unknown")))
     properties: Mapping[str, object] = field(default_factory=dict)
     broker: str = "unknown"
-    """Key of the broker in ``pyjmsack.spi.features.BROKERS``."""
+    """The key of the broker in ``pyjmsack.spi.features.BROKERS``."""
     url: str = ""
-    """Address of that broker."""
+    """The address of the broker."""
     encrypted: bool = False
     """Whether the connection uses TLS."""
     transaction_guarantee: str = "atomic"
@@ -60,7 +60,7 @@ class ConnectionMetadata:
 
 @dataclass(eq=False)
 class SessionInfo:
-    """A session; its mode is shared by all its consumers (S2)."""
+    """A session. Its mode holds for all its consumers (S2)."""
 
     id: int
     ack_mode: AckMode
@@ -83,13 +83,14 @@ class ProducerInfo:
 
 @dataclass(frozen=True)
 class Subscription:
-    """What makes a consumer of a topic a named subscriber (S141, S143)."""
+    """The named subscription of a consumer of a topic (S141, S143)."""
 
     name: str
     durable: bool
     shared: bool
     number: int = 1
-    """Tells the subscribers of one shared name on a connection apart: each has a link name of its own (S145)."""
+    """Distinguishes the subscribers of one shared subscription on a connection, because each needs a link name of its
+    own (S145)."""
 
 
 @dataclass(eq=False)
@@ -118,9 +119,10 @@ class ConsumerInfo:
     priority: int | None = None
     """``consumer.priority``: consumers with a higher one are served first."""
     retroactive: bool = False
-    """``consumer.retroactive``: begin with what the topic's recovery policy has kept."""
+    """``consumer.retroactive``: begin with the older messages that the recovery policy of the topic has kept."""
     pending_limit: int = 0
-    """``consumer.maximumPendingMessageLimit``: what the broker keeps beyond the prefetch before it drops the oldest; 0
-    leaves it to the broker."""
+    """``consumer.maximumPendingMessageLimit``: the number of messages beyond the prefetch that the broker keeps before
+    it drops the oldest; 0 leaves the limit to the broker."""
     expected_message_size: int = 4096
-    """``consumer.expectedMessageSize``, bytes: what a message counts where the broker's window is in bytes (S52)."""
+    """``consumer.expectedMessageSize``: the size in bytes that a message is expected to have, used if the window of the
+    broker is in bytes (S52)."""

@@ -1,4 +1,5 @@
-"""Header names of STOMP: which are STOMP's, the brokers' or ours, and how a property of the same name gets through.
+"""Header names of STOMP: those of the protocol, of the brokers and of this library, and the names for properties that
+would clash with them.
 
 STOMP has one list of headers for everything, so a JMS property is a header too, and a string. Brokers pass headers on
 to receivers of other protocols as properties.
@@ -29,7 +30,7 @@ __all__ = [
 ]
 
 BODY = "JMS_pyjmsack_body"
-"""Header with the kind of a body for which STOMP has no word: ``message``, ``text``, ``null-text``."""
+"""The header with the kind of a body that STOMP cannot name: ``message``, ``text``, ``null-text``."""
 TYPES = "JMS_pyjmsack_types"
 """Header with the Java types of the properties that are not strings: a JSON object, name to type (S161)."""
 COPY = "JMS_pyjmsack_copy_"
@@ -47,24 +48,26 @@ _AMQ_CONTENT_TYPE
 NATIVE_MESSAGE_ID __HDR_MESSAGE_ID _AMQ_GROUP_ID _AMQ_SCHED_DELIVERY _AMQ_LARGE_SIZE AMQ_SCHEDULED_TIME scheduledJobId
 """
 _TAKEN = frozenset(_TAKEN_TEXT.split())
-"""Headers of the frame, of the broker and of JMS itself: no property of the application (trap 25 of STOMP on Artemis:
-the sender's ``receipt`` and ``destination-type`` come back with the message)."""
+"""Headers of the frame, of the broker and of JMS, which are not properties of the application (trap 25 of STOMP on
+Artemis: the ``receipt`` and ``destination-type`` of the sender are delivered with the message)."""
 _ORDERS = frozenset(("AMQ_SCHEDULED_TIME",))
-"""The headers among them by which an application may ask the broker for something."""
+"""Those of these headers with which an application may ask the broker for a service."""
 _OURS = frozenset((BODY, TYPES))
 _NATIVE_ID = "NATIVE_MESSAGE_ID"
 _FRAME = frozenset(("destination-type", "receipt", "content-length"))
 
 
 def is_property(header: str) -> bool:
-    """Whether a header of a MESSAGE frame is a property of the application."""
+    """Return True if a header of a MESSAGE frame is a property of the application."""
     return not (header in _TAKEN or header in _OURS or header.startswith(("JMS_AMQP_", COPY)))
 
 
 def sent_over_stomp(properties: Mapping[str, Any], address: str | None) -> bool:
-    """Whether a broker made these properties, which another protocol delivers, from the headers of a STOMP frame.
+    """Return True if the message was sent over STOMP, so that the broker made these properties from headers of a STOMP
+    frame.
 
-    Classic keeps a mark of this library, Artemis all headers: there ``destination`` is the message's own address.
+    Classic keeps a header of this library. Artemis keeps all headers, and the property ``destination`` is the address
+    of the message there.
     """
     if TYPES in properties or BODY in properties or _NATIVE_ID in properties:
         return True
@@ -75,7 +78,8 @@ def sent_over_stomp(properties: Mapping[str, Any], address: str | None) -> bool:
 
 
 def properties_of(headers: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the application properties among headers, with the types that this library wrote beside them."""
+    """Return the application properties among headers. Their types come from the header ``TYPES``, which this library
+    writes."""
     properties = {property_name(name): value for name, value in headers.items() if is_property(name)}
     types = headers.get(TYPES)
     return properties if types is None else _typed(properties, types)
@@ -105,7 +109,7 @@ def text_of(value: Any) -> str:
 
 
 _REALS = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
-"""As Java writes them."""
+"""The texts by which Java writes these numbers."""
 
 
 def types_line(properties: dict[str, Any]) -> str | None:

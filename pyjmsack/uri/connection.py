@@ -46,7 +46,8 @@ _TRACING = Kind("choice", "one of noop", _tracing)
 _MESSAGE_IDS = choice(
     {"DEFAULT": "", "UUID": "ID:AMQP_UUID:", "UUID_STRING": "ID:AMQP_NO_PREFIX:", "PREFIXED_UUID_STRING": "ID:"}
 )
-"""What stands before a UUID in ``JMSMessageID``, by which AMQP encodes it (S159); empty: no UUIDs."""
+"""The prefix before a UUID in ``JMSMessageID``, which decides how AMQP encodes the id (S159). Empty: ids are not
+UUIDs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
-"""The options of ``failover:(...)`` URLs. Qpid JMS writes them with the prefix ``failover.``, ActiveMQ Classic without;
-both spellings set one field, and both may have the prefix or not."""
+"""The options of ``failover:(...)`` URLs. Qpid JMS writes them with the prefix ``failover.``, and ActiveMQ Classic
+without it. Each option may be written in both ways."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How an option is declared, and how its text becomes a typed value.
+"""Declares options, and turns the text of an option into a typed value.
 
 An option is declared once, as a dataclass field made by :func:`option`; the dataclass field is the typed value that the
 rest of the library reads, and the :class:`Option` in its metadata is the row of the table that parsing and the
@@ -66,7 +66,7 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 
 
 class Secret:
-    """A text that no ``repr``, ``str``, format or log shows; only :meth:`reveal` gives it."""
+    """A text that ``repr``, ``str``, formats and logs do not show. Only :meth:`reveal` returns it."""
 
     __slots__ = ("_text",)
 
@@ -94,8 +94,9 @@ class Secret:
 class Kind(Generic[T]):
     """A type of option value.
 
-    ``parse`` turns the text into the value and raises ``ValueError`` or ``KeyError`` where it cannot; ``expected`` is
-    what an error message then asks for; ``unit`` is the unit of the text; a ``secret`` value is never printed.
+    ``parse`` turns the text into the value, and raises ``ValueError`` or ``KeyError`` if the text is wrong.
+    ``expected`` describes a right text in error messages. ``unit`` is the unit of the text. A ``secret`` value is never
+    printed.
     """
 
     type: str
@@ -112,12 +113,12 @@ class Option:
     Attributes:
         name: the Java name, with its prefix.
         kind: type, unit and parser of the value.
-        default: as it would be written in a URL; ``None`` when there is none.
+        default: the default as it would be written in a URL; ``None`` if there is none.
         help: one line for the documentation.
-        source: rule number, or the client that the option and its default come from.
+        source: the rule number, or the Java client that has the option with this default.
         also: other spellings, such as those of the other client.
-        alias_of: the name of the row that this one is another spelling of.
-        targets: dotted paths of the dataclass fields it sets, relative to the object that owns the table.
+        alias_of: the main name of the option, if this row is another spelling.
+        targets: dotted paths of the dataclass fields that the option sets, relative to the object that owns the table.
     """
 
     name: str
@@ -159,8 +160,8 @@ def option(
     *,
     also: str = "",
 ) -> Any:
-    """Declare a dataclass field that is also a row of the option table; the default is written as in a URL, ``also``
-    holds the other spellings, with spaces between."""
+    """Declare a dataclass field that is also a row of the option table. The default is written as in a URL. ``also``
+    lists the other spellings, with spaces between them."""
     row = Option(name, kind, default, help, source, tuple(also.split()))
     value = None if default is None else kind.parse(default)
     return field(default=value, metadata={METADATA_KEY: row}, repr=not kind.secret)
@@ -333,7 +334,7 @@ def text_of(value: object) -> str:
     """Return a value of ``options={...}`` as the text it would be in a URL.
 
     Raises:
-        ValueError: the value has no such text.
+        ValueError: the value has a type that a URL cannot express.
     """
     if isinstance(value, Secret):
         return value.reveal()
@@ -360,7 +361,7 @@ _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,60}")
 
 
 def shown(value: object) -> str:
-    """Return a value as error messages quote it: short, and not at all when it may hold a password."""
+    """Return a value for an error message: shortened, and as ``***`` if it may contain a password."""
     text = repr(value)
     if "passw" in text.lower() or "@" in text:
         return "***"
@@ -368,28 +369,29 @@ def shown(value: object) -> str:
 
 
 def named(name: str) -> str:
-    """Return an option's name as error messages quote it; other texts are not shown, as a password may be cut there."""
+    """Return the name of an option for an error message. A text that does not look like a name becomes ``***``, because
+    it may be a part of a password."""
     return name if _PLAIN_NAME.fullmatch(name) else "***"
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return ``name`` with the nearest known one, as error messages list unknown options."""
+    """Return ``name`` for an error message, with the nearest known name if there is one."""
     near = nearest(name, known)
     return f"{named(name)} (did you mean {near}?)" if near else named(name)
 
 
 def not_here(names: Iterable[str], hints: Mapping[str, str]) -> str:
-    """Return the text about options that are known and cannot be honoured."""
+    """Return the text of an error about options that Java clients have and this library lacks."""
     listed = (f"{name} ({hints[name]})" if hints.get(name) else name for name in names)
     return "known in Java, not supported here: " + ", ".join(listed)
 
 
 def parse_values(texts: Mapping[str, str], table: Mapping[str, Option], error: type[JMSException]) -> dict[str, Any]:
-    """Return the values of ``texts``, keyed by the dotted path of their field, applied in the order of the table.
+    """Parse ``texts`` in the order of the table. Return the values, keyed by the dotted path of their field.
 
     Raises:
-        JMSException: of the class ``error``: a value is not what its option expects.
-        UnsupportedFeatureException: a store type that is known and cannot be read yet.
+        JMSException: a value is not as its option expects; the class of the exception is ``error``.
+        UnsupportedFeatureException: a store type is known but cannot be read.
     """
     values: dict[str, Any] = {}
     given: dict[str, str] = {}
@@ -411,7 +413,8 @@ def _parse_value(row: Option, text: str, error: type[JMSException]) -> Any:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that was probably meant: other letter case, missing or wrong prefix, or a misspelling."""
+    """Return the known name that was probably meant: one with another letter case or prefix, or one with a similar
+    spelling."""
     folded = {candidate.lower(): candidate for candidate in known}
     wanted = name.lower()
     if wanted in folded:

@@ -1,4 +1,4 @@
-"""How a broker is reached: schemes, an address, and the options of the stream (TCP, TLS, WebSocket)."""
+"""URL schemes, the address of a broker, and the options of the stream (TCP, TLS, WebSocket)."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ __all__ = [
 
 
 class Scheme(NamedTuple):
-    """What a URL's scheme says."""
+    """The protocol and the transport that the scheme of a URL names."""
 
     protocol: str
     tls: bool
     port: int
     websocket: str = ""
-    """The sub-protocol inside a WebSocket; empty where there is none."""
+    """The sub-protocol inside a WebSocket; empty for a scheme without WebSocket."""
 
 
 SCHEMES: Final[Mapping[str, Scheme]] = {
@@ -201,7 +201,7 @@ class TransportOptions:
     trust_all: bool = option("transport.trustAll", BOOLEAN, "false", "verify nothing: for tests only, logs a warning")
 
     def tls_options(self) -> list[str]:
-        """Return the names of the options that differ from their default and concern TLS alone."""
+        """Return the names of the TLS options that differ from their defaults."""
         rows = ((member, member.metadata[METADATA_KEY].name) for member in fields(self) if member.name in _TLS_FIELDS)
         return [name for member, name in rows if getattr(self, member.name) != member.default]
 
@@ -223,8 +223,8 @@ def websocket_headers(texts: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """Return names and values of the headers among ``texts``.
 
     Raises:
-        InvalidURLException: a value has a line break or a character that is not in ASCII; it is not shown, as it may
-            be secret.
+        InvalidURLException: a value has a line break or a character that is not in ASCII. The text does not show the
+            value, because it may be secret.
     """
     headers = {name: text for name, text in texts.items() if is_websocket_header(name)}
     for name, text in headers.items():

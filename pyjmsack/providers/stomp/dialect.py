@@ -21,7 +21,7 @@ _ROUTING = {False: "ANYCAST", True: "MULTICAST"}
 
 @dataclass(frozen=True, slots=True)
 class StompDialect:
-    """One broker's STOMP."""
+    """The way in which one broker speaks STOMP."""
 
     broker: str
     """Key in ``pyjmsack.spi.features.BROKERS``."""
@@ -32,9 +32,8 @@ class StompDialect:
     """The same prefix in ``reply-to``, for which there is no header with the kind."""
     reply_topic: str = "/topic/"
     routed: bool = False
-    """Whether ``destination-type`` and ``subscription-type`` name the kind of a destination. Artemis takes a name
-    without
-    them for a topic, confirms the messages that are sent to it, and drops them."""
+    """True if ``destination-type`` and ``subscription-type`` name the kind of a destination. Without these headers,
+    Artemis takes a name for a topic, confirms the messages that are sent to it, and drops them."""
     window_in_bytes: bool = False
     window: tuple[str, ...] = ("activemq.prefetchSize", "prefetch-count")
     """Headers that set the window: the limit of unacknowledged messages or bytes."""
@@ -64,12 +63,14 @@ class StompDialect:
     delays: bool = False
     """Whether a delay is sent as its length in ``AMQ_SCHEDULED_DELAY``, not as its end in ``AMQ_SCHEDULED_TIME``."""
     longest_head: int | None = None
-    """Bytes of header lines, four added for each, that the broker can store. Artemis keeps them as UTF-16 in one record
-    of its journal, which has 490 KiB by default. It ends the connection for more."""
+    """The most bytes of header lines that the broker can store, where each line counts four bytes more than it has.
+    Artemis keeps the lines as UTF-16 in one record of its journal, which has 490 KiB by default, and ends the
+    connection if there are more."""
     dead_letters: str = "DLQ"
     expired: str = "DLQ"
     queue_prefix: str = ""
-    """The user's, before every name that is not the broker's own (``jms.queuePrefix``)."""
+    """The prefix that the user sets for the names of queues (``jms.queuePrefix``). Names that the broker made do not
+    get it."""
     topic_prefix: str = ""
 
     def name(self, destination: Destination) -> str:
@@ -99,7 +100,7 @@ class StompDialect:
         return max(1, info.prefetch) * (info.expected_message_size if self.window_in_bytes else 1)
 
     def subscribe_lines(self, info: ConsumerInfo) -> str:
-        """Return the header lines of SUBSCRIBE but for ``id`` and ``receipt``."""
+        """Return the header lines of SUBSCRIBE, except ``id`` and ``receipt``."""
         destination = info.destination
         name = self.name(destination)
         ack = "auto" if info.presettled and self.auto_acks else "client-individual"

@@ -40,9 +40,9 @@ def encode(
     Args:
         message: stamped by the producer (S71).
         lines: the header lines of the destination.
-        dialect: the broker's.
+        dialect: the dialect of the broker.
         escape: for the version of the protocol that the connection speaks.
-        limits: of the broker for one frame.
+        limits: the limits of the broker for one frame.
         marks_repetitions: add the duplicate mark, unless the message has one (S106).
 
     Raises:

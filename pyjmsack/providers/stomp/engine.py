@@ -1,4 +1,5 @@
-"""A STOMP connection without socket or clock: bytes in, frames to the provider, bytes out, receipts and heart-beats."""
+"""A STOMP connection without a socket and without a clock. It turns bytes into frames for the provider and frames into
+bytes, and handles RECEIPT frames and heart-beats."""
 
 from __future__ import annotations
 
@@ -22,18 +23,19 @@ __all__ = ["Answer", "EngineListener", "StompEngine"]
 log = logging.getLogger("pyjmsack.stomp")
 
 Answer = Callable[[BaseException | None], None]
-"""Called once: ``None`` when the receipt came."""
+"""Called once, with ``None`` when the RECEIPT came, or with the error."""
 
 _EARLY = 0.4
 """Part of the heart-beat interval after which we check whether anything was sent, so that no beat is late."""
 _PATIENCE = 2.5
-"""Intervals of the broker's heart-beat without a byte after which the broker counts as gone."""
+"""The connection counts as lost after this number of heart-beat intervals of the broker without a byte."""
 _PROBE = 1.0
-"""Seconds after which the broker is asked whether a body that still goes on has not ended long ago."""
+"""A body that is still incomplete after this number of seconds may have a wrong content-length. Then a request to the
+broker tells whether the body has ended."""
 _GROUP = 64
-"""Requests that share a receipt at most,"""
+"""The most requests that share one RECEIPT."""
 _GROUP_BYTES = 1 << 16
-"""and what makes a group large enough: it is answered as a whole."""
+"""The bytes after which a group of requests gets its RECEIPT, even if it has fewer requests."""
 _MILLISECONDS = re.compile(r"[0-9]{1,10}")
 _SECRET = re.compile(rb"(\npasscode:)[^\n]*")
 
@@ -42,23 +44,24 @@ class EngineListener(Protocol):
     """The events of the engine for the provider."""
 
     def on_stream(self) -> None:
-        """The stream is open: CONNECT may be written."""
+        """Write CONNECT, because the stream is open."""
         ...
 
     def on_connected(self, headers: dict[str, str]) -> None:
-        """The CONNECTED frame is here."""
+        """Handle the CONNECTED frame."""
         ...
 
     def on_message(self, name: bytes, head: bytes, body: bytes, refusal: Refusal | None) -> None:
-        """A MESSAGE frame for the subscription of this name; ``refusal`` is set if the frame is over the limits."""
+        """Handle a MESSAGE frame for the subscription of this name; ``refusal`` is set if the frame is over the
+        limits."""
         ...
 
     def on_failure(self, error: JMSException) -> None:
-        """The connection is over. No event follows. Called once."""
+        """Handle the end of the connection. Called once, as the last event."""
         ...
 
     def on_burst_end(self) -> None:
-        """All frames of the bytes received at once have been handled."""
+        """Handle the end of a burst: all frames in the bytes that arrived together were handled."""
         ...
 
 
@@ -85,7 +88,7 @@ class StompEngine:
         self._uploads = Uploads(_no_reading if read is None else read, self._on_piece)
         self._receipts: dict[bytes, Answer] = {}
         self._unnamed: dict[bytes, None] = {}
-        """Receipts of requests for which Artemis leaves the ``receipt-id`` out of its ERROR."""
+        """Receipt ids of requests for which Artemis leaves the ``receipt-id`` out of its ERROR."""
         self._leaving: list[Answer] = []
         """Callbacks that wait until their bytes have left, without a receipt."""
         self._group = _Together([])
@@ -202,7 +205,7 @@ class StompEngine:
         self.flush()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The stream is gone, so no receipt will come."""
+        """End the connection, because the stream ended and no RECEIPT will come."""
         self.fail(loss(error))
 
     def tick(self, now: float) -> float | None:
@@ -225,10 +228,10 @@ class StompEngine:
         return now + min(waits) if waits else None
 
     def _doubt(self, now: float) -> None:
-        """Ask for something while a body goes on. ActiveMQ Classic copies a producer's property ``content-length`` into
-        the frame of a text, and the frames behind it would pass for its body: so the answer appears in there, by a
-        name that nobody could have put in.
-        """
+        """Send a request while a body does not end, to find out whether its content-length is too high. ActiveMQ
+        Classic copies a property ``content-length`` of a producer into the frame of a text, and the next frames would
+        count as a part of its body. If the answer, which has a random name, appears inside the body, the body has
+        ended."""
         parser = self._parser
         number, since = self._awaited
         if parser.begun != number:
@@ -250,11 +253,11 @@ class StompEngine:
         """Write a frame with a receipt.
 
         Args:
-            command: the first line, and header lines if wanted, without the last line feed.
+            command: the first line, and possibly header lines, without the last line feed.
             rest: the other header lines, each with its line feed; an empty line; the body; NUL.
-            answered: gets the outcome; the connection's end if there is none.
-            unnamed: an ERROR without ``receipt-id`` is meant for such a request, if there is one and errors end the
-                connection.
+            answered: called with the outcome, or with the error that ended the connection.
+            unnamed: True if an ERROR without ``receipt-id`` may answer this request. It does so on brokers that end the
+                connection with each ERROR.
         """
         if self.failed is not None:
             answered(self.failed)
@@ -298,7 +301,7 @@ class StompEngine:
         self._output[group.end + 1] = b"\nreceipt:%s\n" % receipt
 
     def write_and_forget(self, command: bytes, rest: Payload, left: Answer) -> None:
-        """Write a frame without a receipt; ``left`` is called when its bytes went to the socket."""
+        """Write a frame that gets no RECEIPT; ``left`` is called when its bytes went to the socket."""
         if self.failed is not None:
             left(self.failed)
             return
@@ -324,7 +327,7 @@ class StompEngine:
         self._fail_requests(error)
 
     def abort(self, error: BaseException) -> None:
-        """End without a word to the broker or the listener."""
+        """End the connection, and tell neither the broker nor the listener."""
         if self.failed is None:
             self.failed = error if isinstance(error, JMSException) else ConnectionLostException(str(error))
         if self.stream is not None:
@@ -370,7 +373,7 @@ class StompEngine:
             self.fail(_lost(error))
 
     def _shares_receipts(self) -> bool:
-        """Whether an ERROR without a receipt id may be about a frame that asked for no receipt."""
+        """Return True if an ERROR without a receipt id may be about a frame that asked for no RECEIPT."""
         return any(isinstance(answered, _Together) for answered in self._receipts.values())
 
     def _on_connected(self, head: bytes) -> None:
@@ -391,11 +394,11 @@ class StompEngine:
 
 
 def _ignored(error: BaseException | None) -> None:
-    """The answer is nobody's: that it came says enough."""
+    """Do nothing, because no caller waits for this answer. Its arrival was enough."""
 
 
 class _Together:
-    """Callbacks that share a receipt."""
+    """The callbacks of requests that share one RECEIPT."""
 
     __slots__ = ("answers", "end", "size")
 

@@ -1,4 +1,4 @@
-"""ERROR frames -> JMS exceptions, in one place (S129). STOMP has no error codes, so the broker's words decide."""
+"""Turns ERROR frames into JMS exceptions (S129). STOMP has no error codes, so the words of the broker decide."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _BY_WORDS: tuple[tuple[re.Pattern[str], type[JMSException]], ...] = tuple(
         (r"is full|resource|quota|memory limit", ResourceAllocationException),
     )
 )
-"""The first that matches decides."""
+"""The first pattern that matches decides."""
 
 _CODE = re.compile(r"AMQ[0-9]{6}|[A-Za-z]+Exception")
 _LONGEST = 500

@@ -25,22 +25,23 @@ class Refusal(NamedTuple):
 
     reason: str
     whole: bool
-    """Whether the whole frame is kept; otherwise only :func:`lines_that_name` of its header lines, and no body."""
+    """True if the whole frame is kept. Otherwise only the header lines of :func:`lines_that_name` are kept, and no
+    body."""
     size: int
     """Bytes of the frame."""
 
 
 Frame = tuple[bytes, bytes, bytes, Refusal | None]
-"""Command; header lines, each with the line feed before it; body; the reason if it is refused."""
+"""The command, the header lines with a line feed before each, the body, and the reason if the frame is refused."""
 
 _MESSAGE = b"MESSAGE"
 _COMMANDS = frozenset((_MESSAGE, b"RECEIPT", b"ERROR", b"CONNECTED"))
 _LONGEST_COMMAND = 16
 _HEAD_END = re.compile(rb"\n\r?\n")
 _NEAR = 2048
-"""The place before which most heads end. The slower search is worth its price only behind it."""
+"""Most heads end within this number of bytes. Only for longer ones a slower search is used."""
 _LONGEST_NAME = 65536
-"""The longest header line that is kept of a message that is not kept, in bytes."""
+"""The longest header line, in bytes, that is kept if the rest of its message is not."""
 _NAMING = re.compile(
     rb"\n(subscription|message-id|ack|content-length|redelivered|persistent|priority|expires|timestamp|browser"
     rb"|NATIVE_MESSAGE_ID):[^\n]*"
@@ -49,7 +50,7 @@ _NAMING = re.compile(
 _ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
 _UNESCAPED = {"\\": "\\", "n": "\n", "r": "\r", "c": ":"}
 _DIGITS = 12
-"""Of a content-length."""
+"""The most digits of a content-length."""
 
 
 class Limits(NamedTuple):
@@ -66,15 +67,16 @@ class Limits(NamedTuple):
 
     @property
     def kept(self) -> int:
-        """Bytes of header lines that are kept of a message that is refused for them, so that it can be copied."""
+        """The most bytes of header lines that are kept if a message is refused because of them, so that the message can
+        be copied."""
         return max(self.head, self.body)
 
 
 class FrameParser:
-    """Bytes in, frames out.
+    """Cuts frames out of bytes.
 
-    A frame that is not complete waits in ``_pending``. The parser looks at it again only when it can be complete.
-    It skips a frame that is too large to be kept, as the frame arrives (``_skipping``).
+    A frame that is not complete waits in ``_pending``. The parser looks at it again only when it can be complete. It
+    skips a frame that is too large to be kept, as the frame arrives (``_skipping``).
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -88,22 +90,24 @@ class FrameParser:
         """Place up to which the end was searched."""
         self._skipping: Skipping | None = None
         self._disproved = False
-        """Whether the pending frame is shorter than its content-length."""
+        """True if the pending frame is shorter than its content-length says."""
         self.begun = 0
-        """The number of bodies that did not come at once; with :attr:`waits` it names the one that is awaited."""
+        """The number of bodies that did not arrive at once. While :attr:`waits` is true, it identifies the incomplete
+        one."""
         self.proof: bytes | None = None
-        """Random bytes that the broker alone was told after a frame began: they cannot be in the body of that frame, so
-        where they seem to be, its content-length is wrong."""
+        """Random bytes that only the broker got, after the frame began. They cannot be part of the body of that frame,
+        so if they seem to be, the content-length of the frame is wrong."""
         self.broken: ConnectionLostException | None = None
-        """The reason why the stream is useless: the bytes behind the returned frames are no STOMP."""
+        """The error that ends the stream: the bytes behind the returned frames are not STOMP."""
 
     @property
     def waits(self) -> bool:
-        """Whether a frame has a body of which a content-length says that it goes on."""
+        """True if a content-length says that the body of the pending frame is incomplete."""
         return bool(self._wanted) or (self._skipping is not None and self._skipping.measured)
 
     def feed(self, data: bytes) -> list[Frame]:
-        """Return the frames that these bytes complete, also those before a place where the stream is ``broken``."""
+        """Return the frames that these bytes complete. If the stream is ``broken`` at some place, return the frames
+        before this place."""
         frames: list[Frame] = []
         if self.broken is None:
             try:
@@ -140,7 +144,7 @@ class FrameParser:
         return end
 
     def _may_be_complete(self) -> bool:
-        """Whether to look at the pending frame again, because it is complete or too large to wait for."""
+        """Return True if the pending frame is worth another look, because it is complete or too large to wait for."""
         pending, limits = self._pending, self._limits
         if self._wanted:
             self._disproved = self._proves_end(pending)
@@ -156,7 +160,7 @@ class FrameParser:
         return found or len(pending) > limits.kept + _LONGEST_COMMAND
 
     def _proves_end(self, pending: bytearray) -> bool:
-        """Whether bytes are in the body that the broker can only have sent behind it."""
+        """Return True if the body contains the proof, which the broker can only have sent after the end of the body."""
         if self.proof is None:
             return False
         start = max(self._body, self._searched - len(self.proof))
@@ -164,12 +168,12 @@ class FrameParser:
         return pending.find(self.proof, start, self._wanted) >= 0
 
     def _may_be_wrong(self, command: bytes, size: int) -> bool:
-        """Whether to wait for more of a body whose content-length is over the limit: it may be a shorter text."""
+        """Return True if the content-length may be wrong, so that the parser waits for the real end of the frame."""
         return command == _MESSAGE and (self._disproved or size <= self._limits.body)
 
     def _split(self, data: bytes, position: int, frames: list[Frame]) -> int:
-        """Append the frames from ``position`` on, up to one that must be skipped or is not complete; return where it
-        starts, or the end of ``data`` if it is kept."""
+        """Append the frames from ``position`` on, up to a frame that must be skipped or is incomplete. Return the
+        position of this frame, or the end of ``data`` if there is none or the frame was kept."""
         limits, size = self._limits, len(data)
         while position < size:
             if data[position] == 10 or data[position] == 13:  # a heart-beat, or the line end that may follow a frame
@@ -264,8 +268,8 @@ class Skipping:
     """A MESSAGE frame that is too large to be kept. It is read to its end, and only the lines that name it are kept.
 
     Args:
-        reason: why the frame is refused.
-        longest: bytes of a header line up to which it may be kept.
+        reason: the reason why the frame is refused.
+        longest: the most bytes of a header line that is kept.
     """
 
     def __init__(self, reason: str, longest: int) -> None:
@@ -273,7 +277,7 @@ class Skipping:
         self._longest = min(longest, _LONGEST_NAME)
         self._lines: dict[bytes, bytes] = {}
         self._tail = b""
-        """The beginning of a header line whose end has not come; the end of a part of the body."""
+        """In the head: the beginning of a header line whose end has not arrived. In the body: its last bytes."""
         self._size = 0
         self._rest: int | None = None
         """Bytes of the body that are still missing, if its length is known."""
@@ -281,7 +285,7 @@ class Skipping:
 
     @property
     def measured(self) -> bool:
-        """Whether a content-length says that the body goes on."""
+        """True if a content-length says that the body is incomplete."""
         return self._rest is not None
 
     @property
@@ -290,7 +294,7 @@ class Skipping:
         return raw_header(self._lines.get(b"content-length", b""), b"\ncontent-length:") or b""
 
     def holds(self, proof: bytes | None, data: bytes, position: int) -> bool:
-        """Whether a body whose length is known holds these bytes; asked for every piece in turn."""
+        """Return True if a body with a content-length contains the proof. Called for each piece of the body in turn."""
         if proof is None or not self.measured:
             return False
         text = self._tail + data[position:]
@@ -298,7 +302,7 @@ class Skipping:
         return proof in text
 
     def feed(self, data: bytes, position: int) -> int:
-        """Read on; return where the frame ended, -1 if it goes on."""
+        """Read more bytes. Return the position where the frame ended, or -1 if it is still incomplete."""
         start = position
         if not self._in_body:
             position = self._read_head(data[position:] if position else data, position)
@@ -307,7 +311,8 @@ class Skipping:
         return end
 
     def _read_head(self, data: bytes, offset: int) -> int:
-        """Return where the body starts in the data that ``data`` is the end of, -1 if it is not there yet."""
+        """Return the position where the body starts, or -1 if the head is still incomplete. ``offset`` is the position
+        of ``data`` in the received bytes."""
         kept = len(self._tail)
         text = self._tail + data
         match = _HEAD_END.search(text)
@@ -341,7 +346,7 @@ class Skipping:
 
 
 def _length(text: bytes) -> int:
-    """Return the value of a content-length, -1 if it is no number of bytes."""
+    """Return the value of a content-length, or -1 if it is not a number of bytes."""
     return int(text) if text.isdigit() and len(text) <= _DIGITS else -1
 
 
@@ -356,7 +361,8 @@ def _length_fault(command: bytes, length: bytes) -> str:
 
 
 def lines_that_name(head: bytes) -> bytes:
-    """Return the header lines by which a message can be acknowledged, judged and found again, the first of each."""
+    """Return the header lines that are needed to acknowledge, check and recognise a message. Of several lines with one
+    name, return the first."""
     lines: dict[bytes, bytes] = {}
     for line in _NAMING.finditer(head):
         lines.setdefault(line[1], line[0])
@@ -398,7 +404,7 @@ def decode_head(head: bytes) -> dict[str, str]:
     """Return all header lines. If several lines have one name, the first counts (STOMP 1.2, Repeated Header Entries).
 
     Raises:
-        MessageFormatException: not UTF-8, no colon in a line, or an escape that STOMP does not have.
+        MessageFormatException: the lines are not UTF-8, a line has no colon, or STOMP does not have the escape.
     """
     try:
         text = head.decode()
@@ -430,7 +436,8 @@ def _replacement(match: re.Match[str]) -> str:
 
 
 def escape(text: str) -> str:
-    """Return ``text`` as a header line of 1.2 holds it; 1.1 has no escape for the carriage return alone."""
+    """Return ``text`` with the escapes of a header line of STOMP 1.2. STOMP 1.1 has the same ones, except that of the
+    carriage return."""
     if "\\" in text:
         text = text.replace("\\", "\\\\")
     if ":" in text:

@@ -17,24 +17,24 @@ P = TypeVar("P", bytes, StreamedPayload)
 __all__ = ["CONNECT_LINE", "check_connect_line", "check_copy", "check_size", "encode_head"]
 
 CONNECT_LINE = 10240
-"""Bytes of a header line of CONNECT, which leaves before the broker has named itself. ActiveMQ Classic takes no longer
-line."""
+"""The most bytes of a header line of CONNECT. This is the limit of ActiveMQ Classic, and it holds for all brokers
+because CONNECT is sent before the broker has named itself."""
 
 _ADDED = 24
-"""The most lines that the connection puts before these, and the broker on delivery: destination, receipt, ack and
-more."""
+"""The most header lines that the connection and the broker add to those of the message, such as destination, receipt
+and ack."""
 
 
 def encode_head(text: str, limits: Limits | None) -> bytes:
-    """Return header lines, each with its line feed, as they are sent.
+    """Return the bytes of header lines, each with its line feed.
 
     Args:
         text: the lines, escaped.
-        limits: of the broker; ``None`` if it has none that matter.
+        limits: the limits of the broker; ``None`` if no limit has to be checked.
 
     Raises:
-        MessageFormatException: a NUL, half a surrogate pair, a line too long or too many lines; the text names the
-            property or header.
+        MessageFormatException: the lines contain a NUL or half a surrogate pair, a line is too long, or there are too
+            many lines. The text names the property or header.
     """
     try:
         head = text.encode()
@@ -66,11 +66,11 @@ def _check_lines(head: bytes, limits: Limits) -> None:
 
 
 def check_connect_line(name: str, value: str) -> None:
-    """Raise unless a header line of CONNECT can be sent: it has no escapes, for the sake of STOMP 1.0.
+    """Raise an error if a header line of CONNECT cannot be sent. CONNECT has no escapes, so that STOMP 1.0 can read it.
 
     Raises:
-        InvalidClientIDException, JMSSecurityException: a line break, a NUL, half a character, or too long; the text
-            names the header and does not show the value, which may be a password.
+        InvalidClientIDException, JMSSecurityException: the value contains a line break, a NUL or half a character, or
+            is too long. The text names the header and does not show the value, which may be a password.
     """
     kind = InvalidClientIDException if name == "client-id" else JMSSecurityException
     if any(character in value for character in "\r\n\0"):
@@ -87,10 +87,10 @@ def check_connect_line(name: str, value: str) -> None:
 
 
 def check_size(payload: P, limits: Limits | None) -> P:
-    """Return a frame that the broker takes, and receivers over STOMP.
+    """Return the payload, if the broker and receivers over STOMP accept a frame of this size.
 
     Raises:
-        MessageFormatException: it is too large.
+        MessageFormatException: the frame is too large.
     """
     if limits is not None and len(payload) > limits.body:
         raise MessageFormatException(
@@ -104,12 +104,13 @@ def check_copy(payload: bytes, limits: Limits | None, longest_head: int | None) 
     """Check a copy of a message that came from this broker.
 
     Args:
-        payload: of SEND.
-        limits: of the broker for one frame, if it has some that matter.
-        longest_head: of the broker for the header lines of a message, four bytes added for each.
+        payload: the rest of the SEND frame.
+        limits: the limits of the broker for one frame; ``None`` if no limit has to be checked.
+        longest_head: the most bytes of header lines that the broker can store, where each line counts four bytes more
+            than it has.
 
     Raises:
-        MessageFormatException: the broker would end the connection on it.
+        MessageFormatException: the broker would end the connection because of this frame.
     """
     end = payload.find(b"\n\n")
     needed = end + 4 * payload.count(b"\n", 0, end)

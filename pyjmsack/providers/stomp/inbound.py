@@ -1,4 +1,4 @@
-"""One MESSAGE frame. It stays bytes until the caller reads it, and is decoded on the caller's side."""
+"""A received MESSAGE frame. It is decoded only when the caller reads the message, on the thread of the caller."""
 
 from __future__ import annotations
 
@@ -36,8 +36,7 @@ _CLASSES: dict[int, type[Message]] = {
     TEXT: TextMessage,
 }
 _CHANGED = (b"ack:", b"subscription:", b"message-id:", b"redelivered:", b"receipt:", b"transaction:")
-"""Header lines that name a delivery, or the frame that its sender wrote. Another delivery of the message has other
-lines, and the second copy of a send too."""
+"""Header lines that differ between two deliveries of a message, or between the copies of a repeated send."""
 _LARGE = 4096
 """The size in bytes above which a digest replaces a body."""
 _ABOUT_BODY = tuple(f"\n{name}:".encode() for name in (BODY, "content-type", "amq-msg-type", "JMS_AMQP_NATIVE"))
@@ -47,13 +46,13 @@ _KINDS = {"ANYCAST": Queue, "MULTICAST": Topic}
 class StompInbound:
     """One delivered message: the ``Inbound`` of the core, and the lazy content of the ``Message`` made from it.
 
-    Construction only keeps the bytes. It may be used from any thread, by one at a time.
+    Construction only keeps the bytes. Any thread may use the object, but only one at a time.
 
     Args:
         head: the header lines as they came.
         body: the body.
-        dialect: of the broker that sent it.
-        refusal: why it cannot be decoded, if the parser knows that already.
+        dialect: the dialect of the broker that sent the frame.
+        refusal: the reason why the frame cannot be decoded, if the parser already found one.
     """
 
     __slots__ = (
@@ -89,18 +88,18 @@ class StompInbound:
         self.known: bool | None = None
         self.settled = False
         self.counted = 0
-        """Deliveries before this one that this connection remembers."""
+        """The number of earlier deliveries that this connection remembers."""
         self.ack: bytes | None = None
         """Header lines that name the message in an ACK; ``None`` if the broker wants no ACK."""
         self.subscription: Any = None
-        """The subscription that brought it."""
+        """The subscription that delivered the message."""
         self.cost = 0
         """The share of the message in the subscription's window."""
         self.sequence = 0
-        """Place in the order of arrival."""
+        """The position of the message in the order of arrival."""
         self.refusal = refusal
         self.unreadable = False
-        """Whether somebody tried to decode it in vain."""
+        """True if an attempt to decode the message failed."""
         self._headers: dict[str, str] | None = None
         self._identity: bytes | None = None
 
@@ -125,17 +124,17 @@ class StompInbound:
         return _number(raw_header(self.head, b"\nexpires:"))
 
     def expired(self, now_ms: int) -> bool:
-        """Whether its time to live is over (S156)."""
+        """Return True if the time to live of the message is over (S156)."""
         return 0 < self.expiration_ms <= now_ms
 
     def to_message(self, consumer_destination: Destination | None = None) -> Message:
-        """Return a message of its own, of the right JMS class (S151, S169).
+        """Return a new message of the right JMS class (S151, S169).
 
         Args:
             consumer_destination: the destination of the consumer. A name without a kind gets the kind of this one.
 
         Raises:
-            MessageFormatException: header lines or body cannot be decoded.
+            MessageFormatException: the header lines or the body cannot be decoded.
         """
         try:
             if self.refusal is not None:
@@ -165,9 +164,10 @@ class StompInbound:
         return message
 
     def _is_plain_text(self) -> bool:
-        """Whether the header lines do not describe the body, so that the body is text without decoding them.
+        """Return True if the header lines say nothing about the body. Then the body is text, and the lines need not be
+        decoded.
 
-        Lines that may not be decodable do not count as plain: such a message is refused, not handed out (S166).
+        Return False if decoding of the lines might fail, because a message with such lines must be refused (S166).
         """
         head = self.head
         mark, content_type, kind, native = _ABOUT_BODY
@@ -189,7 +189,8 @@ class StompInbound:
         return self._identity is None and len(self.body) > HEAVY
 
     def identity(self) -> bytes | None:
-        """Return everything that the sender made, and nothing that the broker changes when it delivers again (S105).
+        """Return bytes that are the same for each delivery of this message: the parts that the sender wrote, without
+        the parts that the broker changes (S105).
 
         A message without an id, such as those of STOMP clients, gets the broker's number and time. The time is needed,
         because another broker counts from the beginning.
@@ -209,7 +210,8 @@ class StompInbound:
         return self._identity
 
     def stored_id(self) -> bytes | None:
-        """Return the broker's number with the identity, because another broker may give another message this number.
+        """Return the broker's number of the message together with its identity, because another broker may use the same
+        number for another message.
 
         A message that the broker copied, such as a dead letter, has a number of its own.
         """
@@ -227,20 +229,20 @@ class StompInbound:
         return len(self.head) + len(self.body) if self.refusal is None else self.refusal.size
 
     def forget(self) -> None:
-        """Drop the parts that an ACK does not need, because nobody will read them."""
+        """Drop all parts of the message that an ACK does not need, to free memory."""
         self.head, self.body = lines_that_name(self.head), b""
         self._headers = None
 
     @property
     def broker_id(self) -> bytes:
-        """The broker's name of the message, the same for every consumer; empty if it has no name.
+        """The name that the broker gave the message. It is the same for every consumer, and empty if there is none.
 
         Artemis writes the consumer before the comma and the message behind it. The name is the part behind it.
         """
         return (raw_header(self.head, b"\nmessage-id:") or b"").rpartition(b",")[2]
 
     def to_sent(self, destination: Destination) -> tuple[Message, int]:
-        """Return the message as it was given to the encoder, and its time to live in ms."""
+        """Return the message as the encoder got it, and its time to live in milliseconds."""
         message = self.to_message(destination)
         message._properties = self.load_properties()
         expires = message._expiration
@@ -259,7 +261,7 @@ class StompInbound:
             setattr(message, slot, load(self, decoded))
 
     def load_properties(self) -> dict[str, Any]:
-        """Return the application properties, with the types that this library wrote beside them.
+        """Return the application properties. Their types come from a header that this library adds to its messages.
 
         The duplicate mark is left out. A forwarded message is another message, and Artemis would drop it as a second
         copy if it carried the same mark (S106).
@@ -290,9 +292,10 @@ class StompInbound:
 
     @property
     def is_bytes(self) -> bool:
-        """Whether the body is bytes: then it has a ``content-length`` (S167).
+        """True if the body is bytes. A body of bytes has a ``content-length`` (S167).
 
-        Artemis gives every body one. For bytes it comes right behind ``subscription``; for text it is the last line.
+        Artemis adds a ``content-length`` to every body. For bytes the line comes right behind ``subscription``, and for
+        text it is the last line.
         """
         length, message_id = self.head.find(b"\ncontent-length:"), self.head.find(b"\nmessage-id:")
         return length >= 0 and (not self.dialect.routed or message_id < 0 or length < message_id)
@@ -343,7 +346,7 @@ class StompInbound:
 
 
 def _jmsx(headers: dict[str, str], name: str) -> str | None:
-    """Return such a property, or the copy that this library put beside it."""
+    """Return the property of this name, or the copy that this library adds because some brokers drop the original."""
     return headers.get(name, headers.get(COPY + name))
 
 

@@ -1,4 +1,5 @@
-"""How often messages were delivered in vain, kept beyond the subscription that delivered them (S110)."""
+"""Remembers how often messages were delivered without success, also after the end of the subscription that delivered
+them (S110)."""
 
 from __future__ import annotations
 
@@ -9,21 +10,23 @@ from pyjmsack.providers.stomp.inbound import StompInbound
 __all__ = ["DeliveryCounts"]
 
 _LIMIT = 10_000
-"""The number of messages that are remembered, the latest ones. Each was given back, so there are few."""
+"""The most messages that are remembered. The latest ones stay. Only messages that were given back are counted, so there
+are few."""
 
 
 class DeliveryCounts:
-    """Counts by message, for one connection."""
+    """The delivery counts of messages, for one connection."""
 
     def __init__(self) -> None:
         self._counts: OrderedDict[int, int] = OrderedDict()
-        """By a hash of the id, which a sender may have chosen, in any length."""
+        """The count for each hash of an id. The hash has a fixed length, but a sender may choose an id of any
+        length."""
 
     def __bool__(self) -> bool:
         return bool(self._counts)
 
     def of(self, inbound: StompInbound) -> int:
-        """Return the count and forget it: the message carries it from now on."""
+        """Return the count of a message and forget it, because the message keeps its own count from now on."""
         return self._counts.pop(hash(inbound.broker_id), 0)
 
     def remember(self, inbound: StompInbound) -> None:

@@ -1,4 +1,4 @@
-"""The STOMP provider: the core's verbs as frames of one connection. Everything runs on the loop."""
+"""The STOMP provider: it turns the requests of the core into frames of one connection. Everything runs on the loop."""
 
 from __future__ import annotations
 
@@ -63,17 +63,17 @@ class StompProvider(Lifecycle[StompEngine]):
         self._shared: Shared | None = None
         self._sessions: dict[int, StompSession] = {}
         self._producers: dict[int, int] = {}
-        """Session of each producer; that is all there is of one in STOMP."""
+        """The session of each producer. STOMP has no producers, so nothing else is known of one."""
         self._aliases: dict[int, str] = {}
-        """Names of temporary destinations that the broker understands from this connection only."""
+        """The names of temporary destinations that are valid on this connection only."""
         self._receivers: dict[int, StompReceiver] = {}
         self._ending: dict[StompReceiver, None] = {}
-        """Receivers whose UNSUBSCRIBE is not answered yet."""
+        """Receivers that wait for the answer to UNSUBSCRIBE."""
 
     # -- connection ---------------------------------------------------------------------------------------------
 
     def connect(self, info: ConnectionInfo, listener: ProviderListener, done: Completion[ConnectionMetadata]) -> None:
-        """Open the stream, then CONNECT."""
+        """Open the stream and send CONNECT."""
         self._begin(info, listener, done)
         largest = min(self._url.stomp.max_frame_size, self._url.connection.max_message_size)
         options = replace(self._url.stomp, max_frame_size=largest)
@@ -114,7 +114,7 @@ class StompProvider(Lifecycle[StompEngine]):
         return "".join(("CONNECT\n", *lines, "\n\0")).encode()
 
     def on_connected(self, headers: dict[str, str]) -> None:
-        """The broker has taken us."""
+        """Check what the broker says in CONNECTED, and finish the connect."""
         spoken = headers.get("version", "1.0")
         if spoken not in _VERSIONS:
             raise ConnectionLostException(f"the broker wants to speak STOMP {spoken}; offered was 1.1 and 1.2")
@@ -210,13 +210,14 @@ class StompProvider(Lifecycle[StompEngine]):
     # -- sessions, producers, consumers -------------------------------------------------------------------------
 
     def create_session(self, info: SessionInfo, done: Completion[None]) -> None:
-        """STOMP has no sessions. A session is the common part of its consumers and its transaction."""
+        """Create a session. The broker is not asked, because STOMP has no sessions: a session only joins its consumers
+        and its transaction."""
         if self._usable(done):
             self._sessions[info.id] = StompSession(self._the_engine, info, self._dialect, self._the_shared.ids)
             done.succeed()
 
     def close_session(self, session_id: int, done: Completion[None]) -> None:
-        """Done when the broker has confirmed the end of its consumers."""
+        """Close a session; ``done`` succeeds when the broker has confirmed the end of its consumers."""
         session = self._sessions.pop(session_id, None)
         if session is None:
             done.succeed()
@@ -224,13 +225,13 @@ class StompProvider(Lifecycle[StompEngine]):
             session.close(done)
 
     def create_producer(self, info: ProducerInfo, done: Completion[None]) -> None:
-        """STOMP has none."""
+        """Create a producer. The broker is not asked, because STOMP has no producers."""
         if self._session(info.session_id, done) is not None:
             self._producers[info.id] = info.session_id
             done.succeed()
 
     def close_producer(self, producer_id: int, done: Completion[None]) -> None:
-        """Forget it."""
+        """Forget a producer."""
         self._producers.pop(producer_id, None)
         done.succeed()
 
@@ -252,9 +253,10 @@ class StompProvider(Lifecycle[StompEngine]):
         receiver.open(done)
 
     def _refusal(self, named: Subscription | None) -> str | None:
-        """Return why this broker cannot keep the promises of a subscription, or ``None``.
+        """Return the reason why this broker cannot keep the promises of a subscription, or ``None`` if it can.
 
-        Artemis lets consumers share by a fully qualified name. Its queue outlives them and ignores selectors.
+        Artemis lets consumers share a subscription by a fully qualified name, but the queue of this name outlives the
+        consumers and ignores selectors.
         """
         if named is None or not self._dialect.routed:
             return None
@@ -265,7 +267,7 @@ class StompProvider(Lifecycle[StompEngine]):
         return None
 
     def close_consumer(self, consumer_id: int, done: Completion[None]) -> None:
-        """Unsubscribe."""
+        """Close a consumer: unsubscribe it, and wait for the answer."""
         receiver = self._receivers.pop(consumer_id, None)
         if receiver is None:
             done.succeed()
@@ -301,13 +303,13 @@ class StompProvider(Lifecycle[StompEngine]):
         return session
 
     def _lost(self) -> JMSException:
-        """Say why something is not there any more."""
+        """Return the error for a request to something that does not exist any more."""
         return self._unusable or IllegalStateException("it is closed")
 
     # -- temporary destinations and subscriptions ---------------------------------------------------------------
 
     def create_temporary(self, info: TemporaryInfo, done: Completion[str]) -> None:
-        """Return a name: the broker makes the destination when it is used (S132)."""
+        """Choose the name of a temporary destination. The broker creates the destination at its first use (S132)."""
         if not self._usable(done):
             return
         name = str(uuid.uuid4())
@@ -317,7 +319,8 @@ class StompProvider(Lifecycle[StompEngine]):
         done.succeed(name)
 
     def delete_temporary(self, temporary_id: int, done: Completion[None]) -> None:
-        """STOMP has no frame for it: the broker deletes it with its last use, or with the connection."""
+        """Forget a temporary destination. STOMP has no frame that deletes one; the broker does so after the last use,
+        or with the connection."""
         self._aliases.pop(temporary_id, None)
         done.succeed()
 
@@ -336,10 +339,10 @@ class StompProvider(Lifecycle[StompEngine]):
     # -- flow and messages --------------------------------------------------------------------------------------
 
     def start_consumer(self, consumer_id: int) -> None:
-        """Nothing to do: it has been delivered to since it was created."""
+        """Do nothing, because a STOMP broker delivers to a consumer as soon as it is created."""
 
     def replenish(self, consumer_id: int) -> None:
-        """Nothing to do: in STOMP acknowledgements make room in the window."""
+        """Do nothing, because in STOMP acknowledgements make room in the window."""
 
     def stop_consumer(self, consumer_id: int, done: Completion[None]) -> None:
         """Stop deliveries to the sink."""
@@ -356,7 +359,7 @@ class StompProvider(Lifecycle[StompEngine]):
             receiver.pull()
 
     def drain(self, consumer_id: int, done: Completion[None]) -> None:
-        """Wait for the messages that the broker has."""
+        """Wait until the broker has sent the messages that it has for this consumer."""
         receiver = self._receivers.get(consumer_id)
         if receiver is None:
             done.fail(self._lost())
@@ -364,7 +367,7 @@ class StompProvider(Lifecycle[StompEngine]):
             receiver.drain(done)
 
     def send(self, outbound: Outbound) -> None:
-        """Send at once, and in order."""
+        """Send a message at once. Messages leave in the order of the calls."""
         session = self._sessions.get(self._producers.get(outbound.producer_id, -1))
         if session is None:
             outbound.done(self._lost())
@@ -380,7 +383,7 @@ class StompProvider(Lifecycle[StompEngine]):
             self._the_engine.ask_together(b"SEND", outbound.payload, outbound.done)
 
     def withdraw(self, outbound: Outbound, withdrawn: Completion[bool]) -> None:
-        """Without credit nothing waits that could be taken back (S66)."""
+        """Answer that the send cannot be taken back, because STOMP has no credit and each send leaves at once (S66)."""
         withdrawn.succeed(False)
 
     def settle(self, inbound: Inbound, outcome: Outcome) -> None:
@@ -397,18 +400,18 @@ class StompProvider(Lifecycle[StompEngine]):
     # -- transactions -------------------------------------------------------------------------------------------
 
     def begin(self, session_id: int, done: Completion[None]) -> None:
-        """Nothing to do: BEGIN goes out with the first work (S76)."""
+        """Begin a transaction. Nothing is sent, because BEGIN goes out with the first work (S76)."""
         if self._session(session_id, done) is not None:
             done.succeed()
 
     def commit(self, session_id: int, done: Completion[None]) -> None:
-        """Commit."""
+        """Commit the transaction of a session."""
         session = self._session(session_id, done)
         if session is not None:
             session.commit(done)
 
     def rollback(self, session_id: int, done: Completion[None]) -> None:
-        """Undo."""
+        """Roll back the transaction of a session."""
         session = self._session(session_id, done)
         if session is not None:
             session.rollback(done)
@@ -428,7 +431,8 @@ class StompProvider(Lifecycle[StompEngine]):
 
     @property
     def _sendable(self) -> Limits:
-        """The limits of sends: those of this broker, and those of a receiver over STOMP with our own limits (S160)."""
+        """The limits for frames that this client sends: those of the broker and those of this client, because a
+        receiver may have the same limits as this client (S160)."""
         options = self._url.stomp
         own = Limits(options.max_frame_size, options.max_headers, options.max_header_length)
         taken = self._dialect.limits or own
@@ -437,7 +441,7 @@ class StompProvider(Lifecycle[StompEngine]):
         )
 
     def decode(self, payload: bytes, destination: Destination) -> tuple[Message, int]:
-        """Undo the encoding."""
+        """Decode a payload, and return the message with its time to live in milliseconds."""
         head, _, body = payload.partition(b"\n\n")
         return StompInbound(b"\n" + head, body[:-1], self._dialect).to_sent(destination)
 

@@ -1,9 +1,10 @@
-"""One consumer: its subscriptions, their unacknowledged messages, acknowledgements, local redelivery.
+"""The receiver of one consumer: its subscriptions, their unacknowledged messages, acknowledgements, and local
+redelivery.
 
 STOMP lacks two parts of AMQP. No frame gives one message back, so a message that the caller gives back stays in the
-client and is put before the others again, until UNSUBSCRIBE gives all back. And messages that the caller holds fill
-the window. So the client opens another subscription beside the first when the window is full, and the consumer cannot
-stall (S53).
+client and is put before the others again, until UNSUBSCRIBE gives all back. And messages that the caller holds fill the
+window. So the client opens another subscription beside the first when the window is full, and the consumer cannot stall
+(S53).
 """
 
 from __future__ import annotations
@@ -36,12 +37,13 @@ __all__ = ["StompReceiver"]
 log = logging.getLogger("pyjmsack.stomp")
 
 _QUIET = 0.05
-"""Seconds that a broker gets to deliver before a drain asks whether that was all. It delivers apart from the answers
-to our frames: Artemis took up to 30 ms on a busy machine, 0.1 ms mostly."""
+"""Seconds that a drain waits for messages before it sends its request. The wait is needed because a broker delivers
+messages independently of its answers: Artemis mostly took 0.1 ms for a message, and up to 30 ms on a busy machine."""
 _STALL = 0.02
-"""Seconds between two looks at a full window."""
+"""Seconds after which a full window is checked again."""
 _FULL = 0.9
-"""Part of a window in bytes that counts as full, because we know only roughly how the broker counts a frame."""
+"""A window in bytes counts as full when this part of it is used, because we know only roughly how the broker counts a
+frame."""
 
 
 class StompReceiver:
@@ -49,7 +51,8 @@ class StompReceiver:
 
     Args:
         sink: gets the messages.
-        serial: the session acknowledges each message before the next; then prefetch 1 needs no second subscription.
+        serial: True if the session acknowledges each message before it hands out the next one. Then prefetch 1 needs no
+            second subscription.
     """
 
     def __init__(self, shared: Shared, info: ConsumerInfo, sink: InboundSink, *, serial: bool) -> None:
@@ -66,7 +69,7 @@ class StompReceiver:
         self._widens = not info.presettled and not (serial and info.prefetch <= 1)
         self._subscriptions: list[StompSubscription] = []
         self.outstanding: dict[StompInbound, None] = {}
-        """Messages that the broker wants an ACK of, in the order of arrival."""
+        """Messages for which the broker waits for an ACK, in the order of arrival."""
         self._back: list[StompInbound] = []
         self._sequence = 0
         self._is_dirty = self._warned = False
@@ -74,30 +77,31 @@ class StompReceiver:
         self._drained: list[Completion[None]] = []
         self._drain_timer: Timer | None = None
         self._late = False
-        """Whether a drain's question was not answered at once."""
+        """True if the request of a drain was not answered at once."""
         self._limit_timer: Timer | None = None
         self._stall_timer: Timer | None = None
         self._copying = 0
-        """Copies on their way to the dead-letter queue, whose originals are not acknowledged yet."""
+        """The number of copies on their way to the dead-letter queue. Their originals are not acknowledged yet."""
         self._browsed = False
         self._closing: Completion[None] | None = None
         self._unanswered = 0
-        """UNSUBSCRIBE frames without a receipt yet."""
+        """The number of UNSUBSCRIBE frames that wait for a RECEIPT."""
 
     @property
     def is_closing(self) -> bool:
-        """Whether its subscriptions end or have ended: an ACK would be refused."""
+        """True if the subscriptions end or have ended, so that the broker would refuse an ACK."""
         return self._closing is not None
 
     @property
     def volatile(self) -> bool:
-        """Whether its subscription ends with it: no broker has anything to give back, redelivery is ours alone."""
+        """True if the messages are lost with the consumer, as for a topic without a durable subscription. The broker
+        keeps no message for redelivery then, so only this client can redeliver."""
         return self.info.destination.is_topic and self.info.subscription is None
 
     # -- subscriptions ------------------------------------------------------------------------------------------
 
     def open(self, done: Completion[None]) -> None:
-        """Subscribe."""
+        """Subscribe, and complete ``done`` with the answer."""
         self._subscribe(done.settle)
 
     def _subscribe(self, answered: Callable[[BaseException | None], None]) -> None:
@@ -214,7 +218,7 @@ class StompReceiver:
             self._stall_timer = self._shared.connector.call_later(_STALL, self._look)
 
     def _look(self) -> None:
-        """The window was full a moment ago: widen it if the caller has taken all and holds it."""
+        """Check a window that was full a moment ago. Widen it if the caller has taken all messages and holds them."""
         self._stall_timer = None
         if self.stopped or self._engine.failed is not None or not self._full():
             return
@@ -225,9 +229,8 @@ class StompReceiver:
             self._engine.flush()
 
     def pull(self) -> None:
-        """Ask for one message (S50). A subscription has one on its way, unless the caller holds those of all
-        subscriptions.
-        """
+        """Ask for one message (S50). Usually one is on its way already. If the caller holds the messages of all
+        subscriptions, open another subscription."""
         if not self.stopped and self._full() and not self._sink.buffered():
             self._widen()
 
@@ -245,7 +248,8 @@ class StompReceiver:
             self._sink.detached(error)
 
     def _acknowledge_early(self) -> None:
-        """Make room for more: what the caller holds is safe here as long as its subscription lives."""
+        """Acknowledge the messages that the caller holds, to make room for more. The messages are safe in this client
+        as long as their subscription lives."""
         handed_out = len(self.outstanding) - self._sink.buffered()
         for inbound in [*self.outstanding][: max(0, handed_out)]:
             self.acknowledge(inbound)
@@ -282,7 +286,7 @@ class StompReceiver:
             self.acknowledged(inbound)
 
     def acknowledged(self, inbound: StompInbound) -> None:
-        """The broker was told, or will be with the transaction: it is no longer ours."""
+        """Forget a message whose ACK was sent or is a part of a transaction."""
         if self.outstanding.pop(inbound, self) is self:
             return
         subscription: StompSubscription = inbound.subscription
@@ -295,12 +299,12 @@ class StompReceiver:
 
     @staticmethod
     def count(inbound: StompInbound, times: int) -> None:
-        """It was delivered so often in vain (S80, S110)."""
+        """Add to the delivery count of a message that was delivered without success (S80, S110)."""
         inbound.counted = inbound.redelivery_count + times
         inbound.redeliveries = 0
 
     def roll_back(self, inbound: StompInbound) -> None:
-        """Its transaction was undone: the message is delivered again, counted (S80)."""
+        """Deliver a message again and count it, because its transaction was rolled back (S80)."""
         self.count(inbound, inbound.redeliveries + 1)
         self._give_back(inbound)
 
@@ -315,7 +319,7 @@ class StompReceiver:
         self._back.append(inbound)
 
     def redeliver(self) -> None:
-        """Put the messages back that this burst gave back, in the order in which they arrived."""
+        """Put the messages that were given back in this burst into the inbox again, in the order of their arrival."""
         back, self._back = self._back, []
         back.sort(key=lambda inbound: inbound.sequence)
         for inbound in back:
@@ -323,7 +327,7 @@ class StompReceiver:
         self._sink.redeliver(back)
 
     def redeliver_now(self) -> None:
-        """The same, after an answer of the broker, because nothing else ends this burst."""
+        """Call :meth:`redeliver` after an answer of the broker, because no call of the core ends this burst."""
         if self._back:
             self._shared.giving_back.remove(self)
             self.redeliver()
@@ -336,8 +340,8 @@ class StompReceiver:
     def _dead_letter(self, inbound: StompInbound) -> None:
         """Send a NACK if it makes a dead letter. Otherwise send a copy, and the ACK when the copy is confirmed (S118).
 
-        In the dead-letter queue itself Classic discards a message that gets a NACK, and the copy of an unreadable
-        message would be delivered again at once, for ever.
+        A message that is already in the dead-letter queue needs care: Classic discards it if it gets a NACK, and the
+        copy of an unreadable message would be delivered again at once, again and again.
         """
         persistent = raw_header(inbound.head, b"\npersistent:") == b"true"
         dead_already = self.info.destination == Queue(self._shared.dead_letters)
@@ -364,7 +368,7 @@ class StompReceiver:
         self._engine.ask(b"SEND", copy, partial(self._copied, inbound))
 
     def _set_aside(self, inbound: StompInbound, why: str) -> None:
-        """Keep a message from everybody until its subscription ends; then it goes back to the broker (S166)."""
+        """Hold a message back until its subscription ends. After that the message goes back to the broker (S166)."""
         log.error("a message of %s waits for the end of this consumer: %s", self.info.destination.name, why)
         inbound.forget()
         if inbound in self.outstanding:
@@ -405,7 +409,8 @@ class StompReceiver:
                 self._give_time(last=False)
 
     def _limit_drain(self) -> None:
-        """A broker that evaluates a selector in vain never ends a browser."""
+        """Start the timer that ends a drain, because a broker that finds no message for a selector never ends a
+        browser."""
         timeout = self._shared.drain_timeout
         if timeout is not None:
             overdue = partial(self._drain_overdue, self._sequence, timeout)
@@ -435,8 +440,8 @@ class StompReceiver:
         self._late = True
 
     def _fence_answered(self, drained: list[Completion[None]], last: bool, error: BaseException | None) -> None:
-        """A broker whose answer took long may have stood still in the time that it had to deliver: it gets that once
-        more."""
+        """End the drain. If the answer took long, give the broker time to deliver once more, because it may have been
+        too busy to deliver before."""
         if drained is not self._drained:  # a message ended that drain; this may be another one
             return
         if self._late and not last and error is None:
@@ -477,7 +482,7 @@ class StompReceiver:
             done.succeed()
 
     def fail(self, error: JMSException) -> None:
-        """The connection is over."""
+        """End the receiver with an error, because the connection ended."""
         self.stopped = True
         self._end_drain(error)
         self._cancel_stall_timer()

@@ -1,4 +1,5 @@
-"""Selectors for Artemis over STOMP: it takes them for its own filters, which have other names for the JMS headers."""
+"""Translates selectors for Artemis over STOMP. Artemis reads a selector as one of its own filters, in which the JMS
+headers have other names."""
 
 from __future__ import annotations
 
@@ -18,13 +19,14 @@ _NAMES = {
 }
 _MODES = {"'PERSISTENT'": "'DURABLE'", "'NON_PERSISTENT'": "'NON_DURABLE'"}
 _CONVERT = "convert_string_expressions:"
-"""Lets a number be compared with the text that a STOMP header is."""
+"""The prefix with which Artemis compares a number with the text of a header."""
 _PREFIX = re.compile(r"\s*(no_convert_string_expressions|convert_string_expressions|hyphenated_props):")
 
 
 @kept(256)
 def artemis_filter(selector: str) -> str:
-    """Return the filter that selects the same messages; one that starts with a prefix of the broker is left alone."""
+    """Return the filter that selects the same messages. A selector that starts with a prefix of the broker is not
+    changed."""
     if _PREFIX.match(selector):
         return selector
     words = {**_NAMES, **(_MODES if "JMSDeliveryMode" in selector else {})}

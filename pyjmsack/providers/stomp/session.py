@@ -1,4 +1,5 @@
-"""A session's transaction: BEGIN at the first work, ACKs in it or after it, redelivery when it is undone (S75-S89).
+"""The transaction of a session: BEGIN at the first work, ACKs in the transaction or after it, and redelivery after a
+rollback (S75-S89).
 
 Artemis applies an ACK with a ``transaction`` at once and would lose its message at an ABORT. There the ACKs are held
 until the COMMIT is confirmed: a crash in between delivers messages again, and loses none (S88).
@@ -24,17 +25,18 @@ Acked = list[tuple[StompReceiver, StompInbound]]
 
 
 class StompSession:
-    """One session."""
+    """One session, with its transaction."""
 
     def __init__(self, engine: StompEngine, info: SessionInfo, dialect: StompDialect, ids: Iterator[int]) -> None:
         self.info = info
         self.closing = 0
-        """Consumers whose end the broker has not confirmed."""
+        """The number of closed consumers whose end the broker has not confirmed."""
         self._engine = engine
         self._dialect = dialect
         self._ids = ids
         self._transaction: bytes | None = None
-        """Never used again after COMMIT or ABORT: Artemis confirms and drops what is sent to an unknown one."""
+        """The name of the open transaction. A name is never used again, because Artemis confirms and drops a message
+        for an unknown transaction."""
         self._acked: Acked = []
         self._ended: Completion[None] | None = None
 
@@ -45,11 +47,13 @@ class StompSession:
         return self._transaction
 
     def send(self, outbound: Outbound) -> None:
-        """Send within the transaction; the broker's answer says that it has the message, not that it is visible."""
+        """Send a message within the transaction. The answer of the broker says that it has the message, not that the
+        message is visible."""
         self._engine.ask(b"SEND\ntransaction:" + self._begun(), outbound.payload, outbound.done)
 
     def acknowledge(self, receiver: StompReceiver, inbound: StompInbound) -> None:
-        """A receipt joins the transaction, but for volatile subscriptions: an early ACK would be a second one."""
+        """Add an acknowledgement to the transaction. For a volatile subscription nothing is sent now, because the
+        message may already have been acknowledged early."""
         self._acked.append((receiver, inbound))
         if not self._dialect.transacted_acks or receiver.volatile:
             return
@@ -57,7 +61,7 @@ class StompSession:
             self._engine.write(b"ACK\n", inbound.ack, b"transaction:", self._begun(), b"\n\n\0")
 
     def commit(self, done: Completion[None]) -> None:
-        """Commit the sends, then the receipts where those cannot be part of it."""
+        """Commit the sends, then send the acknowledgements that could not be part of the transaction."""
         acked, transaction = self._take()
         if transaction is None:
             self._acknowledge(acked, done)
@@ -89,7 +93,7 @@ class StompSession:
             self._acknowledge(acked, done)
 
     def _acknowledge(self, acked: Acked, done: Completion[None]) -> None:
-        """Send the held ACKs, the last with a receipt: then the broker has applied all."""
+        """Send the held ACKs. The last one asks for a RECEIPT, which confirms all of them."""
         wanted = [(r, i) for r, i in acked if i in r.outstanding and i.ack is not None and not r.is_closing]
         if not wanted:
             done.succeed()
@@ -101,7 +105,8 @@ class StompSession:
         receiver.acknowledged(inbound)
 
     def _acknowledged(self, done: Completion[None], error: BaseException | None) -> None:
-        """A refusal ends the connection, too, a moment later: in no case is the transaction to be done again."""
+        """Complete the commit. If the ACKs were refused, fail with an error that does not ask for a replay, because the
+        sends are committed."""
         if error is None:
             done.succeed()
             return
@@ -141,12 +146,13 @@ class StompSession:
     # -- end ----------------------------------------------------------------------------------------------------
 
     def close(self, done: Completion[None]) -> None:
-        """``done`` when the broker has confirmed the end of every consumer: then it has all acknowledgements too."""
+        """Close the session. ``done`` succeeds when the broker has confirmed the end of every consumer, because then it
+        has all acknowledgements too."""
         self._ended = done
         self._check_end()
 
     def consumer_ended(self) -> None:
-        """One more consumer has ended."""
+        """Count the end of a consumer."""
         self.closing -= 1
         self._check_end()
 

@@ -18,7 +18,7 @@ __all__ = ["Shared", "StompSubscription"]
 
 
 class StompSubscription:
-    """One SUBSCRIBE of a consumer."""
+    """One subscription of a consumer, made by one SUBSCRIBE frame."""
 
     __slots__ = ("held", "id", "open", "receiver", "returned", "used")
 
@@ -26,11 +26,11 @@ class StompSubscription:
         self.id = name
         self.receiver = receiver
         self.held = 0
-        """Messages that the broker waits for an ACK of."""
+        """The number of messages for which the broker waits for an ACK."""
         self.returned = 0
         """The number of these that go back to the broker when the subscription ends."""
         self.used = 0
-        """The share of these messages in the window."""
+        """The part of the window that these messages use."""
         self.open = True
 
 
