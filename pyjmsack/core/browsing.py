@@ -31,7 +31,7 @@ class Browser:
         session, channel, info = consumer.session, consumer.session.channel, consumer.info
         session.check_open()
         timeout = channel.options.request_timeout
-        message = consumer.take()
+        message = consumer.taking.take()
         looks = 2  # Artemis 2.56 sometimes answers a browser's drain before it delivers: one empty look proves nothing
         while message is None and looks and session.started and not consumer.closed:
             looks -= 1
@@ -39,7 +39,7 @@ class Browser:
             channel.submit(channel.provider.start_consumer, info.id)
             channel.submit(channel.provider.drain, info.id, done)
             answered = (yield done, timeout) or done.done
-            message = consumer.take()
+            message = consumer.taking.take()
             if message is None:
                 consumer.check_alive()
             if message is None and not consumer.closed:

@@ -60,7 +60,8 @@ class Consumer:
         dispatchers: of the session; they run listeners.
         feed: what a dispatcher calls to feed a listener.
         subscriptions: of the connection; the name of a subscription is free when the consumer has ended.
-        leave: called with the id when the consumer ends.
+        leave: called with the id when the consumer ends; takes it out of its table, and returns ``None`` if another
+            thread was first.
         allow_pull_listener: whether a listener may be set with prefetch 0 (S9).
 
     Raises:
@@ -100,13 +101,25 @@ class Consumer:
         self.listening = Listening(
             session, info, self, self.unsettled, dispatchers, feed, allow_pull=allow_pull_listener
         )
-        self.taking = Taking(session, info, self.inbox, self.admission, self.unsettled, self.listening, self._counts)
-        self.take = self.taking.take
+        self.taking = Taking(
+            session,
+            info,
+            self.inbox,
+            self.admission,
+            self.unsettled,
+            self.listening,
+            self._counts,
+            self.finish_if_closed,
+        )
+        self.take_for_listener = self.taking.take_for_listener
         self.receive_now = self.taking.receive_now
         self.remote_close = channel.events.remote_close(info.id, "on_consumer_closed")
         self._channel = channel
         self._subscriptions = subscriptions
         self._leave = leave
+        self._closing = False
+        """Whether :meth:`close` is under way: it hands back what nobody saw before the link ends."""
+        self._ended: Completion[None] = Completion()
 
     # -- state --------------------------------------------------------------------------------------------------
 
@@ -297,8 +310,7 @@ class Consumer:
         if self.closed:
             self.unsettled.settle_delivered(Outcome.MODIFIED_FAILED)
             return
-        self.unsettled.stale.clear()
-        delivered = self.unsettled.take_delivered()
+        delivered = self.unsettled.take_back()
         for inbound in delivered:
             inbound.redeliveries += 1
         self.redeliver(delivered)
@@ -332,7 +344,7 @@ class Consumer:
     def resume(self) -> Steps[None]:
         """The rollback is over: finish a close that waited for it (S84)."""
         self.leave_transaction()
-        if self.closed:
+        if self.closed and not self._needed:
             yield from self._detach()
 
     def transaction_ended(self) -> None:
@@ -352,7 +364,9 @@ class Consumer:
         if self.closed:
             return
         try:
+            self._closing = True
             self.state = State.CLOSING
+            self.taking.stop()
             self.listening.close()
             self.arrived()
             yield from self.listening.idle()
@@ -364,16 +378,22 @@ class Consumer:
             self.unsettled.flush()
             self._channel.submit(self._channel.provider.stop_consumer, self.info.id, Completion())
             self.release_inbox()
+            self._closing = False
             self.finish_if_closed()
             raise
         self.release_inbox()
+        self._closing = False
         if not self._needed:
             yield from self._detach()
 
     @property
     def _needed(self) -> bool:
-        """Whether the link is still needed: for outcomes, or for the open transaction."""
-        return bool(self.unsettled.delivered) or self.unsettled.in_transaction
+        """Whether the link is still needed: for outcomes, for the open transaction, or by another thread.
+
+        Each thread writes that it is through, then looks here: the last one finds the link free.
+        """
+        unsettled = self.unsettled
+        return self._closing or self.taking.passing or bool(unsettled.delivered) or unsettled.in_transaction
 
     def release_inbox(self) -> None:
         """Hand back what nobody saw: uncounted, unless an earlier recover() had shown it (S30, S31)."""
@@ -382,21 +402,24 @@ class Consumer:
     def finish_if_closed(self) -> None:
         """The last delivered message of a closed consumer is settled: detach without waiting."""
         if self.state is State.CLOSING and not self._needed:
-            self._submit_detach(Completion())
+            self._submit_detach()
 
     def _detach(self) -> Steps[None]:
         if self.state is State.CLOSED:
             return
-        done: Completion[None] = Completion()
-        self._submit_detach(done)
+        self._submit_detach()
         deadline = Deadline(self._channel.options.close_timeout)
-        yield from ended(done, deadline, f"closing the consumer of {self.info.destination.name}")
+        yield from ended(self._ended, deadline, f"closing the consumer of {self.info.destination.name}")
 
-    def _submit_detach(self, done: Completion[None]) -> None:
+    def _submit_detach(self) -> None:
+        """Once: several threads may find that the link is free."""
         self.state = State.CLOSED
+        if self._leave(self.info.id) is None:
+            return
+        self.unsettled.flush()
+        self.release_inbox()
         self._end_record()
-        self._leave(self.info.id)
-        self.submit_end(done)
+        self.submit_end(self._ended)
 
     def submit_end(self, done: Completion[None]) -> None:
         """Detach behind the acknowledgements that wait for the guard's file."""
@@ -416,8 +439,7 @@ class Consumer:
         """The session is closing: delivered messages go back counted, prefetched ones uncounted (S30, S31)."""
         self.state = State.CLOSED
         self.unsettled.flush()
-        self.unsettled.stale.clear()
-        self.unsettled.settle_batch(self.unsettled.take_delivered(), Outcome.MODIFIED_FAILED)
+        self.unsettled.settle_batch(self.unsettled.take_back(), Outcome.MODIFIED_FAILED)
         self._end_record()
         self.release_inbox()
         self.arrived()

@@ -157,8 +157,8 @@ class Source(Protocol):
         """Whether nothing is handed out although messages may be there."""
         ...
 
-    def take(self) -> Message | None:
-        """Take the next message the listener may have."""
+    def take_for_listener(self) -> Message | None:
+        """Take the next message the listener may have; in a transaction the message joins it."""
         ...
 
     @property
@@ -300,10 +300,9 @@ class Listening:
         listener, workers = self.listener, self.workers
         if listener is None or self._source.closed or (workers is not None and workers.full):
             return None
-        message = self._source.take()
+        message = self._source.take_for_listener()
         if message is None:
             return None
-        self._unsettled.hand_over(message, acknowledge=False)
         if workers is None:
             return Call(listener, message)
         return Call(listener, message, workers, workers.enter(message))

@@ -268,10 +268,12 @@ class Session:
         outcome = _outcome(message._ack_type)
         if self.info.ack_mode.individual:
             self.settle_message(message, outcome)
+        elif message._delivery.settled:  # a second call is a no-op, even if more was delivered meanwhile (S28)
+            return
         elif message._delivery.generation <= self.channel.lost_generation:  # newer messages are not covered (S95)
             for consumer in [*self.consumers.values()]:
                 consumer.unsettled.settle_stale(outcome)
-        elif not message._delivery.settled:  # a second call is a no-op, even if more was delivered meanwhile (S28)
+        else:
             self.acknowledge(outcome)
 
     def settle_message(self, message: Message, outcome: Outcome) -> None:

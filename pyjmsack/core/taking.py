@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from pyjmsack.core.admission import Admission, Refusal, Why
@@ -39,6 +40,7 @@ class Taking:
         unsettled: what the caller has.
         listening: the listener, which may still be at work on a message that comes again.
         counts: of the consumer.
+        finish: called after :meth:`stop`, when nothing is on its way to the caller.
     """
 
     __slots__ = (
@@ -46,6 +48,7 @@ class Taking:
         "_at_work",
         "_channel",
         "_counts",
+        "_finish",
         "_id",
         "_inbox",
         "_listening",
@@ -55,6 +58,7 @@ class Taking:
         "_stopped",
         "_taken",
         "_unsettled",
+        "passing",
     )
 
     def __init__(
@@ -66,6 +70,7 @@ class Taking:
         unsettled: Unsettled,
         listening: Listening,
         counts: Counts,
+        finish: Callable[[], None],
     ) -> None:
         self._session = session
         self._channel = session.channel
@@ -79,11 +84,14 @@ class Taking:
         self._step = max(1, info.prefetch // 10)
         self._taken = 0
         self._stopped = False
+        self._finish = finish
+        self.passing = False
+        """Whether a message may be on its way from the inbox to the caller, and have no outcome yet."""
         self._at_work = False
         """Whether the next message waits: a listener is still at work on it, since before the connection was lost."""
 
     def stop(self) -> None:
-        """Take nothing any more."""
+        """Take nothing any more, except what is on its way to the caller already (``passing``)."""
         self._stopped = True
 
     @property
@@ -192,8 +200,25 @@ class Taking:
     def _put_back(self, inbound: Inbound | None) -> None:
         """Ctrl-C came between the inbox and the caller: it is the next one, unless an outcome was chosen."""
         if inbound is not None and not inbound.settled and inbound not in self._inbox:
-            self._unsettled.delivered.pop(inbound, None)
+            self._unsettled.forget(inbound)
             self._inbox.messages.appendleft(inbound)
+
+    def take_for_listener(self) -> Message | None:
+        """Take a message that its listener has from now on. It is not acknowledged, but joins the transaction."""
+        try:
+            self.passing = True  # as above
+            message = self.take()
+            if message is not None:
+                self._unsettled.hand_over(message, acknowledge=False)
+            return message
+        finally:
+            self._passed()
+
+    def _passed(self) -> None:
+        """The caller has the message, or it is back: who closed the consumer meanwhile left the end to us."""
+        self.passing = False
+        if self._stopped:
+            self._finish()
 
     def receive_now(self, body_type: type[Any] | None = None) -> Message | None:
         """Take a message and acknowledge it as its mode wants for ``receive()`` (S16): before it is handed out.
@@ -203,6 +228,7 @@ class Taking:
         """
         message: Message | None = None
         try:
+            self.passing = True  # before the look whether there is nothing to take any more
             message = self.take()
             if message is None:
                 return None
@@ -215,6 +241,8 @@ class Taking:
             if message is not None:
                 self._put_back(message._delivery)
             raise
+        finally:
+            self._passed()
         if not fits:
             raise MessageFormatException(f"receive_body: {message!r} has no body of type {body_type!r} (S176)")
         return message

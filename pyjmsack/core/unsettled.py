@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, MutableMapping, Sized
-from contextlib import suppress
 from math import ceil
-from typing import Any
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from pyjmsack.core.guard import DuplicateGuard
@@ -31,6 +30,8 @@ ack_log = logging.getLogger("pyjmsack.ack")
 PLENTY = 32
 """If so many messages are in the inbox, an acknowledgement may wait for others to go with it, because neither the
 consumer nor the broker runs out of work."""
+GONE: Final = object()
+"""What a pop returns when another thread was first."""
 LAZY_SHARE = 0.5
 """Of the prefetch: so many make a batch in DUPS_OK on a topic (S46)."""
 WARNING_SHARE = 1.5
@@ -155,6 +156,13 @@ class AckWindow:
 class Unsettled:
     """What the caller of one consumer has and nobody has acknowledged, and how it is acknowledged.
 
+    Three threads meet here: the session's, the loop that notes a loss, and one that closes the consumer. The rules:
+
+    - An outcome is chosen once, under a lock, and a message leaves ``delivered`` behind its outcome. So whoever finds
+      nothing there may detach the link: all outcomes are on their way.
+    - Who pops a message out of ``delivered`` decides where it goes; others leave it alone. The loop takes it to
+      ``stale`` under the lock, so that who finds it in neither looks again under the lock.
+
     Args:
         session: as its members see it.
         info: the consumer.
@@ -224,8 +232,8 @@ class Unsettled:
         self.in_transaction = False
         """Whether messages of the open transaction were delivered (S83, S84)."""
         self._choosing = channel.runtime.lock()
-        """For the choice of an outcome and its counters. The caller chooses, and so does the loop, for instance when
-        the time of a batch is over."""
+        """For the choice of an outcome and its counters, and for ``stale``. The caller chooses, and so does the loop,
+        for instance when the time of a batch is over."""
         self._counts = counts
         size = ack_threshold(mode, info.destination, info.prefetch, options.optimize_acknowledge) if self.auto else 1
         limits = (options.optimize_acknowledge_time_out, options.optimized_ack_scheduled_ack_interval)
@@ -276,15 +284,30 @@ class Unsettled:
         loss after that is written, so one of the two sees the other."""
         self.delivered[inbound] = None
         if inbound.generation <= self._channel.lost_generation:  # the broker delivers it again (S95)
-            self.delivered.pop(inbound, None)
-            self.stale[inbound] = None
+            self._to_stale([inbound])
+
+    def _to_stale(self, inbounds: Iterable[Inbound]) -> None:
+        with self._choosing:
+            for inbound in inbounds:
+                if self.delivered.pop(inbound, GONE) is not GONE and not inbound.settled:
+                    self.stale[inbound] = None
+
+    def forget(self, inbound: Inbound) -> None:
+        """The caller does not have it any more: its outcome is chosen, or it is put back."""
+        if self.delivered.pop(inbound, GONE) is GONE:
+            with self._choosing:
+                self.stale.pop(inbound, None)
 
     def consumed(self, inbound: Inbound) -> None:
         """Acknowledge automatically: now, or with others (S40, S45, S46)."""
         if self._batch is None:
             self.settle(inbound, Outcome.ACCEPTED)
-        else:
-            self._batch.add(inbound)
+            return
+        self._batch.add(inbound)
+        if (
+            inbound.generation <= self._channel.lost_generation
+        ):  # the loop notes a loss, then flushes, perhaps before us
+            self.flush()
 
     def skip(self, inbound: Inbound) -> None:
         """Acknowledge a message that was processed before: nobody gets it (S105)."""
@@ -295,7 +318,7 @@ class Unsettled:
         """The connection is lost. The messages that the caller has stay readable, and will be delivered again
         (S101)."""
         self.flush()
-        self.stale.update(dict.fromkeys(self.take_delivered()))
+        self._to_stale(list(self.delivered))
 
     # -- outcomes -----------------------------------------------------------------------------------------------
 
@@ -392,23 +415,32 @@ class Unsettled:
 
     def settle_delivered(self, outcome: Outcome) -> None:
         """One outcome for all that the caller has (S25, S27)."""
-        self.settle_stale(outcome)
-        self.settle_batch(self.take_delivered(), outcome)
-        self._released()
+        self._settle_all(list(self.delivered), outcome)
 
     def settle_stale(self, outcome: Outcome) -> None:
-        """One outcome for all that the caller had when the connection was lost: it counts as processed, no more."""
-        stale: list[Inbound] = []
-        with suppress(KeyError):  # none is left; no iteration, as the loop may add meanwhile
-            while True:
-                stale.append(self.stale.popitem()[0])
-        self.settle_batch(reversed(stale), outcome)
+        """One outcome for all that the caller had when the connection was lost: it counts as processed, no more. The
+        loop notes the loss first, and may not have moved all of it yet."""
+        lost = self._channel.lost_generation
+        self._settle_all([inbound for inbound in list(self.delivered) if inbound.generation <= lost], outcome)
 
-    def take_delivered(self) -> list[Inbound]:
-        """Return what the caller has, oldest first, and forget it: one broker redelivers in the order it is told."""
-        delivered = list(self.delivered)
-        self.delivered.clear()
-        return delivered
+    def _settle_all(self, delivered: list[Inbound], outcome: Outcome) -> None:
+        """One outcome for what is stale and for these, which the loop may move there meanwhile: they were looked for
+        first, so none is missed."""
+        with self._choosing:
+            stale = list(self.stale)
+            self.stale.clear()
+        self.settle_batch(dict.fromkeys([*stale, *delivered]) if stale else delivered, outcome)
+        for inbound in delivered:
+            self.delivered.pop(inbound, None)
+        self._released()
+
+    def take_back(self) -> list[Inbound]:
+        """Forget all that the caller has, and return what the broker will not deliver again by itself; oldest first,
+        because one broker redelivers in the order in which it is told."""
+        taken_back = [inbound for inbound in list(self.delivered) if self.delivered.pop(inbound, GONE) is not GONE]
+        with self._choosing:  # behind the pops: what the loop was first at is stale by now
+            self.stale.clear()
+        return taken_back
 
     def flush(self) -> None:
         """Send the automatic acknowledgements that wait for company (S43, S47)."""
@@ -417,14 +449,17 @@ class Unsettled:
 
     def settle_one(self, inbound: Inbound, outcome: Outcome) -> None:
         """An outcome for one delivered message; a second one is a no-op (S28, S34)."""
-        held: MutableMapping[Inbound, None] = self.delivered if inbound in self.delivered else self.stale
-        if inbound in held:
-            del held[inbound]
+        if inbound in self.delivered or self._is_stale(inbound):
             if outcome is Outcome.ACCEPTED and self.auto:
                 self.consumed(inbound)
             else:
                 self.settle(inbound, outcome)
+            self.forget(inbound)
             self._released()
+
+    def _is_stale(self, inbound: Inbound) -> bool:
+        with self._choosing:
+            return inbound in self.stale
 
     @property
     def unacknowledged(self) -> int:

@@ -80,14 +80,14 @@ def test_a_listener_is_called_again_after_a_rollback_that_had_no_answer(face: st
 def test_an_error_before_the_listener_is_called_repeats_after_a_pause_and_not_at_once(face: str) -> None:
     fed = Fed(face, AckMode.AUTO_ACKNOWLEDGE)
     heard: list[Any] = []
-    take, tries = fed.consumer.take, 0
+    take, tries = fed.consumer.take_for_listener, 0
 
     def fails() -> None:
         nonlocal tries
         tries += 1
         raise MemoryError("on purpose")
 
-    fed.consumer.take = fails  # type: ignore[method-assign,assignment]  # an error of the machine
+    fed.consumer.take_for_listener = fails  # type: ignore[assignment]  # an error of the machine
     fed.consumer.set_listener(lambda message: heard.append(message.body))
     fed.bench.arrive(fed.consumer, "a")
     for tried in (1, 2):
@@ -95,7 +95,7 @@ def test_an_error_before_the_listener_is_called_repeats_after_a_pause_and_not_at
             fed.work()
         assert (tries, len(fed.bench.runtime.timers)) == (tried, 1)
         fed.bench.runtime.fire()
-    fed.consumer.take = take  # type: ignore[method-assign]  # as it was
+    fed.consumer.take_for_listener = take
     fed.work()
     assert heard == ["a"]
 

@@ -11,9 +11,9 @@ from core_fakes import Bench, FakeInbound
 from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.guard import MemoryStore
 from pyjmsack.core.session import Session
-from pyjmsack.core.unsettled import Unsettled
+from pyjmsack.core.unsettled import AckBatch, Unsettled
 from pyjmsack.message import Message
-from pyjmsack.types import AckMode
+from pyjmsack.types import AckMode, Outcome
 
 CLIENT, INDIVIDUAL = AckMode.CLIENT_ACKNOWLEDGE, AckMode.INDIVIDUAL_ACKNOWLEDGE
 
@@ -143,3 +143,120 @@ def test_a_consumer_that_is_being_created_while_the_connection_is_lost_knows_of_
     again(bench, second, "a", "b")
     assert taken(second).body == "b"
     assert second.stats.duplicates_skipped == 1
+
+
+class Watched(dict[Any, None]):
+    """What the caller has; the loop notes a loss just before somebody touches this for the ``touch``-th time."""
+
+    def __init__(self, bench: Bench, consumer: Consumer, touch: int) -> None:
+        super().__init__(consumer.unsettled.delivered)
+        self._bench = bench
+        self._left = touch
+        consumer.unsettled.delivered = self
+
+    def touched(self) -> None:
+        self._left -= 1
+        if self._left == 0:
+            lose(self._bench)
+
+    def __contains__(self, key: object) -> bool:
+        self.touched()
+        return super().__contains__(key)
+
+    def __iter__(self) -> Any:
+        self.touched()
+        return iter([*super().keys()])
+
+    def pop(self, *arguments: Any) -> Any:
+        self.touched()
+        return super().pop(*arguments)
+
+
+def acknowledged(session: Session, consumer: Consumer, message: Message) -> None:
+    """By the verb of the mode."""
+    if session.info.ack_mode is AckMode.AUTO_ACKNOWLEDGE:
+        consumer.listening.end(message, None)
+    else:
+        session.acknowledge_message(message)
+
+
+@pytest.mark.parametrize("touch", [1, 2, 3])
+@pytest.mark.parametrize("mode", [CLIENT, INDIVIDUAL, AckMode.AUTO_ACKNOWLEDGE])
+def test_no_acknowledgement_is_forgotten_whenever_the_loss_comes(mode: int, touch: int) -> None:
+    """S95, S105: it was dropped without a word, or ended in a KeyError, and the message came twice."""
+    bench, session, consumer = opened(mode)
+    bench.arrive(consumer, "a")
+    message = consumer.take_for_listener() if mode is AckMode.AUTO_ACKNOWLEDGE else taken(consumer)
+    assert message is not None
+    delivered = Watched(bench, consumer, touch)
+    acknowledged(session, consumer, message)
+    while bench.connection.channel.lost_generation == 0:
+        delivered.touched()
+    again(bench, consumer, "a")
+    assert consumer.receive_now() is None
+    assert (consumer.stats.duplicates_skipped, consumer.stats.unacknowledged) == (1, 0)
+    assert not consumer.unsettled.stale
+
+
+def test_an_acknowledgement_counts_between_the_note_of_a_loss_and_what_follows_from_it() -> None:
+    """S95: the loop had noted the loss, and had not come to this consumer yet."""
+    bench, session, consumer = opened(CLIENT)
+    bench.arrive(consumer, "a")
+    message = taken(consumer)
+    bench.connection.channel.lost_generation = 1
+    session.acknowledge_message(message)
+    lose(bench)
+    again(bench, consumer, "a")
+    assert consumer.receive_now() is None
+
+
+def test_what_joins_a_batch_behind_a_loss_counts_as_processed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """S105: it counted with the next batch only, and came twice before."""
+    bench = Bench("jms.optimizeAcknowledge=true")
+    session = bench.session(AckMode.AUTO_ACKNOWLEDGE)
+    session.memory.store = MemoryStore(10)
+    consumer = bench.consumer(session)
+    bench.arrive(consumer, "a")
+    add = AckBatch.add
+
+    def lost_first(batch: AckBatch, inbound: Any) -> None:
+        lose(bench)
+        add(batch, inbound)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(AckBatch, "add", lost_first)
+        taken(consumer)
+    again(bench, consumer, "a")
+    assert consumer.receive_now() is None
+
+
+@pytest.mark.parametrize("touch", [1, 2, 3])
+def test_what_is_recovered_comes_again_whenever_the_loss_comes(touch: int) -> None:
+    """S32, S95: a later acknowledgement of newer messages took it along, and nobody got it again."""
+    bench, session, consumer = opened(CLIENT)
+    bench.arrive(consumer, "a")
+    taken(consumer)
+    delivered = Watched(bench, consumer, touch)
+    session.recover()
+    while bench.connection.channel.lost_generation == 0:
+        delivered.touched()
+    again(bench, consumer, "b")
+    session.acknowledge_message(taken(consumer))
+    again(bench, consumer, "a")
+    assert taken(consumer).body == "a"
+
+
+def test_an_outcome_of_an_older_loss_covers_nothing_of_a_newer_one() -> None:
+    """S28: a second call for a message that is acknowledged is a no-op."""
+    bench, session, consumer = opened(CLIENT)
+    bench.arrive(consumer, "a")
+    first = taken(consumer)
+    lose(bench)
+    session.acknowledge_message(first)
+    again(bench, consumer, "b")
+    taken(consumer)
+    bench.connection.on_interrupted(ConnectionError("gone"), 2)
+    session.acknowledge_message(first)
+    assert len(consumer.unsettled.stale) == 1
+    session.acknowledge(Outcome.ACCEPTED)
+    assert not consumer.unsettled.stale

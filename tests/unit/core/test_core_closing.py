@@ -1,0 +1,154 @@
+"""A consumer is closed in one thread while another has a message of it: outcomes leave before the link ends (S29)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from core_fakes import Bench, FakeInbound
+
+from pyjmsack.core.consumer import Consumer
+from pyjmsack.core.unsettled import Unsettled
+from pyjmsack.message import Message
+from pyjmsack.types import AckMode, Outcome
+
+ACCEPTED, RELEASED = Outcome.ACCEPTED, Outcome.RELEASED
+
+
+def told(bench: Bench) -> list[Any]:
+    """What the broker is told from now on: outcomes, and ``"end"`` of a link."""
+    heard: list[Any] = []
+    close = bench.provider.close_consumer
+
+    def ends(*arguments: Any) -> None:
+        heard.append("end")
+        close(*arguments)
+
+    bench.provider.settle = lambda inbound, outcome: heard.append((inbound.name, outcome))
+    bench.provider.close_consumer = ends
+    return heard
+
+
+class ClosedMeanwhile(FakeInbound):
+    """Another thread closes the consumer while this message is decoded."""
+
+    def __init__(self, name: str, bench: Bench, consumer: Consumer) -> None:
+        super().__init__(name)
+        self._close = lambda: bench.run(consumer.close())
+
+    def to_message(self, destination: Any, /) -> Message:
+        self._close()
+        return super().to_message(destination)
+
+
+def taken(consumer: Consumer) -> Message:
+    message = consumer.receive_now()
+    assert message is not None
+    return message
+
+
+@pytest.mark.parametrize("options", ["", "jms.optimizeAcknowledge=true"])
+def test_what_is_received_during_a_close_is_acknowledged_before_the_link_ends(options: str) -> None:
+    """S16, S29: the link had ended, the broker heard of no outcome, and the message came again."""
+    bench = Bench(options)
+    consumer = bench.consumer(bench.session(AckMode.AUTO_ACKNOWLEDGE))
+    heard = told(bench)
+    bench.arrive(consumer, ClosedMeanwhile("a", bench, consumer), "b")
+    assert taken(consumer).body == "a"
+    assert consumer.receive_now() is None
+    bench.runtime.turn()
+    assert sorted(map(str, heard[:-1])) == sorted(map(str, [("a", ACCEPTED), ("b", RELEASED)]))
+    assert heard[-1] == "end"
+
+
+def test_what_a_transaction_received_during_a_close_is_in_its_commit() -> None:
+    """S75, S84: the commit kept the sends of the transaction, and lost what it had received."""
+    bench = Bench()
+    session = bench.session(AckMode.SESSION_TRANSACTED)
+    consumer = bench.consumer(session)
+    heard = told(bench)
+    bench.arrive(consumer, ClosedMeanwhile("a", bench, consumer))
+    taken(consumer)
+    bench.runtime.turn()
+    assert heard == [("a", ACCEPTED)]
+    bench.run(session.commit())
+    bench.runtime.turn()
+    assert heard == [("a", ACCEPTED), "end"]
+
+
+@pytest.mark.parametrize("mode", [AckMode.CLIENT_ACKNOWLEDGE, AckMode.INDIVIDUAL_ACKNOWLEDGE])
+def test_an_acknowledgement_during_a_close_leaves_before_the_link_ends(
+    mode: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S29: the message came again although it was acknowledged."""
+    bench = Bench()
+    session = bench.session(mode)
+    consumer = bench.consumer(session)
+    heard = told(bench)
+    bench.arrive(consumer, "a")
+    message = taken(consumer)
+
+    with monkeypatch.context() as patch:
+        for verb in ("settle", "settle_batch"):
+            patch.setattr(Unsettled, verb, closing_first(bench, consumer, getattr(Unsettled, verb)))
+        session.acknowledge_message(message)
+    bench.runtime.turn()
+    assert heard == [("a", ACCEPTED), "end"]
+
+
+def closing_first(bench: Bench, consumer: Consumer, verb: Any) -> Any:
+    """Let another thread close the consumer at the moment in which the outcome is chosen."""
+
+    def chosen(*arguments: Any) -> None:
+        bench.run(consumer.close())
+        verb(*arguments)
+
+    return chosen
+
+
+def test_the_last_acknowledgement_during_a_close_does_not_end_the_link_before_the_rest_is_handed_back() -> None:
+    """S30, S31: what nobody had seen would count as delivered."""
+    bench = Bench()
+    session = bench.session(AckMode.INDIVIDUAL_ACKNOWLEDGE)
+    consumer = bench.consumer(session)
+    heard = told(bench)
+    bench.arrive(consumer, "a", "b")
+    message = taken(consumer)
+    bench.provider.hold("stop_consumer")
+
+    def acknowledge() -> None:
+        session.acknowledge_message(message)
+        bench.runtime.turn()
+        bench.provider.held["stop_consumer"][0].succeed()
+
+    bench.runtime.meanwhile.append(acknowledge)
+    bench.run(consumer.close())
+    assert heard == [("a", ACCEPTED), ("b", RELEASED), "end"]
+
+
+def test_a_link_ends_once_although_two_threads_find_it_free() -> None:
+    bench = Bench()
+    consumer = bench.consumer()
+    heard = told(bench)
+    leave = consumer._leave
+
+    def another_is_first(number: int) -> object:
+        consumer._leave = leave
+        consumer._submit_detach()
+        return leave(number)
+
+    consumer._leave = another_is_first
+    bench.run(consumer.close())
+    assert heard == ["end"]
+
+
+def test_a_batch_that_a_listener_filled_leaves_before_the_link_that_it_closed() -> None:
+    """S29, S43: the outcome waited for company, and came behind the end of the link."""
+    bench = Bench("jms.optimizeAcknowledge=true")
+    consumer = bench.consumer(bench.session(AckMode.AUTO_ACKNOWLEDGE))
+    heard = told(bench)
+    consumer.set_listener(lambda message: bench.run(consumer.close()))
+    bench.arrive(consumer, "a")
+    consumer.listening._dispatchers.first.run()  # type: ignore[attr-defined]  # of the fake
+    bench.runtime.turn()
+    assert heard == [("a", ACCEPTED), "end"]
