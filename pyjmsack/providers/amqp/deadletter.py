@@ -56,10 +56,10 @@ class DeadLetters:
         self._waiting: list[tuple[Callable[[AmqpReceiver], bool], Callable[[], None]]] = []
 
     def take(self, receiver: AmqpReceiver, inbound: AmqpInbound, outcome: Outcome) -> bool:
-        """Copy a message that the broker would discard, then accept it; if it cannot be copied it comes again.
+        """Copy a message that the broker would discard, then accept it. If it cannot be copied, it is delivered again.
 
         Returns:
-            False if this outcome of this message is the broker's affair.
+            False if no copy is needed, so that the outcome can be sent as usual.
         """
         if self._queue is None or outcome is not Outcome.REJECTED:
             return False
@@ -124,7 +124,7 @@ class _Copy(Outbound):
         self._done = done
 
     def done(self, error: BaseException | None) -> None:
-        """The broker has it, or will not."""
+        """Handle the outcome of the copy."""
         self._done(self, error)
 
 

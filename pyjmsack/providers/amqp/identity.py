@@ -1,4 +1,5 @@
-"""What tells one delivered AMQP message from another, and what a broker changes when it delivers the same one again.
+"""Computes the identity of a delivered AMQP message: it is the same at each delivery of the message, and different for
+other messages.
 
 The identity of a message is all that its sender made of it: the properties section, the application properties, the
 body and the footer, which are the bare message (3.2), and of the header and the annotations what is the sender's. The
@@ -50,7 +51,8 @@ def as_values(message: sections.Sections, payload: bytes, fields: list[Any]) -> 
 
 
 def _head(message: sections.Sections) -> bytes:
-    """Return what the sender said before the bare message; the time to live and the counts are the broker's."""
+    """Return the parts of header and annotations that the sender wrote, without the time to live and the counts, which
+    the broker changes."""
     header = message._header
     return b"%d%d%b\0" % (header.durable, header.priority, message._annotations.told)
 
@@ -70,7 +72,7 @@ def _body(payload: bytes, section: sections.Span) -> bytes:
 
 
 def _values(payload: bytes, section: sections.Span) -> bytes:
-    """Return what a section says, however it is written; its bytes, if these cannot be decoded."""
+    """Return the values of a section, independent of their encoding, or its bytes if they cannot be decoded."""
     start, end = section
     try:
         value, _ = decode_value(payload, start, end)

@@ -25,9 +25,9 @@ class AmqpLink:
     """One end of a link. Subclasses say what happens to deliveries and credit.
 
     Args:
-        session: what it is attached on.
-        attach: what the Attach says; handle and role are the engine's affair.
-        what: what it is called in errors.
+        session: the session on which the link is attached.
+        attach: the fields of the Attach frame, without handle and role, which the engine sets.
+        what: the name of the link in errors.
     """
 
     selector: str | None = None
@@ -38,7 +38,7 @@ class AmqpLink:
         self._description = attach
         self._what = shortened(what)
         self._link: Any = None
-        """The engine's end (``SenderEnd`` or ``ReceiverEnd``), once it is attached."""
+        """The object of the engine for this link (``SenderEnd`` or ``ReceiverEnd``), after the attach."""
         self._opening: Completion[None] | None = None
         self._closing: Completion[None] | None = None
         self._attach_answered = False
@@ -47,7 +47,8 @@ class AmqpLink:
         """Set once the link can no longer be used, with the reason."""
 
     def open(self, done: Completion[None]) -> None:
-        """Attach; ``done`` when the peer attached its end to a node, not merely answered."""
+        """Attach the link. ``done`` succeeds when the broker attached its end to a node; an answer without a node is a
+        refusal."""
         self._opening = done
         try:
             self._attach()
@@ -57,12 +58,12 @@ class AmqpLink:
             done.fail(self.closed)
 
     def _attach(self) -> None:
-        """Attach, to send; a link to receive on does so itself."""
+        """Attach a link that sends. The class of receiving links overrides this method."""
         self._link = self._session.attach_sender(self._description, self)
 
     def close(self, done: Completion[None]) -> None:
-        """Close the link; one whose attach is not answered when that answer comes: a detach frees our handle for the
-        next link, and what the peer says until then must not meet that one."""
+        """Close the link. If the attach has no answer yet, close when the answer comes, because a detach frees the
+        handle for the next link, and late frames for this link must not reach the next one."""
         if self.closed is not None:
             done.succeed()
             return
@@ -72,11 +73,11 @@ class AmqpLink:
             self._part()
 
     def _part(self) -> None:
-        """Say that this end is over."""
+        """Send the Detach that closes this link."""
         self._link.detach(closed=True)
 
     def fail(self, error: BaseException) -> None:
-        """The session or connection is over."""
+        """End the link, because the session or connection ended."""
         self.closed = error if isinstance(error, JMSException) else JMSException(str(error))
         for completion in (self._opening, self._closing):
             if completion is not None:
@@ -86,7 +87,8 @@ class AmqpLink:
         self._lost(self.closed)
 
     def on_remote_open(self) -> None:
-        """A refused attach is answered by an attach without the node, and then a detach that says why (2.6.3)."""
+        """Complete the attach. A broker refuses an attach by an answer without a node, followed by a Detach with the
+        reason (2.6.3)."""
         self._attach_answered = True
         if self._closing is not None:  # who wanted it has gone
             self._part()
@@ -95,7 +97,7 @@ class AmqpLink:
             opening.succeed()
 
     def on_remote_close(self) -> None:
-        """The answer to our close, the refusal of our attach, or the broker closing a link in use (S126)."""
+        """Handle a Detach of the broker: it answers a close, refuses an attach, or closes a link in use (S126)."""
         if self._closing is not None:
             closing, self._closing = self._closing, None
             error = self.closed or JMSException(f"{self._what} is closed")
@@ -131,19 +133,19 @@ class AmqpLink:
         raise AssertionError("a link without deliveries got an outcome")
 
     def on_flow(self) -> None:
-        """Credit changed."""
+        """Handle a change of credit; subclasses do so."""
 
     def rolled_back(self) -> None:
-        """The session's transaction is being rolled back."""
+        """Handle the rollback of the session's transaction; subclasses do so."""
 
     def _attached(self) -> bool:
         return True
 
     def _ended(self, error: JMSException) -> None:
-        """The link is over: fail the requests that wait for the peer."""
+        """Fail the requests that wait for the broker, because the link ended."""
 
     def _lost(self, error: JMSException) -> None:
-        """A link that was in use is over, alone or with its session or connection."""
+        """Handle the end of a link that was in use, alone or with its session or connection."""
 
     def _closed_by_broker(self, error: JMSException) -> None:
-        """The broker closed a link that was in use, alone."""
+        """Handle that the broker closed this link while it was in use, and nothing else."""

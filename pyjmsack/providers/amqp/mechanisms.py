@@ -1,4 +1,4 @@
-"""SASL mechanisms (RFC 4422), bytes in and bytes out: what each says first, answers, and checks at the end.
+"""SASL mechanisms (RFC 4422): each has a first response, answers to challenges, and a check at the end.
 
 The cryptography of SCRAM (RFC 5802, RFC 7677) is the library ``scramp``, loaded by the first login that uses it.
 """
@@ -79,7 +79,7 @@ class XOAuth2(Plain):
 
 
 class CramMd5(Plain):
-    """CRAM-MD5 (RFC 2195): better than PLAIN where nothing is encrypted, and no more than that."""
+    """CRAM-MD5 (RFC 2195). It is only useful without TLS, where it is better than PLAIN."""
 
     def start(self) -> None:
         """The broker speaks first."""

@@ -15,7 +15,7 @@ _HEADER = 0x70
 
 
 class Oversize(AmqpInbound):
-    """What is left of a message that is too large: enough to refuse it."""
+    """The kept part of a message that is too large, which is enough to refuse the message."""
 
     __slots__ = ("limit", "size")
 
@@ -27,7 +27,7 @@ class Oversize(AmqpInbound):
 
     @property
     def persistent(self) -> bool:
-        """Whether it survives a restart of the broker; what cannot be told counts as not."""
+        """True if the message survives a restart of the broker; False if its header cannot be read."""
         try:
             section, _ = decode_value(self.payload, 0)
         except MessageFormatException:
@@ -36,9 +36,9 @@ class Oversize(AmqpInbound):
         return bool(known and section.value[:1] == [True])
 
     def to_message(self, consumer_destination: Destination | None = None) -> Message:
-        """Raise, as there is no message.
+        """Raise an error, because the message is not complete.
 
         Raises:
-            MessageFormatException: always; the text has size and limit.
+            MessageFormatException: always; the text names the size and the limit.
         """
         raise MessageFormatException(f"it has {self.size:,} bytes, and jms.maxMessageSize allows {self.limit:,}")

@@ -1,4 +1,4 @@
-"""The AMQP 1.0 provider: the core's verbs on one engine. Everything runs on the loop."""
+"""The AMQP 1.0 provider: it serves the requests of the core with one engine. Everything runs on the loop."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ another frame comes, or its own timer after up to 2 s (docs/broker-facts.md, 13)
 
 
 class AmqpProvider(Lifecycle[AmqpEngine]):
-    """One connection to one broker: it opens and ends, and has sessions, links, messages and transactions."""
+    """One connection to one broker, with its sessions, links, messages and transactions."""
 
     def __init__(self, url: BrokerUrl, connector: Connector) -> None:
         super().__init__(url, connector)
@@ -62,8 +62,8 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
     def connect(self, info: ConnectionInfo, listener: ProviderListener, done: Completion[ConnectionMetadata]) -> None:
         """Open the stream, then SASL, Open and Begin.
 
-        The Begin is there for its answer: a broker that refuses the login or the client id sends an Open first, so
-        that only what follows tells whether the connection is really open.
+        A broker that refuses the login or the client id sends an Open first, so only the answer to Begin shows that the
+        connection is really open.
         """
         self._begin(info, listener, done)
         amqp = self._url.amqp
@@ -89,7 +89,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
         self._open_session(0, AmqpSession(engine, False)).add_callback(self._on_first_session)
 
     def on_remote_open(self) -> None:
-        """The answer to Open; only the Begin that follows makes it count."""
+        """Handle the answer to Open. The connection counts as open only after the answer to Begin."""
         self._dialect = find_dialect(self._url, self._the_engine.remote.properties or {})
         name = self._dialect.dead_letters
         queue = None if name is None else Queue(self._url.amqp.dead_letter_queue or name)
@@ -116,7 +116,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
     # -- end ----------------------------------------------------------------------------------------------------
 
     def close(self, done: Completion[None]) -> None:
-        """Send Close; ``done`` when the peer answered or is gone."""
+        """Send Close; ``done`` succeeds when the broker answered or is gone."""
         engine = self._engine
         if engine is None or engine.failed is not None:
             done.succeed()
@@ -130,14 +130,14 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
             engine.close_connection()
 
     def _when_copied(self, concerns: Callable[[AmqpReceiver], bool], then: Callable[[], None]) -> None:
-        """End links when what they brought is dead-lettered."""
+        """Call ``then`` when no message of these receivers is being copied to the dead-letter queue any more."""
         if self._dead_letters is None:
             then()
         else:
             self._dead_letters.afterwards(concerns, then)
 
     def on_failure(self, error: JMSException) -> None:
-        """The connection is over. After a loss, new links are careful for a while."""
+        """Handle the end of the connection. After a loss, new links are careful for a while."""
         if self._closing is None:
             caution.lost(receiver.caution for receiver in self._resources.receivers.values())
         super().on_failure(error)
@@ -234,13 +234,13 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
 
     @staticmethod
     def _forget_refused(links: dict[int, Any], session: AmqpSession, number: int, opened: Completion[None]) -> None:
-        """What was refused is nobody's, and nobody will close it."""
+        """Forget a link or session that was refused, because no caller will close it."""
         if opened.error is not None:
             links.pop(number, None)
             session.links.pop(number, None)
 
     def _fits(self, what: str, done: Completion[Any], **texts: str | None) -> bool:
-        """Refuse a link whose Attach the broker could not take: it would end the connection."""
+        """Refuse a link whose Attach is too large for the broker, because the broker would end the connection."""
         named = {kind.replace("_", " "): text for kind, text in texts.items()}
         error = unfit_attach(what, named, self._the_engine.peer_frame_size)
         if error is not None:
@@ -285,7 +285,8 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
         receiver.open(done)
 
     def _single_credit(self, info: ConsumerInfo) -> caution.Single:
-        """Whether a link takes one message at a time: only Artemis needs it, and not for the copies of a browser."""
+        """Return True if credit is granted for one message at a time. Only Artemis needs this, and not for a
+        browser."""
         if self._dialect.broker != "artemis" or info.browser:
             return caution.Single.NO
         return caution.single_credit(self._url.amqp.single_credit)
@@ -320,17 +321,19 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
         temporary.create(done)
 
     def delete_temporary(self, temporary_id: int, done: Completion[None]) -> None:
-        """Close the link of a dynamic node: its lifetime ends."""
+        """Close the link of a temporary destination, which deletes the destination."""
         self._close_link(self._resources.temporaries.pop(temporary_id, None), done)
 
     def unsubscribe(self, name: str, done: Completion[None]) -> None:
-        """Attach to a durable subscription by its name, close, and look whether it is gone (S141)."""
+        """Delete a durable subscription: attach to it by its name, close the link, and check that the subscription is
+        gone (S141)."""
         closed: Completion[None] = Completion()
         closed.add_callback(lambda _: self._confirm_unsubscribed(name, closed.error, done))
         self._look_up(name, closed, delete=True)
 
     def _confirm_unsubscribed(self, name: str, error: BaseException | None, done: Completion[None]) -> None:
-        """Artemis keeps, in silence, a subscription that has a consumer on another connection."""
+        """Check that the subscription is gone, because Artemis keeps one with a consumer on another connection and does
+        not say so."""
         if error is not None:
             done.fail(error)
             return
@@ -365,7 +368,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
         return session
 
     def _lost(self, session: AmqpSession | None = None) -> JMSException:
-        """Say why something is not there any more."""
+        """Return the error for a request to something that does not exist any more."""
         if session is not None and session.closed is not None:
             return session.closed
         if self._engine is not None and self._engine.failed is not None:
@@ -391,7 +394,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
             receiver.pull()
 
     def drain(self, consumer_id: int, done: Completion[None]) -> None:
-        """Use up the credit now."""
+        """Ask the broker to send what it has, up to the open credit."""
         receiver = self._resources.receivers.get(consumer_id)
         if receiver is None:
             done.fail(self._lost())
@@ -407,7 +410,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
             receiver.stop(done)
 
     def send(self, outbound: Outbound) -> None:
-        """Transfer, or queue for credit."""
+        """Send a message, or queue it until there is credit."""
         sender = self._resources.senders.get(outbound.producer_id)
         if sender is None:
             outbound.done(self._lost())
@@ -445,13 +448,13 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
             session.declare(done)
 
     def commit(self, session_id: int, done: Completion[None]) -> None:
-        """Discharge."""
+        """Discharge the transaction with a commit."""
         session = self._session(session_id, done)
         if session is not None:
             session.discharge(done, fail=False)
 
     def rollback(self, session_id: int, done: Completion[None]) -> None:
-        """Discharge as failed."""
+        """Discharge the transaction with a rollback."""
         session = self._session(session_id, done)
         if session is not None:
             session.discharge(done, fail=True)
@@ -463,7 +466,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
         return partial(_encode, self.address(destination), self.address, self._marks(destination))
 
     def decode(self, payload: bytes, destination: Destination) -> tuple[Message, int]:
-        """Undo the encoding."""
+        """Decode a payload, and return the message with its time to live in milliseconds."""
         return AmqpInbound(payload).to_sent(destination)
 
 

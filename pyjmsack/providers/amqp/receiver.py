@@ -1,4 +1,4 @@
-"""One receiving link: credit, deliveries in, outcomes out (AMQP 1.0 2.6.7, 2.6.12, 3.4)."""
+"""One receiving link: it grants credit, receives messages and sends outcomes (AMQP 1.0 2.6.7, 2.6.12, 3.4)."""
 
 from __future__ import annotations
 
@@ -90,8 +90,8 @@ def _described(name: str, info: ConsumerInfo, address: str, explicit_client_id: 
 
 
 def _returns(info: ConsumerInfo) -> bool:
-    """Whether the broker takes back what is not settled. The queue of a plain subscription and a temporary destination
-    end with their connection."""
+    """Return True if unsettled messages go back to a queue at the end of the link. The queue of a plain subscription
+    and a temporary destination do not outlive the connection."""
     destination = info.destination
     plain = isinstance(destination, Topic) and info.subscription is None
     return not (info.presettled or plain or destination.is_temporary)
@@ -146,8 +146,8 @@ class AmqpReceiver(AmqpLink):
         self._is_dirty = False
         self._stopped = False
         self._held_back = False
-        """Whether a drain took the credit: none is given until the core says so, or a rollback would meet messages that
-        are newer than its own (S83)."""
+        """True if a drain took the credit. No credit is granted until the core asks for it, because messages that
+        arrive during a rollback would come before older ones (S83)."""
         self._replenish_after_drain = False
         self._pulling = False
         self._drain_credit = 0
@@ -169,12 +169,13 @@ class AmqpReceiver(AmqpLink):
     # -- flow ---------------------------------------------------------------------------------------------------
 
     def replenish(self) -> None:
-        """Top up because the core asks for it: the caller took messages, or waits for one."""
+        """Grant credit again, because the caller took messages or waits for one."""
         self._held_back = False
         self._top_up()
 
     def _top_up(self) -> None:
-        """Top up by rule S53: at half the window, unless what is buffered fills it already."""
+        """Grant credit again by rule S53: when half the window is used, unless the messages in the inbox fill the
+        window."""
         prefetch = self.info.prefetch
         if prefetch == 0 or self._stopped or self._held_back or self.closed:
             return
@@ -196,7 +197,7 @@ class AmqpReceiver(AmqpLink):
                 self._look_again()
 
     def _look_again(self) -> None:
-        """Take the whole window once the lost connection has nothing left to send."""
+        """Grant the whole window when the lost connection cannot send anything any more."""
         if left := self.caution.time_left():
             self._caution_timer = self._connector.call_later(left, self._look_again)
             return
@@ -205,7 +206,7 @@ class AmqpReceiver(AmqpLink):
         self._engine.flush()
 
     def pull(self) -> None:
-        """Grant one credit unless one is open (S50)."""
+        """Grant credit for one message, unless there is credit already (S50)."""
         if self._drained:
             self._pulling = True  # granted when the drain is over
         elif not self._stopped and (credit := self._link.credit) <= 0:
@@ -213,7 +214,8 @@ class AmqpReceiver(AmqpLink):
             self._pulling = True
 
     def drain(self, done: Completion[None]) -> None:
-        """Let the broker use up the credit now (AMQP 1.0 2.6.7); with prefetch 0, one credit."""
+        """Ask the broker to use the credit now or give it back (AMQP 1.0 2.6.7). With prefetch 0, grant credit for one
+        message first."""
         if self.closed is not None:
             done.fail(self.closed)
             return
@@ -238,7 +240,7 @@ class AmqpReceiver(AmqpLink):
         self.drain(done)
 
     def on_remote_open(self) -> None:
-        """The broker answered the attach."""
+        """Handle the answer to the attach."""
         self.caution.answered(monotonic() - self._attached_at)
         super().on_remote_open()
 
@@ -312,7 +314,7 @@ class AmqpReceiver(AmqpLink):
         self._give_up(error)
 
     def _give_up(self, error: JMSException) -> None:
-        """Close the link because the broker does not keep to what was agreed."""
+        """Close the link, because the broker breaks the rules of the protocol."""
         self.closed = error
         self._part()
         self._engine.flush()
@@ -322,13 +324,13 @@ class AmqpReceiver(AmqpLink):
     # -- deliveries ---------------------------------------------------------------------------------------------
 
     def on_message(self, delivery: Any, payload: bytes, settled: bool) -> None:
-        """Buffer a complete message; nothing but its header is looked at here, and that only on a careful link."""
+        """Put a complete message into the inbox. Only a careful link reads its header here."""
         if self.caution.single:
             self.caution.took(payload)
         self._take(delivery, AmqpInbound(payload), settled)
 
     def on_oversize(self, delivery: Any, start: bytes, size: int, settled: bool) -> None:
-        """Buffer the start of a message that is too large, which is enough to refuse the message."""
+        """Put the kept part of a message that is too large into the inbox, so that the message can be refused."""
         self._take(delivery, Oversize(start, size, self._max_size), settled)
 
     def _take(self, delivery: Any, inbound: AmqpInbound, settled: bool) -> None:
@@ -358,7 +360,8 @@ class AmqpReceiver(AmqpLink):
             self._dirty.append(self)
 
     def burst_end(self) -> None:
-        """Wake the consumer, once for all that arrived; end the link if that is much more than was asked for."""
+        """Wake the consumer, once for all messages of the burst. Close the link if the broker sent many more messages
+        than it had credit for."""
         self._is_dirty = False
         self.caution.arrived = monotonic()
         if self.caution.single:
@@ -373,7 +376,8 @@ class AmqpReceiver(AmqpLink):
     def settle(self, inbound: AmqpInbound, outcome: Outcome, template: bytes | None = None) -> None:
         """Send an outcome; with ``template`` (an encoded transactional state) it takes effect at the discharge (4.4.2).
 
-        Settled locally in both cases: an unsettled delivery would stay ours after a rollback instead of coming back.
+        The delivery is settled in both cases, because an unsettled one would stay with this client after a rollback
+        instead of going back to the queue.
         """
         delivery, inbound.handle = inbound.handle, None
         if delivery is None or self.closed is not None:

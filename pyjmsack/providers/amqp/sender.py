@@ -1,4 +1,5 @@
-"""One sending link: a backlog for want of credit, transfers out, outcomes in (AMQP 1.0 2.6.7, 2.6.12)."""
+"""One sending link: it queues messages while there is no credit, sends transfers, and receives outcomes (AMQP 1.0
+2.6.7, 2.6.12)."""
 
 from __future__ import annotations
 
@@ -81,12 +82,12 @@ class AmqpSender(AmqpLink):
         self._connector = connector
         self._takes_back = takes_back
         self._upload: Upload | None = None
-        """A message that leaves in pieces: nothing else may leave on this link meanwhile."""
+        """The message that is being sent in pieces. No other message may leave on this link meanwhile."""
         self._largest: float = math.inf
-        """Bytes of the largest message that the broker takes."""
+        """The size in bytes of the largest message that the broker accepts."""
 
     def send(self, outbound: Outbound) -> None:
-        """Transfer now, or as soon as there is credit, in order."""
+        """Send a message now, or as soon as there is credit. Messages leave in the order of the calls."""
         if self.closed is not None:
             outbound.done(self.closed)
         elif len(outbound.payload) > self._largest:
@@ -118,7 +119,7 @@ class AmqpSender(AmqpLink):
         return True
 
     def _stop_upload(self) -> None:
-        """Take back what has left of a message. Where the broker would not go on with the link, the link ends."""
+        """Abort a message that has left in part. If the broker does not allow this, close the link."""
         upload, self._upload = self._upload, None
         if upload is None:
             return
@@ -133,7 +134,8 @@ class AmqpSender(AmqpLink):
             self._part()
 
     def rolled_back(self) -> None:
-        """What still waits for credit belonged to the transaction: it must not leave with the next one."""
+        """Drop the messages that wait for credit, because they belonged to the transaction and must not leave with the
+        next one."""
         backlog, self._backlog = self._backlog, deque()
         if self._upload is not None:
             backlog.appendleft(self._upload.outbound)
@@ -161,7 +163,8 @@ class AmqpSender(AmqpLink):
             outbound.done(None)
 
     def _uploaded(self, error: JMSException | None) -> None:
-        """The last piece is written, or the body cannot be read and the message was taken back."""
+        """Finish a message that was sent in pieces: its last piece is written, or its body cannot be read and it was
+        aborted."""
         assert self._upload is not None  # it tells of its end once
         outbound = self._upload.outbound
         if error is not None:
@@ -172,7 +175,7 @@ class AmqpSender(AmqpLink):
         self.on_flow()
 
     def on_flow(self) -> None:
-        """Credit came: send what waits for it; a drain gives the rest back (2.6.7)."""
+        """Send the messages that wait for credit. Answer a drain by giving the rest of the credit back (2.6.7)."""
         backlog, link = self._backlog, self._link
         while backlog and link.credit > 0 and self._upload is None:
             self._transfer(backlog.popleft())
@@ -180,7 +183,7 @@ class AmqpSender(AmqpLink):
             link.drained()
 
     def on_outcome(self, context: Any, state: Composite | None) -> None:
-        """The broker's outcome for one transfer; one that comes before the last piece ends the message."""
+        """Handle the outcome of one message. If it comes before the last piece was sent, stop sending the message."""
         if self._upload is not None and self._upload.outbound is context:
             self._stop_upload()
         if state is ACCEPTED:
@@ -197,7 +200,7 @@ class AmqpSender(AmqpLink):
         return outcome_error(_STATE_NAMES.get(type(outcome), outcome.name), error)
 
     def _ended(self, error: JMSException) -> None:
-        """The broker will not confirm the messages that were sent: fail them."""
+        """Fail the messages without an outcome, because the broker will not confirm them."""
         pending = [*([] if self._link is None else self._link.abandon()), *self._backlog]
         self._backlog.clear()
         upload, self._upload = self._upload, None

@@ -29,7 +29,7 @@ class AmqpSession:
 
     Args:
         transacted: it has a coordinator.
-        closed_by_broker: told when the broker ends this session alone, before its links fail.
+        closed_by_broker: called before the links fail, if the broker ends this session and not the connection.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class AmqpSession:
     ) -> None:
         self._engine = engine
         self.end: SessionEnd
-        """The engine's end, once it has begun."""
+        """The object of the engine for this session, after the Begin."""
         self._opening: Completion[None] | None = None
         self._closing: Completion[None] | None = None
         self._begun = False
@@ -54,7 +54,8 @@ class AmqpSession:
         self.coordinator: AmqpCoordinator | None = None
 
     def open(self, done: Completion[None]) -> None:
-        """Begin the session; for a transacted one ``done`` waits for the coordinator and the first declare (S76)."""
+        """Begin the session. If it is transacted, ``done`` succeeds after the coordinator link is attached and the
+        first transaction is declared (S76)."""
         try:
             self.end = self._engine.begin(self)
         except StateError as error:
@@ -66,11 +67,11 @@ class AmqpSession:
             self._open_coordinator(done).declare(done)
 
     def close(self, done: Completion[None]) -> None:
-        """End the session; the broker ends its links and rolls its transaction back.
+        """End the session. The broker then ends the links and rolls the transaction back.
 
-        One whose Begin is not answered ends when that answer comes. An End frees our channel number for the next
-        session, and the answer to a Begin names its session by that number alone (2.7.2): the next one would be taken
-        for this one.
+        If the Begin has no answer yet, the session ends when the answer comes. An End frees our channel number for the
+        next session, and the answer to a Begin names its session by that number alone (2.7.2): so the late answer would
+        be taken for the answer to the next session.
         """
         if self.closed is not None:
             done.succeed()
@@ -131,7 +132,7 @@ class AmqpSession:
     # -- end ----------------------------------------------------------------------------------------------------
 
     def fail(self, error: BaseException) -> None:
-        """The connection is over, or the broker ended this session."""
+        """Fail everything in this session, because the connection ended or the broker ended the session."""
         self.closed = error if isinstance(error, JMSException) else JMSException(str(error))
         for completion in (self._opening, self._closing):
             if completion is not None:
@@ -140,7 +141,7 @@ class AmqpSession:
         self._fail_links(error)
 
     def on_remote_open(self) -> None:
-        """The broker began its end."""
+        """Handle the answer to Begin."""
         self._begun = True
         if self._closing is not None:  # who wanted it has gone
             self.end.end()
@@ -149,7 +150,7 @@ class AmqpSession:
             opening.succeed()
 
     def on_remote_close(self) -> None:
-        """The answer to our end, or the broker ending the session."""
+        """Handle an End of the broker, which answers a close or ends the session."""
         if self._closing is not None:
             closing, self._closing = self._closing, None
             assert self.closed is not None  # set by close

@@ -15,7 +15,8 @@ _DELETE_ON_CLOSE = Described(ULong(0x2B), [])
 
 
 class AmqpTemporary(AmqpLink):
-    """A sending link that nothing is sent on: its target is made for it, and deleted when it closes (S132)."""
+    """The link that keeps a temporary destination alive. The broker creates the destination for the link and deletes it
+    when the link closes (S132). No message is sent on the link."""
 
     def __init__(self, engine: AmqpEngine, session: SessionEnd, name: str, info: TemporaryInfo) -> None:
         target = Target(
@@ -29,7 +30,7 @@ class AmqpTemporary(AmqpLink):
         self.info = info
 
     def create(self, named: Completion[str]) -> None:
-        """Attach; ``named`` with the name that the broker chose."""
+        """Attach the link. ``named`` gets the name that the broker chose."""
         attached: Completion[None] = Completion()
         attached.add_callback(lambda _: self._answered(attached.error, named))
         self.open(attached)

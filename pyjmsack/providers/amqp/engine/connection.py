@@ -33,8 +33,8 @@ class Connection:
     Args:
         max_frame_size: bytes of the largest frame that is accepted, at least 512.
         channel_max: the highest channel number, 0 to 65535: one less than the number of sessions.
-        idle_timeout: seconds without a byte of the peer after which it counts as dead; the peer is told half of it, so
-            that its frames come in time (2.4.5). ``None`` = for ever.
+        idle_timeout: seconds without a byte of the peer after which the connection counts as lost. The Open frame names
+            half of it, so that the frames of the peer come in time (2.4.5). ``None`` = no limit.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Connection:
         self.remote: Open | None = None
         """The peer's Open, once it is here."""
         self.closed = False
-        """Whether our Close has been sent, or nothing more can be."""
+        """True if our Close was sent or nothing can be sent any more."""
         self._max_frame_size = max_frame_size
         self._channel_max = channel_max
         self._idle = IdleTimes(idle_timeout)
@@ -103,7 +103,7 @@ class Connection:
         return session
 
     def close(self, error: Error | None = None) -> None:
-        """Send Close; only the peer's answer is of interest then. Again: nothing happens."""
+        """Send Close. After that only the answer of the peer is read. A second call does nothing."""
         if self.local is not None and not self.closed:
             self.send(0, Close(error=error))
             self._end_all()
@@ -298,7 +298,7 @@ class Connection:
         return [(CLOSED, close.error)]
 
     def _fail(self, violation: ViolationError) -> Event:
-        """Tell the peer what it did wrong, and read no more (2.4.3)."""
+        """Send Close with the error that the peer made, and read no more (2.4.3)."""
         error = Error(condition=violation.condition, description=violation.description)
         self.close(error)
         self._over = True

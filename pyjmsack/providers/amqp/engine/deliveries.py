@@ -64,12 +64,12 @@ class Assembly:
         self.delivery_id = delivery_id
         self.settled = False
         self.size = 0
-        """Bytes so far, with those that were dropped."""
+        """The number of bytes that arrived, including those that were dropped."""
         self._limit = limit
         self._bytes = bytearray()  # and no list of pieces: they may be tiny
 
     def add(self, piece: bytes, settled: bool) -> None:
-        """Take the payload of one transfer; the message is settled if one of them says so."""
+        """Add the payload of one transfer. The message is settled if one of its transfers is."""
         self.size += len(piece)
         self.settled = self.settled or settled
         if self.oversize:
@@ -80,7 +80,7 @@ class Assembly:
 
     @property
     def oversize(self) -> bool:
-        """Whether it is larger than it may be."""
+        """True if the message is larger than the limit."""
         return self._limit is not None and self.size > self._limit
 
     def kept(self) -> bytes:
@@ -103,7 +103,7 @@ class Outgoing:
         self._state = state
         self._settled = settled
         self._position = -1
-        """Bytes that have left; -1: not even the first transfer."""
+        """The number of bytes that were sent; -1 before the first transfer."""
 
     def frame(self, max_frame_size: int) -> tuple[bytes, memoryview]:
         """Return the next transfer, head and payload."""
@@ -121,11 +121,11 @@ class Outgoing:
 
     @property
     def done(self) -> bool:
-        """Whether all of it has left."""
+        """True if the whole message was sent."""
         return self._position >= len(self._payload)
 
     def left(self) -> None:
-        """All of it has left."""
+        """Handle that the whole message was sent."""
         self.link.sent()
 
 
@@ -148,7 +148,7 @@ class States:
         """Return an outcome or a transactional state; ``None`` if there is none, or none yet (3.4.1).
 
         Raises:
-            ViolationError: the bytes are no state.
+            ViolationError: the bytes are not a delivery state.
         """
         if encoded in self._COMMON:
             return self._COMMON[encoded]
@@ -165,7 +165,7 @@ _STATE_CODES: Final = frozenset((0x23, 0x24, 0x25, 0x26, 0x27, 0x33, 0x34))
 
 
 def ranges(numbers: list[int]) -> Iterator[tuple[int, int]]:
-    """Yield first and last of each run of consecutive numbers."""
+    """Yield the first and the last number of each run of consecutive numbers."""
     start = 0
     for index in range(1, len(numbers) + 1):
         if index == len(numbers) or numbers[index] != (numbers[index - 1] + 1) & SERIAL_MASK:

@@ -24,7 +24,7 @@ __all__ = ["Link", "ReceiverLink", "SenderLink"]
 
 
 class Link:
-    """One end of a link, ours. :meth:`.Session.attach` makes it.
+    """This client's end of a link. :meth:`.Session.attach` makes it.
 
     Its handle is free for another one when both ends are detached, not before (2.6.4).
     """
@@ -66,7 +66,8 @@ class Link:
         return self._detached
 
     def detach(self, *, closed: bool, error: Error | None = None) -> None:
-        """Detach: for good with ``closed``, else a durable node stays (2.6.4, 2.6.6). Again: nothing happens."""
+        """Send Detach. With ``closed`` the link is closed; without it, a durable node stays (2.6.4, 2.6.6). A second
+        call does nothing."""
         if self._detached or self._session.ended:
             return
         self.over()
@@ -81,11 +82,11 @@ class Link:
         self.remote, self.remote_handle = remote, remote.handle
 
     def on_flow(self, flow: Flow) -> list[Event]:
-        """Hear of credit."""
+        """Handle a Flow of the peer."""
         raise NotImplementedError
 
     def flow_fields(self) -> dict[str, Any]:
-        """Return what a Flow of ours says of this link."""
+        """Return the fields of a Flow frame that describe this link."""
         raise NotImplementedError
 
 
@@ -98,7 +99,7 @@ class SenderLink(Link):
         super().__init__(session, local, owner)
         self.credit = 0
         self.unsettled: dict[int, Any] = {}
-        """The contexts of messages that have no outcome yet, by delivery-id."""
+        """The contexts of messages without an outcome, by delivery-id."""
         self._heads = TransferHeads(session.channel, local.handle)
         self._room = 0
         self._queued = 0
@@ -165,25 +166,25 @@ class SenderLink(Link):
         return delivery_id
 
     def forget(self, delivery_id: int) -> None:
-        """No outcome of this message is wanted any more."""
+        """Forget a message, because its outcome is not wanted any more."""
         self.unsettled.pop(delivery_id, None)
         self._session.forget_unsettled((delivery_id,))
 
     def unsent(self) -> None:
-        """A message was given up before anything of it left: its credit is for another one."""
+        """Use the credit of a message for another one, because it was given up before any part of it was sent."""
         self._delivery_count = (self._delivery_count - 1) & SERIAL_MASK
         self.credit += 1
         self.sent()
 
     def abandon(self) -> list[Any]:
-        """Return the contexts of all messages without an outcome; none will be told."""
+        """Return the contexts of all messages without an outcome, and forget them."""
         contexts = list(self.unsettled.values())
         self._session.forget_unsettled(self.unsettled)
         self.unsettled.clear()
         return contexts
 
     def sent(self) -> None:
-        """A message that was queued has left."""
+        """Note that a queued message was sent."""
         self._queued -= 1
         if not self._queued and self._drained_later:
             self._drained_later = False
@@ -211,7 +212,7 @@ class SenderLink(Link):
         return [(CREDIT, self)]
 
     def flow_fields(self) -> dict[str, Any]:
-        """Return our count without what has not left yet."""
+        """Return the fields of a Flow frame. Its delivery-count includes only messages that were sent."""
         count = (self._delivery_count - self._queued) & SERIAL_MASK
         credit = self.credit + self._queued
         return {"delivery_count": count, "link_credit": credit, "available": 0, "drain": self.drain}
@@ -237,13 +238,13 @@ class ReceiverLink(Link):
         self._credit = 0
         self._assembly: Assembly | None = None
         self._discarding = False
-        """Whether a message that began to arrive is not wanted any more."""
+        """True if the rest of a message that began to arrive is dropped."""
         self.unsettled: set[int] = set()
         """Ids of what was delivered and not settled; the peer cannot make it larger than the credit it was given."""
 
     @property
     def credit(self) -> int:
-        """How many messages may still arrive. A message that has arrived in part counts."""
+        """The number of messages that may still arrive, including one that has arrived in part."""
         return self._credit if self._assembly is None else self._credit + 1
 
     def over(self) -> None:
@@ -260,7 +261,7 @@ class ReceiverLink(Link):
         self._delivery_count = remote.initial_delivery_count or 0
 
     def grant(self, credit: int) -> None:
-        """Allow so many more messages; a drain is over.
+        """Grant credit for more messages, and end a drain.
 
         Raises:
             StateError: the link is detached.
@@ -287,7 +288,7 @@ class ReceiverLink(Link):
             self._session.connection.settle(self._session.channel, True, delivery_id, state)
 
     def on_flow(self, flow: Flow) -> list[Event]:
-        """Hear that the peer used up credit without a message."""
+        """Handle a Flow, by which the peer may give credit back without a message."""
         if self._detached:
             return []
         if flow.delivery_count is not None:
@@ -325,7 +326,7 @@ class ReceiverLink(Link):
         return self._continue(assembly, settled, more, aborted, payload)
 
     def _begin_delivery(self, delivery_id: int | None) -> int:
-        """Count a message that begins."""
+        """Count a message whose first transfer arrived."""
         number = self._session.begin_delivery(delivery_id)
         if self._credit <= 0 and self._overdraft is not None and self._credit <= -self._overdraft:
             text = f"a message on link {self.local.link_name!r}, which has no credit"

@@ -55,7 +55,7 @@ _LIST32 = Struct(">BII").pack
 
 
 class _Kind(NamedTuple):
-    """How values of a field look on the wire: ``read`` turns what the codec decoded into what we work with."""
+    """The encoding of the values of a field. ``read`` turns a decoded value into the one that the engine uses."""
 
     name: str
     write: Callable[[Any], bytes]
@@ -142,7 +142,7 @@ def _field(kind: _Kind, default: Any = None) -> Any:
 
 
 def _must(kind: _Kind) -> Any:
-    """Return a field that is mandatory."""
+    """Return a mandatory field of this kind."""
     return field(metadata={"kind": kind})
 
 
@@ -166,7 +166,7 @@ class Error(Composite):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Open(Composite):
-    """Opens the connection (2.7.1)."""
+    """The performative Open, which opens the connection (AMQP 1.0 2.7.1)."""
 
     code, name = 0x10, "amqp:open:list"
     container_id: str = _must(STRING)
@@ -183,7 +183,7 @@ class Open(Composite):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begin(Composite):
-    """Begins a session (2.7.2)."""
+    """The performative Begin, which starts a session (AMQP 1.0 2.7.2)."""
 
     code, name = 0x11, "amqp:begin:list"
     remote_channel: int | None = _field(USHORT)
@@ -383,7 +383,7 @@ class Declared(Composite):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transactional(Composite):
-    """Something that takes effect with a transaction (4.5.8)."""
+    """A delivery state that takes effect with its transaction (4.5.8)."""
 
     code, name = 0x34, "amqp:transactional-state:list"
     txn_id: bytes = _must(BINARY)
@@ -417,7 +417,7 @@ RELEASED = Released()
 
 
 def encode(value: Composite) -> bytes:
-    """Return a composite value as a described list (1.4); what is a default is left out."""
+    """Return a composite value as a described list (1.4), without the fields that have their default value."""
     parts: list[bytes] = []
     for row in _ROWS[type(value)]:
         content = getattr(value, row.name)
@@ -438,7 +438,7 @@ def decode(data: bytes, start: int, end: int) -> tuple[Composite, int]:
     """Return the composite value at ``start``, and the position behind it.
 
     Raises:
-        ViolationError: the bytes are none, or a field is of a wrong type or missing.
+        ViolationError: the bytes are not a composite value, or a field is missing or has a wrong type.
     """
     try:
         value, after = decode_value(data, start, end)

@@ -1,4 +1,4 @@
-"""Sessions: begin and end, the transfer windows, handles, what belongs to which link (AMQP 1.0 2.5)."""
+"""Sessions: begin and end, the transfer windows, the handles, and the routing of frames to links (AMQP 1.0 2.5)."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Session:
         self.connection.send(self.channel, begin)
 
     def end(self, error: Error | None = None) -> None:
-        """End the session and with it its links. Again: nothing happens."""
+        """Send the End that ends the session and its links. A second call does nothing."""
         if not self.ended:
             self.connection.send(self.channel, End(error=error))
             self.over()
@@ -135,7 +135,7 @@ class Session:
     # -- for links ----------------------------------------------------------------------------------------------
 
     def next_delivery_id(self, link: SenderLink | None) -> int:
-        """Number a message of ours; the outcome will be told to ``link``, if one is wanted."""
+        """Return the number of a new message to send. ``link`` gets the outcome, if one is wanted."""
         number = self._next_delivery_id
         self._next_delivery_id = (number + 1) & SERIAL_MASK
         if link is not None:
@@ -143,7 +143,7 @@ class Session:
         return number
 
     def forget_unsettled(self, numbers: Iterable[int]) -> None:
-        """Nobody wants to hear of these any more."""
+        """Forget sends whose outcomes are not wanted any more."""
         for number in numbers:
             self._unsettled.pop(number, None)
 
@@ -161,7 +161,7 @@ class Session:
         self._send_queued()
 
     def forget_queued(self, link: SenderLink) -> None:
-        """Drop what a link that is detached wanted to send."""
+        """Drop the queued messages of a link that was detached."""
         self._queue = deque(outgoing for outgoing in self._queue if outgoing.link is not link)
 
     def _send_queued(self) -> None:
@@ -183,7 +183,7 @@ class Session:
         return delivery_id
 
     def send_flow(self, link: Link | None) -> None:
-        """Say how the windows are, and what is on one link (2.5.6, 2.6.7)."""
+        """Send a Flow with the state of the windows and, if given, of one link (2.5.6, 2.6.7)."""
         fields: dict[str, Any] = {} if link is None else {"handle": link.handle, **link.flow_fields()}
         self._incoming_room = self._window
         flow = Flow(
@@ -265,7 +265,7 @@ class Session:
         return [(ATTACHED, link)]
 
     def on_flow(self, flow: Flow) -> list[Event]:
-        """Take the windows, and what is on one link."""
+        """Handle a Flow, which has the state of the windows and perhaps of one link."""
         received = self._first_id if flow.next_incoming_id is None else flow.next_incoming_id
         if serial_distance(received, self._next_outgoing_id) > 0:
             text = f"next-incoming-id {received}, but next-outgoing-id is {self._next_outgoing_id}"
@@ -285,7 +285,7 @@ class Session:
         return events
 
     def on_detach(self, detach: Detach) -> list[Event]:
-        """The peer detached: the answer to ours, a refusal, or its own idea."""
+        """Handle a Detach, which answers ours, refuses an Attach, or is a decision of the peer."""
         link = self._remote_links.pop(detach.handle, None)
         if link is None:
             raise self._unattached(detach.handle)
