@@ -169,7 +169,8 @@ class Sections:
                 code, start = _long_descriptor(data, position, end)
             if (code <= last and not (code == last and code in _REPEATABLE)) or DATA <= last < code < FOOTER:
                 error = malformed(f"{NAMES[code]} section: out of order", position)
-                raise NotOneMessageError(str(error)) if last >= DATA else error
+                # a header begins a message: the one before it may have no body, so that the transfer is damaged
+                raise NotOneMessageError(str(error)) if last >= DATA or code == HEADER else error
             position = _section_end(data, start, end, code)
             last = code
             if DATA <= code < FOOTER:

@@ -34,6 +34,7 @@ from pyjmsack.providers.amqp.wire_types import (
     ULong,
     UShort,
 )
+from pyjmsack.spi.envelope import NotOneMessageError
 from pyjmsack.types import Byte, DeliveryMode, Int, Long, Short
 
 
@@ -464,3 +465,17 @@ def test_undecodable_application_properties_are_a_format_error_when_read(raw: by
     assert message.text == "x"
     with pytest.raises(MessageFormatException, match="application-properties"):
         message.properties.get("a")
+
+
+@pytest.mark.parametrize("first", [b"", section(VALUE, "x")], ids=["no body", "a body"])
+def test_a_second_message_in_the_transfer_makes_it_damaged_and_not_unreadable_s166(first: bytes) -> None:
+    """The broker has both whole: they are given back, and not refused for ever."""
+    message = section(0x70, []) + section(0x73, ["ID:1"]) + first
+    with pytest.raises(NotOneMessageError, match="header section: out of order"):
+        AmqpInbound(message + section(0x70, []) + section(VALUE, "y")).to_message()
+
+
+def test_sections_of_one_message_in_a_wrong_order_are_unreadable_s166() -> None:
+    with pytest.raises(MessageFormatException) as raised:
+        AmqpInbound(section(0x74, {}) + section(0x73, [])).to_message()
+    assert not isinstance(raised.value, NotOneMessageError)
