@@ -160,7 +160,7 @@ class ReceiverEnd(LinkEnd, Protocol):
     """A link to receive on."""
 
     def grant(self, credit: int) -> None:
-        """Allow so many more messages."""
+        """Allow so many more messages; nothing happens on a link that is over."""
         ...
 
     def start_drain(self, credit: int = 0) -> None:

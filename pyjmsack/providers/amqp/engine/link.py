@@ -263,11 +263,11 @@ class ReceiverLink(Link):
     def grant(self, credit: int) -> None:
         """Grant credit for more messages, and end a drain.
 
-        Raises:
-            StateError: the link is detached.
+        Nothing happens on a link that is detached, or whose session we have ended: a timer that grants may run out
+        before the peer has answered.
         """
         if self._detached:
-            raise StateError(f"link {self.local.link_name!r} is detached")
+            return
         self._credit += credit
         self.drain = False
         self._session.send_flow(self)

@@ -332,6 +332,18 @@ def test_an_answer_to_a_drain_counts_a_message_that_took_the_credit_before() -> 
     assert link.credit == 1
 
 
+@pytest.mark.parametrize("end", ["link", "session"])
+def test_credit_for_a_link_that_we_have_ended_is_no_error_and_says_nothing(end: str) -> None:
+    """A timer that grants credit may run out before the peer has answered our Detach or End."""
+    wire = Wire()
+    session = wire.session()
+    link = wire.receiver(session)
+    link.detach(closed=True) if end == "link" else session.end()
+    wire.said()
+    link.grant(1)
+    assert wire.said() == []
+
+
 @pytest.mark.parametrize("pieces", [[12], [6, 6], [11, 1, 1]])
 def test_of_a_message_beyond_the_limit_only_the_start_is_kept(pieces: list[int]) -> None:
     """Bytes are dropped as they arrive; the message can be refused, and the link goes on."""
