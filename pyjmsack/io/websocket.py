@@ -164,10 +164,15 @@ class WebSocketEngine:
             self._on_accepted(event)
         elif isinstance(event, events.RejectConnection):
             self._fail(self._refused(event.status_code))
-        elif isinstance(event, events.Ping) and len(self._output) < _MOST:  # who reads no answers gets no more
-            self._output += self._connection.send(event.response())
+        elif isinstance(event, events.Ping):
+            self._answer(event)
         elif isinstance(event, events.CloseConnection):
             self._on_closed(event)
+
+    def _answer(self, ping: events.Ping) -> None:
+        """Send a Pong, unless the broker has closed, or reads no answers."""
+        if self._connection.state is ConnectionState.OPEN and len(self._output) < _MOST:
+            self._output += self._connection.send(ping.response())
 
     def _on_accepted(self, event: events.AcceptConnection) -> None:
         if event.subprotocol != self._subprotocol:

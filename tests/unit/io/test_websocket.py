@@ -148,6 +148,15 @@ def test_a_ping_is_answered() -> None:
     assert [(type(event), event.payload) for event in pair.seen] == [(events.Pong, b"are you there")]
 
 
+def test_a_ping_behind_a_close_frame_is_not_answered() -> None:
+    pair = Pair()
+    ping = b"\x89\x00"
+    pair.engine.receive_data(pair.server.send(events.CloseConnection(code=1000)) + ping)
+    assert pair.wire.closed
+    pair.engine.connection_lost(None)
+    assert pair.inner.lost == [None]
+
+
 def test_closing_writes_what_is_left_then_a_close_frame() -> None:
     pair = Pair()
     pair.inner.output.append(b"goodbye")
