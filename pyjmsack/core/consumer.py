@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 class State(IntEnum):
-    """How far the end of a consumer has come."""
+    """The state of a consumer, from open to closed."""
 
     OPEN = 0
     DRAINED = 1
@@ -54,12 +54,13 @@ class Consumer:
     """The core of one consumer.
 
     Args:
-        session: as its members see it.
-        info: what the broker is asked for.
+        session: the state of the session that producers and consumers may read.
+        info: the destination and the settings of the consumer.
         acknowledger: what ``message.acknowledge()`` does in this face.
-        dispatchers: of the session; they run listeners.
+        dispatchers: the dispatchers of the session, which run listeners.
         feed: what a dispatcher calls to feed a listener.
-        subscriptions: of the connection; the name of a subscription is free when the consumer has ended.
+        subscriptions: the subscriptions of the connection. The name of a subscription is free again when the consumer
+            has ended.
         leave: called with the id when the consumer ends; takes it out of its table, and returns ``None`` if another
             thread was first.
         allow_pull_listener: whether a listener may be set with prefetch 0 (S9).
@@ -88,7 +89,7 @@ class Consumer:
         self.on_arrival: Callable[[], None] | None = None
         """Called when messages came, the connection was lost, or the consumer was closed. It must not block."""
         self.guard = session.memory.guard(info, channel.info.client_id, transacted=transacted)
-        """Knows what was processed, or what a browser showed; ``None`` outside failover."""
+        """Remembers processed messages, or the messages that a browser showed; ``None`` without failover."""
         self._counts = Counts()
         processed = None if info.browser else self.guard
         self.inbox = make_inbox(channel, info, processed, self.arrived)
@@ -118,14 +119,14 @@ class Consumer:
         self._subscriptions = subscriptions
         self._leave = leave
         self._closing = False
-        """Whether :meth:`close` is under way: it hands back what nobody saw before the link ends."""
+        """True while :meth:`close` runs, which gives the messages in the inbox back before the link ends."""
         self._ended: Completion[None] = Completion()
 
     # -- state --------------------------------------------------------------------------------------------------
 
     @property
     def closed(self) -> bool:
-        """Whether it is closed for the caller."""
+        """True if the caller cannot use the consumer any more."""
         return self.state >= State.CLOSING
 
     @property
@@ -135,11 +136,11 @@ class Consumer:
 
     @property
     def has_messages(self) -> bool:
-        """Whether messages are there that need not wait for their time."""
+        """True if the inbox holds messages that may be handed out now."""
         return bool(self.inbox.messages)
 
     def check_alive(self) -> None:
-        """Raise if the broker closed it, or its connection is lost."""
+        """Raise an error if the broker closed this consumer, or the connection is lost."""
         if self.error is not None:
             cause = self.error
             raise cause.fresh() if isinstance(cause, JMSException) else cause
@@ -160,13 +161,13 @@ class Consumer:
 
     @property
     def stats(self) -> ConsumerStats:
-        """Counts now."""
+        """The present counts."""
         return self._counts.stats(buffered=len(self.inbox), unacknowledged=self.unsettled.unacknowledged)
 
     # -- from the provider, on the loop -------------------------------------------------------------------------
 
     def redeliver(self, inbounds: Sequence[Inbound]) -> None:
-        """Put back, before what is buffered, what the caller had; oldest first."""
+        """Put messages that the caller had at the front of the inbox again, oldest first."""
         self.inbox.redeliver(inbounds)
         self.arrived()
 
@@ -196,8 +197,9 @@ class Consumer:
             self._channel.events.report(error)
 
     def joined(self) -> None:
-        """It is in the session's table now. The loop notes a loss, then goes through that table; we look for a loss
-        behind the entry, so one of the two makes the guard alert (S105)."""
+        """Note that this consumer is in the table of the session. At a loss, the loop first notes the loss and then
+        goes through the table. This method looks for a loss after the entry, so one of the two alerts the guard
+        (S105)."""
         if self._channel.lost_generation > 0 and self.guard is not None and not self.info.browser:
             self.guard.alert = True
 
@@ -237,7 +239,7 @@ class Consumer:
 
     @property
     def over(self) -> bool:
-        """Whether a caller who waits gets no message any more, and no error either."""
+        """True if a waiting caller gets neither a message nor an error any more."""
         return self.state is State.DRAINED or self.state >= State.CLOSING
 
     def _receive_drained(self, body_type: type[Any] | None) -> Steps[Message | None]:
@@ -293,12 +295,13 @@ class Consumer:
         self.listening.set(listener, concurrency)
 
     def acknowledge(self) -> None:
-        """Acknowledge what this consumer alone delivered (S25)."""
+        """Acknowledge all messages of this consumer that the caller holds (S25)."""
         if self.unsettled.tracks:
             self.unsettled.settle_delivered(Outcome.ACCEPTED)
 
     def _released(self) -> None:
-        """The caller holds less: a closed consumer may end, one at its window go on (S56)."""
+        """Continue after the caller settled messages: a closed consumer may end, and one that waited for its window
+        hands out again (S56)."""
         self.finish_if_closed()
         if self.unsettled.window is not None and self.inbox.messages:
             self.arrived()
@@ -306,7 +309,8 @@ class Consumer:
     # -- recover and transactions -------------------------------------------------------------------------------
 
     def recover(self) -> None:
-        """Put back what the caller has, oldest first and before newer messages, counted once more (S32)."""
+        """Deliver the messages that the caller holds again, oldest first and before newer ones, and count this delivery
+        (S32)."""
         if self.closed:
             self.unsettled.settle_delivered(Outcome.MODIFIED_FAILED)
             return
@@ -321,7 +325,7 @@ class Consumer:
         return self.unsettled.in_transaction
 
     def rolled_back(self, inbound: Inbound) -> None:
-        """A transaction that received this message is rolled back."""
+        """Prepare a message for a new delivery, because the transaction that received it is rolled back."""
         if self.admission.limit is not None:
             self.admission.limit.rolled_back(inbound)
 
@@ -334,7 +338,8 @@ class Consumer:
             yield done, None
 
     def take_unseen(self) -> Runs:
-        """Take what nobody saw out of the inbox, and return it with its outcomes, oldest first."""
+        """Take the messages that were never handed out from the inbox, and return them with their outcomes, oldest
+        first."""
         return self.unsettled.mark_runs((outcome, run) for outcome, run in groupby(self.inbox.take_all(), _handed_back))
 
     def send_outcomes(self, runs: Runs) -> None:
@@ -342,13 +347,13 @@ class Consumer:
         self.unsettled.send_outcomes(runs)
 
     def resume(self) -> Steps[None]:
-        """The rollback is over: finish a close that waited for it (S84)."""
+        """Finish a close that waited for the end of the rollback (S84)."""
         self.leave_transaction()
         if self.closed and not self._needed:
             yield from self._detach()
 
     def transaction_ended(self) -> None:
-        """The commit is over, and needed no drain: finish a close that waited for it, without waiting."""
+        """Finish a close that waited for the end of the commit. This does not wait."""
         self.leave_transaction()
         self.finish_if_closed()
 
@@ -396,11 +401,12 @@ class Consumer:
         return self._closing or self.taking.passing or bool(unsettled.delivered) or unsettled.in_transaction
 
     def release_inbox(self) -> None:
-        """Hand back what nobody saw: uncounted, unless an earlier recover() had shown it (S30, S31)."""
+        """Give the messages in the inbox back. They are not counted, except those that the caller had before a
+        ``recover()`` (S30, S31)."""
         self.unsettled.settle_runs(self.take_unseen())
 
     def finish_if_closed(self) -> None:
-        """The last delivered message of a closed consumer is settled: detach without waiting."""
+        """Detach, without waiting, after the last message of a closed consumer was settled."""
         if self.state is State.CLOSING and not self._needed:
             self._submit_detach()
 
@@ -412,7 +418,7 @@ class Consumer:
         yield from ended(self._ended, deadline, f"closing the consumer of {self.info.destination.name}")
 
     def _submit_detach(self) -> None:
-        """Once: several threads may find that the link is free."""
+        """Submit the detach only once, because several threads may find that the link is not needed any more."""
         self.state = State.CLOSED
         if self._leave(self.info.id) is None:
             return
@@ -436,7 +442,8 @@ class Consumer:
             self.unsettled.record.over()
 
     def abandon(self) -> None:
-        """The session is closing: delivered messages go back counted, prefetched ones uncounted (S30, S31)."""
+        """Give all messages back, because the session is closing: those that were handed out are counted, and those in
+        the inbox are not (S30, S31)."""
         self.state = State.CLOSED
         self.unsettled.flush()
         self.unsettled.settle_batch(self.unsettled.take_back(), Outcome.MODIFIED_FAILED)

@@ -39,13 +39,13 @@ class Workers:
         self._dispatchers = dispatchers
         self._load = [0] * len(dispatchers)
         self._groups: dict[str, tuple[int, int]] = {}
-        """Worker and number of messages of every group that has some out."""
+        """For each group with messages at work: its worker, and the number of these messages."""
         self._worker_of: dict[int, int] = {}
         self._inside: dict[int, Inbound] = {}
 
     @property
     def full(self) -> bool:
-        """Whether another message has to wait."""
+        """True if another message has to wait for a free worker."""
         return len(self._worker_of) >= len(self._dispatchers)
 
     def enter(self, message: Message) -> Dispatcher:
@@ -89,15 +89,16 @@ class Call(NamedTuple):
     message: Message
     workers: Workers | None = None
     worker: Dispatcher | None = None
-    """Runs the listener; ``None``: the session's own dispatcher, at once."""
+    """The dispatcher that runs the listener; ``None``: the session's own dispatcher runs it at once."""
 
 
 class Dispatchers:
-    """What runs the listeners of one session. The first dispatcher hands out, and runs the listeners without workers.
+    """The dispatchers that run the listeners of one session. The first dispatcher hands out, and runs the listeners
+    without workers.
 
     Args:
         runtime: makes dispatchers.
-        name: of the session, for the names of threads and tasks.
+        name: the name of the session, from which the names of threads and tasks are made.
     """
 
     def __init__(self, runtime: Runtime, name: str) -> None:
@@ -107,7 +108,7 @@ class Dispatchers:
 
     @property
     def first(self) -> Dispatcher:
-        """The one that hands messages out."""
+        """The dispatcher that hands messages out."""
         return (self._all or self._more(1))[0]
 
     def workers(self, count: int) -> Workers:
@@ -139,13 +140,13 @@ class Dispatchers:
                 yield idle, None if deadline is None else deadline.remaining()
 
     def close(self) -> None:
-        """Run what is queued, then end."""
+        """Run the queued calls, then end the dispatchers."""
         for dispatcher in self._all:
             dispatcher.close()
 
 
 class Source(Protocol):
-    """A consumer, as its listener sees it."""
+    """The part of a consumer that :class:`Listening` uses."""
 
     @property
     def closed(self) -> bool:
@@ -171,11 +172,11 @@ class Listening:
     """The listener of one consumer, and when it is called.
 
     Args:
-        session: as its members see it.
+        session: the state of the session that producers and consumers may read.
         info: the consumer.
-        source: where messages come from.
-        unsettled: what the listener has.
-        dispatchers: of the session.
+        source: gives the messages.
+        unsettled: the messages that the listener has not acknowledged.
+        dispatchers: the dispatchers of the session.
         feed: what the face does with a dispatcher's call: it feeds the listener.
         allow_pull: whether a listener may be set with prefetch 0, so that each message is asked for (S9).
     """
@@ -218,12 +219,12 @@ class Listening:
         self.workers: Workers | None = None
 
     def check(self, listener: Listener | None, concurrency: int) -> None:
-        """Raise what speaks against a listener (S9).
+        """Raise an error if this listener cannot be set (S9).
 
         Raises:
-            IllegalStateException: the mode, or prefetch 0, does not allow it.
-            TypeError: it cannot be called.
-            ValueError: ``concurrency`` is no number of messages.
+            IllegalStateException: the acknowledge mode or prefetch 0 does not allow a listener.
+            TypeError: the listener is not callable.
+            ValueError: ``concurrency`` is not a whole number of at least 1.
         """
         if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
             raise ValueError(f"concurrency {concurrency!r}: expected a whole number of at least 1")
@@ -260,17 +261,17 @@ class Listening:
         return self._dispatchers.idle(deadline)
 
     def schedule(self) -> None:
-        """Let the session's dispatcher come by, unless it is already on its way."""
+        """Ask the session's dispatcher to look for messages, unless it was asked already."""
         if not self._scheduled and self.listener is not None and self._session.started and not self._source.closed:
             self._scheduled = True
             self.dispatch()
 
     def dispatch(self) -> None:
-        """Let the session's dispatcher come by."""
+        """Ask the session's dispatcher to look for messages."""
         self._dispatchers.first.submit(partial(self._feed, self))
 
     def unscheduled(self) -> None:
-        """The dispatcher got no message and leaves: look again, for what came meanwhile.
+        """Look for messages once more, because the dispatcher found none and stops, and one may have come meanwhile.
 
         Called in the turn in which :meth:`begin` gave none. A worker leaves in a turn of its own: either before that
         look, or it finds that the dispatcher has left, and lets it come by.

@@ -1,4 +1,5 @@
-"""A session's transactions: what the open one did, commit, rollback, and one whose connection was lost (S75-S87)."""
+"""The transactions of a session: the work of the open one, commit, rollback, and the loss of the connection
+(S75-S87)."""
 
 from __future__ import annotations
 
@@ -59,7 +60,7 @@ class Transaction:
         self._records: deque[Callable[[str], None]] = deque()
 
     def on_sent(self, error: BaseException | None) -> None:
-        """The broker answered one send, on the loop."""
+        """Count the answer to a send, on the loop."""
         if error is not None and self.failure is None:
             self.failure = error  # before it counts: the other side may look in between
         self.settled += 1
@@ -68,7 +69,7 @@ class Transaction:
 
     @property
     def decided(self) -> bool:
-        """Whether it is known how the transaction must end: no answer that is missing can change this."""
+        """True if the end of the transaction is decided, so that no missing answer can change it."""
         return self.failure is not None or self.settled >= self.submitted
 
     def when_decided(self, done: Completion[None]) -> None:
@@ -90,13 +91,13 @@ class Transaction:
         self._write(self._outcome)
 
     def _write(self, outcome: str) -> None:
-        """Each record once: the side that takes it out writes it."""
+        """Write each record once: the thread that takes a record out of the list writes it."""
         for write in taken(self._records):
             write(outcome)
 
 
 class Participant(Protocol):
-    """A consumer, as a commit or rollback of its session sees it."""
+    """The part of a consumer that a commit or rollback of its session uses."""
 
     guard: DuplicateGuard | None
 
@@ -114,7 +115,8 @@ class Participant(Protocol):
         ...
 
     def take_unseen(self) -> Runs:
-        """Take what nobody saw out of the inbox, and return it with its outcomes, oldest first."""
+        """Take the messages that were never handed out from the inbox, and return them with their outcomes, oldest
+        first."""
         ...
 
     def send_outcomes(self, runs: Runs) -> None:
@@ -122,7 +124,7 @@ class Participant(Protocol):
         ...
 
     def resume(self) -> Steps[None]:
-        """The rollback is over: finish a close that waited for it (S84)."""
+        """Finish a close that waited for the end of the rollback (S84)."""
         ...
 
     def transaction_ended(self) -> None:
@@ -143,10 +145,10 @@ class Transactions:
 
     Args:
         channel: the connection.
-        number: id of the session.
-        memory: what the session remembers of processed messages.
-        consumers: of the session, by their ids.
-        update: called when the end of a transaction begins and when it is over, as no message is handed out meanwhile.
+        number: the id of the session.
+        memory: remembers the messages that the session processed.
+        consumers: the consumers of the session, by their ids.
+        update: called when a commit or rollback begins and when it is over, because no message is handed out meanwhile.
     """
 
     def __init__(
@@ -172,7 +174,7 @@ class Transactions:
         return bool(self._endings)
 
     def _ending_is_over(self, ending: object) -> None:
-        """The commit or rollback is over, or its caller gave up before the end."""
+        """Note that a commit or rollback is over, or that its caller gave up."""
         self._endings.discard(ending)
         self._update()
 
@@ -222,8 +224,8 @@ class Transactions:
             raise _rolled_back(transaction, "the commit failed", error, in_doubt=not known)
 
     def _remember(self, transaction: Transaction) -> Steps[None]:
-        """What the transaction received is processed now (S105). The commit took effect: a file that cannot be written
-        is no failure of the commit, and its error goes to the exception listener."""
+        """Remember that the messages of the transaction were processed (S105). The commit took effect: a file that
+        cannot be written is no failure of the commit, and its error goes to the exception listener."""
         if self._memory.store is None:
             return
         for message in transaction.acknowledged:
@@ -237,7 +239,8 @@ class Transactions:
             yield written, self._channel.options.request_timeout
 
     def rollback(self) -> Steps[None]:
-        """Undo the transaction's work; its messages come again, before newer ones, counted (S80, S83)."""
+        """Undo the work of the transaction. Its messages are delivered again before newer ones, and are counted (S80,
+        S83)."""
         ending = object()
         try:
             self._endings.add(ending)

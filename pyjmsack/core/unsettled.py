@@ -1,4 +1,4 @@
-"""What a consumer's caller holds, and the outcomes that the broker is told (S16-S48, S56)."""
+"""The messages that the caller of a consumer holds, and their acknowledgement (S16-S48, S56)."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ PLENTY = 32
 """If so many messages are in the inbox, an acknowledgement may wait for others to go with it, because neither the
 consumer nor the broker runs out of work."""
 GONE: Final = object()
-"""What a pop returns when another thread was first."""
+"""The result of a pop if another thread was faster."""
 LAZY_SHARE = 0.5
-"""Of the prefetch: so many make a batch in DUPS_OK on a topic (S46)."""
+"""The part of the prefetch that makes a batch in DUPS_OK on a topic (S46)."""
 WARNING_SHARE = 1.5
-"""Of the prefetch: holding more unacknowledged messages than this is worth a warning (S56)."""
+"""A factor of the prefetch. If the caller holds more unacknowledged messages, there is a warning (S56)."""
 
 ACK_TYPES = {
     Outcome.ACCEPTED: AckType.STANDARD,
@@ -101,7 +101,7 @@ class AckBatch:
         return len(self._pending)
 
     def add(self, inbound: Inbound) -> None:
-        """One more was consumed; a full batch is acknowledged."""
+        """Add a consumed message, and acknowledge the batch if it is full."""
         self._pending.append(inbound)
         if len(self._pending) >= self._size:
             self.flush()
@@ -110,7 +110,7 @@ class AckBatch:
             self._call_later(self._timeout, self._overdue)
 
     def flush(self) -> None:
-        """Acknowledge what is pending, in one burst: consecutive deliveries make one AMQP disposition (S27)."""
+        """Acknowledge the pending messages in one burst: consecutive deliveries make one AMQP disposition (S27)."""
         batch = [*taken(self._pending)]
         if batch:
             self._settle(batch)
@@ -137,7 +137,7 @@ class AckWindow:
         self._prefetch = prefetch
 
     def is_full(self, unacknowledged: int) -> bool:
-        """Whether nothing more is handed out until the caller acknowledges."""
+        """True if no message is handed out until the caller acknowledges."""
         return self._limit is not None and unacknowledged >= self._limit
 
     def check(self, unacknowledged: int, destination: Destination) -> None:
@@ -154,7 +154,7 @@ class AckWindow:
 
 
 class Unsettled:
-    """What the caller of one consumer has and nobody has acknowledged, and how it is acknowledged.
+    """The messages of one consumer that the caller has and has not acknowledged, and their acknowledgement.
 
     Three threads meet here: the session's, the loop that notes a loss, and one that closes the consumer. The rules:
 
@@ -225,7 +225,7 @@ class Unsettled:
         self.tracks = (mode is AckMode.CLIENT_ACKNOWLEDGE or mode.individual) and not info.browser
         self.auto = mode in (AckMode.AUTO_ACKNOWLEDGE, AckMode.DUPS_OK_ACKNOWLEDGE) and not info.browser
         self.delivered: dict[Inbound, None] = {}
-        """What the caller has, oldest first."""
+        """The messages that the caller has, oldest first."""
         self.stale: MutableMapping[Inbound, None] = {} if mode is AckMode.CLIENT_ACKNOWLEDGE else WeakKeyDictionary()
         """What the caller had when the connection was lost: it comes again, acknowledging it has no effect (S95). Only
         CLIENT mode can acknowledge what nobody has any more, so only there it is kept alive."""
@@ -240,9 +240,9 @@ class Unsettled:
         timeout = min((limit for limit in limits if limit), default=None)
         self._batch = AckBatch(self.settle_batch, channel.runtime.call_later, size, timeout) if size > 1 else None
         self.window = AckWindow(info.prefetch, options.ack_window) if self.tracks else None
-        """How much the caller may hold; ``None`` in modes without acknowledgements of the caller's."""
+        """Limits how many messages the caller may hold; ``None`` in modes in which the caller does not acknowledge."""
         self.record: Deliveries | None = None
-        """What a ledger is told; ``None`` without one."""
+        """Writes records for the ledger; ``None`` without a ledger."""
         if channel.recorder is not None and not info.browser:
             self.record = Deliveries(channel.recorder, session, info)
         self.guard = guard
@@ -310,7 +310,7 @@ class Unsettled:
             self.flush()
 
     def skip(self, inbound: Inbound) -> None:
-        """Acknowledge a message that was processed before: nobody gets it (S105)."""
+        """Acknowledge a message that was processed before, without handing it out (S105)."""
         self.in_transaction = self._transacted
         self.settle(inbound, Outcome.ACCEPTED, repeats=True)
 
@@ -325,11 +325,12 @@ class Unsettled:
     def settle(
         self, inbound: Inbound, outcome: Outcome, ack_type: AckType | None = None, *, repeats: bool = False
     ) -> None:
-        """Choose an outcome, once; an explicit outcome other than accepted works outside transactions only.
+        """Choose the outcome of a message, once. An explicit outcome other than accepted is possible only outside of
+        transactions.
 
-        ``ack_type`` is what ActiveMQ calls it, where the outcome alone does not say it. ``repeats``: this delivery is a
-        copy of one the caller still holds. It is not remembered as processed, because the caller may yet give the
-        original back.
+        ``ack_type`` is the ActiveMQ name of the acknowledgement, if the outcome does not determine it. ``repeats``:
+        this delivery is a copy of one the caller still holds. It is not remembered as processed, because the caller may
+        yet give the original back.
         """
         stale = inbound.generation <= self._channel.lost_generation
         accepted = outcome is Outcome.ACCEPTED
@@ -356,7 +357,7 @@ class Unsettled:
         submit(self._provider.settle, inbound, outcome)
 
     def settle_batch(self, inbounds: Iterable[Inbound], outcome: Outcome = Outcome.ACCEPTED) -> None:
-        """One outcome for several messages, in one command: consecutive ones leave as one range (S27)."""
+        """Give several messages the same outcome in one command. Consecutive messages leave as one range (S27)."""
         self.settle_runs(self.mark_runs([(outcome, inbounds)]))
 
     def mark_runs(self, runs: Iterable[tuple[Outcome, Iterable[Inbound]]]) -> Runs:
@@ -373,7 +374,7 @@ class Unsettled:
             self._channel.submit(self.send_outcomes, runs)
 
     def _marked(self, inbounds: Iterable[Inbound], outcome: Outcome) -> list[Inbound]:
-        """Choose the outcome of those that have none yet, and return them."""
+        """Choose the outcome of the messages that have none yet, and return these messages."""
         lost = self._channel.lost_generation
         accepted = outcome is Outcome.ACCEPTED
         with self._choosing:
@@ -414,12 +415,12 @@ class Unsettled:
         return ACK_TYPES[outcome]
 
     def settle_delivered(self, outcome: Outcome) -> None:
-        """One outcome for all that the caller has (S25, S27)."""
+        """Give all messages that the caller has the same outcome (S25, S27)."""
         self._settle_all(list(self.delivered), outcome)
 
     def settle_stale(self, outcome: Outcome) -> None:
-        """One outcome for all that the caller had when the connection was lost: it counts as processed, no more. The
-        loop notes the loss first, and may not have moved all of it yet."""
+        """Choose an outcome for all messages that the caller had when the connection was lost. They only count as
+        processed; no outcome is sent. The loop notes the loss first, and may not have moved all of it yet."""
         lost = self._channel.lost_generation
         self._settle_all([inbound for inbound in list(self.delivered) if inbound.generation <= lost], outcome)
 
@@ -443,12 +444,12 @@ class Unsettled:
         return taken_back
 
     def flush(self) -> None:
-        """Send the automatic acknowledgements that wait for company (S43, S47)."""
+        """Send the automatic acknowledgements that wait in a batch (S43, S47)."""
         if self._batch is not None:
             self._batch.flush()
 
     def settle_one(self, inbound: Inbound, outcome: Outcome) -> None:
-        """An outcome for one delivered message; a second one is a no-op (S28, S34)."""
+        """Give one message its outcome. A second call does nothing (S28, S34)."""
         if inbound in self.delivered or self._is_stale(inbound):
             if outcome is Outcome.ACCEPTED and self.auto:
                 self.consumed(inbound)
