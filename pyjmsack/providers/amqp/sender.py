@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -78,7 +78,9 @@ class AmqpSender(AmqpLink):
         self.info = info
         self._transactional_state = transactional_state
         self._tell_closed = closed_by_broker
-        self._backlog: deque[Outbound] = deque()
+        self._backlog: OrderedDict[Outbound, None] = OrderedDict()
+        """The messages that wait for credit, in order. After a loss each open send is looked for in it (S91), so that a
+        look must not go through all of it."""
         self._connector = connector
         self._takes_back = takes_back
         self._upload: Upload | None = None
@@ -93,7 +95,7 @@ class AmqpSender(AmqpLink):
         elif len(outbound.payload) > self._largest:
             outbound.done(self._too_large(len(outbound.payload)))
         elif self._backlog or self._link.credit <= 0 or self._upload is not None:
-            self._backlog.append(outbound)
+            self._backlog[outbound] = None
         else:
             self._transfer(outbound)
 
@@ -111,10 +113,9 @@ class AmqpSender(AmqpLink):
             outbound.done(SendTimedOutException("withdrawn while its body was being sent"))
             self.on_flow()
             return True
-        try:
-            self._backlog.remove(outbound)
-        except ValueError:
+        if outbound not in self._backlog:
             return False
+        del self._backlog[outbound]
         outbound.done(SendTimedOutException("withdrawn for want of credit"))
         return True
 
@@ -136,11 +137,12 @@ class AmqpSender(AmqpLink):
     def rolled_back(self) -> None:
         """Drop the messages that wait for credit, because they belonged to the transaction and must not leave with the
         next one."""
-        backlog, self._backlog = self._backlog, deque()
+        waiting = [*self._backlog]
+        self._backlog.clear()
         if self._upload is not None:
-            backlog.appendleft(self._upload.outbound)
+            waiting.insert(0, self._upload.outbound)
             self._stop_upload()
-        for outbound in backlog:
+        for outbound in waiting:
             outbound.done(TransactionRolledBackException("rolled back before it could be sent"))
 
     def _transfer(self, outbound: Outbound) -> None:
@@ -178,7 +180,8 @@ class AmqpSender(AmqpLink):
         """Send the messages that wait for credit. Answer a drain by giving the rest of the credit back (2.6.7)."""
         backlog, link = self._backlog, self._link
         while backlog and link.credit > 0 and self._upload is None:
-            self._transfer(backlog.popleft())
+            outbound, _ = backlog.popitem(last=False)
+            self._transfer(outbound)
         if link.drain and self._upload is None:
             link.drained()
 
