@@ -61,7 +61,7 @@ def plain(value: Any, depth: int = 0) -> Any:
 
 def _key(key: object) -> str:
     if not isinstance(key, str):
-        raise MessageFormatException(f"the key {key!r} of a mapping is no string, as JSON needs")
+        raise MessageFormatException(f"the key {key!r} of a mapping is not a string, which JSON requires")
     return key
 
 
@@ -121,7 +121,7 @@ def _scalar(kind: Any, value: Any, where: str) -> Any:
             return None
         raise _wrong("null", value, where)
     if not isinstance(kind, type):
-        raise MessageFormatException(f"{where}: {kind!r} is no type that JSON can become")
+        raise MessageFormatException(f"{where}: {kind!r} is not a type that JSON can become")
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):

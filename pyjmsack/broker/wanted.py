@@ -58,10 +58,12 @@ class Wanted:
     def __post_init__(self) -> None:
         for name in (*self.queues, *self.topics, *self.settings):
             if not _NAME.fullmatch(name) or "${" in name or name != name.strip():
-                raise ValueError(f"no name of a destination: {name!r}; expected 1 to 1,000 characters without ${{...}}")
+                raise ValueError(
+                    f"{name!r} is not the name of a destination; expected 1 to 1,000 characters without ${{...}}"
+                )
         for key, value in [pair for one in self.settings.values() for pair in one.items()]:
             if not _KEY.fullmatch(key.replace("_", "-")):
-                raise ValueError(f"no name of a setting: {key!r}; expected one such as max-delivery-attempts")
+                raise ValueError(f"{key!r} is not the name of a setting; expected one such as max-delivery-attempts")
             if not _NAME.fullmatch(str(value)) or "${" in str(value):
                 raise ValueError(f"{key}: no value of a setting: {value!r}")
         if self.configuration is None:

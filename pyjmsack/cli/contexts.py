@@ -54,7 +54,7 @@ def read_context(name: str) -> BrokerContext:
         raise click.UsageError(f"{path}, [{name}]: unknown {unknown[0]!r}, known are {', '.join(_KEYS)}{hint}")
     for key, value in table.items():
         if not isinstance(value, str):
-            raise click.UsageError(f"{path}, [{name}]: {key} is no text")
+            raise click.UsageError(f"{path}, [{name}]: {key} is not a text")
     if _has_password(table.get("jolokia", "")):
         raise click.UsageError(f"{path}, [{name}]: jolokia holds a password; name a variable with jolokia-env instead")
     file = table.get("password-file")

@@ -56,7 +56,7 @@ class _Progress:
             if not _TOKEN.fullmatch(made.token) or made.lines < 0:
                 raise ValueError(f"token {made.token!r} or lines {made.lines} cannot be right")
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise Failure(f"{path} is no record of an import: {error}") from error
+            raise Failure(f"{path} is not the record of an import: {error}") from error
         if made.queue != queue:
             raise Failure(f"{path} belongs to an import into {made.queue!r}, not into {queue!r}")
         return made

@@ -54,7 +54,7 @@ def read_ledgers(paths: Iterable[str | os.PathLike[str]]) -> LedgerFiles:
     found = LedgerFiles()
     for path in dict.fromkeys(Path(given) for given in paths):
         if not all((path / name).is_dir() for name in SCHEMAS):
-            raise LedgerError(f"{path} is no ledger: expected a directory with {', '.join(SCHEMAS)} in it")
+            raise LedgerError(f"{path} is not a ledger: expected a directory with {', '.join(SCHEMAS)} in it")
         for name in SCHEMAS:
             _look(path / name, name, found)
     return found

@@ -172,7 +172,7 @@ class BytesMessage(Message):
         """Read a text that Java's ``writeUTF`` wrote: two bytes with the length, then modified UTF-8.
 
         Raises:
-            MessageFormatException: the bytes are no modified UTF-8; the cursor stays where it was.
+            MessageFormatException: the bytes are not valid modified UTF-8; the cursor stays where it was.
         """
         begin = self._position
         size = self._unpack(_UNSIGNED_SHORT)

@@ -36,4 +36,4 @@ def decode_utf(data: bytes) -> str:
         units = data.replace(b"\xc0\x80", b"\x00").decode("utf-8", "surrogatepass")
         return units.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")
     except UnicodeDecodeError as error:
-        raise MessageFormatException(f"no modified UTF-8 at byte {error.start}: {error.reason}") from error
+        raise MessageFormatException(f"byte {error.start} is not valid modified UTF-8: {error.reason}") from error

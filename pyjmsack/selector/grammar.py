@@ -244,7 +244,7 @@ def parse(text: str) -> None:
         position = error.pos_in_stream or 0
         found = text[position]
         what = {"'": "a string without its closing '", '"': 'a quoted name without its closing "'}.get(
-            found, f"{found!r} is no part of a selector"
+            found, f"{found!r} is not a part of a selector"
         )
     except UnexpectedToken as error:
         ends = error.token.type == "$END"

@@ -42,7 +42,7 @@ def test_a_context_has_the_url_and_the_login(secured_broker: Served, queue_name:
         ("[prod]\njolokia = 'http://a:s3cret@h/'\n", "jolokia-env"),
         ("[test]\nurl = 'amqp://h'\n", "there are: test"),
         ("[prod\nurl = 's3cret'\n", "no TOML file"),
-        ("[prod]\nurl = 5\n", "url is no text"),
+        ("[prod]\nurl = 5\n", "url is not a text"),
     ],
 )
 def test_a_wrong_context_is_a_usage_error_that_shows_no_secret(tmp_path: Path, text: str, said: str) -> None:

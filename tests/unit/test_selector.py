@@ -188,7 +188,7 @@ def test_a_minus_that_begins_no_comment_is_a_sign(minus: str) -> None:
 
 def test_the_sign_that_stands_for_a_minus_inside_is_no_sign_outside() -> None:
     check_selector("a = '\ue000 - \ue001'")
-    with pytest.raises(InvalidSelectorException, match=r"is no part of a selector"):
+    with pytest.raises(InvalidSelectorException, match=r"is not a part of a selector"):
         check_selector("a = 1 \ue000 1")
     with pytest.raises(InvalidSelectorException, match=r"- needs a number"):
         check_selector("a = 1 - 'x'")

@@ -381,7 +381,7 @@ def _head_end(data: bytes, position: int) -> tuple[int, int]:
 def _command(raw: bytes) -> bytes:
     command = raw[:-1] if raw.endswith(b"\r") else raw
     if command not in _COMMANDS:
-        raise _malformed(f"{command[:40]!r} is no frame that a broker sends")
+        raise _malformed(f"{command[:40]!r} is not the command of a frame that a broker sends")
     return command
 
 
@@ -431,7 +431,7 @@ def _unescape(text: str) -> str:
 def _replacement(match: re.Match[str]) -> str:
     plain = _UNESCAPED.get(match[1])
     if plain is None:
-        raise MessageFormatException(f"{match[0]!r} in a header line is no escape of STOMP")
+        raise MessageFormatException(f"{match[0]!r} in a header line is not an escape of STOMP")
     return plain
 
 

@@ -166,7 +166,7 @@ def test_a_part_that_was_cut_short_when_it_was_copied_is_named(tmp_path: Path, s
 
 
 def test_what_is_no_ledger_is_named(tmp_path: Path) -> None:
-    with pytest.raises(LedgerError, match="is no ledger: expected"):
+    with pytest.raises(LedgerError, match="is not a ledger: expected"):
         read_ledgers([tmp_path])
 
 
