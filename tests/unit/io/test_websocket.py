@@ -148,13 +148,12 @@ def test_a_ping_is_answered() -> None:
     assert [(type(event), event.payload) for event in pair.seen] == [(events.Pong, b"are you there")]
 
 
-def test_a_ping_behind_a_close_frame_is_not_answered() -> None:
+def test_a_ping_that_comes_together_with_a_close_frame_is_not_answered() -> None:
     pair = Pair()
-    ping = b"\x89\x00"
-    pair.engine.receive_data(pair.server.send(events.CloseConnection(code=1000)) + ping)
+    pair.say(events.Ping(payload=b"are you there"), events.CloseConnection(code=1000))
     assert pair.wire.closed
-    pair.engine.connection_lost(None)
-    assert pair.inner.lost == [None]
+    pair.pump()
+    assert [type(event) for event in pair.seen] == [events.CloseConnection]
 
 
 def test_closing_writes_what_is_left_then_a_close_frame() -> None:
