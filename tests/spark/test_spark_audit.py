@@ -330,5 +330,5 @@ def test_the_command_prints_the_findings_and_ends_with_1(
 def test_a_directory_that_is_no_ledger_is_named(spark: SparkSession, tmp_path: Path) -> None:
     from pyjmsack.ledger import LedgerError
 
-    with pytest.raises(LedgerError, match="is no ledger"):
+    with pytest.raises(LedgerError, match="is not a ledger"):
         run_audit(spark, [tmp_path])
