@@ -56,7 +56,7 @@ class Artefact:
         return f"{self.name}-{self.version}{classifier}.{self.packaging}"
 
     def download(self, target: Path, progress: ProgressFactory) -> None:
-        """Fetch it, and place it at ``target`` when it is the right one.
+        """Download the distribution, and place it at ``target`` if its content is the expected one.
 
         Raises:
             BrokerError: no network, or another content than the one pinned here.

@@ -82,7 +82,7 @@ def hostname_of(url: BrokerUrl) -> str:
 
 
 def our_open(url: BrokerUrl, info: ConnectionInfo) -> Open:
-    """Return what our Open says."""
+    """Return the Open frame of this client."""
     return Open(
         container_id=info.client_id,
         hostname=hostname_of(url) or None,

@@ -1,4 +1,4 @@
-"""What is open on one connection, by the core's numbers."""
+"""The tables of the open sessions and links of one connection, by the numbers that the core gave them."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def test_a_record_with_impossible_values_is_refused(tmp_path: Path, change: dict
     record = tmp_path / "orders.progress"
     _Progress.of(record, "orders").save()
     record.write_text(json.dumps(json.loads(record.read_text()) | change))
-    with pytest.raises(Failure, match="no record of an import"):
+    with pytest.raises(Failure, match="not the record of an import"):
         _Progress.of(record, "orders")
 
 
