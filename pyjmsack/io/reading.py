@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from queue import SimpleQueue
+from traceback import format_exception_only
 
 from pyjmsack.errors import JMSException
 from pyjmsack.message import BodySource
@@ -54,17 +55,16 @@ class BodyReading:
             try:
                 pieces = self._source.pieces() if pieces is None else pieces
                 piece = next(pieces)
-            except (
-                Exception
-            ) as error:  # any error of an iterator that a user wrote: who waits for the send must hear it
+            except BaseException as error:  # an iterator of a user may raise anything, and the sends behind it wait
                 failure = self._failure(error)
             with suppress(RuntimeError):  # the loop is closed, and nobody waits
                 self._loop.call_soon_threadsafe(self._give, answer, piece, failure)
         pieces = None  # closes the file
 
-    def _failure(self, error: Exception) -> JMSException:
+    def _failure(self, error: BaseException) -> JMSException:
         if isinstance(error, JMSException):
             return error
-        failure = JMSException(f"the body cannot be read from {self._source!r}: {type(error).__name__}: {error}")
+        cause = "".join(format_exception_only(error)).strip()  # works also for an error whose own text fails
+        failure = JMSException(f"the body cannot be read from {self._source!r}: {cause}")
         failure.__cause__ = error
         return failure
