@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from peer import PATIENCE, Peer
-from peer_faces import Face
+from peer_faces import Face, Told
 
 from pyjmsack import (
     BodyConsumedException,
@@ -260,6 +260,31 @@ def test_a_body_from_an_iterator_is_not_sent_again_after_a_failover(face: Face) 
     data.go_on.set()
     session.create_producer(Q).send("next")
     assert [transfer.body for transfer in second.transfers] == ["next"]
+
+
+@in_pieces
+def test_sends_behind_a_large_body_are_repeated_after_a_failover_because_they_never_left(face: Face) -> None:
+    """S91, S168: also one with a body from an iterator, which nobody has read, and one with a completion listener."""
+    first, second, data, told = face.peer(), face.peer(), Held(), Told()
+    session = face.failover(first, second).create_session()
+    producer = session.create_producer(Q)
+    large = producer.send_async(session.create_bytes_message(data, length=len(BODY)))
+    first.wait(lambda: [frame for frame in first.all("transfer") if frame["more"]], "a part of the body")
+    sending = [producer.send_async(session.create_bytes_message(iter([b"iterator"]), length=8))]
+    producer.send("listener", completion_listener=told)
+    sending.append(producer.send_async("last"))
+    face.barrier(first, session)
+    first.stop_listening()
+    first.drop()
+    with pytest.raises(BodyConsumedException):
+        large.result(PATIENCE)
+    data.go_on.set()
+    for future in sending:
+        future.result(PATIENCE)
+    assert [call[:2] for call in told.wait(1)] == [("completed", "listener")]
+    bodies = [transfer.body for transfer in second.wait_transfers(3)]
+    assert bodies == [b"iterator", "listener", "last"]
+    assert first.transfers == []
 
 
 @in_pieces

@@ -177,7 +177,12 @@ class AmqpSender(AmqpLink):
         self.on_flow()
 
     def on_flow(self) -> None:
-        """Send the messages that wait for credit. Answer a drain by giving the rest of the credit back (2.6.7)."""
+        """Send the messages that wait for credit. Answer a drain by giving the rest of the credit back (2.6.7).
+
+        Once the connection is lost they stay, so that failover finds each of them as one that never left (S91).
+        """
+        if self._engine.failed is not None:
+            return
         backlog, link = self._backlog, self._link
         while backlog and link.credit > 0 and self._upload is None:
             outbound, _ = backlog.popitem(last=False)

@@ -35,7 +35,7 @@ class _Send(Outbound):
 def test_a_send_is_taken_back_without_a_look_at_all_that_wait() -> None:
     """S91: when a connection is lost, each open send is asked for, on the loop that other connections share."""
     link: Any = MagicMock(credit=0)
-    sender = AmqpSender(MagicMock(), MagicMock(), "name", ProducerInfo(1, 1, Queue("q")), "q", lambda: b"")
+    sender = AmqpSender(MagicMock(failed=None), MagicMock(), "name", ProducerInfo(1, 1, Queue("q")), "q", lambda: b"")
     sender._link = link
     left, waiting = [_Send() for _ in range(500)], [_Send() for _ in range(1500)]
     for outbound in waiting:
