@@ -202,6 +202,8 @@ class StompEngine:
             if upload.begun:
                 self.fail(_lost(error, "this client ended the connection in the middle of a frame"))
                 return
+            if not self._output:  # the frames before it have left, and no write follows that would tell their senders
+                self._have_left()
         self.flush()
 
     def connection_lost(self, error: Exception | None) -> None:

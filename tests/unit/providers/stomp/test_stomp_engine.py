@@ -223,6 +223,22 @@ def test_a_body_that_cannot_be_read_at_all_costs_its_own_frame_only_s168(line: L
     assert line.failure is None
 
 
+@pytest.mark.parametrize("behind", [False, True])
+def test_a_send_before_a_body_that_cannot_be_read_hears_that_it_has_left_s168(line: Line, behind: bool) -> None:
+    """At once, not only with the next frame or heart-beat. With another frame behind the body, once this one leaves."""
+    line.engine.write_and_forget(b"SEND", b"\na\0", line.note("a"))
+    line.stream("large", 4)
+    if behind:
+        line.engine.write_and_forget(b"SEND", b"\nb\0", line.note("b"))
+    assert line.engine.data_to_send() == b"SEND\n\na\0"
+    line.engine.data_to_send()
+    line.readings[0].give(b"", JMSException("gone"))
+    if behind:
+        assert line.engine.data_to_send() == b"SEND\n\nb\0"
+    assert line.outcomes() == {"large": JMSException, "a": None} | ({"b": None} if behind else {})
+    assert line.failure is None
+
+
 def test_a_body_that_ends_in_the_middle_of_its_frame_ends_the_connection_s168(line: Line) -> None:
     """Its sender hears first, so that failover does not send it again; the others' outcome is that of a loss."""
     line.stream("large", 4)
