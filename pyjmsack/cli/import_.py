@@ -28,6 +28,9 @@ from pyjmsack.cli.transfer import DEFAULT_BATCH, Pace
 __all__ = ["import_"]
 
 _TOKEN = re.compile(r"[0-9a-f]{16}")
+_FORMAT = 2
+"""The format of a record, and of the duplicate ids that belong to it. An import cannot go on with other ids than it
+began with, because the broker would not recognise the lines that it has."""
 
 
 @dataclass
@@ -46,7 +49,7 @@ class _Progress:
         """Read the file, or begin.
 
         Raises:
-            Failure: the file belongs to something else, or cannot be read.
+            Failure: the file belongs to something else or to another version of pyjmsack, or cannot be read.
         """
         if path is None or not path.exists():
             return cls(path, queue, secrets.token_hex(8))
@@ -59,6 +62,12 @@ class _Progress:
             raise Failure(f"{path} is not the record of an import: {error}") from error
         if made.queue != queue:
             raise Failure(f"{path} belongs to an import into {made.queue!r}, not into {queue!r}")
+        if not made.done and known.get("format") != _FORMAT:
+            raise Failure(
+                f"{path} was written by another version of pyjmsack, so the broker would not recognise the lines that"
+                " it has: finish this import with that version, or import the lines after line"
+                f" {made.lines:,} with another --resume FILE; one batch of them may be in the queue already"
+            )
         return made
 
     def save(self) -> None:
@@ -69,7 +78,13 @@ class _Progress:
         """
         if self.path is None:
             return
-        known = {"queue": self.queue, "token": self.token, "lines": self.lines, "done": self.done}
+        known = {
+            "format": _FORMAT,
+            "queue": self.queue,
+            "token": self.token,
+            "lines": self.lines,
+            "done": self.done,
+        }
         fresh = self.path.with_name(f".{self.path.name}.{self.token}")
         try:
             fresh.unlink(missing_ok=True)  # of a kill; or others can foresee the name, and put a link there

@@ -43,6 +43,20 @@ def test_a_record_with_impossible_values_is_refused(tmp_path: Path, change: dict
         _Progress.of(record, "orders")
 
 
+@pytest.mark.parametrize("number", [None, 1, 3])
+def test_an_import_does_not_go_on_with_the_record_of_another_version(tmp_path: Path, number: int | None) -> None:
+    """Its duplicate ids are others, so lines that Artemis has would come twice. One that is done stays done."""
+    record = tmp_path / "orders.progress"
+    known = {"format": number, "queue": "orders", "token": "0123456789abcdef", "lines": 70, "done": False}
+    if number is None:
+        del known["format"]
+    record.write_text(json.dumps(known))
+    with pytest.raises(Failure, match=r"another version.*finish this import with that version.*after line 70"):
+        _Progress.of(record, "orders")
+    record.write_text(json.dumps(known | {"done": True}))
+    assert _Progress.of(record, "orders").done
+
+
 def test_a_record_that_cannot_be_written_ends_the_import_with_a_line(tmp_path: Path) -> None:
     with pytest.raises(Failure, match=r"how far the import came.*nowhere"):
         _Progress.of(tmp_path / "nowhere" / "orders.progress", "orders").save()
