@@ -96,6 +96,10 @@ class BlockingFace:
         """Run steps in a thread of their own."""
         return Thread(steps, name)
 
+    def ends(self, error: BaseException) -> bool:
+        """Only the end of the steps: KeyboardInterrupt and SystemExit in a thread are an error of the listener."""
+        return isinstance(error, GeneratorExit)
+
     def here(self) -> object:
         """Return the thread: a session belongs to one (S15)."""
         return threading.get_ident()

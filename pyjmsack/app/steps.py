@@ -94,6 +94,10 @@ class Face(Protocol):
         """Run steps beside the others: in a thread, or in a task."""
         ...
 
+    def ends(self, error: BaseException) -> bool:
+        """Whether the worker that caught this must end: its own task is cancelled."""
+        ...
+
     def here(self) -> object:
         """Return what runs now: a session may be used from there, as long as the listener runs."""
         ...

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from pyjmsack.aio._runtime import ends_task
 from pyjmsack.aio.connection import ConnectionFactory
 from pyjmsack.aio.session import Session
 from pyjmsack.app.service import Service
@@ -96,6 +97,12 @@ class AioFace:
     def spawn(self, steps: Steps[None], name: str) -> Task:
         """Run steps in a task of their own."""
         return AioTask(steps, name)
+
+    def ends(self, error: BaseException) -> bool:
+        """Whether this task is cancelled. The listener may have awaited something else that was cancelled."""
+        if isinstance(error, asyncio.CancelledError):
+            return ends_task(error)
+        return isinstance(error, GeneratorExit | KeyboardInterrupt)
 
     def here(self) -> object:
         """Return nothing: tasks may share a session (S15)."""

@@ -81,8 +81,10 @@ class Worker:
             finally:
                 self.ready = False
                 yield session.close  # an open transaction is rolled back (S84)
-        except Exception as error:  # the container decides what follows
+        except BaseException as error:  # the container decides what follows, and waits before the next worker
             self.error = error
+            if not isinstance(error, Exception):
+                raise
         finally:
             self.ready, self.ended = False, True
             self._changed()
@@ -122,7 +124,9 @@ class Worker:
             finally:
                 joined.over = True
                 CURRENT.reset(token)
-        except (Exception, SystemExit) as error:  # sys.exit() in a listener ends no service
+        except BaseException as error:  # sys.exit() in a listener ends no service
+            if self._face.ends(error):
+                raise
             yield from self._failed(session, message, error)
             return
         yield from self._succeeded(session, message)
@@ -199,5 +203,7 @@ class Worker:
             return
         try:
             yield partial(on_error, error, message)
-        except Exception:
+        except BaseException as raised:
+            if self._face.ends(raised):
+                raise
             log.exception("on_error of listener %r raised", self._name)
