@@ -57,8 +57,9 @@ class Sender:
     transaction: the messages leave if the listener returns and the broker commits, else never. A thread that the
     listener started, and code that goes on after the listener, send at once.
 
-    Elsewhere a send has been confirmed by the broker when it returns. While the broker is away it waits for
-    ``send_timeout`` seconds.
+    Elsewhere a send has been confirmed by the broker when it returns, unless the message is non-persistent or the URL
+    asks for sends without confirmation (S61, S62). While the broker is away a send waits for ``send_timeout`` seconds,
+    or for ``jms.sendTimeout`` where the URL has one.
     """
 
     def __init__(self, face: Face, factory: Any, converter: Converter, send_timeout: float) -> None:

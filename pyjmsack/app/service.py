@@ -77,7 +77,12 @@ class Service:
         self._tasks: list[tuple[Link, Task]] = []
         self._running = False
         self._prepare()
-        self.sender = Sender(self._face, self._factory({}), self._converter, send_timeout)
+        self.sender = Sender(self._face, self._factory(self._patience()), self._converter, send_timeout)
+
+    def _patience(self) -> dict[str, object]:
+        """Return the option that lets a send of :attr:`sender` end while ``failover:`` looks for a broker."""
+        given = f"{self._url} {' '.join(self._options)}".lower()
+        return {} if "sendtimeout" in given else {"jms.sendTimeout": max(1, round(self._send_timeout * 1000))}
 
     def _prepare(self) -> None:
         """Make what the face needs besides."""

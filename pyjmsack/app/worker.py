@@ -11,7 +11,7 @@ from typing import Any
 from pyjmsack.app.joining import CURRENT, Joined
 from pyjmsack.app.listener import Listener
 from pyjmsack.app.steps import Face, Step, Steps, Task
-from pyjmsack.errors import TransactionRolledBackException
+from pyjmsack.errors import JMSException, TransactionRolledBackException
 from pyjmsack.message import Message
 from pyjmsack.types import AckMode
 
@@ -63,6 +63,8 @@ class Worker:
         self._changed = changed
         self._idle = idle
         self._warned = False
+        self._undone = False
+        """Whether the last message was not done, which may be for want of a producer that works."""
         self.transacted = listener.mode is AckMode.SESSION_TRANSACTED
         self.counts = Counts()
         self.consumer: Any = None
@@ -101,12 +103,27 @@ class Worker:
                 return
             self.busy = True
             try:
+                if self._undone:
+                    producer = yield from self._renewed(session, producer)
                 yield from self._handle(session, producer, message)
             finally:
                 self.busy = False
             if consumer.stats.buffered:
                 self.backlog = True
                 self._changed()
+
+    def _renewed(self, session: Any, producer: Any) -> Steps[Any]:
+        """Return a new producer in the place of one that the broker may have closed.
+
+        A producer that was closed fails each send of the next messages too, and each failure counts a delivery of a
+        message that is in order.
+        """
+        self._undone = False
+        try:
+            yield producer.close
+        except JMSException as error:
+            log.debug("listener %r: the old producer: %s", self._name, error)
+        return (yield session.create_producer)
 
     # -- one message --------------------------------------------------------------------------------------------
 
@@ -152,7 +169,13 @@ class Worker:
                 yield session.commit
             except TransactionRolledBackException as error:
                 self.counts.rolled_back += 1
-                log.warning("listener %r: the broker rolled back, the message comes again: %s", self._name, error)
+                self._undone = True
+                outcome = (
+                    "nobody knows whether the broker committed"
+                    if error.in_doubt
+                    else "the broker rolled back, the message comes again"
+                )
+                log.warning("listener %r: %s: %s", self._name, outcome, error)
                 return
         elif self._listener.mode is AckMode.INDIVIDUAL_ACKNOWLEDGE:
             yield message.accept  # the outcome that the listener chose itself stays
@@ -166,6 +189,7 @@ class Worker:
 
     def _failed(self, session: Any, message: Message, error: BaseException) -> Steps[None]:
         self.counts.failed += 1
+        self._undone = True
         deliveries = message.delivery_count
         log.error("listener %r failed with %s, delivery %d: %s", self._name, message.message_id, deliveries, error)
         log.debug("listener %r", self._name, exc_info=error)

@@ -8,7 +8,7 @@ from unittest.mock import AsyncMock, MagicMock
 
 import pytest
 
-from pyjmsack import App, TextMessage, aio
+from pyjmsack import App, TextMessage, TransactionRolledBackException, aio
 from pyjmsack.app.worker import Worker
 
 
@@ -58,3 +58,34 @@ def test_a_cancelled_future_that_a_listener_awaited_is_an_error_of_the_listener(
     assert worker.counts.failed == 1
     assert worker.error is None
     connection.create_session.return_value.rollback.assert_awaited_once_with()
+
+
+def test_after_a_message_that_was_not_done_the_next_one_gets_a_new_producer() -> None:
+    """A producer that the broker closed fails every transaction, and each failure counts a delivery."""
+    app = App("amqp://localhost:1")
+
+    @app.listener("orders")
+    def order(body: str) -> None: ...
+
+    worker, connection = worker_of(app, MagicMock)
+    session = connection.create_session.return_value
+    producers = [MagicMock(), MagicMock()]
+    session.create_producer.side_effect = producers
+    session.create_consumer.return_value.receive.side_effect = [
+        TextMessage("1"),
+        TextMessage("1"),
+        TextMessage("2"),
+        None,
+    ]
+    session.commit.side_effect = [TransactionRolledBackException("refused"), None, None]
+    app._face.run(worker.run(connection))
+    assert (worker.counts.rolled_back, worker.counts.succeeded) == (1, 2)
+    assert session.create_producer.call_count == 2, "one more, and not one for each message"
+    producers[0].close.assert_called_once_with()
+
+
+def test_a_send_of_the_app_ends_while_failover_looks_for_a_broker() -> None:
+    timeouts = [
+        App(url, send_timeout=1.5)._patience() for url in ("failover:(amqp://a:1)", "amqp://a:1?jms.sendTimeout=5")
+    ]
+    assert timeouts == [{"jms.sendTimeout": 1500}, {}]
