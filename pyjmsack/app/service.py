@@ -241,19 +241,25 @@ class Service:
         end = time.monotonic() + self._stop_timeout + _CLOSING
         for container in self._containers:
             container.link.stop()
+        in_time = True
         for link, task in self._tasks[1:]:
-            yield from self._joined(link, task, end)
+            in_time = (yield from self._joined(link, task, end)) and in_time
         sender, task = self._tasks[0]
         sender.stop()  # last, because listeners and their on_error may send
         yield from self._joined(sender, task, end)
         self._tasks = []
         self._running = False
-        return not any(container.left_behind for container in self._containers)
+        return in_time and not any(container.left_behind for container in self._containers)
 
     @staticmethod
-    def _joined(link: Link, task: Task, end: float) -> Steps[None]:
-        """Wait for the end of a connection; not for long if it was only being made."""
+    def _joined(link: Link, task: Task, end: float) -> Steps[bool]:
+        """Wait for the end of a connection; not for long if it was only being made.
+
+        Return False if the connection was there and did not end in time: then its listeners may not have finished.
+        """
         left = end - time.monotonic() if link.connection is not None else _CONNECTING
         if not (yield partial(task.join, max(1.0, left))):
             log.warning("the connection of %s did not close in time", link.name)
             task.abandon()
+            return link.connection is None
+        return True

@@ -89,3 +89,14 @@ def test_a_send_of_the_app_ends_while_failover_looks_for_a_broker() -> None:
         App(url, send_timeout=1.5)._patience() for url in ("failover:(amqp://a:1)", "amqp://a:1?jms.sendTimeout=5")
     ]
     assert timeouts == [{"jms.sendTimeout": 1500}, {}]
+
+
+@pytest.mark.parametrize("connection", [None, "one"])
+def test_a_stop_in_which_a_connection_does_not_end_is_not_reported_as_finished(connection: str | None) -> None:
+    """A connection that was only being made has no listener at work."""
+    app = App("amqp://localhost:1")
+    task = MagicMock()
+    task.join.return_value = False
+    finished = app._face.run(app._joined(MagicMock(connection=connection), task, 0.0))
+    assert finished is (connection is None)
+    task.abandon.assert_called_once_with()
