@@ -12,22 +12,11 @@ from pyjmsack.app.converters import Converter
 from pyjmsack.app.typed import build
 from pyjmsack.errors import MessageFormatException
 from pyjmsack.message import Message
+from pyjmsack.message.properties import HEADER_NAMES
 
 __all__ = ["Arguments", "Header"]
 
 _REQUIRED: Final = object()
-_HEADERS: Final[dict[str, str]] = {
-    "JMSCorrelationID": "correlation_id",
-    "JMSDeliveryMode": "delivery_mode",
-    "JMSDestination": "destination",
-    "JMSExpiration": "expiration",
-    "JMSMessageID": "message_id",
-    "JMSPriority": "priority",
-    "JMSRedelivered": "redelivered",
-    "JMSReplyTo": "reply_to",
-    "JMSTimestamp": "timestamp",
-    "JMSType": "type",
-}
 
 
 @dataclass(frozen=True)
@@ -48,7 +37,7 @@ class Header:
         Raises:
             MessageFormatException: the value is missing, or of another type.
         """
-        header = _HEADERS.get(self.name)
+        header = HEADER_NAMES.get(self.name)
         value = message.properties.get(self.name) if header is None else getattr(message, header)
         if value is None and self.default is not _REQUIRED:
             return self.default

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from pyjmsack.app.converters import Converter
 from pyjmsack.app.joining import CURRENT, Sends
@@ -19,6 +19,8 @@ from pyjmsack.message import Message
 from pyjmsack.types import AckMode
 
 __all__ = ["Sender"]
+
+T = TypeVar("T")
 
 SESSIONS: Final = 16
 """Sends at a time; the next one waits."""
@@ -196,17 +198,11 @@ class Sender:
         if producer is not None:
             yield partial(producer.send, message, destination, **how)
             return
-        yield self._limit.acquire
-        try:
-            lent = yield from self._lend(self._pool, AckMode.AUTO_ACKNOWLEDGE)
-            try:
-                yield partial(lent.producer.send, message, destination, **how)
-            except BaseException:
-                yield from self._discard(lent)
-                raise
-            self._give_back(self._pool, lent)
-        finally:
-            self._limit.release()
+
+        def use(lent: _Lent) -> Steps[None]:
+            yield partial(lent.producer.send, message, destination, **how)
+
+        yield from self._borrowed(self._pool, AckMode.AUTO_ACKNOWLEDGE, use)
 
     def _send_many(self, destination: Destination, messages: Iterable[Message], how: dict[str, Any]) -> Steps[None]:
         producer = self._joined()
@@ -214,19 +210,13 @@ class Sender:
             for message in messages:
                 yield partial(producer.send, message, destination, **how)
             return
-        yield self._limit.acquire
-        try:
-            lent = yield from self._lend(self._many, AckMode.SESSION_TRANSACTED)
-            try:
-                for message in messages:
-                    yield partial(lent.producer.send, message, destination, **how)
-                yield lent.session.commit
-            except BaseException:
-                yield from self._discard(lent)  # which rolls back
-                raise
-            self._give_back(self._many, lent)
-        finally:
-            self._limit.release()
+
+        def use(lent: _Lent) -> Steps[None]:
+            for message in messages:
+                yield partial(lent.producer.send, message, destination, **how)
+            yield lent.session.commit
+
+        yield from self._borrowed(self._many, AckMode.SESSION_TRANSACTED, use)
 
     def _request(
         self, destination: Destination, message: Message, timeout: Any, wanted: Any, how: dict[str, Any]
@@ -245,21 +235,15 @@ class Sender:
         known = self._requestors.get(destination)
         if known is not None and known[0] is connection:
             return known[1]
-        yield self._limit.acquire
-        try:
-            lent = yield from self._lend(self._pool, AckMode.AUTO_ACKNOWLEDGE)
-            try:
-                requestor = yield partial(lent.session.create_requestor, destination)
-            except BaseException:
-                yield from self._discard(lent)
-                raise
-            self._give_back(self._pool, lent)
-        finally:
-            self._limit.release()
+
+        def use(lent: _Lent) -> Steps[tuple[Any, Any]]:
+            return lent.connection, (yield partial(lent.session.create_requestor, destination))
+
+        connection, requestor = yield from self._borrowed(self._pool, AckMode.AUTO_ACKNOWLEDGE, use)
         # of two callers at the same time one keeps the requestor; the other one closes its own after the reply
         current = self._requestors.get(destination)
-        if (current is None and len(self._requestors) < REQUESTORS) or (current and current[0] is not lent.connection):
-            self._requestors[destination] = (lent.connection, requestor)
+        if (current is None and len(self._requestors) < REQUESTORS) or (current and current[0] is not connection):
+            self._requestors[destination] = (connection, requestor)
         return requestor
 
     # -- the pool -----------------------------------------------------------------------------------------------
@@ -276,6 +260,24 @@ class Sender:
                 raise IllegalStateException("the app is stopped")
             raise ConnectionLostException(f"no broker within {self._timeout:g} s: {link.error}")
         return connection
+
+    def _borrowed(self, pool: deque[_Lent], mode: AckMode, use: Callable[[_Lent], Steps[T]]) -> Steps[T]:
+        """Do the steps of ``use`` with a session of the pool, and return their result.
+
+        After an error the session is closed, and a transaction of the session is rolled back.
+        """
+        yield self._limit.acquire
+        try:
+            lent = yield from self._lend(pool, mode)
+            try:
+                result = yield from use(lent)
+            except BaseException:
+                yield from self._discard(lent)
+                raise
+            self._give_back(pool, lent)
+            return result
+        finally:
+            self._limit.release()
 
     def _lend(self, pool: deque[_Lent], mode: AckMode) -> Steps[_Lent]:
         connection = yield from self._connection()

@@ -257,8 +257,9 @@ def retry(
         queue, choice, artemis = letters.queue, letters.choice, letters.artemis
     count = None
     if limit is None and rate is None and transaction is None and not choice.choosy:
-        ask = lambda manager: manager.retry(queue, choice.selector)  # noqa: E731 - one expression
-        count = by_broker(login, jolokia, "Sent back by this process", ask)
+        count = by_broker(
+            login, jolokia, "Sent back by this process", lambda manager: manager.retry(queue, choice.selector)
+        )
     by = "broker"
     if count is None:
         by = "client"

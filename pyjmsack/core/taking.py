@@ -33,13 +33,13 @@ class Taking:
     """Takes messages for one consumer.
 
     Args:
-        session: as its members see it.
-        info: the consumer.
+        session: the state of the session that producers and consumers may read.
+        info: id, destination and prefetch of the consumer.
         inbox: where messages wait.
         admission: decides whether a message may be handed out.
-        unsettled: what the caller has.
+        unsettled: the messages that the caller has not acknowledged.
         listening: the listener, which may still be at work on a message that comes again.
-        counts: of the consumer.
+        counts: the statistics of the consumer.
         finish: called after :meth:`stop`, when nothing is on its way to the caller.
     """
 
@@ -198,7 +198,8 @@ class Taking:
         self._unsettled.settle(inbound, outcome, ack_type)
 
     def _put_back(self, inbound: Inbound | None) -> None:
-        """Ctrl-C came between the inbox and the caller: it is the next one, unless an outcome was chosen."""
+        """Put a message back at the head of the inbox, because Ctrl-C came before the caller had the message. A message
+        with an outcome is not put back."""
         if inbound is not None and not inbound.settled and inbound not in self._inbox:
             self._unsettled.forget(inbound)
             self._inbox.messages.appendleft(inbound)
@@ -206,7 +207,7 @@ class Taking:
     def take_for_listener(self) -> Message | None:
         """Take a message that its listener has from now on. It is not acknowledged, but joins the transaction."""
         try:
-            self.passing = True  # as above
+            self.passing = True  # before the look into the inbox, so that a close waits for this message
             message = self.take()
             if message is not None:
                 self._unsettled.hand_over(message, acknowledge=False)
@@ -215,7 +216,8 @@ class Taking:
             self._passed()
 
     def _passed(self) -> None:
-        """The caller has the message, or it is back: who closed the consumer meanwhile left the end to us."""
+        """Finish a close that came while the message was on its way: the caller has the message now, or the message is
+        back in the inbox."""
         self.passing = False
         if self._stopped:
             self._finish()
@@ -228,7 +230,7 @@ class Taking:
         """
         message: Message | None = None
         try:
-            self.passing = True  # before the look whether there is nothing to take any more
+            self.passing = True  # before the look into the inbox, so that a close waits for this message
             message = self.take()
             if message is None:
                 return None

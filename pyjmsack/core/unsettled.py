@@ -304,9 +304,8 @@ class Unsettled:
             self.settle(inbound, Outcome.ACCEPTED)
             return
         self._batch.add(inbound)
-        if (
-            inbound.generation <= self._channel.lost_generation
-        ):  # the loop notes a loss, then flushes, perhaps before us
+        # the loop notes a loss and then flushes the batch, perhaps before this message was added to the batch
+        if inbound.generation <= self._channel.lost_generation:
             self.flush()
 
     def skip(self, inbound: Inbound) -> None:
