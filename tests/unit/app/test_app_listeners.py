@@ -75,6 +75,18 @@ def test_headers_are_properties_and_jms_headers_of_their_type() -> None:
         app.listeners["q"].call("x")
 
 
+def test_a_delayed_message_tells_its_time_by_a_header() -> None:
+    app = App(URL)
+
+    @app.listener("q")
+    def listener(due: Annotated[Any, Header("JMSDeliveryTime")]) -> Any:
+        return due
+
+    message = TextMessage("x")
+    message._delivery_time = 86_400_000
+    assert app.listeners["q"].call(message) == message.delivery_time is not None
+
+
 @pytest.mark.parametrize(
     ("how", "why"),
     [
