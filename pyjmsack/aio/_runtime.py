@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import sys
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
@@ -16,10 +17,12 @@ from pyjmsack.core.steps import Steps
 from pyjmsack.errors import IllegalStateException
 from pyjmsack.spi.completion import Completion
 
-__all__ = ["AioRuntime", "Opening", "SessionLock", "TaskDispatcher", "ends_task"]
+__all__ = ["AioRuntime", "Opening", "SessionLock", "TaskDispatcher", "ends_task", "make_task"]
 
 log = logging.getLogger("pyjmsack")
 T = TypeVar("T")
+HAS_CANCELLING = sys.version_info >= (3, 11)
+"""Whether a task of asyncio can say that it was cancelled itself."""
 
 
 async def wait(completion: Completion[Any], timeout: float | None) -> bool:
@@ -96,6 +99,10 @@ class AioRuntime:
         """Run ``callback`` on the loop after ``delay`` seconds."""
         self.submit(self.loop.call_later, delay, callback)
 
+    def thread(self) -> int:
+        """Return always the same, because all callers are on the loop."""
+        return 1
+
     def lock(self) -> AbstractContextManager[Any]:
         """Return nothing that locks: the caller is on the loop."""
         return nullcontext()
@@ -105,10 +112,31 @@ class AioRuntime:
         return TaskDispatcher(self.loop, name)
 
 
+class _CountingTask(asyncio.Task[T]):
+    """A task before Python 3.11: it counts its cancellations, as later ones do."""
+
+    _cancellations = 0
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        self._cancellations += 1
+        return super().cancel(msg)
+
+    def cancelling(self) -> int:
+        """Return how often somebody cancelled this task."""
+        return self._cancellations
+
+
+def make_task(
+    loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T], name: str, *, counts: bool = not HAS_CANCELLING
+) -> asyncio.Task[T]:
+    """Return a task that knows whether it is cancelled itself, in each version of Python."""
+    return _CountingTask(coroutine, loop=loop, name=name) if counts else loop.create_task(coroutine, name=name)
+
+
 def ends_task(error: BaseException | None) -> TypeGuard[BaseException]:
     """Whether the task that caught this must end: it is cancelled itself, or the program ends.
 
-    A ``CancelledError`` may also come from something the listener awaited; before Python 3.11 nobody can tell.
+    A ``CancelledError`` may also come from something the listener awaited. The task must come from :func:`make_task`.
     """
     if isinstance(error, asyncio.CancelledError):
         cancelling = getattr(asyncio.current_task(), "cancelling", None)
@@ -130,7 +158,7 @@ class TaskDispatcher:
         """Queue a call."""
         self._calls.append(call)
         if self._task is None:
-            self._task = self._loop.create_task(self._run(), name=self._name)
+            self._task = make_task(self._loop, self._run(), self._name)
 
     async def _run(self) -> None:
         try:

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from pyjmsack.aio._runtime import ends_task
+from pyjmsack.aio._runtime import ends_task, make_task
 from pyjmsack.aio.connection import ConnectionFactory
 from pyjmsack.aio.session import Session
 from pyjmsack.app.service import Service
@@ -57,7 +57,7 @@ class AioTask:
 
     def __init__(self, steps: Steps[None], name: str) -> None:
         self._name = name
-        self._task = asyncio.get_running_loop().create_task(self._run(steps), name=name)
+        self._task = make_task(asyncio.get_running_loop(), self._run(steps), name)
 
     async def _run(self, steps: Steps[None]) -> None:
         try:

@@ -398,7 +398,7 @@ class Consumer:
         Each thread writes that it is through, then looks here: the last one finds the link free.
         """
         unsettled = self.unsettled
-        return self._closing or self.taking.passing or bool(unsettled.delivered) or unsettled.in_transaction
+        return self._closing or self.taking.passing != 0 or bool(unsettled.delivered) or unsettled.in_transaction
 
     def release_inbox(self) -> None:
         """Give the messages in the inbox back. They are not counted, except those that the caller had before a
@@ -445,6 +445,7 @@ class Consumer:
         """Give all messages back, because the session is closing: those that were handed out are counted, and those in
         the inbox are not (S30, S31)."""
         self.state = State.CLOSED
+        self.taking.end()
         self.unsettled.flush()
         self.unsettled.settle_batch(self.unsettled.take_back(), Outcome.MODIFIED_FAILED)
         self._end_record()

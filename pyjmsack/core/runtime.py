@@ -130,6 +130,10 @@ class Runtime(Protocol):
         """Run ``callback`` on the loop after ``delay`` seconds."""
         ...
 
+    def thread(self) -> int:
+        """Return the number of the calling thread, which is not 0."""
+        ...
+
     def lock(self) -> AbstractContextManager[Any]:
         """Return a new lock for what the loop and a caller change, in a few steps; not reentrant."""
         ...

@@ -389,7 +389,11 @@ class Session:
                 yield from producer.all_answered(deadline)
         if self._completions is not None:
             yield from self._completions.finish(deadline)
-        for consumer in [*self.consumers.values()]:
+        consumers = [*self.consumers.values()]
+        for consumer in consumers:
+            consumer.taking.stop()
+        for consumer in consumers:
+            yield from consumer.taking.through(deadline)
             consumer.abandon()
         yield from self._end(deadline)
         self.dispatchers.close()

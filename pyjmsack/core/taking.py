@@ -14,9 +14,11 @@ from pyjmsack.core.inbox import Inbox
 from pyjmsack.core.listening import Listening
 from pyjmsack.core.state import SessionState
 from pyjmsack.core.stats import Counts
+from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.core.unsettled import Unsettled
 from pyjmsack.errors import MessageFormatException
 from pyjmsack.message import Message
+from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.envelope import Inbound
 from pyjmsack.spi.resources import ConsumerInfo
 from pyjmsack.types import Outcome
@@ -49,14 +51,17 @@ class Taking:
         "_channel",
         "_counts",
         "_finish",
+        "_here",
         "_id",
         "_inbox",
         "_listening",
         "_name",
+        "_over",
         "_session",
         "_step",
         "_stopped",
         "_taken",
+        "_through",
         "_unsettled",
         "passing",
     )
@@ -84,15 +89,32 @@ class Taking:
         self._step = max(1, info.prefetch // 10)
         self._taken = 0
         self._stopped = False
+        self._here = session.channel.runtime.thread
         self._finish = finish
-        self.passing = False
-        """Whether a message may be on its way from the inbox to the caller, and have no outcome yet."""
+        self._over = False
+        self._through: Completion[None] | None = None
+        """For a close that waits for the message on its way."""
+        self.passing = 0
+        """The number of the thread that may have a message on its way from the inbox to the caller, without an outcome
+        yet; 0 if there is none."""
         self._at_work = False
         """Whether the next message waits: a listener is still at work on it, since before the connection was lost."""
 
     def stop(self) -> None:
         """Take nothing any more, except what is on its way to the caller already (``passing``)."""
         self._stopped = True
+
+    def end(self) -> None:
+        """Hand out nothing any more, because all goes back to the broker, what is on its way to the caller too."""
+        self._stopped = self._over = True
+
+    def through(self, deadline: Deadline) -> Steps[None]:
+        """Wait, after :meth:`stop`, until the message on its way has its outcome, so that the outcome leaves before
+        the session ends. A call of the same thread, such as one of a signal handler, does not wait for itself."""
+        if self.passing not in (0, self._here()):
+            self._through = done = Completion[None]()
+            if self.passing:  # else the other thread looked before it could see the completion
+                yield done, deadline.remaining()
 
     @property
     def stalled(self) -> bool:
@@ -111,8 +133,10 @@ class Taking:
         try:
             while (inbound := self.take_undecoded()) is not None:
                 message = self._admitted(inbound)
-                if message is not None:
+                if message is not None and not self._over:
                     return message
+                if self._over:  # the session gave everything back while this message was decoded
+                    return None
         except BaseException:
             self._put_back(inbound)
             raise
@@ -207,7 +231,7 @@ class Taking:
     def take_for_listener(self) -> Message | None:
         """Take a message that its listener has from now on. It is not acknowledged, but joins the transaction."""
         try:
-            self.passing = True  # before the look into the inbox, so that a close waits for this message
+            self.passing = self._here()  # before the look into the inbox, so that a close waits for this message
             message = self.take()
             if message is not None:
                 self._unsettled.hand_over(message, acknowledge=False)
@@ -218,8 +242,10 @@ class Taking:
     def _passed(self) -> None:
         """Finish a close that came while the message was on its way: the caller has the message now, or the message is
         back in the inbox."""
-        self.passing = False
+        self.passing = 0
         if self._stopped:
+            if self._through is not None:
+                self._through.succeed()
             self._finish()
 
     def receive_now(self, body_type: type[Any] | None = None) -> Message | None:
@@ -230,7 +256,7 @@ class Taking:
         """
         message: Message | None = None
         try:
-            self.passing = True  # before the look into the inbox, so that a close waits for this message
+            self.passing = self._here()  # before the look into the inbox, so that a close waits for this message
             message = self.take()
             if message is None:
                 return None

@@ -189,6 +189,8 @@ class SyncRuntime:
         """Run ``callback`` on the loop after ``delay`` seconds."""
         self.submit(self.loop.call_later, delay, callback)
 
+    thread = staticmethod(threading.get_ident)
+
     def lock(self) -> AbstractContextManager[Any]:
         """Return a new lock."""
         return threading.Lock()

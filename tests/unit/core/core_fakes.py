@@ -115,6 +115,8 @@ class FakeRuntime:
         except StopIteration as stop:
             return stop.value
 
+    thread = staticmethod(threading.get_ident)
+
     def lock(self) -> threading.Lock:
         return threading.Lock()
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
 from core_fakes import Bench, FakeInbound
 
 from pyjmsack.core.consumer import Consumer
+from pyjmsack.core.session import Session
 from pyjmsack.core.unsettled import Unsettled
 from pyjmsack.message import Message
 from pyjmsack.types import AckMode, Outcome
@@ -30,11 +32,11 @@ def told(bench: Bench) -> list[Any]:
 
 
 class ClosedMeanwhile(FakeInbound):
-    """Another thread closes the consumer while this message is decoded."""
+    """The consumer, or its session, is closed while this message is decoded."""
 
-    def __init__(self, name: str, bench: Bench, consumer: Consumer) -> None:
+    def __init__(self, name: str, bench: Bench, closed: Consumer | Session) -> None:
         super().__init__(name)
-        self._close = lambda: bench.run(consumer.close())
+        self._close = lambda: bench.run(closed.close())
 
     def to_message(self, destination: Any, /) -> Message:
         self._close()
@@ -152,3 +154,91 @@ def test_a_batch_that_a_listener_filled_leaves_before_the_link_that_it_closed() 
     consumer.listening._dispatchers.first.run()  # type: ignore[attr-defined]  # of the fake
     bench.runtime.turn()
     assert heard == [("a", ACCEPTED), "end"]
+
+
+class Slow(FakeInbound):
+    """Its decoding takes until somebody says ``go_on``."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.reached, self.go_on = threading.Event(), threading.Event()
+
+    def to_message(self, destination: Any, /) -> Message:
+        self.reached.set()
+        assert self.go_on.wait(60)
+        return super().to_message(destination)
+
+
+def session_told(bench: Bench) -> list[Any]:
+    """Outcomes, ``"rollback"`` and ``"end"`` of a session, in the order in which the broker is told."""
+    heard = told(bench)
+    close, rollback = bench.provider.close_session, bench.provider.rollback
+    bench.provider.close_session = lambda *arguments: (heard.append("end of session"), close(*arguments))
+    bench.provider.rollback = lambda *arguments: (heard.append("rollback"), rollback(*arguments))
+    return heard
+
+
+@pytest.mark.parametrize("closed", ["session", "connection"])
+@pytest.mark.parametrize(
+    ("mode", "outcomes"),
+    [
+        (AckMode.AUTO_ACKNOWLEDGE, [("a", ACCEPTED), ("b", RELEASED), "end", "end of session"]),
+        (AckMode.SESSION_TRANSACTED, [("a", ACCEPTED), ("b", RELEASED), "rollback", "end", "end of session"]),
+        (AckMode.CLIENT_ACKNOWLEDGE, [("a", Outcome.MODIFIED_FAILED), ("b", RELEASED), "end", "end of session"]),
+    ],
+)
+def test_a_message_on_its_way_to_another_thread_has_its_outcome_before_the_session_ends(
+    mode: int, outcomes: list[Any], closed: str
+) -> None:
+    """S16, S30: the session had ended, the outcome came behind it, and the message was delivered to somebody else,
+    although this caller got it too."""
+    bench = Bench()
+    session = bench.session(mode)
+    consumer = bench.consumer(session)
+    heard = session_told(bench)
+    slow, received = Slow("a"), list[Any]()
+    bench.arrive(consumer, slow, "b")
+    other = threading.Thread(target=lambda: received.append(consumer.receive_now()))
+    other.start()
+    assert slow.reached.wait(60)
+
+    def meanwhile() -> None:
+        slow.go_on.set()
+        other.join(60)
+
+    bench.runtime.meanwhile.append(meanwhile)
+    bench.run(bench.connection.close() if closed == "connection" else session.close())
+    meanwhile()
+    assert [message.body for message in received] == ["a"]
+    assert heard == outcomes
+    assert consumer.receive_now() is None
+
+
+def test_a_message_that_is_decoded_for_longer_than_a_close_waits_is_not_handed_out() -> None:
+    """S30: the session was closed without it, so it comes again, to somebody else."""
+    bench = Bench()
+    session = bench.session(AckMode.AUTO_ACKNOWLEDGE)
+    consumer = bench.consumer(session)
+    heard = session_told(bench)
+    slow, received = Slow("a"), list[Any]()
+    bench.arrive(consumer, slow)
+    other = threading.Thread(target=lambda: received.append(consumer.receive_now()))
+    other.start()
+    assert slow.reached.wait(60)
+    bench.run(session.close())  # nothing happens while it waits: the time is over
+    slow.go_on.set()
+    other.join(60)
+    bench.runtime.turn()
+    assert (received, heard) == ([None], ["end", "end of session"])
+
+
+def test_a_close_by_the_thread_that_is_receiving_does_not_wait_for_itself() -> None:
+    """S30: a signal handler runs in the middle of ``receive()``; what was on its way comes again."""
+    bench = Bench()
+    session = bench.session(AckMode.AUTO_ACKNOWLEDGE)
+    consumer = bench.consumer(session)
+    heard = session_told(bench)
+    bench.arrive(consumer, ClosedMeanwhile("a", bench, session), "b")
+    assert consumer.receive_now() is None
+    bench.runtime.turn()
+    assert heard == [("b", RELEASED), "end", "end of session"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pyjmsack.aio._runtime import AioRuntime, SessionLock, TaskDispatcher
+from pyjmsack.aio._runtime import HAS_CANCELLING, AioRuntime, SessionLock, TaskDispatcher, ends_task, make_task
 from pyjmsack.core.guard import nothing
 from pyjmsack.core.steps import Steps
 from pyjmsack.errors import IllegalStateException
@@ -471,6 +471,44 @@ def test_an_asyncio_call_that_raises_does_not_stop_the_next_s127() -> None:
         await asyncio.wait_for(done.wait(), PATIENCE)
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("counts", [True, *([False] if HAS_CANCELLING else [])])
+@pytest.mark.parametrize("own", [True, False])
+def test_a_task_knows_its_own_cancellation_in_each_version_of_python(own: bool, counts: bool) -> None:
+    """S127: before Python 3.11 each one counted as that of something that the listener awaited."""
+
+    async def main() -> bool:
+        loop = asyncio.get_running_loop()
+        awaited: asyncio.Future[None] = loop.create_future()
+
+        async def work() -> bool:
+            try:
+                await awaited
+            except asyncio.CancelledError as error:
+                return ends_task(error)
+            return False
+
+        task = make_task(loop, work(), "test", counts=counts)
+        await asyncio.sleep(0)
+        (task if own else awaited).cancel()
+        return await asyncio.wait_for(task, PATIENCE)
+
+    assert asyncio.run(main()) is own
+
+
+def test_a_dispatcher_that_is_cancelled_calls_nothing_more() -> None:
+    """S127: ``asyncio.run`` cancels all tasks at its end; with Python 3.10 it went on for ever."""
+    seen: list[str] = []
+
+    async def main() -> None:
+        dispatcher = TaskDispatcher(asyncio.get_running_loop(), "test")
+        dispatcher.submit(asyncio.Event().wait)
+        dispatcher.submit(lambda: seen.append("next"))
+        await asyncio.sleep(0)
+
+    asyncio.run(main())
+    assert seen == []
 
 
 def test_tasks_take_turns_at_a_session_and_one_may_enter_again_s15() -> None:
