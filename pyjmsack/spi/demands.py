@@ -1,13 +1,14 @@
 """Checks whether a broker has the features that a session or consumer needs, when it is created and after a failover
-(S119)."""
+(S119), and whether a queue is the one for dead letters (S118)."""
 
 from __future__ import annotations
 
+from pyjmsack.destination import Destination
 from pyjmsack.errors import UnsupportedFeatureException
 from pyjmsack.spi.features import FEATURES, Level
 from pyjmsack.spi.resources import ConnectionMetadata, ConsumerInfo, SessionInfo
 
-__all__ = ["check_consumer", "check_session", "require"]
+__all__ = ["check_consumer", "check_session", "is_dead_letter_queue", "require"]
 
 
 def require(metadata: ConnectionMetadata, feature: str) -> None:
@@ -55,3 +56,9 @@ def check_session(metadata: ConnectionMetadata, info: SessionInfo, *, strict: bo
         raise UnsupportedFeatureException(
             f"strict=true: a transaction of this protocol and broker is {guarantee}, not atomic (S88)"
         )
+
+
+def is_dead_letter_queue(destination: Destination, name: str) -> bool:
+    """Return True if a consumer of ``destination`` gets the dead letters of the queue ``name``; Artemis takes
+    ``address::queue`` for a queue, too."""
+    return not destination.is_topic and destination.name.partition("::")[0] == name

@@ -63,8 +63,8 @@ class AmqpOptions:
         "amqp.deadLetterQueue",
         NAME,
         None,
-        "where reject() copies a non-persistent message on ActiveMQ Classic, which would discard it; when unset"
-        " ActiveMQ.DLQ",
+        "the dead-letter queue: on ActiveMQ Classic reject() copies a non-persistent message there, and what is"
+        " rejected out of it stays; when unset DLQ on Artemis, ActiveMQ.DLQ on ActiveMQ Classic",
         "S118",
     )
     engine: str = option(
@@ -135,7 +135,8 @@ class StompOptions:
         "stomp.deadLetterQueue",
         NAME,
         None,
-        "where reject() copies a message; when unset DLQ on Artemis, ActiveMQ.DLQ on ActiveMQ Classic",
+        "the dead-letter queue: reject() copies a message there, and what is rejected out of it stays; when unset DLQ"
+        " on Artemis, ActiveMQ.DLQ on ActiveMQ Classic",
         "S118",
     )
     trace_frames: bool = option("stomp.traceFrames", BOOLEAN, "false", "log every frame, passwords masked", "pyjmsack")

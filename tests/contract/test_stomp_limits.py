@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from contract.brokers import Embedded, only_on
+from contract.brokers import Embedded, not_on, only_on
 from contract.harness import Heard, Jms, nothing, take, texts
 from contract.traps_support import raw_stomp, stomp_frame
 from pyjmsack import AckMode, Message, MessageFormatException, Queue
@@ -21,6 +21,7 @@ COLONS = ":" * 40_000
 AROUND = 10
 INNOCENT = [f"innocent {number}" for number in range(2 * AROUND + 1)]
 URLS = {"plain": "{}", "failover": "failover:({})?failover.reconnectDelay=10"}
+CLIENT = AckMode.CLIENT_ACKNOWLEDGE
 MODES = [AckMode.AUTO_ACKNOWLEDGE, AckMode.CLIENT_ACKNOWLEDGE, AckMode.SESSION_TRANSACTED]
 
 
@@ -191,3 +192,20 @@ async def test_as_many_properties_as_can_be_sent_can_be_received(jms: Jms, count
     await (await session.create_producer(jms.queue)).send(message)
     (received,) = await jms.left("a")
     assert len(received.properties) == count - 23
+
+
+@not_on("artemis", "STOMP: only Classic shows the id of the AMQP sender")
+async def test_a_message_with_the_id_of_its_amqp_sender_harms_itself_alone(jms: Jms, brokers: Brokers) -> None:
+    """S166: its ACK ended the connection."""
+    amqp = jms.factory(brokers(jms.target.broker).amqp_url)
+    async with amqp.create_connection() as connection, connection.create_session() as session:
+        producer = await session.create_producer(jms.queue)
+        for producer.disable_message_id, body in ((False, "poison"), (True, "innocent")):
+            await producer.send(jms.text(session, body))
+    await jms.send("behind it")
+    consumer = await (await jms.session(CLIENT)).create_consumer(jms.queue)
+    found = await take(consumer, 2)
+    assert texts(found) == ["innocent", "behind it"]
+    found[-1].acknowledge()
+    await consumer.close()
+    assert texts(await found_over_amqp(jms, brokers, jms.queue)) == ["poison"]

@@ -84,6 +84,35 @@ def test_what_the_broker_dead_letters_itself_is_not_copied(face: Face, broker: s
     assert peer.all("transfer") == []
 
 
+@pytest.mark.parametrize(
+    ("broker", "queue"), [("classic-6", "ActiveMQ.DLQ"), ("artemis", "DLQ"), ("artemis", "DLQ::DLQ")]
+)
+@pytest.mark.parametrize("payload", [text("bad"), volatile("bad")])
+def test_a_message_that_is_rejected_out_of_the_dead_letter_queue_stays_there(
+    face: Face, broker: str, queue: str, payload: bytes
+) -> None:
+    """S118: it came again at once, on Classic as a copy of itself, without end."""
+    peer = face.peer(messages=[payload, text("good")])
+    consumer = face.session(peer, f"broker={broker}", mode=INDIVIDUAL).create_consumer(Queue(queue))
+    consumer.receive(5).reject()
+    consumer.receive(5).accept()
+    peer.wait_frames("disposition")
+    assert each(peer) == [(1, ACCEPTED)]
+    assert peer.all("transfer") == []
+
+
+@pytest.mark.option("amqp.deadLetterQueue", "amqp")
+def test_a_message_stays_in_a_dead_letter_queue_with_a_name_of_its_own(face: Face) -> None:
+    """S118."""
+    peer = face.peer(messages=[text("bad"), text("good")])
+    session = face.session(peer, "broker=artemis", "amqp.deadLetterQueue=orders.dead", mode=INDIVIDUAL)
+    consumer = session.create_consumer(Queue("orders.dead"))
+    consumer.receive(5).reject()
+    consumer.receive(5).accept()
+    peer.wait_frames("disposition")
+    assert each(peer) == [(1, ACCEPTED)]
+
+
 def test_what_nobody_can_read_in_the_dead_letter_queue_is_not_copied_again_and_again(face: Face) -> None:
     """S118, S166: it stays there, and what is behind it arrives."""
     unreadable = b"\x00\x53\x77\xa1\x09bad"

@@ -404,6 +404,47 @@ def test_what_was_prefetched_is_given_back_once(face: Face, end: str) -> None:
     assert len(peer.queue) == 500
 
 
+OWN_ID = r"ID\cvm-36829-1795397688531-3\c7\c1\c0\c1"
+"""As ActiveMQ Classic makes them."""
+
+
+@pytest.mark.parametrize("chosen", [r"ID\cabc\c1\c2-0", r"ID\cabc\c1\c1\c5", r"ID\c5", "plain", ""])
+def test_a_message_with_an_id_that_its_amqp_sender_chose_harms_itself_alone(
+    face: Face, chosen: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """S166: Classic ends the connection of a client that acknowledges such a message, and with failover it did so
+    again and again. The message stays in the queue."""
+
+    def rule(peer: StompPeer, frame: Received) -> bool:
+        if frame.command == "SUBSCRIBE":
+            peer.answer(frame)
+            name = frame.headers["id"]
+            for number, message_id in enumerate((chosen, OWN_ID)):
+                native = f"message-id:{message_id}\nack:{number}\nJMS_AMQP_NATIVE:true\ncontent-length:10"
+                peer.write(f"MESSAGE\nsubscription:{name}\n{native}\n\n".encode() + b"\x00\x53\x77\xa1\x05hello\0")
+            peer.deliver(name, "2", "behind it")
+        return frame.command == "SUBSCRIBE"
+
+    peer = start(face, CLASSIC, rule=rule)
+    consumer = face.session(peer).create_consumer(QUEUE)
+    assert [consumer.receive(timeout=10).text, consumer.receive(timeout=10).text] == ["hello", "behind it"]
+    consumer.close()
+    assert peer.log("ACK", "NACK", "SEND") == ["ACK 1", "ACK s1,2"]
+    assert "an id that its AMQP sender chose" in caplog.text
+
+
+@pytest.mark.parametrize("server", [ARTEMIS, CLASSIC])
+def test_a_message_that_is_rejected_out_of_the_dead_letter_queue_stays_there(face: Face, server: str) -> None:
+    """S118: it came again at once, as a copy of itself, without end."""
+    peer = start(face, server, messages=["a", "b"])
+    queue = Queue("DLQ" if server is ARTEMIS else "ActiveMQ.DLQ")
+    consumer = face.session(peer, mode=AckMode.INDIVIDUAL_ACKNOWLEDGE).create_consumer(queue)
+    consumer.receive(timeout=10).reject()
+    consumer.receive(timeout=10).acknowledge()
+    consumer.close()
+    assert peer.log("ACK", "NACK", "SEND", "UNSUBSCRIBE") == ["ACK s1,1", "UNSUBSCRIBE s1"]
+
+
 def test_a_body_that_came_over_amqp_is_read_as_what_it_is(face: Face) -> None:
     """ActiveMQ Classic passes it on as it came, all sections."""
 
@@ -412,7 +453,7 @@ def test_a_body_that_came_over_amqp_is_read_as_what_it_is(face: Face) -> None:
             peer.answer(frame)
             body = b"\x00\x53\x77\xa1\x05hello"
             length = f"content-length:{len(body)}"
-            head = f"subscription:{frame.headers['id']}\nmessage-id:1\nack:1\nJMS_AMQP_NATIVE:true\n{length}"
+            head = f"subscription:{frame.headers['id']}\nmessage-id:{OWN_ID}\nack:1\nJMS_AMQP_NATIVE:true\n{length}"
             peer.write(f"MESSAGE\n{head}\n\n".encode() + body + b"\0")
         return frame.command == "SUBSCRIBE"
 

@@ -1,7 +1,8 @@
-"""Dead letters that the broker would not keep: ActiveMQ Classic discards a rejected message that is not persistent,
-and any that is rejected out of the dead-letter queue.
+"""Dead letters that the broker would not keep: ActiveMQ Classic discards a rejected message that is not persistent. A
+copy goes first, and when the broker has confirmed it the original is accepted (S118; docs/broker-facts.md, trap 8).
 
-A copy goes first, and when the broker has confirmed it the original is accepted (S118; docs/broker-facts.md, trap 8).
+A message that is rejected out of the dead-letter queue stays there: Classic would discard it, and Artemis would deliver
+it again at once, without end.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pyjmsack.providers.amqp.session import AmqpSession
 from pyjmsack.providers.amqp.wire_encode import encode_value
 from pyjmsack.providers.amqp.wire_types import Timestamp, UByte
 from pyjmsack.spi.completion import Completion
+from pyjmsack.spi.demands import is_dead_letter_queue
 from pyjmsack.spi.envelope import Outbound
 from pyjmsack.spi.resources import ProducerInfo
 from pyjmsack.types import Outcome
@@ -41,15 +43,17 @@ class DeadLetters:
 
     Args:
         session: the connection's own.
-        queue: where they go; ``None``: nowhere, this broker keeps all dead letters itself.
+        queue: the dead-letter queue.
         address: what the broker calls that queue.
+        copies: whether the broker would discard messages that are not persistent, so that they are copied.
     """
 
-    def __init__(self, engine: AmqpEngine, session: AmqpSession, queue: Queue | None, address: str) -> None:
+    def __init__(self, engine: AmqpEngine, session: AmqpSession, queue: Queue, address: str, *, copies: bool) -> None:
         self._engine = engine
         self._session = session
         self._queue = queue
         self._address = address
+        self._copies = copies
         self._sender: AmqpSender | None = None
         self._numbers = count(1)
         self._under_way: dict[_Copy, AmqpReceiver] = {}
@@ -57,35 +61,35 @@ class DeadLetters:
 
     def take(self, receiver: AmqpReceiver, inbound: AmqpInbound, outcome: Outcome) -> bool:
         """Copy a message that the broker would discard, then accept it. If it cannot be copied, it is delivered again.
+        A dead letter that is rejected once more waits for the end of its consumer.
 
         Returns:
-            False if no copy is needed, so that the outcome can be sent as usual.
+            False if nothing of this is needed, so that the outcome can be sent as usual.
         """
-        if self._queue is None or outcome is not Outcome.REJECTED:
-            return False
-        if inbound.persistent and receiver.info.destination != self._queue:  # out of that queue it discards all
+        if outcome is not Outcome.REJECTED:
             return False
         why = None
-        if isinstance(inbound, Oversize):
-            why = "it is too large to be copied to the dead-letter queue"
-        elif inbound.unreadable and receiver.info.destination == self._queue:
-            why = "nobody can read it, so its copy in the dead-letter queue would come back at once, for ever"
+        if is_dead_letter_queue(receiver.info.destination, self._queue.name):
+            why = "this is the dead-letter queue itself"
+        elif not self._copies or inbound.persistent:
+            return False
+        elif isinstance(inbound, Oversize):
+            why = "it is too large to be copied to the dead-letter queue, and rejecting would discard it"
         if why is not None:
-            text = "a message of %s waits for the end of this consumer, as rejecting would discard it: %s"
-            log.error(text, receiver.info.destination.name, why)
+            log.error("a message of %s waits for the end of this consumer: %s", receiver.info.destination.name, why)
             return True
         if self._sender is None or self._sender.closed is not None:
-            self._sender = self._attach(self._queue)
+            self._sender = self._attach()
         copy = _Copy(_without_expiry(inbound), partial(self._copied, receiver, inbound))
         self._under_way[copy] = receiver
         self._sender.send(copy)
         return True
 
-    def _attach(self, queue: Queue) -> AmqpSender:
+    def _attach(self) -> AmqpSender:
         """Return a sender that takes copies at once, and fails them if the broker refuses it."""
         session = self._session
         name = f"pyjmsack:dead-letters:{next(self._numbers)}"
-        info = ProducerInfo(_LINK, 0, queue)
+        info = ProducerInfo(_LINK, 0, self._queue)
         sender = AmqpSender(self._engine, session.end, name, info, self._address, session.send_state)
         session.links[_LINK] = sender
         opened: Completion[None] = Completion()

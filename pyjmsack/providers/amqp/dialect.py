@@ -29,8 +29,10 @@ class AmqpDialect:
     refusal: Outcome = Outcome.MODIFIED_FAILED_UNDELIVERABLE
     takes_back: bool = True
     """Whether the broker goes on with a link after a message that was aborted (AMQP 1.0 2.6.14)."""
-    dead_letters: str | None = None
-    """The queue for rejected messages that are not persistent, if the broker itself would discard them."""
+    dead_letters: str = "DLQ"
+    """The queue of rejected messages."""
+    discards: bool = False
+    """Whether the broker discards a rejected message that is not persistent."""
 
     def address(self, destination: Destination) -> str:
         """Return the name of a node; that of a temporary one is the broker's own."""
@@ -66,5 +68,6 @@ def dialect_of(broker: str, announced: Mapping[str, object], queue_prefix: str, 
     own_topics = str(announced.get("topic-prefix", "topic://" if classic else ""))
     # modified(undeliverable-here) sends to the dead-letter queue there, as rejected says more plainly
     refusal = Outcome.REJECTED if classic else Outcome.MODIFIED_FAILED_UNDELIVERABLE
-    dead_letters = "ActiveMQ.DLQ" if classic else None
-    return AmqpDialect(broker, own_queues + queue_prefix, own_topics + topic_prefix, refusal, not classic, dead_letters)
+    dead_letters = "ActiveMQ.DLQ" if classic else "DLQ"
+    queues, topics = own_queues + queue_prefix, own_topics + topic_prefix
+    return AmqpDialect(broker, queues, topics, refusal, not classic, dead_letters, classic)

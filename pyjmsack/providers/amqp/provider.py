@@ -91,10 +91,10 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
     def on_remote_open(self) -> None:
         """Handle the answer to Open. The connection counts as open only after the answer to Begin."""
         self._dialect = find_dialect(self._url, self._the_engine.remote.properties or {})
-        name = self._dialect.dead_letters
-        queue = None if name is None else Queue(self._url.amqp.dead_letter_queue or name)
-        address = "" if queue is None else self.address(queue)
-        self._dead_letters = DeadLetters(self._the_engine, self._resources.sessions[0], queue, address)
+        dialect = self._dialect
+        queue = Queue(self._url.amqp.dead_letter_queue or dialect.dead_letters)
+        session = self._resources.sessions[0]
+        self._dead_letters = DeadLetters(self._the_engine, session, queue, self.address(queue), copies=dialect.discards)
 
     def _open_session(self, number: int, session: AmqpSession) -> Completion[None]:
         self._resources.sessions[number] = session

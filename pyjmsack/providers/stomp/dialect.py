@@ -6,16 +6,19 @@ its own headers for them. An unknown one gets what every broker understands and 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Final
 
 from pyjmsack.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
-from pyjmsack.providers.stomp.frames import Limits, escape
+from pyjmsack.providers.stomp.frames import Limits, escape, raw_header
 from pyjmsack.providers.stomp.selector import artemis_filter
 from pyjmsack.spi.resources import ConsumerInfo, Subscription
 
 __all__ = ["StompDialect", "dialect_of", "parse_destination"]
 
+_OWN_ID: Final = re.compile(rb"ID(?::|\\c).+-\d{1,19}-\d{1,19}-\d{1,19}(?:(?::|\\c)-?\d{1,18}){4}")
+"""An id that ActiveMQ Classic made: host, port, time, and numbers."""
 _ROUTING = {False: "ANYCAST", True: "MULTICAST"}
 
 
@@ -47,6 +50,9 @@ class StompDialect:
     those that the broker could not convert and so never sent."""
     nacks: bool = False
     """Whether NACK makes a persistent message a dead letter. On Artemis NACK loses the message."""
+    own_ids: bool = False
+    """Whether the broker finds a message that is acknowledged by an id of its own only. Classic writes the id that an
+    AMQP client chose into the frame, and ends the connection of a client that acknowledges by that id."""
     errors_end: bool = True
     """Whether an ERROR frame is always the last one."""
     receipts_cover: bool = False
@@ -72,6 +78,12 @@ class StompDialect:
     """The prefix that the user sets for the names of queues (``jms.queuePrefix``). Names that the broker made do not
     get it."""
     topic_prefix: str = ""
+
+    def acknowledges(self, head: bytes) -> bool:
+        """Return True if an ACK can name the message with these header lines."""
+        if self.own_ids and b"\nJMS_AMQP_" in head:
+            return _OWN_ID.fullmatch(raw_header(head, b"\nmessage-id:") or b"") is not None
+        return b"\nack:" in head or b"\nmessage-id:" in head
 
     def name(self, destination: Destination) -> str:
         """Return the value of the ``destination`` header, not escaped."""
@@ -162,6 +174,7 @@ def _classic(broker: str) -> StompDialect:
         transacted_acks=True,
         auto_acks=True,
         nacks=True,
+        own_ids=True,
         errors_end=False,
         hides_jmsx=True,
         pending_limit=True,

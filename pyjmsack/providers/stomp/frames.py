@@ -44,7 +44,7 @@ _LONGEST_NAME = 65536
 """The longest header line, in bytes, that is kept if the rest of its message is not."""
 _NAMING = re.compile(
     rb"\n(subscription|message-id|ack|content-length|redelivered|persistent|priority|expires|timestamp|browser"
-    rb"|NATIVE_MESSAGE_ID):[^\n]*"
+    rb"|NATIVE_MESSAGE_ID|JMS_AMQP_NATIVE):[^\n]*"
 )
 
 _ESCAPE = re.compile(r"\\(.?)", re.DOTALL)

@@ -14,19 +14,14 @@ from collections.abc import Callable
 from functools import partial
 from uuid import uuid4
 
-from pyjmsack.destination import Queue
-from pyjmsack.errors import (
-    ConnectionLostException,
-    JMSException,
-    MessageFormatException,
-    RequestTimedOutException,
-)
+from pyjmsack.errors import ConnectionLostException, JMSException, MessageFormatException, RequestTimedOutException
 from pyjmsack.providers.stomp.deadletter import dead_letter
 from pyjmsack.providers.stomp.frames import Refusal, raw_header
 from pyjmsack.providers.stomp.heads import check_copy, encode_head
 from pyjmsack.providers.stomp.inbound import StompInbound
 from pyjmsack.providers.stomp.subscriptions import Shared, StompSubscription
 from pyjmsack.spi.completion import Completion
+from pyjmsack.spi.demands import is_dead_letter_queue
 from pyjmsack.spi.engine import Timer
 from pyjmsack.spi.envelope import InboundSink
 from pyjmsack.spi.resources import ConsumerInfo
@@ -41,6 +36,10 @@ _QUIET = 0.05
 messages independently of its answers: Artemis mostly took 0.1 ms for a message, and up to 30 ms on a busy machine."""
 _STALL = 0.02
 """Seconds after which a full window is checked again."""
+_FOREIGN_ID = (
+    "an id that its AMQP sender chose, by which ActiveMQ Classic cannot acknowledge it over STOMP; consume this queue"
+    " over AMQP, or let the sender set disable_message_id"
+)
 _FULL = 0.9
 """A window in bytes counts as full when this part of it is used, because we know only roughly how the broker counts a
 frame."""
@@ -62,6 +61,7 @@ class StompReceiver:
         self._shared = shared
         self._engine = shared.engine
         self._dialect = shared.dialect
+        self._own_ids = shared.dialect.own_ids and not info.browser
         self._subscriber = _subscriber(info, shared.client_id)
         self._by_bytes = shared.dialect.window_in_bytes and info.prefetch > 1
         window = shared.dialect.window_size(info) if info.prefetch > 1 else 1
@@ -173,6 +173,8 @@ class StompReceiver:
             if not self._dialect.auto_acks:
                 self._engine.write(b"ACK\n", self._ack_lines(inbound, subscription), b"\n\0")
         else:
+            if self._own_ids and not self._dialect.acknowledges(head):
+                inbound.refusal = refusal or Refusal(_FOREIGN_ID, True, len(head) + len(body))
             self._hold(inbound, subscription)
         self._sink.deliver(inbound)
         if not self._is_dirty:
@@ -340,20 +342,19 @@ class StompReceiver:
     def _dead_letter(self, inbound: StompInbound) -> None:
         """Send a NACK if it makes a dead letter. Otherwise send a copy, and the ACK when the copy is confirmed (S118).
 
-        A message that is already in the dead-letter queue needs care: Classic discards it if it gets a NACK, and the
-        copy of an unreadable message would be delivered again at once, again and again.
+        A message that is already in the dead-letter queue stays there: Classic discards it if it gets a NACK, and a
+        copy would be delivered again at once, again and again.
         """
         persistent = raw_header(inbound.head, b"\npersistent:") == b"true"
-        dead_already = self.info.destination == Queue(self._shared.dead_letters)
-        if not (raw_header(inbound.head, b"\nack:") or raw_header(inbound.head, b"\nmessage-id:")):
+        if not self._dialect.acknowledges(inbound.head):
             self._set_aside(inbound, "it has no id by which it could be acknowledged")
             return
-        if self._dialect.nacks and persistent and not dead_already and inbound in self.outstanding and inbound.ack:
+        if is_dead_letter_queue(self.info.destination, self._shared.dead_letters):
+            self._set_aside(inbound, "this is the dead-letter queue itself")
+            return
+        if self._dialect.nacks and persistent and inbound in self.outstanding and inbound.ack:
             self._engine.write(b"NACK\n", inbound.ack, b"\n\0")
             self.acknowledged(inbound)
-            return
-        if dead_already and inbound.unreadable:
-            self._set_aside(inbound, "this is the dead-letter queue itself")
             return
         if not inbound.whole:
             self._set_aside(inbound, f"with {inbound.size} bytes it is too large to be copied to the dead-letter queue")
