@@ -161,10 +161,10 @@ class Flow:
 
     async def _cut(self, wires: list[Wire]) -> None:
         for number in range(CUTS):
-            wanted = len(self.found.done) + 150
+            wanted = len(self.found.done) + self._rng.choice((1, 1, 150))
             await self._progress(lambda wanted=wanted: len(self.found.done) >= wanted, [])
-            if number % 2:  # the second of two cuts finds the whole window open again
-                await asyncio.sleep(self._rng.uniform(1.0, 1.6))
+            # now the broker fills the window of a new link; if it may take one message at a time only, a second later
+            await asyncio.sleep(self._rng.uniform(0, 0.03) if number % 2 else self._rng.uniform(1.0, 1.6))
             cut = [self._rng.choice(wires)] if self._case.healthy else wires
             for wire in cut:
                 wire.cut()
@@ -295,13 +295,15 @@ class Total:
     bad: list[Found] = field(default_factory=list)
 
 
-def run_rounds(options: str, rounds: int, seed: int, *, healthy: bool) -> Iterator[Total]:
+def run_rounds(
+    options: str, rounds: int, seed: int, *, healthy: bool, broker: Callable[[], EmbeddedArtemis] = EmbeddedArtemis
+) -> Iterator[Total]:
     """Run rounds of seven flows, each at a broker that has just started; yield what they come to so far."""
     total = Total()
     for number in range(rounds):
         rng = random.Random(seed + number)  # noqa: S311 - it chooses cases, and keeps no secret
         kinds = rng.sample([*cases(options, healthy=healthy)], 7)
-        for found in run_round(kinds, seed + number):
+        for found in run_round(kinds, seed + number, broker):
             total.flows += 1
             total.messages += len(found.confirmed)
             total.torn += found.torn
@@ -310,7 +312,9 @@ def run_rounds(options: str, rounds: int, seed: int, *, healthy: bool) -> Iterat
         yield total
 
 
-def run_round(kinds: list[Case], seed: int) -> list[Found]:
+def run_round(
+    kinds: list[Case], seed: int, make_broker: Callable[[], EmbeddedArtemis] = EmbeddedArtemis
+) -> list[Found]:
     """Run flows side by side at one cold broker."""
     rng = random.Random(seed)  # noqa: S311 - it chooses when to cut, and keeps no secret
 
@@ -322,5 +326,5 @@ def run_round(kinds: list[Case], seed: int) -> list[Found]:
             running.append(flow.run())
         return list(await asyncio.gather(*running))
 
-    with EmbeddedArtemis() as broker, ThreadPoolExecutor(6 * len(kinds)) as pool:
+    with make_broker() as broker, ThreadPoolExecutor(6 * len(kinds)) as pool:
         return asyncio.run(flows(broker, pool))

@@ -1,0 +1,33 @@
+import java.lang.instrument.Instrumentation;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.locks.LockSupport;
+
+import org.apache.activemq.artemis.core.server.ServerConsumer;
+import org.apache.activemq.artemis.core.server.plugin.ActiveMQServerPlugin;
+
+/**
+ * Makes Artemis' clean-up of a lost connection longer, as a busy machine does, and with it the race of docs/upstream likely.
+ * Until the consumer is closed, the queue goes on posting deliveries to the event loop that sleeps here.
+ * The jar is a Java agent that does nothing, because an agent's jar is on the class path without a change of the launcher.
+ */
+public final class SlowCleanUp implements ActiveMQServerPlugin {
+
+   private static final long PAUSE_MS = Long.getLong("pyjmsack.pause", 20);
+
+   public static void premain(String arguments, Instrumentation instrumentation) {
+   }
+
+   @Override
+   public void beforeCloseConsumer(ServerConsumer consumer, boolean failed) {
+      if (failed) {
+         LockSupport.parkNanos(PAUSE_MS * 1_000_000);
+      }
+   }
+
+   @Override
+   public void afterCloseConsumer(ServerConsumer consumer, boolean failed) {
+      if (failed) { // by now the queue hands the references to the next consumer
+         LockSupport.parkNanos(ThreadLocalRandom.current().nextLong(PAUSE_MS * 250_000 + 1));
+      }
+   }
+}
