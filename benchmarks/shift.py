@@ -161,13 +161,17 @@ class Flow:
 
     async def _cut(self, wires: list[Wire]) -> None:
         for number in range(CUTS):
-            wanted = len(self.found.done) + self._rng.choice((1, 1, 150))
-            await self._progress(lambda wanted=wanted: len(self.found.done) >= wanted, [])
-            # now the broker fills the window of a new link; if it may take one message at a time only, a second later
-            await asyncio.sleep(self._rng.uniform(0, 0.03) if number % 2 else self._rng.uniform(1.0, 1.6))
             cut = [self._rng.choice(wires)] if self._case.healthy else wires
-            for wire in cut:
-                wire.cut()
+            if number and self._rng.random() < 0.7:  # while the broker fills the window of a new link
+                for wire in cut:
+                    wire.cut_after(self._rng.randrange(1_000, 30_000), replies=True)
+                await self._progress(lambda cut=cut: all(wire.broken for wire in cut), [])
+            else:  # or later: a link that was careful has its window by then
+                wanted = len(self.found.done) + 150
+                await self._progress(lambda wanted=wanted: len(self.found.done) >= wanted, [])
+                await asyncio.sleep(self._rng.uniform(0.0, 2.7))
+                for wire in cut:
+                    wire.cut()
             for wire in cut:
                 wire.heal()
         wanted = len(self.found.done) + 200

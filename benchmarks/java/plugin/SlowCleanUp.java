@@ -2,6 +2,7 @@ import java.lang.instrument.Instrumentation;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.locks.LockSupport;
 
+import org.apache.activemq.artemis.core.server.MessageReference;
 import org.apache.activemq.artemis.core.server.ServerConsumer;
 import org.apache.activemq.artemis.core.server.plugin.ActiveMQServerPlugin;
 
@@ -14,7 +15,14 @@ public final class SlowCleanUp implements ActiveMQServerPlugin {
 
    private static final long PAUSE_MS = Long.getLong("pyjmsack.pause", 20);
 
+   private static final long DELIVERY_NS = 300_000;
+
    public static void premain(String arguments, Instrumentation instrumentation) {
+   }
+
+   @Override
+   public void beforeDeliver(ServerConsumer consumer, MessageReference reference) {
+      LockSupport.parkNanos(DELIVERY_NS); // a window is filled for longer, so a cut comes more often while this goes on
    }
 
    @Override
