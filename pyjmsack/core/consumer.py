@@ -92,7 +92,7 @@ class Consumer:
         """Remembers processed messages, or the messages that a browser showed; ``None`` without failover."""
         self._counts = Counts()
         processed = None if info.browser else self.guard
-        self.inbox = make_inbox(channel, info, processed, self.arrived)
+        self.inbox = make_inbox(channel, info, processed, self.arrived, transacted=transacted)
         self.deliver = self.inbox.deliver
         self.buffered = self.inbox.__len__
         self.admission = Admission(channel, info, self.guard, transacted=transacted)

@@ -13,7 +13,7 @@ from pyjmsack.core.guard import DuplicateGuard
 from pyjmsack.core.redelivery import redelivery_delay
 from pyjmsack.core.runtime import Runtime, taken
 from pyjmsack.spi.completion import Completion
-from pyjmsack.spi.envelope import Inbound
+from pyjmsack.spi.envelope import Inbound, identify
 from pyjmsack.spi.resources import ConsumerInfo
 from pyjmsack.uri import RedeliveryPolicy
 
@@ -173,6 +173,8 @@ class Inbox:
         guard: of the consumer; if it has a file, that is asked about each message.
         runtime: lets the loop run a command, from the thread of that file, and gives heavy work to another thread.
         look: looks again what can be handed out; on the loop.
+        identifies: whether the identity of each message will be asked for on the loop, so that the identity of a large
+            message is computed before the message is handed out.
     """
 
     __slots__ = (
@@ -197,6 +199,7 @@ class Inbox:
         guard: DuplicateGuard | None,
         runtime: Runtime,
         look: Callable[[], None],
+        identifies: bool = False,
     ) -> None:
         self.messages = messages
         self.delays = delays
@@ -206,7 +209,7 @@ class Inbox:
         self._arrivals: deque[Completion[None]] = deque()
         self._unasked: deque[Inbound] = deque()
         """What came, and the guard's file was not asked about yet."""
-        self._weighs = guard is not None and self._guard is None
+        self._weighs = (guard is not None or identifies) and self._guard is None
         self._heavy: list[Inbound] = []
         """Large messages by which the guard cannot know them yet: the digest of 100 MB takes a third of a second."""
         self.untold = False
@@ -215,8 +218,10 @@ class Inbox:
         """Whether :meth:`keeps_back` may keep a message back."""
         self.deliver: Callable[[Inbound], None] = messages.append
         """Buffers one message; nobody is woken yet."""
-        if guard is not None:
-            self.deliver = self._deliver_weighed if self._weighs else self._deliver_unasked
+        if self._weighs:
+            self.deliver = self._deliver_weighed
+        elif self._guard is not None:
+            self.deliver = self._deliver_unasked
 
     # -- from the loop ------------------------------------------------------------------------------------------
 
@@ -332,21 +337,28 @@ class Inbox:
                 self._arrivals.remove(arrival)
 
 
-def make_inbox(channel: Channel, info: ConsumerInfo, guard: DuplicateGuard | None, look: Callable[[], None]) -> Inbox:
+def make_inbox(
+    channel: Channel,
+    info: ConsumerInfo,
+    guard: DuplicateGuard | None,
+    look: Callable[[], None],
+    *,
+    transacted: bool,
+) -> Inbox:
     """Return the inbox of a consumer, as the options say; a browser shows the order of the queue, at once."""
     options, runtime = channel.options, channel.runtime
+    replays = transacted and not info.browser and channel.url.failover.transaction_replay
     by_priority = options.local_message_priority and not info.browser
     messages: deque[Inbound] | PriorityInbox = PriorityInbox() if by_priority else deque()
     policy = options.redelivery_policy_for(info.destination)
     delays: Delays | None = None
     if policy.delays and not info.browser:
         delays = Delays(policy, not options.non_blocking_redelivery, messages, runtime.call_later, look)
-    return Inbox(messages, delays, guard, runtime, look)
+    return Inbox(messages, delays, guard, runtime, look, replays)
 
 
 def _identify(inbounds: list[Inbound]) -> None:
-    """Compute by what the guard knows large messages; on a thread that may take its time."""
+    """Compute the identities of large messages; on a thread that may take its time."""
+    identify(inbounds)
     for inbound in inbounds:
-        with suppress(Exception):  # the caller's own call raises it again
-            inbound.identity()
-        inbound.known = False  # no file says so
+        inbound.known = False  # no file says that it was processed

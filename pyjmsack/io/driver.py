@@ -229,6 +229,10 @@ class AsyncioConnector:
         """Run ``callback`` after ``delay`` seconds."""
         return self._loop.call_later(delay, callback)
 
+    def elsewhere(self, work: Callable[[], None], then: Callable[[], None]) -> None:
+        """Run ``work`` on a thread of the loop's executor, then ``then`` on the loop."""
+        self._loop.run_in_executor(None, work).add_done_callback(lambda _: then())
+
     def connect(self, endpoint: Endpoint, engine: Engine, failed: Callable[[Exception], None]) -> None:
         """Open a stream for the engine, or call ``failed`` with a JMS exception."""
         task = self._loop.create_task(self._connect(endpoint, engine, failed))

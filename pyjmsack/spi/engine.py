@@ -104,6 +104,11 @@ class Connector(Protocol):
         """Run ``callback`` after ``delay`` seconds."""
         ...
 
+    def elsewhere(self, work: Callable[[], None], then: Callable[[], None]) -> None:
+        """Run ``work``, which takes long, on a thread that nobody waits for; ``then`` runs on the loop, whatever became
+        of it."""
+        ...
+
     def read(self, source: BodySource) -> Reading:
         """Return a reading of a body; nothing is read before it is asked for."""
         ...

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import count
 from typing import Final, Protocol, TypeAlias
 
@@ -21,6 +22,7 @@ __all__ = [
     "Payload",
     "StreamedPayload",
     "generations",
+    "identify",
 ]
 
 DUPLICATE_ID: Final = "_AMQ_DUPL_ID"
@@ -76,6 +78,13 @@ HEAVY = 1 << 20
 class NotOneMessageError(MessageFormatException):
     """A damaged transfer: one delivery contained no message or more than one. The broker still has the messages, and
     may deliver them undamaged after they are given back."""
+
+
+def identify(inbounds: Iterable[Inbound]) -> None:
+    """Compute the identities of large messages; on a thread that may take its time."""
+    for inbound in inbounds:
+        with suppress(Exception):  # the next call raises it again
+            inbound.identity()
 
 
 class Outbound:

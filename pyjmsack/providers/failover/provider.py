@@ -56,6 +56,7 @@ class FailoverProvider:
         self._strict = url.strict
         self._replays = options.transaction_replay
         self._resources = Resources()
+        self._elsewhere = connector.elsewhere
         self._requests = Requests(self._resources, connector, patience)
         self._transactions = Transactions(
             self._resources, connector, period, first_send_survives=options.first_send_survives
@@ -132,7 +133,7 @@ class FailoverProvider:
 
     def create_consumer(self, info: ConsumerInfo, sink: InboundSink, done: Completion[None]) -> None:
         """Attach a receiver."""
-        record = ConsumerRecord(info, sink, self._resources.forget_consumer)
+        record = ConsumerRecord(info, sink, self._resources.forget_consumer, self._elsewhere)
 
         def ask(provider: Provider, answered: Completion[None]) -> None:
             def create(info: ConsumerInfo, answered: Completion[None]) -> None:
@@ -219,7 +220,11 @@ class FailoverProvider:
         if record is not None:
             record.pulling = False
             verb = "browse" if record.info.browser else "drain"
-        self._requests.ask(Request(verb, (consumer_id,), lambda provider, a: provider.drain(consumer_id, a), done))
+
+        def ask(provider: Provider, answered: Completion[None]) -> None:
+            provider.drain(consumer_id, answered if record is None else record.behind(answered))
+
+        self._requests.ask(Request(verb, (consumer_id,), ask, done))
 
     # -- messages -----------------------------------------------------------------------------------------------
 

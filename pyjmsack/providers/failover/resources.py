@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 from pyjmsack.errors import (
     IllegalStateException,
@@ -11,7 +13,8 @@ from pyjmsack.errors import (
 )
 from pyjmsack.providers.failover.blame import Blame
 from pyjmsack.providers.failover.transactions import Replay
-from pyjmsack.spi.envelope import Inbound, InboundSink
+from pyjmsack.spi.completion import Completion
+from pyjmsack.spi.envelope import Inbound, InboundSink, identify
 from pyjmsack.spi.resources import ConsumerInfo, ProducerInfo, SessionInfo, TemporaryInfo
 
 __all__ = [
@@ -49,11 +52,19 @@ class ConsumerRecord:
     Args:
         core: the consumer's own sink.
         closed: called when the broker closes this consumer, and not the connection.
+        elsewhere: ``elsewhere(work, then)`` runs work that takes long on another thread (``Connector.elsewhere``).
     """
 
-    def __init__(self, info: ConsumerInfo, core: InboundSink, closed: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        info: ConsumerInfo,
+        core: InboundSink,
+        closed: Callable[[int], None],
+        elsewhere: Callable[[Callable[[], None], Callable[[], None]], None],
+    ) -> None:
         self.info = info
         self.core = core
+        self.elsewhere = elsewhere
         self.started = False
         self.stopped = False
         self.pulling = False
@@ -71,6 +82,24 @@ class ConsumerRecord:
         """Return a new sink for the next member."""
         self.sink = MemberSink(self)
         return self.sink
+
+    @property
+    def identifies(self) -> bool:
+        """True while messages wait for the identity of a large one."""
+        return self.sink is not None and bool(self.sink.held)
+
+    def behind(self, done: Completion[None]) -> Completion[None]:
+        """Return a completion that settles ``done`` when no message waits for the identity of a large one."""
+
+        def settle(_: object) -> None:
+            if self.identifies and self.sink is not None:
+                self.sink.drained.append(partial(done.settle, answered.error))
+            else:
+                done.settle(answered.error)
+
+        answered: Completion[None] = Completion()
+        answered.add_callback(settle)
+        return answered
 
     def close(self, error: BaseException) -> None:
         """Close this consumer with an error, because the broker closed it (S104, S126)."""
@@ -90,16 +119,23 @@ class MemberSink:
         self._record = record
         self._deliver = core.deliver
         self._early: list[Inbound] = []
+        self.held: deque[Inbound] = deque()
+        """A large message while another thread computes its identity, and what came behind it (S107)."""
+        self.drained: list[Callable[[], None]] = []
+        """Called when nothing is held any more."""
         self.deliver: Callable[[Inbound], None] = self._early.append
         self.redeliver = core.redeliver
         self.arrived: Callable[[], None] = _nothing
-        self.buffered: Callable[[], int] = lambda: len(self._early) + core.buffered()
+        self.buffered: Callable[[], int] = lambda: len(self._early) + len(self.held) + core.buffered()
 
     def open(self) -> None:
         """Pass the messages that arrived to the core, and from now on each new one, because the member is in use."""
         core = self._record.core
-        self.deliver = self._deliver_new if self._record.takes is not None else self._usual
-        self.arrived, self.buffered = core.arrived, core.buffered
+        self.arrived = core.arrived
+        if self._record.takes is not None:
+            self.deliver = self._deliver_new
+        else:
+            self.deliver, self.buffered = self._usual, core.buffered
         early = [*self._early]
         self._early.clear()
         for inbound in early:
@@ -112,11 +148,44 @@ class MemberSink:
         return self._deliver if self._record.info.prefetch else self._deliver_pulled
 
     def _deliver_new(self, inbound: Inbound) -> None:
+        if self.held:
+            self.held.append(inbound)
+        elif self._is_heavy(inbound):
+            self.held.append(inbound)
+            self._identify()
+        else:
+            self._take_or_deliver(inbound)
+
+    def _is_heavy(self, inbound: Inbound) -> bool:
+        return self._record.takes is not None and inbound.heavy
+
+    def _take_or_deliver(self, inbound: Inbound) -> None:
         takes = self._record.takes
         if takes is None:
             self.deliver = self._usual
         if takes is None or not takes(inbound):
             self._usual(inbound)
+
+    def _identify(self) -> None:
+        self._record.elsewhere(partial(identify, [self.held[0]]), self._identified)
+
+    def _identified(self) -> None:
+        """Go on with the first message that is held, and with those behind it; on the loop."""
+        if not self.held:  # the member was left
+            return
+        self._take_or_deliver(self.held.popleft())
+        while self.held and not self._is_heavy(self.held[0]):
+            self._take_or_deliver(self.held.popleft())
+        self.arrived()
+        if self.held:
+            self._identify()
+        else:
+            self._settle_drains()
+
+    def _settle_drains(self) -> None:
+        drained, self.drained = self.drained, []
+        for settle in drained:
+            settle()
 
     def _deliver_pulled(self, inbound: Inbound) -> None:
         self._record.pulling = False
@@ -126,6 +195,11 @@ class MemberSink:
         """Ignore what the member still delivers while it is being left, because it will be delivered again. Only what
         the broker settled before it sent it counts."""
         self.deliver = self._deliver_settled
+        held = [*self.held]
+        self.held.clear()
+        for inbound in held:
+            self._deliver_settled(inbound)
+        self._settle_drains()
 
     def _deliver_settled(self, inbound: Inbound) -> None:
         if inbound.settled:

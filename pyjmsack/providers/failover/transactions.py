@@ -24,6 +24,8 @@ __all__ = [
     "Transactions",
 ]
 
+_IDENTIFYING = 10.0
+"""Seconds that a commit waits for the identity of a large message that came, if it waits for no other message."""
 Receipt = tuple[int, bytes]
 """The id of a consumer, and the key of a message that it acknowledged."""
 
@@ -258,12 +260,18 @@ class Transactions:
     def wait(self, session: SessionRecord, commit: Callable[[], None]) -> bool:
         """Return True if the commit has to wait for the end of the replay. ``commit`` is called after that."""
         replay = session.replay
-        if replay is None or replay.complete or (replay.missing and not self._period):
+        period = self._period or (_IDENTIFYING if self._identifies(session) else 0)
+        if replay is None or replay.complete or (replay.missing and not period):
             return False
         replay.waiting = [commit]
         if replay.missing:
-            replay.timer = self._connector.call_later(self._period, partial(self._not_replayed, session, replay))
+            replay.timer = self._connector.call_later(period, partial(self._not_replayed, session, replay))
         return True
+
+    def _identifies(self, session: SessionRecord) -> bool:
+        """Return True if a large message came that may be a missing one, and another thread looks at it."""
+        consumers = self._resources.consumers.values()
+        return any(record.identifies for record in consumers if record.info.session_id == session.info.id)
 
     def wait_behind(self, session: SessionRecord | None, begin: Callable[[], None]) -> bool:
         """Return True if the next transaction begins behind a commit that waits. ``begin`` is called after the

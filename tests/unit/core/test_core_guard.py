@@ -14,7 +14,7 @@ import pytest
 from core_fakes import Bench, FakeInbound, FakeRuntime
 
 from pyjmsack.core.guard import DuplicateGuard, FileStore, HandedOut, MemoryStore, Store, make_store
-from pyjmsack.core.inbox import Inbox
+from pyjmsack.core.inbox import Inbox, make_inbox
 from pyjmsack.core.unsettled import Unsettled
 from pyjmsack.destination import Destination, Queue, Topic
 from pyjmsack.spi.resources import ConsumerInfo, Subscription
@@ -210,14 +210,15 @@ class Large:
         return b"large"
 
 
+@pytest.mark.parametrize("guarded", [True, False], ids=["guard", "transactionReplay"])
 @pytest.mark.parametrize("broken", [False, True])
 def test_the_digest_of_a_large_message_is_computed_on_another_thread_before_the_message_is_handed_out(
-    broken: bool,
+    broken: bool, guarded: bool
 ) -> None:
-    """S105: it would hold up the loop of the asyncio face, and a second message does not overtake the first."""
+    """S105, S107: it would hold up the loop of the asyncio face, and a second message does not overtake the first."""
     runtime, looks = FakeRuntime(), []
-    watch = guard(MemoryStore(10), Queue("q"))
-    inbox = Inbox(deque(), None, watch, runtime, lambda: looks.append(1))
+    watch = guard(MemoryStore(10), Queue("q")) if guarded else None
+    inbox = Inbox(deque(), None, watch, runtime, lambda: looks.append(1), identifies=not guarded)
     assert not inbox.checks
     inbox.deliver(Large(broken=broken))
     inbox.deliver(Delivery(b"s"))
@@ -230,6 +231,26 @@ def test_the_digest_of_a_large_message_is_computed_on_another_thread_before_the_
     assert looks == [1]
     assert not inbox.blocked
     assert [inbox.keeps_back(inbox.messages.popleft()) for _ in range(2)] == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("url", "transacted", "identifies"),
+    [
+        ("failover:(amqp://a)?failover.transactionReplay=true", True, True),
+        ("failover:(amqp://a)?failover.transactionReplay=true", False, False),
+        ("failover:(amqp://a)", True, False),
+    ],
+)
+def test_a_transaction_that_is_replayed_knows_its_large_messages_without_a_guard(
+    url: str, transacted: bool, identifies: bool
+) -> None:
+    """S107: the digest was computed on the loop when the message was acknowledged."""
+    channel = Bench().connection.channel
+    channel.url = parse_url(url)
+    info = ConsumerInfo(1, 1, Queue("q"), prefetch=1)
+    inbox = make_inbox(channel, info, None, lambda: None, transacted=transacted)
+    inbox.deliver(Large())
+    assert inbox.checks is identifies
 
 
 def test_without_a_guard_a_large_message_waits_for_no_digest() -> None:

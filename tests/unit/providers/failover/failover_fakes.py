@@ -24,11 +24,22 @@ class Clock:
     def __init__(self) -> None:
         self.now = 0.0
         self._calls: list[_Call] = []
+        self.work: list[tuple[Callable[[], None], Callable[[], None]]] = []
 
     def call_later(self, delay: float, callback: Callable[[], None]) -> _Call:
         call = _Call(self.now + delay, callback)
         self._calls.append(call)
         return call
+
+    def elsewhere(self, work: Callable[[], None], then: Callable[[], None]) -> None:
+        self.work.append((work, then))
+
+    def work_off(self) -> None:
+        """What runs on other threads comes to its end."""
+        while self.work:
+            work, then = self.work.pop(0)
+            work()
+            then()
 
     def for_url(self, url: BrokerUrl) -> Clock:
         return self
@@ -201,6 +212,7 @@ class FakeInbound:
         self.generation = generation
         self.name = name
         self.settled = False
+        self.heavy = False
 
     def identity(self) -> bytes | None:
         return None if self.name is None else self.name.encode()

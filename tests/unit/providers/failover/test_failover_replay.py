@@ -248,3 +248,56 @@ def test_a_commit_in_flight_is_in_doubt_whatever_can_be_done_again() -> None:
     assert isinstance(commit.error, TransactionRolledBackException)
     assert commit.error.in_doubt
     assert ("send", "a") not in bench.since(asked)
+
+
+def heavy(bench: Bench, *names: str) -> list[FakeInbound]:
+    """Let the present broker deliver large messages."""
+    inbounds = [FakeInbound(3, bench.member.generation, name) for name in names]
+    for inbound in inbounds:
+        inbound.heavy = True
+        bench.member.sinks[3].deliver(inbound)
+    return inbounds
+
+
+def test_a_large_message_is_recognised_on_another_thread_and_what_is_behind_it_waits() -> None:
+    """S107: its digest held up the loop, 0.3 s for 100 MB."""
+    bench, sink = transacted()
+    receive(bench, "x", "y")
+    drop(bench)
+    heavy(bench, "x", "z")
+    deliver(bench, "y", "behind")
+    assert (accepted(bench), [inbound.name for inbound in sink.delivered]) == ([], ["x", "y"])
+    drained = bench.ask("drain", 3)
+    assert not drained.done, "what is held may be what the caller asks for"
+    bench.clock.work_off()
+    assert accepted(bench) == ["x", "y"]
+    assert [inbound.name for inbound in sink.delivered] == ["x", "y", "z", "behind"]
+    assert drained.done
+    assert bench.ask("commit", 1).error is None
+
+
+def test_a_commit_waits_for_the_identity_of_a_large_message_that_came() -> None:
+    """S107: also without jms.consumerFailoverRedeliveryWaitPeriod."""
+    bench, _ = transacted()
+    receive(bench, "x")
+    drop(bench)
+    heavy(bench, "x")
+    commit = bench.ask("commit", 1)
+    assert not commit.done
+    bench.clock.work_off()
+    assert commit.done
+    assert commit.error is None
+
+
+def test_a_large_message_that_was_held_when_the_next_broker_was_lost_comes_again() -> None:
+    """S107."""
+    bench, sink = transacted()
+    receive(bench, "x")
+    drop(bench)
+    heavy(bench, "x", "new")
+    drop(bench)
+    bench.clock.work_off()
+    assert accepted(bench) == []
+    deliver(bench, "x", "new")
+    assert [inbound.name for inbound in sink.delivered] == ["x", "new"]
+    assert bench.ask("commit", 1).error is None
