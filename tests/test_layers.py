@@ -21,6 +21,7 @@ PUBLIC = {"pyjmsack", "aio", "broker", "explain", "ledger", "management", "rules
 
 MAY_IMPORT: dict[str, set[str]] = {
     "vocabulary": {"vocabulary"},
+    "backoff": set(),
     "extras": set(),
     "recognition": set(),
     "probing": set(),
@@ -49,8 +50,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spark": {"spark", *PUBLIC},
 }
 
-ANYBODYS = {"extras", "recognition"}
-"""How a missing package is told of, and what the first bytes of a port say; they import nothing."""
+ANYBODYS = {"backoff", "extras", "recognition"}
+"""How long a service waits before it tries again, how a missing package is told of, and what the first bytes of a port
+say; they import nothing."""
 
 SOCKETS = {"socket", "ssl", "select", "selectors", "socketserver"}
 WAITING = {"threading", "_thread", "asyncio", "concurrent", "queue", "multiprocessing", "signal", "subprocess"}

@@ -137,8 +137,11 @@ class App(Service):
     def stop(self) -> bool:
         """Take no further message, let the listeners at work finish, close the connections. Idempotent.
 
+        A listener may call ``stop``. There the call returns at once, and the app ends when the listener has finished.
+
         Returns:
-            Whether all listeners finished within ``stop_timeout``. The messages of others go back to the broker.
+            Whether all listeners finished within ``stop_timeout``. The messages of others go back to the broker. In a
+            listener False, because that listener is still at work.
         """
         ended = run(self._stop())
         self._signals.put(None)

@@ -7,10 +7,11 @@ import time
 from functools import partial
 from typing import Any, Final
 
-from pyjmsack.app.link import Backoff, Link
+from pyjmsack.app.link import Link
 from pyjmsack.app.listener import Listener
-from pyjmsack.app.steps import Face, Steps
+from pyjmsack.app.steps import Face, Step, Steps
 from pyjmsack.app.worker import Counts, Worker
+from pyjmsack.backoff import Backoff
 
 __all__ = ["Container"]
 
@@ -124,9 +125,10 @@ class Container:
         while True:
             link.wake.clear()
             for worker in [*self._workers]:
-                if worker.consumer is not None and worker not in closed and not worker.ended:
+                end = worker.end()
+                if end is not None and worker not in closed and not worker.ended:
                     closed.add(worker)
-                    yield from self._close(worker)
+                    yield from self._close(end)
             self._reap()
             if not self._workers:
                 return
@@ -147,9 +149,8 @@ class Container:
             if worker.task is not None:
                 worker.task.abandon()
 
-    def _close(self, worker: Worker) -> Steps[None]:
-        """Wake a worker that waits for a message. The one that a worker has stays its own to commit (S84)."""
+    def _close(self, end: Step) -> Steps[None]:
         try:
-            yield worker.consumer.close
+            yield end
         except Exception as error:  # the connection is lost
             log.debug("closing a consumer of listener %r: %s", self.listener.name, error)

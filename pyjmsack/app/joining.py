@@ -18,13 +18,21 @@ class Sends(Protocol):
 
 @dataclass
 class Joined:
-    """A listener at work in a transaction."""
+    """A listener at work."""
 
+    app: object
+    """Whose listener it is: the sender of another app knows nothing of the transaction."""
     producer: Sends
     here: object
     """The thread that may use the session."""
     over: bool = False
-    """The listener returned or raised: what is sent from now on is not part of its transaction."""
+    """What is sent is not part of a transaction: there is none, or the listener returned or raised."""
+    done: bool = False
+    """The worker has done with the message. Before that a stop would wait for this code itself."""
+
+    def works_for(self, app: object, here: object) -> bool:
+        """Whether this code runs in a listener of the app, or in its ``on_error``."""
+        return not self.done and self.app is app and self.here == here
 
 
 @dataclass

@@ -76,6 +76,7 @@ class Listener:
         settings: how.
         converter: for bodies and answers.
         face: of the app.
+        app: whose listener it is.
 
     Raises:
         ValueError: settings that contradict each other.
@@ -90,8 +91,10 @@ class Listener:
         settings: Settings,
         converter: Converter,
         face: Face,
+        app: object,
     ) -> None:
         self.name = name
+        self.app = app
         self.function = function
         self.destination = destination_of(destination, settings.topic)
         self.settings = settings
@@ -175,13 +178,13 @@ class Listener:
         message: Message = self.converter.to_message(body)
         for key, value in properties.items():
             message.properties[key] = value
-        joined = Joined(Recorder(sent), self._face.here())
+        joined = Joined(self.app, Recorder(sent), self._face.here())
         token = CURRENT.set(joined)
         try:
             arguments = self.arguments.bind(message, None, self.converter)
             return (yield partial(self.function, **arguments))
         finally:
-            joined.over = True
+            joined.over = joined.done = True
             CURRENT.reset(token)
 
 

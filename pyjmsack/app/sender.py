@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
@@ -14,18 +15,38 @@ from pyjmsack.app.link import Link
 from pyjmsack.app.listener import destination_of
 from pyjmsack.app.steps import Face, Limit, Steps
 from pyjmsack.destination import Destination
-from pyjmsack.errors import ConnectionLostException, IllegalStateException
+from pyjmsack.errors import (
+    ConnectionLostException,
+    IllegalStateException,
+    JMSException,
+    MessageFormatException,
+    RequestTimedOutException,
+)
 from pyjmsack.message import Message
 from pyjmsack.types import AckMode
 
 __all__ = ["Sender"]
 
+log = logging.getLogger("pyjmsack.app")
 T = TypeVar("T")
 
 SESSIONS: Final = 16
 """Sends at a time; the next one waits."""
 REQUESTORS: Final = 64
 """Destinations whose queue for replies is kept."""
+
+
+class _Kept:
+    """A requestor, and who uses it. It is in the sender's table as long as its connection lasts and it works.
+
+    Who wants it enters ``users``, then looks whether the table still has it. Who leaves looks at both, too. So whoever
+    is last closes a requestor that the table does not have.
+    """
+
+    def __init__(self, connection: Any, requestor: Any, user: object) -> None:
+        self.connection = connection
+        self.requestor = requestor
+        self.users = {user}
 
 
 class _Lent(NamedTuple):
@@ -55,7 +76,7 @@ def _how(
 class Sender:
     """Sends bodies; any thread, or any task of the app's loop, may use it at any time.
 
-    Called in a listener of a transacted mode, in its thread or its tasks, ``send`` and ``send_many`` join the
+    Called in a transacted listener of the same app, in its thread or its tasks, ``send`` and ``send_many`` join the
     transaction: the messages leave if the listener returns and the broker commits, else never. A thread that the
     listener started, and code that goes on after the listener, send at once.
 
@@ -64,13 +85,14 @@ class Sender:
     or for ``jms.sendTimeout`` where the URL has one.
     """
 
-    def __init__(self, face: Face, factory: Any, converter: Converter, send_timeout: float) -> None:
+    def __init__(self, app: object, face: Face, factory: Any, converter: Converter, send_timeout: float) -> None:
+        self._app = app
         self._face = face
         self._converter = converter
         self._timeout = send_timeout
         self._pool: deque[_Lent] = deque()
         self._many: deque[_Lent] = deque()
-        self._requestors: dict[Destination, tuple[Any, Any]] = {}
+        self._requestors: dict[Destination, _Kept] = {}
         self._factory = factory
         self.link: Link
         self._limit: Limit
@@ -190,8 +212,9 @@ class Sender:
 
     def _joined(self) -> Sends | None:
         joined = CURRENT.get()
-        usable = joined is not None and not joined.over and joined.here == self._face.here()
-        return joined.producer if usable and joined is not None else None
+        if joined is None or joined.over or not joined.works_for(self._app, self._face.here()):
+            return None
+        return joined.producer
 
     def _send(self, destination: Destination, message: Message, how: dict[str, Any]) -> Steps[None]:
         producer = self._joined()
@@ -221,30 +244,55 @@ class Sender:
     def _request(
         self, destination: Destination, message: Message, timeout: Any, wanted: Any, how: dict[str, Any]
     ) -> Steps[Any]:
-        requestor = yield from self._requestor(destination)
-        kept = self._requestors.get(destination, (None, None))[1] is requestor
+        user = object()
+        kept = yield from self._requestor(destination, user)
         try:
-            reply = yield partial(requestor.request, message, timeout, **how)
+            reply = yield partial(kept.requestor.request, message, timeout, **how)
+        except (RequestTimedOutException, MessageFormatException):  # the requestor is as good as before
+            raise
+        except JMSException:
+            self._forget(destination, kept)
+            raise
         finally:
-            if not kept:
-                yield requestor.close
+            yield from self._leave(destination, kept, user)
         return self._converter.from_message(reply, wanted)
 
-    def _requestor(self, destination: Destination) -> Steps[Any]:
+    def _requestor(self, destination: Destination, user: object) -> Steps[_Kept]:
+        """Return a requestor, with the user noted in it."""
         connection = yield from self._connection()
         known = self._requestors.get(destination)
-        if known is not None and known[0] is connection:
-            return known[1]
+        if known is not None and known.connection is connection:
+            known.users.add(user)
+            if self._requestors.get(destination) is known:
+                return known
+            yield from self._leave(destination, known, user)
 
-        def use(lent: _Lent) -> Steps[tuple[Any, Any]]:
-            return lent.connection, (yield partial(lent.session.create_requestor, destination))
+        def use(lent: _Lent) -> Steps[_Kept]:
+            return _Kept(lent.connection, (yield partial(lent.session.create_requestor, destination)), user)
 
-        connection, requestor = yield from self._borrowed(self._pool, AckMode.AUTO_ACKNOWLEDGE, use)
+        kept = yield from self._borrowed(self._pool, AckMode.AUTO_ACKNOWLEDGE, use)
         # of two callers at the same time one keeps the requestor; the other one closes its own after the reply
         current = self._requestors.get(destination)
-        if (current is None and len(self._requestors) < REQUESTORS) or (current and current[0] is not connection):
-            self._requestors[destination] = (connection, requestor)
-        return requestor
+        if current is not None and current.connection is not kept.connection:
+            self._forget(destination, current)  # its connection is closed, and so is the requestor
+        if len(self._requestors) < REQUESTORS:
+            self._requestors.setdefault(destination, kept)
+        return kept
+
+    def _forget(self, destination: Destination, kept: _Kept) -> None:
+        """Give the next request a new requestor, because a requestor that failed fails for ever."""
+        if self._requestors.get(destination) is kept:
+            self._requestors.pop(destination, None)
+
+    def _leave(self, destination: Destination, kept: _Kept, user: object) -> Steps[None]:
+        """End the use of a requestor; the last user closes one that is not kept."""
+        kept.users.discard(user)
+        if kept.users or self._requestors.get(destination) is kept:
+            return
+        try:
+            yield kept.requestor.close
+        except JMSException as error:  # the caller gets the reply, or the error of the request
+            log.debug("closing the requestor for %s: %s", destination.name, error)
 
     # -- the pool -----------------------------------------------------------------------------------------------
 

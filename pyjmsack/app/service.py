@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
@@ -12,11 +13,12 @@ from typing import Any, Final, TypeVar
 from pyjmsack.app.container import Container
 from pyjmsack.app.converters import Converter, JsonConverter
 from pyjmsack.app.description import described
+from pyjmsack.app.joining import CURRENT
 from pyjmsack.app.link import Link
 from pyjmsack.app.listener import Listener, Settings
 from pyjmsack.app.retry import Retry
 from pyjmsack.app.sender import Sender
-from pyjmsack.app.steps import Face, Steps, Task
+from pyjmsack.app.steps import Event, Face, Steps, Task
 from pyjmsack.destination import Destination
 from pyjmsack.errors import IllegalStateException
 
@@ -27,7 +29,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _TRIED: Final = 60.0
 """Seconds that a start waits for the first attempts."""
 _CLOSING: Final = 20.0
-"""Seconds that connections have to close, after the listeners."""
+"""Seconds that connections have to close, after the listeners; and as many for the sender, which is last."""
 _CONNECTING: Final = 5.0
 """Seconds that a stop waits for a connection that is being made."""
 
@@ -76,8 +78,13 @@ class Service:
         self._containers: list[Container] = []
         self._tasks: list[tuple[Link, Task]] = []
         self._running = False
+        self._may_stop: deque[None] = deque()
+        """Who takes the only entry begins the stop; ``deque.pop`` is atomic."""
+        self._stopping: Task | None = None
+        self._ended: Event
+        self._in_time = True
         self._prepare()
-        self.sender = Sender(self._face, self._factory(self._patience()), self._converter, send_timeout)
+        self.sender = Sender(self, self._face, self._factory(self._patience()), self._converter, send_timeout)
 
     def _patience(self) -> dict[str, object]:
         """Return the option that lets a send of :attr:`sender` end while ``failover:`` looks for a broker."""
@@ -148,7 +155,7 @@ class Service:
         known = name or (destination.name if isinstance(destination, Destination) else destination)
         if known in self._listeners:
             raise ValueError(f"there is a listener {known!r} already; give this one another name=")
-        listener = Listener(known, function, destination, settings, self._converter, self._face)
+        listener = Listener(known, function, destination, settings, self._converter, self._face, self)
         if listener.needs_client_id:
             if self._client_id is None:
                 raise ValueError(
@@ -185,6 +192,11 @@ class Service:
 
     # -- what it says of itself ---------------------------------------------------------------------------------
 
+    @property
+    def stop_timeout(self) -> float:
+        """Seconds that listeners at work have to finish when the app stops."""
+        return self._stop_timeout
+
     def health(self) -> dict[str, Any]:
         """Return the state. ``status`` is ``"UP"`` if the app runs and each listener takes messages, else
         ``"DOWN"``."""
@@ -213,8 +225,10 @@ class Service:
     def _launch(self) -> None:
         if self._running:
             raise IllegalStateException("the app is running already")
-        self._running = True
         face, sender = self._face, self.sender
+        self._ended = face.event()
+        self._may_stop = deque([None])
+        self._running = self._in_time = True
         sender.renew()
         self._containers = [
             Container(
@@ -235,30 +249,50 @@ class Service:
             yield partial(link.tried.wait, max(0.0, end - time.monotonic()))
 
     def _stop(self) -> Steps[bool]:
-        """Let the listeners at work finish, close the connections; return whether all of them did in time."""
+        """Stop, or wait for the end of a stop that goes on; return whether all listeners finished in time.
+
+        The stop runs beside its callers: one of them may be a listener, which would wait for itself.
+        """
         if not self._running:
             return True
-        end = time.monotonic() + self._stop_timeout + _CLOSING
-        for container in self._containers:
-            container.link.stop()
-        in_time = True
-        for link, task in self._tasks[1:]:
-            in_time = (yield from self._joined(link, task, end)) and in_time
-        sender, task = self._tasks[0]
-        sender.stop()  # last, because listeners and their on_error may send
-        yield from self._joined(sender, task, end)
-        self._tasks = []
-        self._running = False
-        return in_time and not any(container.left_behind for container in self._containers)
+        try:
+            self._may_stop.pop()
+        except IndexError:
+            pass
+        else:
+            self._stopping = self._face.spawn(self._end(), "pyjmsack-app-stop")
+        joined = CURRENT.get()
+        if joined is not None and joined.works_for(self, self._face.here()):
+            return False  # this very listener has not finished
+        yield self._ended.wait
+        return self._in_time
+
+    def _end(self) -> Steps[None]:
+        """Let the listeners at work finish, and close the connections."""
+        try:
+            start = time.monotonic()
+            for container in self._containers:
+                container.link.stop()
+            for link, task in self._tasks[1:]:
+                joined = yield from self._joined(link, task, start, self._stop_timeout + _CLOSING)
+                self._in_time = self._in_time and joined
+            self._in_time = self._in_time and not any(container.left_behind for container in self._containers)
+            sender, task = self._tasks[0]
+            sender.stop()  # last, because listeners and their on_error may send
+            yield from self._joined(sender, task, time.monotonic(), _CLOSING)
+        finally:
+            self._tasks = []
+            self._running = False
+            self._ended.set()
 
     @staticmethod
-    def _joined(link: Link, task: Task, end: float) -> Steps[bool]:
-        """Wait for the end of a connection; not for long if it was only being made.
+    def _joined(link: Link, task: Task, start: float, patience: float) -> Steps[bool]:
+        """Wait for the end of a connection, ``patience`` seconds from ``start``; less if it was only being made.
 
         Return False if the connection was there and did not end in time: then its listeners may not have finished.
         """
-        left = end - time.monotonic() if link.connection is not None else _CONNECTING
-        if not (yield partial(task.join, max(1.0, left))):
+        end = start + (patience if link.connection is not None else _CONNECTING)
+        if not (yield partial(task.join, max(0.0, end - time.monotonic()))):
             log.warning("the connection of %s did not close in time", link.name)
             task.abandon()
             return link.connection is None

@@ -141,9 +141,11 @@ class App(Service):
     async def stop(self) -> bool:
         """Take no further message, let the listeners at work finish, close the connections. Idempotent.
 
+        A listener may call ``stop``. There the call returns at once, and the app ends when the listener has finished.
+
         Returns:
             Whether all listeners finished within ``stop_timeout``. The others are cancelled, and their messages go back
-            to the broker.
+            to the broker. In a listener False, because that listener is still at work.
         """
         try:
             return bool(await run(self._stop()))

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from pyjmsack.app.joining import CURRENT, Joined
 from pyjmsack.app.listener import Listener
@@ -18,6 +18,8 @@ from pyjmsack.types import AckMode
 __all__ = ["Counts", "Worker"]
 
 log = logging.getLogger("pyjmsack.app")
+DRAIN: Final = 10.0
+"""Seconds that the broker has to send the last messages of a consumer in no-acknowledgement mode."""
 
 
 @dataclass
@@ -66,6 +68,8 @@ class Worker:
         self._undone = False
         """Whether the last message was not done, which may be for want of a producer that works."""
         self.transacted = listener.mode is AckMode.SESSION_TRANSACTED
+        self.keeps_all = listener.mode is AckMode.NO_ACKNOWLEDGE
+        """Whether the worker handles what was sent ahead before it ends: the broker has forgotten it (S36)."""
         self.counts = Counts()
         self.consumer: Any = None
         self.ready = self.busy = self.ended = False
@@ -97,9 +101,15 @@ class Worker:
         self.consumer = consumer  # from here on the container closes it at a stop
         self.ready = True
         self._changed()
-        while not self._stopping():
+        yield from self._take(session, producer, consumer)
+        if self.keeps_all:
+            yield partial(consumer.drain, DRAIN)
+            yield from self._take(session, producer, consumer)
+
+    def _take(self, session: Any, producer: Any, consumer: Any) -> Steps[None]:
+        while self.keeps_all or not self._stopping():
             message = yield partial(consumer.receive, self._idle)
-            if message is None:  # closed, or idle
+            if message is None:  # closed, drained, or idle
                 return
             self.busy = True
             try:
@@ -111,6 +121,12 @@ class Worker:
             if consumer.stats.buffered:
                 self.backlog = True
                 self._changed()
+
+    def end(self) -> Step | None:
+        """Return what wakes a worker that waits for a message. The message that it has stays its own (S84)."""
+        if self.consumer is None:
+            return None
+        return partial(self.consumer.drain, DRAIN) if self.keeps_all else self.consumer.close
 
     def _renewed(self, session: Any, producer: Any) -> Steps[Any]:
         """Return a new producer in the place of one that the broker may have closed.
@@ -130,7 +146,7 @@ class Worker:
     def _handle(self, session: Any, producer: Any, message: Message) -> Steps[None]:
         self.counts.received += 1
         listener = self._listener
-        joined = Joined(producer, self._face.here(), over=not self.transacted)
+        joined = Joined(listener.app, producer, self._face.here(), over=not self.transacted)
         token = CURRENT.set(joined)
         try:
             try:
@@ -140,13 +156,15 @@ class Worker:
                     yield from self._answer(producer, message, result)
             finally:
                 joined.over = True
-                CURRENT.reset(token)
         except BaseException as error:  # sys.exit() in a listener ends no service
             if self._face.ends(error):
                 raise
             yield from self._failed(session, message, error)
-            return
-        yield from self._succeeded(session, message)
+        else:
+            yield from self._succeeded(session, message)
+        finally:
+            joined.done = True
+            CURRENT.reset(token)
 
     def _answer(self, producer: Any, message: Message, result: object) -> Steps[None]:
         listener = self._listener
@@ -219,7 +237,9 @@ class Worker:
         retry = self._listener.retry
         if retry is None or not retry.last(message.delivery_count):
             return partial(message.modify, delivery_failed=True)
-        return {"reject": message.reject, "release": message.release, "drop": message.accept}[retry.then]
+        if retry.then == "release":  # counted: else neither this client's limit nor the broker's would end the tries
+            return partial(message.modify, delivery_failed=True)
+        return message.reject if retry.then == "reject" else message.accept
 
     def _tell(self, message: Message, error: BaseException) -> Steps[None]:
         on_error = self._listener.on_error

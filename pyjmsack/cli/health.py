@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
 import click
@@ -15,7 +17,57 @@ import click
 __all__ = ["serving_health"]
 
 _PATIENCE: Final = 2.0
-"""Seconds that a client has for its request; the server answers one at a time."""
+"""Seconds that a client has in all, for its request and for taking the answer."""
+_MOST: Final = 32
+"""Connections at a time. A further one takes the place of the oldest."""
+_LOOK: Final = 0.2
+"""Seconds between two looks at the time of the connections."""
+_BOTH: Final = 2
+"""``socket.SHUT_RDWR``: who reads from or writes to the connection ends."""
+
+
+class _Server(ThreadingHTTPServer):
+    """Answers each connection in a thread of its own, so that a slow client keeps no probe waiting.
+
+    The limits are for the whole connection: a client that sends a byte each second never lets a read time out.
+    """
+
+    daemon_threads = True
+    request_queue_size = 128  # connections that the system holds; with the usual 5, slow clients kept others out
+
+    def __init__(self, *how: Any) -> None:
+        self._since: dict[Any, float] = {}
+        """The open connections, oldest first."""
+        super().__init__(*how)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer in a thread."""
+        if len(self._since) >= _MOST:
+            self._cut(next(iter([*self._since]), None))
+        self._since[request] = time.monotonic()
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """The connection is over."""
+        self._since.pop(request, None)
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """Cut the connections whose time is over. Called again and again by ``serve_forever``."""
+        now = time.monotonic()
+        for request, since in [*self._since.items()]:
+            if now - since > _PATIENCE:
+                self._cut(request)
+
+    def _cut(self, request: Any) -> None:
+        self._since.pop(request, None)
+        with suppress(OSError):  # the client was faster
+            request.shutdown(_BOTH)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a client that went away, or was cut."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -46,20 +98,20 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving_health(health: Callable[[], dict[str, Any]], host: str, port: int) -> Iterator[None]:
-    """Answer questions for the health of an app, in a thread, as long as this lasts.
+def serving_health(health: Callable[[], dict[str, Any]], host: str, port: int) -> Iterator[int]:
+    """Answer questions for the health of an app, in a thread, as long as this lasts; yield the port.
 
     Raises:
         ClickException: the port cannot be had.
     """
     try:
-        server = HTTPServer((host, port), partial(_Handler, health))
+        server = _Server((host, port), partial(_Handler, health))
     except OSError as error:
         raise click.ClickException(f"--health-port {port} on {host}: {error}") from error
-    thread = threading.Thread(target=server.serve_forever, name="pyjmsack-health", daemon=True)
+    thread = threading.Thread(target=partial(server.serve_forever, _LOOK), name="pyjmsack-health", daemon=True)
     thread.start()
     try:
-        yield
+        yield server.server_port
     finally:
         server.shutdown()
         server.server_close()

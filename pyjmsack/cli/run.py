@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, Final
 
@@ -21,19 +21,18 @@ from rich.table import Table
 from rich.text import Text
 
 from pyjmsack import App, aio
+from pyjmsack.backoff import Backoff
 from pyjmsack.cli.health import serving_health
 from pyjmsack.cli.terminal import stdout_console
 
 __all__ = ["listeners", "run"]
 
-_PATIENCE: Final = 60.0
-"""Seconds that worker processes have to end before they are killed."""
+_MARGIN: Final = 60.0
+"""Seconds that worker processes have to end, besides the stop_timeout of their app, before they are killed."""
 _PARENT: Final = "PYJMSACK_RUN_PARENT"
 """Set for a worker process: its standard input ends when the process that started it has ended."""
 _LOOK: Final = 0.2
 """Seconds between two looks at the processes."""
-_BACKOFF: Final = (1.0, 30.0)
-"""Seconds before a worker process that died is started again: first and longest."""
 
 
 def _app_of(reference: str) -> App | aio.App:
@@ -82,8 +81,8 @@ def run(app: str, workers: int, health_port: int | None, health_host: str) -> No
     if health_port is not None and health_port + workers - 1 > 65535:
         raise click.UsageError(f"--health-port {health_port}: {workers} processes need ports beyond 65535")
     if workers > 1:
-        _app_of(app)  # a mistake is told once, and before anything starts
-        raise SystemExit(_supervise(app, workers, health_port, health_host))
+        found = _app_of(app)  # a mistake is told once, and before anything starts
+        raise SystemExit(_supervise(app, workers, health_port, health_host, found.stop_timeout + _MARGIN))
     if os.environ.pop(_PARENT, None):
         threading.Thread(target=_end_with_parent, name="pyjmsack-parent", daemon=True).start()
     found = _app_of(app)
@@ -105,19 +104,21 @@ def _end_with_parent() -> None:
 class _Worker:
     """One process, which is started again when it dies."""
 
-    def __init__(self, command: list[str]) -> None:
+    def __init__(self, command: list[str], clock: Callable[[], float] = time.monotonic) -> None:
         self._command = command
-        self._wait = _BACKOFF[0]
+        self._clock = clock
+        self._backoff = Backoff(clock)
         self._due = 0.0
         self.process: subprocess.Popen[bytes] | None = None
 
     def start_if_due(self) -> None:
         """Start the process if there is none and its wait is over."""
         if self.process is not None and (code := self.process.poll()) is not None:
-            click.echo(f"a worker process ended with {code}; the next one starts in {self._wait:g} s", err=True)
+            wait = self._backoff.after_failure()
+            click.echo(f"a worker process ended with {code}; the next one starts in {wait:.1f} s", err=True)
             self.process = None
-            self._due, self._wait = time.monotonic() + self._wait, min(2 * self._wait, _BACKOFF[1])
-        if self.process is None and time.monotonic() >= self._due:
+            self._due = self._clock() + wait
+        if self.process is None and self._clock() >= self._due:
             # a session of its own: Ctrl-C in the terminal comes by way of this process, once
             self.process = subprocess.Popen(  # noqa: S603 - this program itself
                 self._command,
@@ -127,7 +128,7 @@ class _Worker:
             )
 
 
-def _supervise(app: str, count: int, port: int | None, host: str) -> int:
+def _supervise(app: str, count: int, port: int | None, host: str, patience: float) -> int:
     base = [sys.executable, "-m", "pyjmsack", "run", app]
     health = [[] if port is None else ["--health-port", str(port + at), "--health-host", host] for at in range(count)]
     workers = [_Worker([*base, *each]) for each in health]
@@ -136,14 +137,14 @@ def _supervise(app: str, count: int, port: int | None, host: str) -> int:
             for worker in workers:
                 worker.start_if_due()
             time.sleep(_LOOK)
-        return _end([worker.process for worker in workers if worker.process is not None], signals)
+        return _end([worker.process for worker in workers if worker.process is not None], signals, patience)
 
 
-def _end(processes: list[subprocess.Popen[bytes]], signals: list[int]) -> int:
-    """Ask all to end, kill those that do not; return the worst exit code."""
+def _end(processes: list[subprocess.Popen[bytes]], signals: list[int], patience: float) -> int:
+    """Ask all to end, kill those that do not within ``patience`` seconds; return the worst exit code."""
     for process in processes:
         process.terminate()
-    end = time.monotonic() + _PATIENCE
+    end = time.monotonic() + patience
     for process in processes:
         while process.poll() is None and time.monotonic() < end and signals[1:].count(signal.SIGINT) == 0:
             with contextlib.suppress(subprocess.TimeoutExpired):

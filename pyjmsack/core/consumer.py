@@ -40,13 +40,15 @@ class State(IntEnum):
     """The state of a consumer, from open to closed."""
 
     OPEN = 0
-    DRAINED = 1
-    """``drain()`` was called: nothing is handed out any more."""
-    DETACHED = 2
+    EBBING = 1
+    """``drain()`` waits for the last messages of a broker that settles them as it sends them."""
+    DRAINED = 2
+    """``drain()`` was called: nothing is handed out any more, except what the broker has settled already."""
+    DETACHED = 3
     """The broker closed it, or its connection is lost: ``error`` says why."""
-    CLOSING = 3
+    CLOSING = 4
     """Closed for the caller. The link stays as long as delivered messages may still be acknowledged (S29, S84)."""
-    CLOSED = 4
+    CLOSED = 5
     """The link ends, or its session does."""
 
 
@@ -240,7 +242,14 @@ class Consumer:
     @property
     def over(self) -> bool:
         """True if a waiting caller gets neither a message nor an error any more."""
-        return self.state is State.DRAINED or self.state >= State.CLOSING
+        if self.state is State.DRAINED:
+            return not self.inbox.messages or self.stalled
+        return self.state >= State.CLOSING
+
+    @property
+    def wants_more(self) -> bool:
+        """Whether the broker may send more."""
+        return self.state in (State.OPEN, State.DETACHED)
 
     def _receive_drained(self, body_type: type[Any] | None) -> Steps[Message | None]:
         """Let the broker send what it has, then look again. Unbounded but for ``amqp.drainTimeout``."""
@@ -249,7 +258,7 @@ class Consumer:
         try:
             yield done, None
         finally:  # also if the caller gives up: the drain used the credit up
-            if self.info.prefetch > 0 and not self.over:
+            if self.info.prefetch > 0 and self.wants_more:
                 self._channel.submit(self._channel.provider.start_consumer, self.info.id)
         message = yield from self._receive_told(body_type)
         if message is None and not self.closed:
@@ -456,21 +465,31 @@ class Consumer:
         """End without loss: hand out nothing more, let the listener at work finish, send the acknowledgements that
         wait, and give back uncounted what nobody saw. What the caller holds may still be acknowledged.
 
+        What the broker settled as it sent it cannot go back (S36): without a listener, ``receive`` hands it out.
+
         Returns:
             False if the listener at work did not finish within ``timeout`` seconds; then nothing of what it does is
             lost: its message keeps the outcome that it gets.
         """
         self.check_open()
         deadline = Deadline(timeout)
-        self.state = State.DRAINED
-        self.taking.stop()
+        keeps = self.info.presettled and self.listening.listener is None
+        self.state = State.EBBING if keeps else State.DRAINED
+        if not keeps:
+            self.taking.stop()
         self.arrived()
         done: Completion[None] = Completion()
         self._channel.submit(self._channel.provider.stop_consumer, self.info.id, done)
-        yield done, deadline.remaining()
+        try:
+            yield done, deadline.remaining()
+        finally:
+            if self.state is State.EBBING:
+                self.state = State.DRAINED
+                self.arrived()
         yield from self.listening.idle(deadline)
         self.unsettled.flush()
-        self.release_inbox()
+        if not keeps:
+            self.release_inbox()
         return not deadline.expired
 
 

@@ -106,7 +106,7 @@ class Session:
         state.started = channel.started and not self.transactions.ending and state.state is State.OPEN
         if state.started:
             for consumer in [*self.consumers.values()]:
-                if not consumer.over:
+                if consumer.wants_more:
                     channel.submit(channel.provider.start_consumer, consumer.info.id)
                 consumer.arrived()
 

@@ -81,6 +81,9 @@ class MessageConsumer(ConsumerFacade):
         """Stop without loss: no new message, the listener at work finishes, acknowledgements that wait are sent, and
         what was prefetched goes back uncounted. What the caller holds may still be acknowledged; then close it.
 
+        In no-acknowledgement mode the broker has forgotten what was prefetched (S36), so ``receive`` hands it out until
+        ``receive`` returns ``None``. A consumer with a listener drops these messages.
+
         Args:
             timeout: seconds or a ``timedelta`` to wait for the listener at work; ``None`` = as long as it takes.
 

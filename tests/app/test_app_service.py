@@ -103,12 +103,13 @@ def test_drop_acknowledges_after_the_last_try_and_says_so(
     assert take(queue_name, 0, 0) == []
 
 
+@pytest.mark.parametrize("mode", ["transacted", "individual"])
 def test_release_leaves_the_message_to_others_after_the_last_try(
-    broker_url: str, queue_name: str, collected: Collected, take: Take
+    broker_url: str, queue_name: str, collected: Collected, take: Take, mode: str
 ) -> None:
     app = App(broker_url)
 
-    @app.listener(queue_name, retry=Retry(0, delay=0, then="release"))
+    @app.listener(queue_name, mode=mode, retry=Retry(0, delay=0, then="release"))
     def receive(body: str) -> None:
         collected.add(body)
         raise ValueError("no")
@@ -340,6 +341,79 @@ def test_a_stop_waits_no_longer_than_it_may_and_the_message_goes_back(
     assert [message.body for message in take(queue_name, 1)] == ["x"]
     go.set()
     assert take(f"{queue_name}.out", 0, 0) == []
+
+
+@pytest.mark.parametrize("where", ["listener", "on_error"])
+def test_a_listener_that_stops_its_app_does_not_wait_for_itself(
+    broker_url: str, queue_name: str, take: Take, where: str
+) -> None:
+    """The message of the listener is done, and ``run()`` returns."""
+    app = App(broker_url)
+    stopped: list[bool] = []
+
+    def on_error(error: BaseException) -> None:
+        stopped.append(app.stop())
+
+    @app.listener(queue_name, retry=Retry(0, then="drop"), on_error=on_error)
+    def receive(body: str) -> None:
+        if where == "on_error":
+            raise ValueError("no")
+        stopped.append(app.stop())
+        app.sender.send(f"{queue_name}.out", body)
+
+    with App(broker_url) as other:
+        other.sender.send(queue_name, "x")
+    assert app.run()
+    assert stopped == [False]
+    assert len(take(f"{queue_name}.out", 1 if where == "listener" else 0)) == (where == "listener")
+    assert app.health()["status"] == "DOWN"
+
+
+def test_in_asyncio_a_listener_that_stops_its_app_does_not_wait_for_itself(
+    broker_url: str, queue_name: str, take: Take
+) -> None:
+    """Nor does a task that the listener awaits."""
+
+    async def main() -> None:
+        app = aio.App(broker_url)
+        stopped: list[bool] = []
+
+        @app.listener(queue_name)
+        async def receive(body: str) -> None:
+            stopped.extend(await asyncio.gather(app.stop(), app.stop()))
+            await app.sender.send(f"{queue_name}.out", body)
+
+        running = asyncio.create_task(app.run())
+        async with aio.App(broker_url) as other:
+            await other.sender.send(queue_name, "x")
+        assert await running
+        assert stopped == [False, False]
+
+    asyncio.run(main())
+    assert [message.body for message in take(f"{queue_name}.out", 1)] == ["x"]
+
+
+def test_two_stops_at_the_same_time_both_wait_for_the_end(broker_url: str, queue_name: str) -> None:
+    app = App(broker_url)
+    at_work, go = threading.Event(), threading.Event()
+
+    @app.listener(queue_name)
+    def receive(body: str) -> None:
+        at_work.set()
+        assert go.wait(30)
+
+    app.start()
+    app.sender.send(queue_name, "x")
+    assert at_work.wait(30)
+    ended: list[bool] = []
+    stoppers = [threading.Thread(target=lambda: ended.append(app.stop())) for _ in range(4)]
+    for stopper in stoppers:
+        stopper.start()
+    assert not ended
+    go.set()
+    for stopper in stoppers:
+        stopper.join(60)
+    assert ended == [True] * 4
 
 
 # -- a broker that is away -------------------------------------------------------------------------------------------

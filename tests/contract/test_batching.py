@@ -8,6 +8,7 @@ from collections import defaultdict
 import pytest
 from polling import eventually
 
+from contract.brokers import only_on
 from contract.harness import Gate, Heard, Jms, counts, nothing, take, texts
 from pyjmsack import AckMode, IllegalStateException, Message
 
@@ -63,6 +64,21 @@ async def test_a_drained_consumer_gives_back_uncounted_what_nobody_saw(jms: Jms)
     assert [message async for message in consumer] == []
     first.acknowledge()
     assert counts(await jms.left("b", "c")) == jms.ways.counted(1, 1)
+
+
+@only_on("amqp-artemis", "elsewhere nothing tells the client that the last message has arrived")
+async def test_a_drained_consumer_hands_out_what_the_broker_has_forgotten_s36(jms: Jms) -> None:
+    """In no-acknowledgement mode nothing can go back. No message that the broker still has is taken."""
+    await jms.send(*map(str, range(20)))
+    consumer = await jms.consumer(AckMode.NO_ACKNOWLEDGE, options={"jms.prefetchPolicy.all": 5})
+    got = [message.body for message in await take(consumer, 1)]
+    assert await consumer.drain(10) is True
+    while (message := await consumer.receive(timeout=10)) is not None:
+        got.append(message.body)
+    await consumer.close()
+    assert len(got) < 20
+    assert got == [*map(str, range(len(got)))]
+    await jms.left(*map(str, range(len(got), 20)))
 
 
 async def test_draining_waits_for_the_listener_at_work(jms: Jms) -> None:

@@ -334,7 +334,7 @@ class AmqpReceiver(AmqpLink):
         self._take(delivery, Oversize(start, size, self._max_size), settled)
 
     def _take(self, delivery: Any, inbound: AmqpInbound, settled: bool) -> None:
-        if not self._stopped and self.closed is None:
+        if (settled or not self._stopped) and self.closed is None:  # what is settled cannot go back
             self._deliver(delivery, inbound, settled)
         elif not settled:
             self._link.settle(delivery, _STATES[Outcome.RELEASED])

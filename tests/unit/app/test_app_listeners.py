@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import pytest
 
 from pyjmsack import App, Header, InvalidURLException, Message, MessageFormatException, Retry, Session, TextMessage, aio
-from pyjmsack.app.link import Backoff
+from pyjmsack.backoff import Backoff
 
 URL = "amqp://localhost:1"
 

@@ -97,6 +97,6 @@ def test_a_stop_in_which_a_connection_does_not_end_is_not_reported_as_finished(c
     app = App("amqp://localhost:1")
     task = MagicMock()
     task.join.return_value = False
-    finished = app._face.run(app._joined(MagicMock(connection=connection), task, 0.0))
+    finished = app._face.run(app._joined(MagicMock(connection=connection), task, 0.0, 0.0))
     assert finished is (connection is None)
     task.abandon.assert_called_once_with()

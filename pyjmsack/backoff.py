@@ -1,0 +1,35 @@
+"""How long a service waits before it tries again: a connection of an app, a process of ``pyjmsack run``."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from typing import Final
+
+__all__ = ["Backoff"]
+
+_FIRST: Final = 1.0
+_LONGEST: Final = 30.0
+_CALM: Final = 60.0
+
+
+class Backoff:
+    """How long to wait after a failure: 1 to 30 seconds, each twice the one before, varied at random.
+
+    After a minute without a failure the next wait is short again.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._wait = _FIRST
+        self._last = -_CALM
+
+    def after_failure(self) -> float:
+        """Return the seconds to wait now."""
+        now = self._clock()
+        if now - self._last > _CALM + self._wait:
+            self._wait = _FIRST
+        self._last = now
+        wait, self._wait = self._wait, min(self._wait * 2, _LONGEST)
+        return wait * random.uniform(0.75, 1.0)  # noqa: S311 - spreads the clients, no secret

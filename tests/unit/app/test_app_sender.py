@@ -1,0 +1,97 @@
+"""What the sender keeps of a connection, and whose transaction it joins."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+
+from pyjmsack import (
+    App,
+    IllegalStateException,
+    InvalidDestinationException,
+    JMSException,
+    RequestTimedOutException,
+    TextMessage,
+)
+
+
+def app_with(*requestors: Any) -> App:
+    """Return an app that is connected, and gets these requestors one after the other."""
+    app = App("amqp://localhost:1")
+    sender = app.sender
+    sender._started = True
+    connection = MagicMock()
+    connection.create_session.return_value.create_requestor.side_effect = requestors
+    sender.link.connection = connection
+    return app
+
+
+def requestor(*results: Any) -> MagicMock:
+    """Return one with these replies or errors."""
+    return MagicMock(**{"request.side_effect": results})
+
+
+def test_a_requestor_that_failed_is_closed_and_the_next_request_gets_a_new_one() -> None:
+    dead, new = requestor(JMSException("closed")), requestor(TextMessage("a"), TextMessage("b"))
+    app = app_with(dead, new)
+    with pytest.raises(JMSException, match="closed"):
+        app.sender.request("q", "x")
+    dead.close.assert_called_once_with()
+    assert [app.sender.request("q", "x"), app.sender.request("q", "x")] == ["a", "b"]
+    new.close.assert_not_called()
+
+
+def test_a_requestor_without_a_reply_in_time_is_kept() -> None:
+    kept = requestor(
+        RequestTimedOutException("late"),
+        TextMessage(
+            "no json",
+        ),
+        TextMessage("3"),
+    )
+    app = app_with(kept)
+    with pytest.raises(RequestTimedOutException):
+        app.sender.request("q", "x")
+    with pytest.raises(JMSException):
+        app.sender.request("q", "x", wanted=int)
+    assert app.sender.request("q", "x", wanted=int) == 3
+    kept.close.assert_not_called()
+
+
+def test_a_requestor_that_failed_is_closed_after_the_last_request_on_it() -> None:
+    """Others that wait for their replies get them."""
+    inner: list[Any] = []
+
+    def first(*_: Any, **__: Any) -> TextMessage:
+        with pytest.raises(InvalidDestinationException):
+            app.sender.request("q", "second")
+        failing.close.assert_not_called()
+        inner.append(app.sender.request("q", "third"))
+        return TextMessage("first")
+
+    failing, new = MagicMock(), requestor(TextMessage("third"))
+    failing.request.side_effect = [None, InvalidDestinationException("gone")]
+    app = app_with(failing, new)
+    calls = iter([first, lambda *_, **__: (_ for _ in ()).throw(InvalidDestinationException("gone"))])
+    failing.request.side_effect = lambda *how, **more: next(calls)(*how, **more)
+    assert app.sender.request("q", "first") == "first"
+    assert inner == ["third"]
+    failing.close.assert_called_once_with()
+    new.close.assert_not_called()
+
+
+def test_the_sender_of_another_app_does_not_join_the_transaction_of_a_listener() -> None:
+    """A bridge between two brokers: its messages would go back to the first broker."""
+    first, second = App("amqp://localhost:1"), App("amqp://localhost:2")
+
+    @first.listener("q")
+    def bridge(body: str) -> None:
+        first.sender.send("here", body)
+        second.sender.send("there", body)
+
+    sent: list[tuple[str, Any]] = []
+    with pytest.raises(IllegalStateException, match="not running"):
+        first.listeners["q"].call("x", sent=sent)
+    assert [name for name, _ in sent] == ["here"]
