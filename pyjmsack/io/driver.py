@@ -277,7 +277,7 @@ class AsyncioConnector:
         context = client_context(options, self._ssl_context) if endpoint.tls else None
         local = None
         if options.local_address or options.local_port:
-            local = (options.local_address or "", options.local_port)
+            local = (options.local_address, options.local_port)
         transport, driver = await self._loop.create_connection(
             partial(Driver, engine, self._loop, endpoint, self._history),
             endpoint.host,
@@ -285,6 +285,7 @@ class AsyncioConnector:
             ssl=context,
             server_hostname=endpoint.host if context is not None else None,
             local_addr=local,
+            flags=socket.AI_PASSIVE,  # without transport.localAddress: the port of any address
             **self._race(endpoint.host),
         )
         sock = transport.get_extra_info("socket")

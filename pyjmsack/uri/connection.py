@@ -86,7 +86,7 @@ class ConnectionOptions:
         also="jms.alwaysSyncSend",
     )
     force_async_acks: bool = option(
-        "jms.forceAsyncAcks", BOOLEAN, "false", "acknowledgements do not wait", also="jms.sendAcksAsync"
+        "jms.forceAsyncAcks", BOOLEAN, "false", "either value: an acknowledgement never waits", also="jms.sendAcksAsync"
     )
     local_message_expiry: bool = option(
         "jms.localMessageExpiry",

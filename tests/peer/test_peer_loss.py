@@ -57,6 +57,7 @@ def test_a_dropped_connection_reaches_the_exception_listener_exactly_once(face: 
     assert len(heard.calls) == 1
 
 
+@pytest.mark.option("jms.useDaemonThread", "amqp")
 @pytest.mark.parametrize("end", ["drop", "close"])
 def test_a_connection_that_is_over_does_not_keep_the_process_alive(sync: SyncFace, end: str) -> None:
     """A.1 ``jms.useDaemonThread``."""

@@ -227,11 +227,14 @@ def connect_to(face: Face, url: str) -> None:
     face.wrap(face.module.ConnectionFactory(url)).create_connection()
 
 
-@pytest.mark.option("transport.connectTimeout", "amqp")
-def test_a_host_that_does_not_answer_is_given_up_after_transport_connect_timeout(face: Face, full_port: int) -> None:
+@pytest.mark.option("transport.connectTimeout", "amqp", "stomp")
+@pytest.mark.parametrize("scheme", ["amqp", "stomp"])
+def test_a_host_that_does_not_answer_is_given_up_after_transport_connect_timeout(
+    face: Face, full_port: int, scheme: str
+) -> None:
     """A.1 transport.connectTimeout."""
     with pytest.raises(RequestTimedOutException, match=r"transport\.connectTimeout"):
-        connect_to(face, f"amqp://127.0.0.1:{full_port}?transport.connectTimeout=100")
+        connect_to(face, f"{scheme}://127.0.0.1:{full_port}?transport.connectTimeout=100")
 
 
 def test_a_tls_handshake_that_is_not_answered_is_given_up_after_transport_connect_timeout(

@@ -8,6 +8,7 @@ import pytest
 from core_fakes import Bench
 
 from pyjmsack.destination import Queue, Topic
+from pyjmsack.spi.resources import Subscription
 from pyjmsack.types import AckMode
 
 TRANSACTED = AckMode.SESSION_TRANSACTED
@@ -56,6 +57,38 @@ def test_each_kind_of_consumer_has_the_prefetch_of_its_option(options: str, pref
         bench.run(session.create_consumer(destination, None, False, browser=browser)) for destination, browser in kinds
     ]
     assert tuple(consumer.info.prefetch for consumer in consumers) == prefetch
+
+
+@pytest.mark.option("jms.prefetchPolicy.durableTopicPrefetch", "core")
+@pytest.mark.option("jms.prefetchPolicy.optimizeDurableTopicPrefetch", "core")
+@pytest.mark.parametrize(
+    ("options", "prefetch"),
+    [
+        ("jms.prefetchPolicy.durableTopicPrefetch=7", (7, 7)),
+        ("jms.prefetchPolicy.durableTopicPrefetch=7&jms.prefetchPolicy.optimizeDurableTopicPrefetch=3", (3, 7)),
+    ],
+)
+def test_a_durable_subscriber_has_the_prefetch_of_its_options(options: str, prefetch: tuple[int, int]) -> None:
+    """S49: another one in AUTO sessions."""
+    bench = Bench(options)
+    subscription = Subscription("s", durable=True, shared=True)
+    found = []
+    for mode in (AckMode.AUTO_ACKNOWLEDGE, AckMode.CLIENT_ACKNOWLEDGE):
+        steps = bench.session(mode).create_consumer(Topic("t"), None, subscription=subscription)
+        found.append(bench.run(steps).info.prefetch)
+    assert tuple(found) == prefetch
+
+
+@pytest.mark.option("producer.windowSize", "core")
+def test_a_producer_has_the_window_of_its_destination() -> None:
+    """S65: a second send waits, and none waits if the destination says 0."""
+    bench = Bench("jms.producerWindowSize=1000000")
+    full = []
+    for size in (1, 0):
+        producer = bench.run(bench.session().create_producer(Queue(f"q?producer.windowSize={size}")))
+        producer.submit(producer.prepare(lambda error: None, "x", None, None, None, None, None)[1])
+        full.append(producer.window.full)
+    assert full == [True, False]
 
 
 @pytest.mark.option("jms.presettlePolicy.presettleAll", "core")

@@ -338,6 +338,32 @@ def test_the_socket_options_of_the_url_are_set_and_bytes_flow(run: Callable[[Any
     run(main())
 
 
+@pytest.mark.option("transport.localPort", "core")
+@LOOPS
+@pytest.mark.parametrize("address", ["", "&transport.localAddress=127.0.0.1"])
+def test_the_port_of_the_url_is_bound(run: Callable[[Any], Any], address: str) -> None:
+    """Without an address of the URL, that of any interface: it was looked for under an empty name."""
+
+    async def main() -> None:
+        seen: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        def accept(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            seen.set_result(writer.get_extra_info("peername"))
+            writer.close()
+
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            local = free.getsockname()[1]
+        async with await asyncio.start_server(accept, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            engine = await open_stream(f"amqp://127.0.0.1:{port}?transport.localPort={local}{address}")
+            assert isinstance(engine, FakeEngine), engine
+            assert (await asyncio.wait_for(seen, 10))[1] == local
+            await asyncio.wait_for(engine.gone.wait(), 10)
+
+    run(main())
+
+
 class Player(FakeEngine):
     """Returns what it gets, and notes whether TCP acknowledges at once when that is read."""
 

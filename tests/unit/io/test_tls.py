@@ -7,6 +7,7 @@ import ssl
 import sys
 import traceback
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 import trustme
@@ -16,7 +17,7 @@ from cryptography.x509 import load_pem_x509_certificate
 
 from pyjmsack.errors import InvalidURLException, UnsupportedFeatureException
 from pyjmsack.io.tls import client_context
-from pyjmsack.uri import Secret, TransportOptions
+from pyjmsack.uri import Secret, TransportOptions, parse_url
 
 PASSWORD = "Xq7Marker"
 
@@ -284,6 +285,17 @@ def test_a_store_of_another_type_than_the_options_say_is_refused(
     transport = TransportOptions(trust_store_location=str(files / file), trust_store_type=given)
     with pytest.raises(InvalidURLException, match=f"say that it is {given}, and it is {found}"):
         client_context(transport, None)
+
+
+@pytest.mark.option("transport.trustStoreType", "core")
+@pytest.mark.option("transport.keyStoreType", "core")
+@pytest.mark.parametrize("store", ["trustStore", "keyStore"])
+def test_the_url_says_of_which_type_a_store_is(store: str, files: Path) -> None:
+    file = quote(str(files / ("ca.pem" if store == "trustStore" else "client.pem")))
+    url = f"amqps://h?transport.{store}Location={file}&transport.{store}Type="
+    client_context(parse_url(f"{url}PEM").transport, None)
+    with pytest.raises(InvalidURLException, match=r"say that it is PKCS12, and it is PEM"):
+        client_context(parse_url(f"{url}PKCS12").transport, None)
 
 
 def test_a_password_for_a_pem_trust_store_is_refused(files: Path) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from failover_fakes import Bench
 
+from pyjmsack.errors import ConnectionLostException
 from pyjmsack.providers.failover.brokers import MOST, learn
 from pyjmsack.spi.resources import ConnectionMetadata
 from pyjmsack.uri import BrokerUrl, parse_url
@@ -34,6 +36,21 @@ C = {"hostname": "c.local", "network-host": "c", "port": 5, "scheme": "amqp"}
 def test_the_list_replaces_or_adds_or_is_ignored(action: str, expected: list[str]) -> None:
     """The broker in use stays in it."""
     assert learned(members("amqp://a", "amqp://b"), action, C) == expected
+
+
+@pytest.mark.option("failover.amqpOpenServerListAction", "amqp")
+def test_the_url_says_what_is_done_with_the_list() -> None:
+    """A.1 ``failover.amqpOpenServerListAction``: without it the broker at hand and those of the list are known."""
+    tried = []
+    for options in ("", "failover.amqpOpenServerListAction=IGNORE"):
+        bench = Bench("amqp://a,amqp://b", options, connect=False)
+        bench.properties = {"failover-server-list": [{"network-host": "c", "port": 5}]}
+        bench.connect()
+        bench.down["a"] = ConnectionLostException("down")
+        bench.member.fail()
+        bench.clock.pass_by(0)
+        tried.append(bench.member.name)
+    assert tried == ["c", "b"]
 
 
 @pytest.mark.parametrize("known", ["amqp://a", "amqps://a"])
