@@ -275,7 +275,7 @@ class AsyncioConnector:
 
             engine = WebSocketEngine(engine, endpoint, options.ws_http_headers)
         context = client_context(options, self._ssl_context) if endpoint.tls else None
-        local = None
+        local: Any = None  # the stubs of asyncio know no address that is None, for any one
         if options.local_address or options.local_port:
             local = (options.local_address, options.local_port)
         transport, driver = await self._loop.create_connection(
@@ -285,7 +285,7 @@ class AsyncioConnector:
             ssl=context,
             server_hostname=endpoint.host if context is not None else None,
             local_addr=local,
-            flags=socket.AI_PASSIVE,  # without transport.localAddress: the port of any address
+            flags=socket.AI_PASSIVE,
             **self._race(endpoint.host),
         )
         sock = transport.get_extra_info("socket")
