@@ -16,7 +16,7 @@ import pyjmsack
 ROOT = Path(pyjmsack.__file__).parent
 VOCABULARY = {"errors", "message", "destination", "types", "uri", "selector", "kept", "java_options"}
 FACES = {"sync", "aio"}
-PUBLIC = {"pyjmsack", "aio", "broker", "explain", "ledger", "management", "rules"}
+PUBLIC = {"pyjmsack", "aio", "broker", "explain", "ledger", "management", "otel", "rules"}
 """What a user may import, and so what our own programs may."""
 
 MAY_IMPORT: dict[str, set[str]] = {
@@ -43,6 +43,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "rules": set(),
     "ledger": {"ledger", "spi", "vocabulary"},
     "migrate": {"migrate", "vocabulary"},
+    "otel": {"otel", "spi", "vocabulary"},
     "broker": {"broker", "errors"},
     "management": {"management", "pyjmsack", "aio"},
     "cli": {"cli", "migrate", "probing", "spark", "testing", *PUBLIC},
@@ -74,6 +75,7 @@ FORBIDDEN_STANDARD_LIBRARY: dict[str, set[str]] = {
     "rules": SOCKETS | WAITING,
     "ledger": SOCKETS | (WAITING - {"threading"}),
     "migrate": SOCKETS | WAITING,
+    "otel": SOCKETS | WAITING,
     "cli": {"socket", "ssl", "socketserver"},  # it may select on its terminal
     "testing": SOCKETS - {"socket"},  # its wire listens
     "spark": SOCKETS - {"socket"},  # its audit asks whether a cluster's master answers
@@ -89,6 +91,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "spark": {"pyspark", "py4j", "pyarrow", "plotly"},
     "ledger": {"pyarrow"},
     "migrate": {"yaml"},
+    "otel": {"opentelemetry"},
     "testing": {"testcontainers", "docker"},
 }
 

@@ -9,6 +9,7 @@ from functools import partial
 from pyjmsack.aio._runtime import DONE, AioRuntime, Done, SessionLock, ends_task
 from pyjmsack.core.listening import BATCH, Call, Listening
 from pyjmsack.core.session import Session
+from pyjmsack.core.tracing import Processed
 from pyjmsack.message import Message
 from pyjmsack.types import Outcome
 
@@ -70,16 +71,22 @@ class SessionFace:
 
     async def _call(self, listening: Listening, call: Call) -> None:
         error: BaseException | None = None
+        processing: Processed | None = None
         try:
+            processing = listening.process(call.message)
             result = call.listener(call.message)
             if inspect.isawaitable(result):
                 await result
         except BaseException as raised:  # a cancelled await of its own is a listener's failure like any other
             error = raised
+        if processing is not None:
+            processing.end(error)
         try:
             if listening.end(call.message, error):
                 await self.run(self._core.undo())
         finally:
             listening.leave(call)
+            if processing is not None:
+                processing.leave()
         if ends_task(error):
             raise error

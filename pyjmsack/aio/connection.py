@@ -67,6 +67,7 @@ class ConnectionFactory(FactoryFacade):
             partial(SessionFace, runtime),
             transformer=self._transformer,
             ledger=ledger,
+            tracing=self._create_tracing(),
         )
         try:
             await runtime.run(core.open())

@@ -70,8 +70,7 @@ class MessageProducer(ProducerFacade):
             done: Completion[None] = Completion()
             sent, outbound = core.prepare(done.settle, message, *how)
             if core.waits(sent._persistent):
-                core.submit(outbound)
-                await self._run(core.confirm(outbound, done))
+                await self._run(core.submit_awaited(outbound, done))
             else:
                 done.add_callback(lambda answered: core.report(answered.error))
                 core.submit(outbound)

@@ -72,6 +72,8 @@ class Worker:
         """Whether the worker handles what was sent ahead before it ends: the broker has forgotten it (S36)."""
         self.counts = Counts()
         self.consumer: Any = None
+        self._processing: Callable[[Message], Any] | None = None
+        """Begins the span of a message; ``None`` = nobody makes spans."""
         self.ready = self.busy = self.ended = False
         self.backlog = False
         """More messages wait than this worker can take at once."""
@@ -98,6 +100,7 @@ class Worker:
     def _work(self, session: Any) -> Steps[None]:
         producer = yield session.create_producer
         consumer = yield from self._listener.subscribe(session)
+        self._processing = consumer._processing()
         self.consumer = consumer  # from here on the container closes it at a stop
         self.ready = True
         self._changed()
@@ -145,6 +148,22 @@ class Worker:
 
     def _handle(self, session: Any, producer: Any, message: Message) -> Steps[None]:
         self.counts.received += 1
+        processing = None if self._processing is None else self._processing(message)
+        if processing is None:
+            yield from self._process(session, producer, message, None)
+            return
+        try:
+            yield from self._process(session, producer, message, processing.end)
+        finally:
+            processing.leave()
+
+    def _process(
+        self,
+        session: Any,
+        producer: Any,
+        message: Message,
+        processed: Callable[[BaseException | None], None] | None,
+    ) -> Steps[None]:
         listener = self._listener
         joined = Joined(listener.app, producer, self._face.here(), over=not self.transacted)
         token = CURRENT.set(joined)
@@ -157,10 +176,14 @@ class Worker:
             finally:
                 joined.over = True
         except BaseException as error:  # sys.exit() in a listener ends no service
+            if processed is not None:
+                processed(error)
             if self._face.ends(error):
                 raise
             yield from self._failed(session, message, error)
         else:
+            if processed is not None:
+                processed(None)
             yield from self._succeeded(session, message)
         finally:
             joined.done = True

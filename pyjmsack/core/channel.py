@@ -10,6 +10,7 @@ from pyjmsack.core.events import Events
 from pyjmsack.core.recorder import Recorder
 from pyjmsack.core.runtime import Runtime
 from pyjmsack.core.steps import Deadline
+from pyjmsack.core.tracing import Traces
 from pyjmsack.core.transformer import Transforms
 from pyjmsack.errors import ConnectionLostException, IllegalStateException, JMSException
 from pyjmsack.spi.demands import require
@@ -47,6 +48,7 @@ class Channel:
         info: who connects.
         transforms: the hooks that replace messages.
         recorder: is told of each send, delivery and event; ``None`` = nobody is.
+        traces: makes spans of sends and deliveries; ``None`` = nobody does.
     """
 
     __slots__ = (
@@ -65,6 +67,7 @@ class Channel:
         "state",
         "submit",
         "submit_lazily",
+        "traces",
         "transforms",
         "url",
     )
@@ -77,6 +80,7 @@ class Channel:
         info: ConnectionInfo,
         transforms: Transforms,
         recorder: Recorder | None,
+        traces: Traces | None,
     ) -> None:
         self.url = url
         self.options = url.connection
@@ -86,6 +90,7 @@ class Channel:
         self.info = info
         self.transforms = transforms
         self.recorder = recorder
+        self.traces = traces
         self.events = Events(runtime, recorder)
         self.state = State.OPEN
         self.started = False
@@ -105,6 +110,8 @@ class Channel:
         self.metadata = metadata
         if self.recorder is not None:
             self.recorder.metadata = metadata
+        if self.traces is not None:
+            self.traces.leads_to(metadata, self.info.client_id)
 
     @property
     def address(self) -> str:

@@ -13,6 +13,7 @@ from pyjmsack.core.session import Session, SessionFace
 from pyjmsack.core.steps import Deadline, Steps, answered, ended, together
 from pyjmsack.core.subscriptions import Subscriptions
 from pyjmsack.core.temporaries import Temporaries
+from pyjmsack.core.tracing import Traces
 from pyjmsack.core.transformer import Transforms
 from pyjmsack.destination import Destination
 from pyjmsack.errors import ConnectionLostException, IllegalStateException, InvalidClientIDException, JMSException
@@ -21,6 +22,7 @@ from pyjmsack.spi.demands import check_session
 from pyjmsack.spi.ledger import Ledger
 from pyjmsack.spi.provider import Provider
 from pyjmsack.spi.resources import ConnectionInfo, ConnectionMetadata, SessionInfo
+from pyjmsack.spi.tracing import Tracing
 from pyjmsack.types import AckMode, ConnectionState
 from pyjmsack.uri import BrokerUrl
 
@@ -40,6 +42,7 @@ class Connection:
         face: makes what the face does for a session.
         transformer: an object with hooks that replace messages (S192).
         ledger: is told of each send, delivery and event; ``None`` = nobody is.
+        tracing: makes spans of sends and deliveries; ``None`` = nobody does.
 
     Raises:
         TypeError: the transformer has no hook, or one that cannot be called here.
@@ -55,9 +58,11 @@ class Connection:
         *,
         transformer: object | None = None,
         ledger: Ledger | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
         self.recorder = None if ledger is None else Recorder(ledger, str(url))
-        self.channel = Channel(url, runtime, provider, info, Transforms(transformer), self.recorder)
+        traces = None if tracing is None else Traces(tracing, runtime)
+        self.channel = Channel(url, runtime, provider, info, Transforms(transformer), self.recorder, traces)
         self.events = self.channel.events
         self.sessions: dict[int, Session] = {}
         self._face = face
@@ -260,6 +265,8 @@ class Connection:
             channel.submit(channel.provider.abort, IllegalStateException("the connection is closed"))
             finished = True
             yield from self.events.close(deadline)
+            if channel.traces is not None:
+                yield from channel.traces.close(deadline)
         finally:
             try:
                 channel.state = State.CLOSED

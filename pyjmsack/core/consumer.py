@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 from itertools import groupby
+from time import time_ns
 from typing import Any, TypeVar
 
 from pyjmsack.core.admission import Admission
@@ -22,6 +23,7 @@ from pyjmsack.core.stats import ConsumerStats, Counts
 from pyjmsack.core.steps import Deadline, Steps, ended
 from pyjmsack.core.subscriptions import Subscriptions
 from pyjmsack.core.taking import Taking
+from pyjmsack.core.tracing import TracedConsumer
 from pyjmsack.core.transaction import Runs
 from pyjmsack.core.unsettled import Unsettled
 from pyjmsack.errors import IllegalStateException, JMSException, RequestTimedOutException
@@ -98,11 +100,12 @@ class Consumer:
         self.deliver = self.inbox.deliver
         self.buffered = self.inbox.__len__
         self.admission = Admission(channel, info, self.guard, transacted=transacted)
+        trace = None if channel.traces is None or info.browser else channel.traces.consumer(info)
         self.unsettled = Unsettled(
-            session, info, self.inbox.messages, processed, self._counts, acknowledger, self._released
+            session, info, self.inbox.messages, processed, self._counts, acknowledger, self._released, trace
         )
         self.listening = Listening(
-            session, info, self, self.unsettled, dispatchers, feed, allow_pull=allow_pull_listener
+            session, info, self, self.unsettled, dispatchers, feed, trace, allow_pull=allow_pull_listener
         )
         self.taking = Taking(
             session,
@@ -112,6 +115,7 @@ class Consumer:
             self.unsettled,
             self.listening,
             self._counts,
+            trace,
             self.finish_if_closed,
         )
         self.take_for_listener = self.taking.take_for_listener
@@ -135,6 +139,11 @@ class Consumer:
     def stalled(self) -> bool:
         """Whether nothing is handed out although the inbox may hold messages."""
         return self.taking.stalled
+
+    @property
+    def trace(self) -> TracedConsumer | None:
+        """What makes spans; ``None`` = nobody does."""
+        return self.taking.trace
 
     @property
     def has_messages(self) -> bool:
@@ -218,11 +227,16 @@ class Consumer:
 
     def receive(self, timeout: float | None, body_type: type[Any] | None = None) -> Steps[Message | None]:
         """Take a message within ``timeout`` seconds, asking the broker before ``None`` is returned (S22, S50)."""
+        if self.trace is None:
+            return self._receive(timeout, body_type, None)
+        return self.trace.receiving(self._receive(timeout, body_type, time_ns()))
+
+    def _receive(self, timeout: float | None, body_type: type[Any] | None, since: int | None) -> Steps[Message | None]:
         deadline = Deadline(timeout)
         options, prefetch = self._channel.options, self.info.prefetch
         local_only = options.receive_no_wait_local_only if timeout == 0 else options.receive_local_only
         while True:
-            message = yield from self._receive_told(body_type)
+            message = yield from self._receive_told(body_type, since)
             if message is not None or self.over:
                 return message
             self.check_alive()
@@ -235,7 +249,7 @@ class Consumer:
             return None
         while True:  # what came may be gone by now: then there may be more behind it
             gone = self._counts.gone
-            message = yield from self._receive_drained(body_type)
+            message = yield from self._receive_drained(body_type, since)
             if message is not None or self._counts.gone == gone:
                 return message
 
@@ -251,7 +265,7 @@ class Consumer:
         """Whether the broker may send more."""
         return self.state in (State.OPEN, State.DETACHED)
 
-    def _receive_drained(self, body_type: type[Any] | None) -> Steps[Message | None]:
+    def _receive_drained(self, body_type: type[Any] | None, since: int | None) -> Steps[Message | None]:
         """Let the broker send what it has, then look again. Unbounded but for ``amqp.drainTimeout``."""
         done: Completion[None] = Completion()
         self._channel.submit(self._channel.provider.drain, self.info.id, done)
@@ -260,16 +274,16 @@ class Consumer:
         finally:  # also if the caller gives up: the drain used the credit up
             if self.info.prefetch > 0 and self.wants_more:
                 self._channel.submit(self._channel.provider.start_consumer, self.info.id)
-        message = yield from self._receive_told(body_type)
+        message = yield from self._receive_told(body_type, since)
         if message is None and not self.closed:
             self.check_alive()
             done.result()
         return message
 
-    def _receive_told(self, body_type: type[Any] | None) -> Steps[Message | None]:
+    def _receive_told(self, body_type: type[Any] | None, since: int | None) -> Steps[Message | None]:
         """Take a message; if one is there of which the guard's file has not told yet, it may be as good as none."""
         timeout = self._channel.options.request_timeout
-        while (message := self.receive_now(body_type)) is None and self.inbox.untold and not self.closed:
+        while (message := self.receive_now(body_type, since)) is None and self.inbox.untold and not self.closed:
             arrival = self.inbox.expect()
             if self.inbox.untold and not (yield arrival, timeout) and self.inbox.untold:
                 raise RequestTimedOutException(
@@ -306,6 +320,8 @@ class Consumer:
     def acknowledge(self) -> None:
         """Acknowledge all messages of this consumer that the caller holds (S25)."""
         if self.unsettled.tracks:
+            if self.trace is not None:
+                self.trace.acknowledge("acknowledge", [*self.unsettled.delivered])
             self.unsettled.settle_delivered(Outcome.ACCEPTED)
 
     def _released(self) -> None:

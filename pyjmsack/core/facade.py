@@ -14,6 +14,7 @@ from pyjmsack.core.producer import Producer
 from pyjmsack.core.requestor import Requestor
 from pyjmsack.core.session import Session
 from pyjmsack.core.stats import ConsumerStats
+from pyjmsack.core.tracing import Processed
 from pyjmsack.destination import Destination, Queue, TemporaryQueue, Topic
 from pyjmsack.errors import JMSException
 from pyjmsack.message import (
@@ -305,6 +306,15 @@ class ConsumerFacade:
     def destination(self) -> Destination:
         """What it consumes."""
         return self._core.info.destination
+
+    def _processing(self) -> Callable[[Message], Processed | None] | None:
+        """Return what begins the span of a listener that gets a message of ``receive``; ``None`` if there are no spans.
+        From now on ``receive`` itself has none. For ``app/``, whose listeners the core does not know."""
+        trace = self._core.trace
+        if trace is None:
+            return None
+        trace.receives = False
+        return trace.process
 
     @property
     def selector(self) -> str | None:

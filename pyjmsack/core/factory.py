@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pyjmsack.core.transformer import hook
 from pyjmsack.errors import InvalidClientIDException, UnsupportedFeatureException
 from pyjmsack.extras import missing_extra
-from pyjmsack.spi.registry import create_ledger
+from pyjmsack.spi.registry import create_ledger, create_tracing
 from pyjmsack.spi.resources import ConnectionInfo
 from pyjmsack.uri import parse_url, redact
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
     from pyjmsack.spi.ledger import Ledger
+    from pyjmsack.spi.tracing import Tracing
 
 __all__ = ["FactoryFacade"]
 
@@ -42,7 +43,8 @@ class FactoryFacade:
         InvalidURLException: the URL or an option is wrong; the text names the nearest right spelling.
         InvalidClientIDException: the client id is empty (S122).
         TypeError: ``message_transformer`` has none of its functions, or one that is a coroutine function.
-        UnsupportedFeatureException: a scheme or option that is not honoured here; or a ledger without its extra.
+        UnsupportedFeatureException: a scheme or option that is not honoured here; or a ledger, or a tracing, without
+            its extra.
     """
 
     def __init__(
@@ -74,6 +76,8 @@ class FactoryFacade:
         self._ledger = ledger
         if ledger is not None and find_spec("pyarrow") is None:
             raise UnsupportedFeatureException(missing_extra("ledger", "A ledger"))
+        if self._url.connection.tracing == "opentelemetry" and not _has_opentelemetry():
+            raise UnsupportedFeatureException(missing_extra("otel", "jms.tracing=opentelemetry"))
 
     def _login(self, username: str | None, password: str | None) -> ConnectionInfo:
         explicit = self._client_id is not None
@@ -90,5 +94,16 @@ class FactoryFacade:
         """
         return None if self._ledger is None else create_ledger(self._ledger)
 
+    def _create_tracing(self) -> Tracing | None:
+        """Return the tracing of a new connection."""
+        return create_tracing(self._url.connection.tracing)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._text!r})"
+
+
+def _has_opentelemetry() -> bool:
+    try:  # the package around it is there with each other package of OpenTelemetry
+        return find_spec("opentelemetry.instrumentation.instrumentor") is not None
+    except ModuleNotFoundError:
+        return False

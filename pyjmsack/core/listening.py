@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 from pyjmsack.core.runtime import Dispatcher, Runtime
 from pyjmsack.core.state import SessionState
 from pyjmsack.core.steps import Deadline, Steps
+from pyjmsack.core.tracing import Processed, TracedConsumer
 from pyjmsack.core.unsettled import Unsettled
 from pyjmsack.errors import IllegalStateException, JMSException
 from pyjmsack.message import Message
@@ -178,6 +179,7 @@ class Listening:
         unsettled: the messages that the listener has not acknowledged.
         dispatchers: the dispatchers of the session.
         feed: what the face does with a dispatcher's call: it feeds the listener.
+        trace: makes spans; ``None`` = nobody does.
         allow_pull: whether a listener may be set with prefetch 0, so that each message is asked for (S9).
     """
 
@@ -190,6 +192,7 @@ class Listening:
         "_scheduled",
         "_session",
         "_source",
+        "_trace",
         "_unsettled",
         "listener",
         "workers",
@@ -203,6 +206,7 @@ class Listening:
         unsettled: Unsettled,
         dispatchers: Dispatchers,
         feed: Callable[[Listening], Any],
+        trace: TracedConsumer | None,
         *,
         allow_pull: bool,
     ) -> None:
@@ -213,6 +217,7 @@ class Listening:
         self._unsettled = unsettled
         self._dispatchers = dispatchers
         self._feed = feed
+        self._trace = trace
         self._allow_pull = allow_pull
         self._scheduled = False
         self.listener: Listener | None = None
@@ -314,27 +319,36 @@ class Listening:
             call.workers.leave(call.message)
             self.schedule()
 
+    def process(self, message: Message) -> Processed | None:
+        """Begin the span of a listener that gets this message; ``None`` if there are no spans."""
+        return None if self._trace is None else self._trace.process(message)
+
     def end(self, message: Message, error: BaseException | None) -> bool:
         """The listener returned or raised (S17-S21). What it settled or recovered itself is left alone (S33).
 
         Returns:
             True if the session's work must be undone now: ``jms.rollbackOnListenerError``.
         """
-        inbound: Inbound = message._delivery
         options, name = self._channel.options, self._info.destination.name
         if error is not None:
             log.warning("the listener of %s raised", name, exc_info=error)
         if self._unsettled.auto:
-            failed = options.listener_error_outcome
-            self._unsettled.settle_one(inbound, Outcome.ACCEPTED if error is None else failed)
+            self._settle(message, Outcome.ACCEPTED if error is None else options.listener_error_outcome)
         elif error is not None and self._session.info.ack_mode.individual:
-            self._unsettled.settle_one(inbound, Outcome.MODIFIED_FAILED)
+            self._settle(message, Outcome.MODIFIED_FAILED)
         elif error is not None:
             failure = JMSException(f"the listener of {name} raised {type(error).__name__}: {error}")
             failure.__cause__ = error
             self._channel.events.report(failure)
             return options.rollback_on_listener_error
         return False
+
+    def _settle(self, message: Message, outcome: Outcome) -> None:
+        inbound: Inbound = message._delivery
+        waits = outcome is Outcome.ACCEPTED and self._unsettled.batches
+        if self._trace is not None and not inbound.settled and not waits:
+            self._trace.settle(outcome, message)
+        self._unsettled.settle_one(inbound, outcome)
 
     def works_on(self, inbound: Inbound) -> bool:
         """Whether a listener is still at work on this message, which a lost connection delivered as well (S105)."""

@@ -13,6 +13,7 @@ from pyjmsack.core.recording import RecordedSend, RecordedSends
 from pyjmsack.core.send_window import Done, Send, SendWindow, describe
 from pyjmsack.core.state import SessionState
 from pyjmsack.core.steps import Deadline, Steps, ended
+from pyjmsack.core.tracing import TracedSend
 from pyjmsack.destination import Destination
 from pyjmsack.errors import (
     IllegalStateException,
@@ -26,7 +27,7 @@ from pyjmsack.errors import (
 from pyjmsack.kept import LONGEST
 from pyjmsack.message import Message, to_message
 from pyjmsack.spi.completion import Completion
-from pyjmsack.spi.envelope import Encoder, Outbound, Payload
+from pyjmsack.spi.envelope import Encoder, Payload
 from pyjmsack.spi.provider import Provider
 from pyjmsack.spi.resources import ProducerInfo
 from pyjmsack.types import DeliveryMode
@@ -143,6 +144,7 @@ class Producer:
         self._channel = channel
         self._completions = completions
         self._leave = leave
+        self._traces = channel.traces
         self._records = None if channel.recorder is None else RecordedSends(channel.recorder, info.id)
         self._hand_over = self.window.hand_over_transacted if self.transacted else self.window.hand_over
         self._id_prefix = f"{channel.message_id_prefix}:{info.session_id}:{info.id}-"
@@ -193,17 +195,24 @@ class Producer:
         delay = defaults.delay_ms if delivery_delay is None else _millis(delivery_delay, "delivery_delay")
         self._stamp(message, target, ttl, delay)
         encoder = self.encoders.to(target)
-        payload = encoder(message, ttl)
+        trace = None if self._traces is None else self._traces.send(message, target, bound=bound is not None)
+        payload = encoder(message, ttl) if trace is None else _encoded(encoder, message, ttl, trace)
         if self._max_size is not None and len(payload) > self._max_size:
-            raise ResourceAllocationException(
+            error = ResourceAllocationException(
                 f"the message takes {len(payload)} bytes, wireFormat.maxFrameSize allows {self._max_size}"
             )
+            if trace is not None:
+                trace.end(error)
+            raise error
         self._number += 1
         transaction = self._session.transactions.current if self.transacted else None
         if self._records is None:
-            return message, Send(self.window, transaction, payload, encoder, message, done)
-        recorded = RecordedSend(self._records, self._number, self.window, transaction, payload, encoder, message, done)
-        return message, recorded
+            send = Send(self.window, transaction, payload, encoder, message, done)
+        else:
+            send = RecordedSend(self._records, self._number, self.window, transaction, payload, encoder, message, done)
+        if trace is not None:
+            send.trace = trace
+        return message, send
 
     def _new_id(self) -> str:
         uuid_prefix = self._channel.options.message_id_type
@@ -241,7 +250,7 @@ class Producer:
 
     # -- the way out --------------------------------------------------------------------------------------------
 
-    def submit(self, outbound: Outbound, *, awaited: bool = False) -> None:
+    def submit(self, outbound: Send, *, awaited: bool = False) -> None:
         """Hand a prepared message to the provider: at once if the caller waits for it, else with those that follow."""
         if self.transacted and outbound.message_id is not None:
             self._session.transactions.current.sent.append(outbound.message_id)
@@ -272,12 +281,19 @@ class Producer:
             return True
         return persistent and not (self._force_async or self.transacted)
 
-    def confirm(self, outbound: Outbound, done: Completion[None]) -> Steps[None]:
-        """Wait for the outcome of a send (S63), bounded by ``jms.sendTimeout`` (S66).
+    def submit_awaited(self, outbound: Send, done: Completion[None]) -> Steps[None]:
+        """Submit a send, and return the steps that wait for its outcome (S63), bounded by ``jms.sendTimeout`` (S66).
 
         Raises:
             SendTimedOutException: no credit in time, and the message never left; or no outcome, and it may be stored.
         """
+        steps = self._confirm(outbound, done)
+        if outbound.trace is not None:
+            steps = outbound.trace.confirmed(steps)
+        self.submit(outbound, awaited=True)
+        return steps
+
+    def _confirm(self, outbound: Send, done: Completion[None]) -> Steps[None]:
         withdrawn: Completion[bool] = Completion()
         deadline = Deadline(self._channel.options.send_timeout, "jms.sendTimeout")
         try:
@@ -355,6 +371,21 @@ def max_frame_size(url: BrokerUrl) -> int | None:
     streams = [member.transport for member in url.members or (url,)]
     limits = [stream.max_frame_size for stream in streams if stream.max_frame_size_enabled]
     return min((limit for limit in limits if limit is not None), default=None)
+
+
+def _encoded(encoder: Encoder, message: Message, ttl: int, trace: TracedSend) -> Payload:
+    """Encode with the context of the span. The message of the caller stays as it is, so that the context of this send
+    does not go with its next one."""
+    own = message._properties
+    try:
+        if trace.properties is not None:
+            message._properties = trace.properties
+        return encoder(message, ttl)
+    except BaseException as error:
+        trace.end(error)
+        raise
+    finally:
+        message._properties = own
 
 
 def _no_encoder(message: Message, ttl_ms: int) -> Payload:

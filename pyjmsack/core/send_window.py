@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from pyjmsack.core.channel import Channel
 from pyjmsack.core.steps import Deadline, Steps
+from pyjmsack.core.tracing import TracedSend
 from pyjmsack.core.transaction import Transaction
 from pyjmsack.errors import ResourceAllocationException, SendTimedOutException
 from pyjmsack.message import Message
@@ -26,7 +27,7 @@ memory; four times the credit that the brokers grant, so that it never slows a p
 class Send(Outbound):
     """One send of a producer, and the code that gets its result."""
 
-    __slots__ = ("_then", "_transaction", "_window")
+    __slots__ = ("_then", "_transaction", "_window", "trace")
 
     def __init__(
         self,
@@ -47,10 +48,13 @@ class Send(Outbound):
         self._window = window
         self._then = then
         self._transaction = transaction
+        self.trace: TracedSend | None = None
 
     def done(self, error: BaseException | None) -> None:
         """The broker answered: first the caller, then the transaction, which may be waiting to commit."""
         self._window.on_done(len(self.payload))
+        if self.trace is not None:
+            self.trace.answered(error)
         self._then(error)
         if self._transaction is not None:
             self._transaction.on_sent(error)

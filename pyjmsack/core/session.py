@@ -260,6 +260,8 @@ class Session:
         self._require(outcome)
         if self.info.ack_mode is AckMode.CLIENT_ACKNOWLEDGE:
             for consumer in [*self.consumers.values()]:
+                if consumer.trace is not None:
+                    consumer.trace.acknowledge("acknowledge", [*consumer.unsettled.delivered])
                 consumer.unsettled.settle_delivered(outcome)
 
     def acknowledge_message(self, message: Message) -> None:
@@ -281,8 +283,11 @@ class Session:
         self.check_open()
         self._require(outcome)
         consumer = self.consumers.get(message._delivery.consumer_id)
-        if consumer is not None:
-            consumer.unsettled.settle_one(message._delivery, outcome)
+        if consumer is None:
+            return
+        if consumer.trace is not None and not message._delivery.settled:
+            consumer.trace.settle(outcome, message)
+        consumer.unsettled.settle_one(message._delivery, outcome)
 
     def _require(self, outcome: Outcome) -> None:
         """Refuse an outcome that this broker would take for another one (S119)."""
@@ -318,7 +323,7 @@ class Session:
             TransactionRolledBackException: it was rolled back, or the outcome is unknown (S79, S86, S87, S94).
         """
         self._check_transacted("commit()")
-        yield from self.transactions.commit()
+        yield from self._traced("commit", self.transactions.commit())
 
     def rollback(self) -> Steps[None]:
         """Undo the transaction's work; its messages come again, before newer ones, counted (S80, S83).
@@ -327,7 +332,13 @@ class Session:
             IllegalStateException: the session is not transacted (S7), or the caller is in a completion listener (S74).
         """
         self._check_transacted("rollback()")
-        yield from self.transactions.rollback()
+        yield from self._traced("rollback", self.transactions.rollback())
+
+    def _traced(self, what: str, steps: Steps[None]) -> Steps[None]:
+        traces, transaction = self.channel.traces, self.transactions.current
+        if traces is None:
+            return steps
+        return traces.transaction(what, len(transaction.sent) + len(transaction.acknowledged), steps)
 
     def _check_transacted(self, what: str) -> None:
         self.check_open()

@@ -15,6 +15,7 @@ from pyjmsack.core.listening import Listening
 from pyjmsack.core.state import SessionState
 from pyjmsack.core.stats import Counts
 from pyjmsack.core.steps import Deadline, Steps
+from pyjmsack.core.tracing import TracedConsumer
 from pyjmsack.core.unsettled import Unsettled
 from pyjmsack.errors import MessageFormatException
 from pyjmsack.message import Message
@@ -42,6 +43,7 @@ class Taking:
         unsettled: the messages that the caller has not acknowledged.
         listening: the listener, which may still be at work on a message that comes again.
         counts: the statistics of the consumer.
+        trace: makes spans; ``None`` = nobody does.
         finish: called after :meth:`stop`, when nothing is on its way to the caller.
     """
 
@@ -64,6 +66,7 @@ class Taking:
         "_through",
         "_unsettled",
         "passing",
+        "trace",
     )
 
     def __init__(
@@ -75,6 +78,7 @@ class Taking:
         unsettled: Unsettled,
         listening: Listening,
         counts: Counts,
+        trace: TracedConsumer | None,
         finish: Callable[[], None],
     ) -> None:
         self._session = session
@@ -86,6 +90,7 @@ class Taking:
         self._unsettled = unsettled
         self._listening = listening
         self._counts = counts
+        self.trace = trace
         self._step = max(1, info.prefetch // 10)
         self._taken = 0
         self._stopped = False
@@ -184,6 +189,8 @@ class Taking:
         ``None`` if the message may not be handed out."""
         message = self._admitted(inbound)
         if message is not None:
+            if self.trace is not None:
+                self.trace.receive(message, None, accepts=self._unsettled.accepts(inbound))
             self._unsettled.hand_over(message, acknowledge=True)
         return message
 
@@ -248,8 +255,12 @@ class Taking:
                 self._through.succeed()
             self._finish()
 
-    def receive_now(self, body_type: type[Any] | None = None) -> Message | None:
+    def receive_now(self, body_type: type[Any] | None = None, since: int | None = None) -> Message | None:
         """Take a message and acknowledge it as its mode wants for ``receive()`` (S16): before it is handed out.
+
+        Args:
+            body_type: the type that its body must have.
+            since: when the caller began to wait, in nanoseconds since 1970, for its span.
 
         Raises:
             MessageFormatException: its body is not a ``body_type``; in the automatic modes it is put back (S176).
@@ -262,6 +273,8 @@ class Taking:
                 return None
             fits = body_type is None or message.is_body_assignable_to(body_type)
             if fits or not self._unsettled.auto:
+                if self.trace is not None:  # not acknowledged yet: if Ctrl-C ends this, the message is put back
+                    self.trace.receive(message, since, accepts=self._unsettled.accepts(message._delivery))
                 self._unsettled.hand_over(message, acknowledge=True)
             else:
                 self._put_back(message._delivery)

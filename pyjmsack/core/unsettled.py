@@ -14,6 +14,7 @@ from pyjmsack.core.recording import Deliveries
 from pyjmsack.core.runtime import taken
 from pyjmsack.core.state import SessionState
 from pyjmsack.core.stats import Counts
+from pyjmsack.core.tracing import TracedConsumer
 from pyjmsack.core.transaction import Runs
 from pyjmsack.destination import Destination
 from pyjmsack.errors import IllegalStateException
@@ -210,6 +211,7 @@ class Unsettled:
         counts: Counts,
         acknowledger: Acknowledger,
         released: Callable[[], None],
+        trace: TracedConsumer | None,
     ) -> None:
         channel, mode, options = session.channel, session.info.ack_mode, session.channel.options
         self._session = session
@@ -238,7 +240,8 @@ class Unsettled:
         size = ack_threshold(mode, info.destination, info.prefetch, options.optimize_acknowledge) if self.auto else 1
         limits = (options.optimize_acknowledge_time_out, options.optimized_ack_scheduled_ack_interval)
         timeout = min((limit for limit in limits if limit), default=None)
-        self._batch = AckBatch(self.settle_batch, channel.runtime.call_later, size, timeout) if size > 1 else None
+        settle = self.settle_batch if trace is None else trace.batches(self.settle_batch)
+        self._batch = AckBatch(settle, channel.runtime.call_later, size, timeout) if size > 1 else None
         self.window = AckWindow(info.prefetch, options.ack_window) if self.tracks else None
         """Limits how many messages the caller may hold; ``None`` in modes in which the caller does not acknowledge."""
         self.record: Deliveries | None = None
@@ -412,6 +415,15 @@ class Unsettled:
         if outcome is Outcome.ACCEPTED and self._session.info.ack_mode.individual:
             return AckType.INDIVIDUAL
         return ACK_TYPES[outcome]
+
+    def accepts(self, inbound: Inbound) -> bool:
+        """Whether :meth:`hand_over` acknowledges this message at once."""
+        return self.auto and self._batch is None and not inbound.settled
+
+    @property
+    def batches(self) -> bool:
+        """Whether automatic acknowledgements wait for others, to leave together."""
+        return self._batch is not None
 
     def settle_delivered(self, outcome: Outcome) -> None:
         """Give all messages that the caller has the same outcome (S25, S27)."""

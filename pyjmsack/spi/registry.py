@@ -12,13 +12,14 @@ from typing import Protocol, cast
 from pyjmsack.destination import Destination
 from pyjmsack.errors import UnsupportedFeatureException
 from pyjmsack.message import Message
+from pyjmsack.spi import tracing
 from pyjmsack.spi.engine import Connector
 from pyjmsack.spi.guard_file import GuardFile, Report
 from pyjmsack.spi.ledger import Ledger
 from pyjmsack.spi.provider import Provider
 from pyjmsack.uri import BrokerUrl
 
-__all__ = ["create_ledger", "create_provider", "decode_foreign", "open_guard_file"]
+__all__ = ["create_ledger", "create_provider", "create_tracing", "decode_foreign", "open_guard_file"]
 
 ProviderFactory = Callable[[BrokerUrl, Connector], Provider]
 
@@ -59,6 +60,18 @@ def create_ledger(path: str | os.PathLike[str]) -> Ledger:
         JMSException: the directory cannot be created or written to.
     """
     return cast(Callable[[object], Ledger], import_module("pyjmsack.ledger").Ledger)(path)
+
+
+def create_tracing(option: str) -> tracing.Tracing | None:
+    """Return the tracing of one new connection; ``None`` if nobody asked for one.
+
+    Args:
+        option: ``jms.tracing``. With ``opentelemetry`` there is a tracing although none is installed.
+    """
+    installed = tracing.create()
+    if installed is None and option == "opentelemetry":
+        return cast(Callable[[], tracing.Tracing], import_module("pyjmsack.otel").create_tracing)()
+    return installed
 
 
 def open_guard_file(path: str, size: int, report: Report) -> GuardFile:

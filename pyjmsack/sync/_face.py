@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyjmsack.core.listening import BATCH, Call, Listening
 from pyjmsack.core.session import Session
+from pyjmsack.core.tracing import Processed
 from pyjmsack.message import Message
 from pyjmsack.sync._guard import SessionGuard
 from pyjmsack.types import Outcome
@@ -86,10 +87,14 @@ class SessionFace:
 
     def _call(self, listening: Listening, call: Call) -> None:
         error: BaseException | None = None
+        processing: Processed | None = None
         try:
+            processing = listening.process(call.message)
             call.listener(call.message)
         except BaseException as raised:  # a listener's SystemExit must not end the dispatcher
             error = raised
+        if processing is not None:
+            processing.end(error)
         self.guard.wait()
         try:
             if listening.end(call.message, error):
@@ -99,3 +104,5 @@ class SessionFace:
                 listening.leave(call)
             finally:
                 self.guard.release()
+                if processing is not None:
+                    processing.leave()

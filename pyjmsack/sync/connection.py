@@ -53,6 +53,7 @@ class ConnectionFactory(FactoryFacade):
                 partial(SessionFace, runtime),
                 transformer=self._transformer,
                 ledger=ledger,
+                tracing=self._create_tracing(),
             )
             if runtime.keeper is not None:
                 core.add_listener(runtime.keeper)

@@ -36,13 +36,13 @@ _ACTIVEMQ: Final = "ActiveMQ Classic"
 
 
 def _tracing(text: str) -> str:
-    if text.lower() in ("opentracing", "opentelemetry"):
-        raise UnsupportedFeatureException(f"jms.tracing={text}: not here; make spans in message transformers (S192)")
-    return {"noop": "noop"}[text.lower()]
+    if text.lower() == "opentracing":
+        raise UnsupportedFeatureException("jms.tracing=opentracing: not here; use jms.tracing=opentelemetry")
+    return {"noop": "noop", "opentelemetry": "opentelemetry"}[text.lower()]
 
 
 _LISTENER_ERROR = outcomes(Outcome.MODIFIED_FAILED, Outcome.RELEASED)
-_TRACING = Kind("choice", "one of noop", _tracing)
+_TRACING = Kind("choice", "one of noop, opentelemetry", _tracing)
 _MESSAGE_IDS = choice(
     {"DEFAULT": "", "UUID": "ID:AMQP_UUID:", "UUID_STRING": "ID:AMQP_NO_PREFIX:", "PREFIXED_UUID_STRING": "ID:"}
 )
@@ -272,7 +272,10 @@ class ConnectionOptions:
         "false: an open connection of the blocking interface keeps the process alive",
     )
     tracing: str = option(
-        "jms.tracing", _TRACING, "noop", "noop alone; spans can be made in message transformers (S192)"
+        "jms.tracing",
+        _TRACING,
+        "noop",
+        "opentelemetry: make spans and metrics of sends, receives and acknowledgements; needs pyjmsack[otel]",
     )
     prefetch_policy: PrefetchPolicy = field(default_factory=PrefetchPolicy)
     redelivery_policy: RedeliveryPolicy = field(default_factory=RedeliveryPolicy)

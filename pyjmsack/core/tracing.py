@@ -1,0 +1,224 @@
+"""A connection's way to its tracing: nothing here runs, and nothing costs, without one.
+
+What a sampler, a span processor, an exporter or a hook of the user raises is logged and stays here: it never changes
+what becomes of a message. Such code never runs on the I/O loop of the blocking face either: a send that nobody waits
+for is answered there, so its span is ended on a dispatcher.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from time import time_ns
+from typing import Any, TypeVar
+
+from pyjmsack.core.runtime import Dispatcher, Runtime, all_called, taken
+from pyjmsack.core.steps import Deadline, Steps
+from pyjmsack.destination import Destination
+from pyjmsack.message import Message
+from pyjmsack.spi.envelope import Inbound
+from pyjmsack.spi.resources import ConnectionMetadata, ConsumerInfo
+from pyjmsack.spi.tracing import ConsumerTracing, Operation, Processing, Tracing
+from pyjmsack.types import Outcome
+
+__all__ = ["Processed", "TracedConsumer", "TracedSend", "Traces"]
+
+log = logging.getLogger("pyjmsack")
+T = TypeVar("T")
+_NAMES = {
+    Outcome.ACCEPTED: "accept",
+    Outcome.REJECTED: "reject",
+    Outcome.RELEASED: "release",
+    Outcome.MODIFIED_FAILED: "modify",
+    Outcome.MODIFIED_FAILED_UNDELIVERABLE: "modify",
+}
+MOST = 10_000
+"""Ended operations of a connection that wait for the dispatcher. More come only if an exporter blocks; they are dropped
+then, so that the exporter does not fill the memory."""
+
+
+def safely(call: Callable[..., T], *arguments: Any, **named: Any) -> T | None:
+    """Call something of a tracing; log what it raises, and return ``None`` then."""
+    try:
+        return call(*arguments, **named)
+    except Exception:
+        log.warning("tracing failed; the message goes its way", exc_info=True)
+        return None
+
+
+class TracedSend:
+    """The operation of one send."""
+
+    __slots__ = ("_awaited", "_operation", "_traces", "properties")
+
+    def __init__(self, traces: Traces, operation: Operation | None, properties: dict[str, Any] | None) -> None:
+        self._traces = traces
+        self._operation = operation
+        self.properties = properties
+        """What the message has instead of its own properties while it is encoded."""
+        self._awaited = False
+        """Whether the caller waits for the answer, and ends the operation."""
+
+    def answered(self, error: BaseException | None) -> None:
+        """The broker answered; on the loop."""
+        if self._operation is not None and not self._awaited:
+            self._traces.later(self._operation.end, error, time_ns())
+
+    def end(self, error: BaseException | None = None) -> None:
+        """The send is over; on the caller's side."""
+        if self._operation is not None:
+            safely(self._operation.end, error)
+
+    def confirmed(self, steps: Steps[None]) -> Steps[None]:
+        """Return steps that wait for the answer with these, and end the operation; called before the send leaves."""
+        self._awaited = True
+        return self._confirmed(steps)
+
+    def _confirmed(self, steps: Steps[None]) -> Steps[None]:
+        try:
+            yield from steps
+        except BaseException as error:
+            self.end(error)
+            raise
+        self.end()
+
+
+class Processed:
+    """A listener at work on a message."""
+
+    __slots__ = ("_processing",)
+
+    def __init__(self, processing: Processing) -> None:
+        self._processing = processing
+
+    def end(self, error: BaseException | None) -> None:
+        """The listener returned or raised. Its context stays the current one for what follows."""
+        safely(self._processing.end, error)
+
+    def leave(self) -> None:
+        """All that follows is done."""
+        safely(self._processing.leave)
+
+
+class TracedConsumer:
+    """What one consumer tells."""
+
+    __slots__ = ("_traces", "_tracing", "receives")
+
+    def __init__(self, traces: Traces, tracing: ConsumerTracing) -> None:
+        self._traces = traces
+        self._tracing = tracing
+        self.receives = True
+        """Whether ``receive`` has a span. It has none where a listener follows, which has one."""
+
+    def receive(self, message: Message, since: int | None, *, accepts: bool) -> None:
+        """``receive`` is about to return this message, which is not acknowledged yet."""
+        if self.receives:
+            safely(self._tracing.receive, message, since, accepts=accepts)
+
+    def receiving(self, steps: Steps[T]) -> Steps[T]:
+        """Wait for a message with these steps, and tell if that fails."""
+        began = time_ns()
+        try:
+            return (yield from steps)
+        except Exception as error:
+            if self.receives:
+                safely(self._tracing.receive_failed, error, began)
+            raise
+
+    def process(self, message: Message) -> Processed | None:
+        """A listener gets this message."""
+        processing = safely(self._tracing.process, message)
+        return None if processing is None else Processed(processing)
+
+    def settle(self, outcome: Outcome, message: Message) -> None:
+        """A message gets its outcome. That leaves without a wait, so the operation is over at once."""
+        operation = safely(self._tracing.settle, _NAMES[outcome], message)
+        if operation is not None:
+            safely(operation.end)
+
+    def acknowledge(self, name: str, inbounds: Sequence[Inbound]) -> None:
+        """Several messages get their outcome together."""
+        if inbounds:
+            operation = safely(self._tracing.acknowledge, name, inbounds)
+            if operation is not None:
+                safely(operation.end)
+
+    def batches(self, settle: Callable[[list[Inbound]], None]) -> Callable[[list[Inbound]], None]:
+        """Return what settles a batch of messages automatically, on either side, and tells of it."""
+
+        def told(inbounds: list[Inbound]) -> None:
+            self._traces.later(self.acknowledge, "accept", inbounds)
+            settle(inbounds)
+
+        return told
+
+
+class Traces:
+    """What one connection tells.
+
+    Args:
+        tracing: of this connection.
+        runtime: makes the dispatcher.
+    """
+
+    def __init__(self, tracing: Tracing, runtime: Runtime) -> None:
+        self._tracing = tracing
+        self._runtime = runtime
+        self._dispatcher: Dispatcher | None = None
+        self._waiting: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
+        self._scheduled = False
+        self._dropped = 0
+
+    def leads_to(self, metadata: ConnectionMetadata, client_id: str) -> None:
+        """The connection is open, or open again, at this broker."""
+        safely(self._tracing.leads_to, metadata, client_id)
+
+    def send(self, message: Message, target: Destination, *, bound: bool) -> TracedSend | None:
+        """A message is encoded next."""
+        sent = safely(self._tracing.send, message, target, bound=bound)
+        return None if sent is None else TracedSend(self, sent.operation, sent.properties)
+
+    def consumer(self, info: ConsumerInfo) -> TracedConsumer | None:
+        """Return what a new consumer tells."""
+        consumer = safely(self._tracing.consumer, info)
+        return None if consumer is None else TracedConsumer(self, consumer)
+
+    def transaction(self, name: str, count: int, steps: Steps[None]) -> Steps[None]:
+        """Commit or roll back with these steps."""
+        operation = safely(self._tracing.transaction, name, count)
+        if operation is None:
+            yield from steps
+            return
+        try:
+            yield from steps
+        except BaseException as error:
+            safely(operation.end, error)
+            raise
+        safely(operation.end)
+
+    def later(self, call: Callable[..., Any], *arguments: Any) -> None:
+        """Let the dispatcher make a call; either side."""
+        if len(self._waiting) >= MOST:
+            self._dropped += 1
+            if self._dropped == 1:
+                log.warning("an exporter or span processor blocks: more than %d spans wait, and more are dropped", MOST)
+            return
+        self._waiting.append((call, arguments))
+        if not self._scheduled:
+            self._scheduled = True
+            if self._dispatcher is None:
+                self._dispatcher = self._runtime.dispatcher("pyjmsack-tracing")
+            self._dispatcher.submit(self._run)
+
+    def _run(self) -> None:
+        self._scheduled = False  # first: what is appended from here on submits again
+        for call, arguments in taken(self._waiting):
+            safely(call, *arguments)
+
+    def close(self, deadline: Deadline) -> Steps[None]:
+        """Wait until all that waits is told, then end the dispatcher."""
+        if self._dispatcher is not None:
+            yield from all_called(self._dispatcher, deadline)
+            self._dispatcher.close()

@@ -1,0 +1,95 @@
+"""What an instrumentation was given, and what is made of it: a tracer, a propagator, the instruments of the metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any, Final, Literal
+from weakref import WeakKeyDictionary
+
+from opentelemetry import metrics, propagate, trace
+from opentelemetry.metrics import MeterProvider
+from opentelemetry.propagators.textmap import TextMapPropagator
+from opentelemetry.trace import Span, TracerProvider
+
+from pyjmsack.message import Message
+
+__all__ = ["SCHEMA", "Hook", "Instruments", "Settings"]
+
+SCHEMA: Final = "https://opentelemetry.io/schemas/1.44.0"
+NAME: Final = "pyjmsack"
+BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10)
+"""Seconds, of the histograms; the conventions say which."""
+Hook = Callable[[Span, Message], Any]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The arguments of ``PyjmsackInstrumentor().instrument()``; ``None`` means what is set globally."""
+
+    tracer_provider: TracerProvider | None = None
+    meter_provider: MeterProvider | None = None
+    propagators: TextMapPropagator | None = None
+    send_hook: Hook | None = None
+    receive_hook: Hook | None = None
+    process_parent: Literal["creation", "ambient"] = "creation"
+
+    def __post_init__(self) -> None:
+        if self.process_parent not in ("creation", "ambient"):
+            raise ValueError(f"process_parent is {self.process_parent!r}; expected 'creation' or 'ambient'")
+
+    def tracer(self) -> trace.Tracer:
+        """Return the tracer of a new connection."""
+        return trace.get_tracer(NAME, version(NAME), self.tracer_provider, SCHEMA)
+
+    def propagator(self) -> TextMapPropagator:
+        """Return what writes and reads the context."""
+        return self.propagators or propagate.get_global_textmap()
+
+    def instruments(self) -> Instruments | None:
+        """Return the instruments of a new connection; ``None`` if no metrics are collected."""
+        provider = self.meter_provider or metrics.get_meter_provider()
+        if type(provider).__module__.partition(".sdk")[0].startswith("opentelemetry.metrics"):
+            return None  # what the API has without an SDK: it collects nothing
+        return instruments_of(provider)
+
+
+class Instruments:
+    """The four metrics of the conventions."""
+
+    def __init__(self, provider: MeterProvider) -> None:
+        meter = metrics.get_meter(NAME, version(NAME), provider, SCHEMA)
+        self.operation = meter.create_histogram(
+            "messaging.client.operation.duration",
+            "s",
+            "Duration of messaging operation initiated by a producer or consumer client.",
+            explicit_bucket_boundaries_advisory=BUCKETS,
+        )
+        self.process = meter.create_histogram(
+            "messaging.process.duration",
+            "s",
+            "Duration of processing operation.",
+            explicit_bucket_boundaries_advisory=BUCKETS,
+        )
+        self.sent = meter.create_counter(
+            "messaging.client.sent.messages",
+            "{message}",
+            "Number of messages producer attempted to send to the broker.",
+        )
+        self.consumed = meter.create_counter(
+            "messaging.client.consumed.messages",
+            "{message}",
+            "Number of messages that were delivered to the application.",
+        )
+
+
+_instruments: WeakKeyDictionary[MeterProvider, Instruments] = WeakKeyDictionary()
+
+
+def instruments_of(provider: MeterProvider) -> Instruments:
+    """Return the instruments of a provider; the same for each connection, because an SDK warns of doubles."""
+    found = _instruments.get(provider)
+    if found is None:
+        found = _instruments[provider] = Instruments(provider)
+    return found

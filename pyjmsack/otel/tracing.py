@@ -1,0 +1,357 @@
+"""The spans and metrics of one connection, by the semantic conventions of OpenTelemetry 1.44 for messaging."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from time import perf_counter
+from typing import Any, Final
+from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
+
+from opentelemetry import context as contexts
+from opentelemetry.context import Context
+from opentelemetry.metrics import Histogram
+from opentelemetry.trace import (
+    INVALID_SPAN,
+    Link,
+    Span,
+    SpanContext,
+    SpanKind,
+    Status,
+    StatusCode,
+    get_current_span,
+    set_span_in_context,
+)
+
+from pyjmsack.destination import Destination
+from pyjmsack.kept import LONGEST
+from pyjmsack.message import Message
+from pyjmsack.otel.limits import PropertyGetter, PropertySetter, property_name
+from pyjmsack.otel.settings import Hook, Settings
+from pyjmsack.spi.envelope import Inbound
+from pyjmsack.spi.resources import ConnectionMetadata, ConsumerInfo
+from pyjmsack.spi.tracing import Sent
+
+__all__ = ["OpenTelemetryTracing"]
+
+log = logging.getLogger("pyjmsack.otel")
+SYSTEM: Final = "activemq"
+LINKS: Final = 128
+"""Links of one span, which may be the acknowledgement of many messages."""
+DESTINATIONS: Final = 1000
+"""Destinations whose attributes are kept; an anonymous producer may meet any number."""
+_GETTER: Final = PropertyGetter()
+_SETTER: Final = PropertySetter()
+_NOTHING: Final = Context()
+_TYPES: Final = {"send": "send", "receive": "receive", "process": "process"}
+"""The type of each operation. All others settle."""
+Attributes = dict[str, Any]
+
+
+class _Place:
+    """What the spans and metrics of one operation on one destination have in common."""
+
+    __slots__ = ("attributes", "measured", "name")
+
+    def __init__(self, operation: str, destination: Destination | None, common: Attributes, *, bound: bool) -> None:
+        kind = {"messaging.operation.name": operation, "messaging.operation.type": _TYPES.get(operation, "settle")}
+        measured: Attributes = {key: value for key, value in common.items() if key != "messaging.client.id"}
+        self.attributes: Attributes = {**common, **kind}
+        self.measured: Attributes = {**measured, **kind}
+        """The attributes of metrics, of which there may be few different ones."""
+        where: str = common.get("server.address", "")
+        if "server.port" in common:
+            where += f":{common['server.port']}"
+        if destination is not None:
+            name = destination.name[:LONGEST]
+            self.attributes["messaging.destination.name"] = name
+            if destination.is_temporary:
+                self.attributes["messaging.destination.temporary"] = True
+            elif len(destination.name) <= LONGEST:
+                where = name
+                if bound:
+                    self.measured["messaging.destination.name"] = name
+        elif operation in ("commit", "rollback"):
+            where = ""
+        self.name = f"{operation} {where}".rstrip()
+
+
+class _Operation:
+    """One span, and the metrics of what it is the span of."""
+
+    __slots__ = ("_began", "_error", "_histogram", "_measured", "_records", "span")
+
+    def __init__(
+        self, span: Span, histogram: Histogram | None, measured: Attributes, *, records: bool = False, began: float = 0
+    ) -> None:
+        self.span = span
+        self._histogram = histogram
+        self._measured = measured
+        self._records = records
+        self._began = began or perf_counter()
+        self._error: BaseException | None = None
+
+    def end(self, error: BaseException | None = None, at: int | None = None) -> None:
+        """The operation is over: end its span, and measure how long it took."""
+        span = self.span
+        if error is not None and span.is_recording():
+            span.set_attribute("error.type", type(error).__qualname__)
+            span.set_status(Status(StatusCode.ERROR, str(error)))
+            if self._records:
+                span.record_exception(error)
+        span.end(at)
+        if self._histogram is not None:
+            self._histogram.record(perf_counter() - self._began, failed(self._measured, error))
+
+
+def failed(measured: Attributes, error: BaseException | None) -> Attributes:
+    """Return the attributes of a metric with the error among them."""
+    return measured if error is None else {**measured, "error.type": type(error).__qualname__}
+
+
+class OpenTelemetryTracing:
+    """Makes the spans of one connection."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.tracer = settings.tracer()
+        self.propagator = settings.propagator()
+        self.instruments = settings.instruments()
+        self.created: WeakKeyDictionary[Inbound, SpanContext] = WeakKeyDictionary()
+        """The context in which each message was made that the caller has not acknowledged yet."""
+        self._fields = [property_name(field) for field in self.propagator.fields]
+        self._common: Attributes = {"messaging.system": SYSTEM}
+        self._places: dict[tuple[str, Destination | None, bool], _Place] = {}
+
+    def leads_to(self, metadata: ConnectionMetadata, client_id: str) -> None:
+        """The connection is open, or open again, at this broker."""
+        server = urlsplit(metadata.url)
+        common: Attributes = {"messaging.system": SYSTEM, "messaging.client.id": client_id[:LONGEST]}
+        if server.hostname is not None:
+            common["server.address"] = server.hostname
+        if server.port is not None:
+            common["server.port"] = server.port
+        self._common = common
+        self._places = {}
+
+    def place(self, operation: str, destination: Destination | None, *, bound: bool = True) -> _Place:
+        """Return what the spans of an operation on a destination have in common."""
+        key = (operation, destination, bound)
+        place = self._places.get(key)
+        if place is None:
+            place = _Place(operation, destination, self._common, bound=bound)
+            if destination is None or len(destination.name) <= LONGEST:
+                if len(self._places) >= DESTINATIONS:
+                    self._places = {}
+                self._places[key] = place
+        return place
+
+    def start(
+        self,
+        place: _Place,
+        kind: SpanKind,
+        more: Attributes,
+        *,
+        parent: Context | None = None,
+        links: Sequence[Link] = (),
+        since: int | None = None,
+    ) -> Span:
+        """Start a span."""
+        attributes = {**place.attributes, **more} if more else place.attributes
+        return self.tracer.start_span(place.name, parent, kind, attributes, links, since)
+
+    def extract(self, message: Message) -> Context:
+        """Return the context that the producer wrote into a message."""
+        properties: Mapping[str, Any] | None = message._properties
+        if not properties:
+            return _NOTHING
+        return self.propagator.extract(properties, _NOTHING, _GETTER)
+
+    # -- sending ------------------------------------------------------------------------------------------------
+
+    def send(self, message: Message, destination: Destination, *, bound: bool) -> Sent:
+        """Start the span of a send; the message gets its context, unless its sender gave it one already."""
+        own: dict[str, Any] = message._properties or {}
+        foreign = any(field in own for field in self._fields)
+        given = INVALID_SPAN.get_span_context()
+        if foreign and not message._properties_readonly:  # of a received message: it belongs to the earlier send
+            given = get_current_span(self.extract(message)).get_span_context()
+        place = self.place("send", destination, bound=bound)
+        more = _about(message)
+        if given.is_valid:  # made by the application, for the message and not for this send of it
+            span = self.start(place, SpanKind.CLIENT, more, links=[Link(given)])
+            properties = None
+        else:
+            span = self.start(place, SpanKind.PRODUCER, more)
+            properties = {**own}
+            for field in self._fields if foreign else ():
+                properties.pop(field, None)
+            self.propagator.inject(properties, set_span_in_context(span), _SETTER)
+        call(self.settings.send_hook, span, message)
+        if self.instruments is None:
+            return Sent(_Operation(span, None, {}) if span.is_recording() else None, properties)
+        return Sent(_Sending(span, self.instruments.operation, place.measured, self), properties)
+
+    # -- receiving ----------------------------------------------------------------------------------------------
+
+    def consumer(self, info: ConsumerInfo) -> OpenTelemetryConsumer:
+        """Return what a new consumer tells."""
+        return OpenTelemetryConsumer(self, info)
+
+    def operation(
+        self, name: str, destination: Destination | None, more: Attributes, *, created: Sequence[SpanContext]
+    ) -> _Operation:
+        """Return an operation that settles."""
+        place = self.place(name, destination)
+        span = self.start(place, SpanKind.CLIENT, more, links=[Link(each) for each in created[:LINKS]])
+        return _Operation(span, None if self.instruments is None else self.instruments.operation, place.measured)
+
+    def transaction(self, name: str, count: int) -> _Operation:
+        """``commit`` or ``rollback`` of a transaction with ``count`` messages begins."""
+        return self.operation(name, None, {"messaging.batch.message_count": count}, created=())
+
+
+class _Sending(_Operation):
+    """A send that is counted."""
+
+    __slots__ = ("_sent",)
+
+    def __init__(self, span: Span, histogram: Histogram, measured: Attributes, tracing: OpenTelemetryTracing) -> None:
+        super().__init__(span, histogram, measured)
+        assert tracing.instruments is not None  # see send()
+        self._sent = tracing.instruments.sent
+
+    def end(self, error: BaseException | None = None, at: int | None = None) -> None:
+        """The broker answered."""
+        _Operation.end(self, error, at)
+        self._sent.add(1, failed(self._measured, error))
+
+
+class OpenTelemetryConsumer:
+    """Makes the spans of one consumer."""
+
+    def __init__(self, tracing: OpenTelemetryTracing, info: ConsumerInfo) -> None:
+        self._tracing = tracing
+        self._destination = info.destination
+        self._more: Attributes = {}
+        if info.subscription is not None:
+            self._more["messaging.destination.subscription.name"] = info.subscription.name
+
+    def receive(self, message: Message, since: int | None, *, accepts: bool) -> None:
+        """Make the span of a call of ``receive`` that is about to return, and of the acknowledgement in it."""
+        tracing, began = self._tracing, perf_counter()
+        created = get_current_span(tracing.extract(message)).get_span_context()
+        if not accepts:
+            self._remember(message, created)
+        links = [Link(created)] if created.is_valid else []
+        place = tracing.place("receive", self._destination)
+        more = {**self._more, **_about(message), **_count(message)}
+        span = tracing.start(place, SpanKind.CLIENT, more, links=links, since=since)
+        call(tracing.settings.receive_hook, span, message)
+        if accepts:
+            self._accept(message, set_span_in_context(span), links)
+        self._consumed(place)
+        histogram = None if tracing.instruments is None else tracing.instruments.operation
+        _Operation(span, histogram, self._measured(place), began=began).end()
+
+    def _accept(self, message: Message, parent: Context, links: Sequence[Link]) -> None:
+        tracing = self._tracing
+        place = tracing.place("accept", self._destination)
+        span = tracing.start(place, SpanKind.CLIENT, _about(message), parent=parent, links=links)
+        histogram = None if tracing.instruments is None else tracing.instruments.operation
+        _Operation(span, histogram, self._measured(place)).end()
+
+    def receive_failed(self, error: BaseException, since: int) -> None:
+        """Make the span of a call of ``receive`` that raises."""
+        tracing = self._tracing
+        place = tracing.place("receive", self._destination)
+        span = tracing.start(place, SpanKind.CLIENT, self._more, since=since)
+        histogram = None if tracing.instruments is None else tracing.instruments.operation
+        _Operation(span, histogram, self._measured(place)).end(error)
+
+    def process(self, message: Message, *, received: bool = False) -> _Processing:
+        """Start the span of a listener at work, and make its context the current one."""
+        tracing = self._tracing
+        context = tracing.extract(message)
+        created = get_current_span(context).get_span_context()
+        self._remember(message, created)
+        parent = context
+        if received and get_current_span().get_span_context().is_valid:
+            parent = contexts.get_current()
+        elif tracing.settings.process_parent == "ambient":
+            parent = set_span_in_context(INVALID_SPAN, context)
+        place = tracing.place("process", self._destination)
+        more = {**self._more, **_about(message), **_count(message)}
+        links = [Link(created)] if created.is_valid else []
+        span = tracing.start(place, SpanKind.CONSUMER, more, parent=parent, links=links)
+        call(tracing.settings.receive_hook, span, message)
+        if not received:
+            self._consumed(place)
+        histogram = None if tracing.instruments is None else tracing.instruments.process
+        return _Processing(span, histogram, self._measured(place), set_span_in_context(span, parent))
+
+    def settle(self, name: str, message: Message) -> _Operation:
+        """A message gets its outcome."""
+        tracing = self._tracing
+        created = tracing.created.get(message._delivery)
+        known = [] if created is None else [created]
+        return tracing.operation(name, self._destination, {**self._more, **_about(message)}, created=known)
+
+    def acknowledge(self, name: str, inbounds: Sequence[Inbound]) -> _Operation:
+        """Several messages get their outcome together."""
+        found = (self._tracing.created.get(inbound) for inbound in inbounds)
+        created = [*{(each.trace_id, each.span_id): each for each in found if each is not None}.values()]
+        more = {**self._more, "messaging.batch.message_count": len(inbounds)}
+        return self._tracing.operation(name, self._destination, more, created=created)
+
+    def _remember(self, message: Message, created: SpanContext) -> None:
+        """Keep the context of a message until it is acknowledged."""
+        if created.is_valid:
+            self._tracing.created[message._delivery] = created
+
+    def _measured(self, place: _Place) -> Attributes:
+        return {**place.measured, **self._more} if self._more else place.measured
+
+    def _consumed(self, place: _Place) -> None:
+        instruments = self._tracing.instruments
+        if instruments is not None:
+            instruments.consumed.add(1, self._measured(place))
+
+
+class _Processing(_Operation):
+    """A listener at work on a message."""
+
+    __slots__ = ("_token",)
+
+    def __init__(self, span: Span, histogram: Histogram | None, measured: Attributes, context: Context) -> None:
+        super().__init__(span, histogram, measured, records=True)
+        self._token = contexts.attach(context)
+
+    def leave(self) -> None:
+        """Make the earlier context the current one."""
+        contexts.detach(self._token)
+
+
+def call(hook: Hook | None, span: Span, message: Message) -> None:
+    """Call a hook of the user for a span that is recorded; log what it raises."""
+    if hook is not None and span.is_recording():
+        try:
+            hook(span, message)
+        except Exception:
+            log.warning("a hook of the instrumentation raised", exc_info=True)
+
+
+def _about(message: Message) -> Attributes:
+    """Return the attributes of one message."""
+    found: Attributes = {}
+    if message._message_id is not None:
+        found["messaging.message.id"] = message._message_id[:LONGEST]
+    if message._correlation_id is not None:
+        found["messaging.message.conversation_id"] = message._correlation_id[:LONGEST]
+    return found
+
+
+def _count(message: Message) -> Attributes:
+    """Return how often a received message was delivered."""
+    return {"messaging.activemq.message.delivery_count": message._redelivery_count + 1}
