@@ -508,7 +508,7 @@ async def test_a_hostile_context_does_no_harm(
     assert [record.message for record in caplog.records if record.levelname == "WARNING"] == []
 
 
-@pytest.mark.option("jms.tracing", "core")
+@pytest.mark.option("jms.tracing", "amqp", "stomp")
 @alike("the option is read by the core")
 async def test_the_option_of_the_url_traces_without_an_instrumentor(
     jms: Jms, traced: Tracing, monkeypatch: pytest.MonkeyPatch

@@ -18,6 +18,7 @@ def worker_of(app: Any, mock: type[MagicMock]) -> tuple[Worker, Any]:
     consumer = session.create_consumer.return_value
     consumer.receive.side_effect = [TextMessage("body"), None]
     consumer.stats.buffered = 0
+    consumer._processing = MagicMock(return_value=None)
     connection = mock()
     connection.create_session.return_value = session
     return Worker(app._face, app.listeners["orders"], lambda: False, lambda: None, None), connection

@@ -177,10 +177,10 @@ def test_a_confirmed_send_returns_and_a_refused_one_raises() -> None:
         _, outbound = producer.prepare(done.settle, "x", *HOW)
         outbound.done(error)
         if error is None:
-            bench.run(producer.confirm(outbound, done))
+            bench.run(producer.submit_awaited(outbound, done))
         else:
             with pytest.raises(JMSException, match="no"):
-                bench.run(producer.confirm(outbound, done))
+                bench.run(producer.submit_awaited(outbound, done))
 
 
 @pytest.mark.option("jms.forceSyncSend", "core")
