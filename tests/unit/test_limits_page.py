@@ -1,55 +1,145 @@
-"""The table of limits in docs/security.md says what the code does."""
+"""The table of limits in docs/security.md says what the code does, and names each limit of the code."""
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
 import pytest
 
-from pyjmsack.core import requestor
-from pyjmsack.core import send_window as producer
-from pyjmsack.message import codecs
-from pyjmsack.message import object as object_message
-from pyjmsack.providers.amqp import mechanisms, receiver, sasl, sizes, wire
-from pyjmsack.providers.amqp.engine import idle
-from pyjmsack.providers.failover import blame, brokers
-from pyjmsack.providers.stomp import engine, heads
-from pyjmsack.selector import MAX_LENGTH, grammar
+from pyjmsack.providers.amqp import sizes
 from pyjmsack.uri import OPTIONS
 
-PAGE = Path(__file__).parents[2] / "docs" / "security.md"
+TOP = Path(__file__).parents[2]
+PAGE = TOP / "docs" / "security.md"
 ROWS = re.findall(r"^\| (.+?) \| (.+?) \| ?(.*?) ?\|$", PAGE.read_text(), re.MULTILINE)
+ROOMS = ("aio", "app", "core", "io", "management", "message", "providers", "selector", "spi", "sync", "uri", "*.py")
+"""Where a broker, a producer or a URL can choose. Other folders work for the user who calls them."""
+WORDS = re.compile("DEEPEST|DEPTH|KEPT|LARGEST|LEAST|LIMIT|LONGEST|MAX|MOST|SHOWN|TORN|WINDOW")
+"""What the name of a limit has in it."""
 
-CONSTANTS = {
-    "messages that come without credit": receiver._OVERDRAFT,
-    "seconds until the broker is asked whether": f"{engine._PROBE:g}",
-    "nested values in a message": wire.MAX_DEPTH,
-    "nested values of an object message": object_message.MAX_DEPTH,
-    "elements without bytes": wire.MAX_EMPTY_ELEMENTS,
-    "bytes that a codec": codecs.MAX_BYTES,
-    "entries of a `failover-server-list`": brokers.MOST,
-    "characters of the file": brokers.MOST_CHARACTERS,
-    "correlation ids of callers who gave up": requestor.GIVEN_UP,
-    "a SASL frame that arrives": sasl._MAX_FRAME,
-    "a SASL frame that is sent": sizes.SASL_LIMIT,
-    "rounds of hashing": f"{mechanisms.LEAST_ITERATIONS:,} to {mechanisms.MOST_ITERATIONS:,}",
-    "client id and host name": sizes.OPEN_LIMIT,
-    "a header line of CONNECT": heads.CONNECT_LINE,
-    "a selector, in characters": MAX_LENGTH,
-    "nested parentheses": grammar.MAX_DEPTH,
-    "sends of a producer": producer.WINDOW,
-    "checks of the idle time-outs": round(1 / idle.LEAST_INTERVAL),
-    "connections in a row over": blame.MOST_LOSSES,
-    "connections in a row that": blame.MOST_SILENT_LOSSES,
+LIMITS = {
+    "messages that come without credit": "providers/amqp/receiver.py _OVERDRAFT",
+    "bytes that are kept of a message": "providers/amqp/engine/deliveries.py KEPT_OF_OVERSIZE",
+    "a delivery tag of AMQP": "providers/amqp/engine/fastpath.py MAX_TAG_SIZE",
+    "the command of a STOMP frame": "providers/stomp/frames.py _LONGEST_COMMAND",
+    "a header line that is kept": "providers/stomp/frames.py _LONGEST_NAME",
+    "seconds until the broker is asked whether": "providers/stomp/engine.py _PROBE",
+    "nested values in a message": "providers/amqp/wire.py MAX_DEPTH",
+    "nested values of an object message": "message/object.py MAX_DEPTH",
+    "nested values of a JSON body": "app/typed.py _DEEPEST",
+    "elements without bytes": "providers/amqp/wire.py MAX_EMPTY_ELEMENTS",
+    "keys of a map": "message/mapping.py MAX_OTHER_KEYS",
+    "such keys with one hash": "message/mapping.py SAME_HASH",
+    "bytes that a codec": "message/codecs.py MAX_BYTES",
+    "damaged messages of a consumer": "core/taking.py TORN",
+    "delivery counts": "providers/stomp/memory.py _LIMIT",
+    "messages of one iteration of a browser": "core/guard.py SHOWN",
+    "entries of a `failover-server-list`": "providers/failover/brokers.py MOST",
+    "characters of a host name": "providers/failover/brokers.py _LONGEST_NAME",
+    "characters of the file": "providers/failover/brokers.py MOST_CHARACTERS",
+    "correlation ids of callers who gave up": "core/requestor.py GIVEN_UP",
+    "the id of a transaction": "providers/amqp/coordinator.py _LONGEST_ID",
+    "addresses for which": "providers/amqp/caution.py _MOST_ADDRESSES",
+    "characters of a text that a cache keeps": "kept.py LONGEST",
+    "entries of the cache of sections": "providers/amqp/sections.py _CACHE_LIMIT",
+    "entries of the cache of addresses": "providers/amqp/inbound.py _DESTINATIONS_LIMIT",
+    "characters of an ERROR frame": "providers/stomp/errors.py _LONGEST",
+    "bytes of a port's answer": "probing.py _MOST",
+    "ports that are asked": "io/inquiry.py MOST",
+    "queues, consumers or connections": "management/artemis.py _MAX_ROWS",
+    "an answer of Jolokia": "management/jolokia.py _LARGEST",
+    "a SASL frame that arrives": "providers/amqp/sasl.py _MAX_FRAME",
+    "SASL mechanisms": "providers/amqp/sasl.py _MOST_NAMES",
+    "a SASL frame that is sent": "providers/amqp/sizes.py SASL_LIMIT",
+    "rounds of hashing": "providers/amqp/mechanisms.py MOST_ITERATIONS",
+    "characters of the broker's reason": "providers/amqp/mechanisms.py _LONGEST",
+    "client id and host name": "providers/amqp/sizes.py OPEN_LIMIT",
+    "a header line of CONNECT": "providers/stomp/heads.py CONNECT_LINE",
+    "one message of a WebSocket": "io/websocket.py _MOST",
+    "a selector, in characters": "selector/__init__.py MAX_LENGTH",
+    "nested parentheses": "selector/grammar.py MAX_DEPTH",
+    "sends of a producer": "core/send_window.py WINDOW",
+    "workers of a listener": "app/listener.py _MOST",
+    "sends of `app.sender`": "app/sender.py SESSIONS",
+    "destinations to which": "app/sender.py REQUESTORS",
+    "seconds of a time-out": "core/stats.py LONGEST",
+    "seconds that a redelivery": "core/redelivery.py _LONGEST",
+    "seconds between two tries": "app/retry.py _LONGEST",
+    "seconds between two rounds": "providers/failover/search.py LONGEST_WAIT",
+    "seconds before the next search": "providers/failover/search.py LONGEST_PAUSE",
+    "connections in a row that are lost while new": "providers/failover/connection.py _MOST_SHORT_LIVED",
+    "connections in a row over": "providers/failover/blame.py MOST_LOSSES",
+    "connections in a row that may": "providers/failover/blame.py MOST_SILENT_LOSSES",
 }
+"""Each row of the table with a fixed number, by its beginning, and where the number stands."""
+NO_LIMITS = {
+    "backoff.py _LONGEST": "a wait of 1 to 30 s, which nobody chooses",
+    "management/model.py _LONGEST": "a name that somebody typed",
+    "message/properties.py _TTL_LIMIT": "a field of AMQP has 32 bits",
+    "providers/amqp/encode.py _LARGEST_SECTION": "a section of AMQP has a length of 32 bits",
+    "providers/amqp/encode.py _TTL_LIMIT": "a field of AMQP has 32 bits",
+    "providers/amqp/engine/frames.py LEAST_MAX_FRAME_SIZE": "AMQP allows no peer less",
+    "providers/amqp/engine/idle.py LEAST_INTERVAL": "in the table as its inverse, checks in a second",
+    "providers/amqp/engine/session.py LARGEST_WINDOW": "a field of AMQP has 32 bits",
+    "providers/amqp/engine/session.py _HANDLE_MAX": "a field of AMQP has 32 bits",
+    "providers/amqp/mechanisms.py LEAST_ITERATIONS": "in the table together with the most",
+    "providers/amqp/proton_engine.py MOST_UNASKED": "in the table in a row of words",
+    "providers/amqp/sizes.py _LONGEST": "how much of a caller's own name an error shows",
+    "uri/option.py _INT_MAX": "a number of Java",
+    "uri/option.py _SHOWN": "how much of a caller's own value an error shows",
+}
+"""Numbers whose names look like those of limits, and why the table has no row for them."""
 
 
-@pytest.mark.parametrize("what", CONSTANTS)
+def constants() -> dict[str, float]:
+    """Return the numbers that the modules of :data:`ROOMS` give a name in capitals, by file and name."""
+    top = TOP / "pyjmsack"
+    found = {}
+    for room in ROOMS:
+        for path in top.glob(room) if room.endswith(".py") else (top / room).rglob("*.py"):
+            for node in ast.parse(path.read_text(encoding="utf-8")).body:
+                target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+                if isinstance(target, ast.Name) and target.id.lstrip("_").isupper():
+                    value = _number(getattr(node, "value", None))
+                    if value is not None:
+                        found[f"{path.relative_to(top).as_posix()} {target.id}"] = value
+    return found
+
+
+def _number(node: ast.expr | None) -> float | None:
+    if node is None or not all(isinstance(part, ast.Constant | ast.BinOp | ast.operator) for part in ast.walk(node)):
+        return None
+    value = eval(ast.unparse(node), {})  # of our own code, and there are only numbers in it
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+CONSTANTS = constants()
+
+
+@pytest.mark.parametrize("what", LIMITS)
 def test_a_fixed_limit_is_that_of_the_code(what: str) -> None:
     found = [limit for name, limit, _ in ROWS if name.startswith(what)]
-    value = CONSTANTS[what]
-    assert found == [value if isinstance(value, str) else f"{value:,}"]
+    value = f"{int(CONSTANTS[LIMITS[what]]):,}"
+    if what == "rounds of hashing":
+        value = f"{CONSTANTS['providers/amqp/mechanisms.py LEAST_ITERATIONS']:,} to {value}"
+    assert found == [value]
+
+
+def test_each_limit_of_the_code_is_in_the_table() -> None:
+    """A new one needs a row, or a reason why nobody else chooses what it limits."""
+    assert set(filter(WORDS.search, CONSTANTS)) - {*LIMITS.values()} == set(NO_LIMITS)
+
+
+def test_the_checks_in_a_second_follow_from_the_shortest_time_between_two() -> None:
+    (checks,) = [limit for name, limit, _ in ROWS if name.startswith("checks of the idle time-outs")]
+    assert int(checks) == round(1 / CONSTANTS["providers/amqp/engine/idle.py LEAST_INTERVAL"])
+
+
+def test_the_links_that_nobody_asked_for_are_on_the_page() -> None:
+    unasked = CONSTANTS["providers/amqp/proton_engine.py MOST_UNASKED"]
+    assert f"although nobody asked for them; {unasked} with `amqp.engine=proton`" in PAGE.read_text()
 
 
 @pytest.mark.parametrize(
