@@ -8,6 +8,7 @@ import click
 
 from pyjmsack import JMSException
 from pyjmsack.cli.audit import audit
+from pyjmsack.cli.bench import bench
 from pyjmsack.cli.broker import broker
 from pyjmsack.cli.browse import browse
 from pyjmsack.cli.check import check
@@ -68,7 +69,7 @@ def cli(ctx: click.Context, debug: bool) -> None:
     show_logs(debug)
 
 
-_COMMANDS = (demo, soak, broker, send, receive, browse, doctor, explain, audit, migrate, run, listeners)
+_COMMANDS = (demo, soak, broker, send, receive, browse, doctor, explain, audit, bench, migrate, run, listeners)
 _OPERATORS = (
     stat,
     tail,

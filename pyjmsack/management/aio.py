@@ -167,6 +167,10 @@ class Manager:
         """Create a queue; one that is there stays as it is."""
         await self._run(self._verbs.create_queue(name))
 
+    async def delete_queue(self, name: str) -> None:
+        """Delete a queue with its messages, for ever. A queue that still has consumers is refused."""
+        await self._run(self._verbs.delete_queue(name))
+
     async def close(self) -> None:
         """Close the connection. Idempotent."""
         await self._opened.aclose()

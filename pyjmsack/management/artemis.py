@@ -168,6 +168,11 @@ class Artemis:
         settings = json.dumps({"name": name, "routing-type": "ANYCAST"})
         yield Request("broker", "createQueue", (settings, True))
 
+    def delete_queue(self, name: str) -> Steps[None]:
+        """Delete a queue with its messages, and its address if that has no other queue."""
+        yield from self.queue(name)
+        yield Request("broker", "destroyQueue", (name, False, True))
+
 
 def _rows(operation: str, wanted: str) -> Steps[list[Mapping[str, Any]]]:
     """Ask for all pages of a list.

@@ -136,6 +136,13 @@ class Classic:
         for bean in beans:
             yield Request(bean, f"addQueue({_TEXT})", (name,))
 
+    def delete_queue(self, name: str) -> Steps[None]:
+        """Delete a queue with its messages."""
+        yield from self.queue(name)
+        beans = yield Request(_BROKER, attributes=("BrokerName",))
+        for bean in beans:
+            yield Request(bean, f"removeQueue({_TEXT})", (name,))
+
 
 def _bean(queue: str) -> Steps[str]:
     """Return the name of a queue's bean. The queue's name stands in the bean's name with some characters replaced, so

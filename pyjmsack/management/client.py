@@ -146,6 +146,10 @@ class Manager:
         """Create a queue; one that is there stays as it is."""
         self._run(self._verbs.create_queue(name))
 
+    def delete_queue(self, name: str) -> None:
+        """Delete a queue with its messages, for ever. A queue that still has consumers is refused."""
+        self._run(self._verbs.delete_queue(name))
+
     def close(self) -> None:
         """Close the connection. Idempotent."""
         self._opened.close()

@@ -1,0 +1,162 @@
+"""What one client of a run does, in its own thread with its own connection: it sends, receives, or does both."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+
+from pyjmsack import (
+    BytesMessage,
+    Connection,
+    DeliveryMode,
+    Message,
+    MessageConsumer,
+    MessageProducer,
+    Queue,
+    RequestTimedOutException,
+    Session,
+)
+from pyjmsack.cli.bench.histogram import Histogram
+from pyjmsack.cli.bench.plan import Plan, Turns
+
+__all__ = ["PATIENCE", "Client", "Receiver", "Roundtrip", "Sender"]
+
+PATIENCE = 10.0
+"""Seconds without an answer after which a client takes the broker for silent."""
+_UNCONFIRMED = 256
+"""Sends of a client without an answer, at most: more would make the messages wait for each other, not the broker."""
+_UNCONFIRMED_BYTES = 16 << 20
+_SLICE = 0.2
+"""Seconds of one wait, because the end of the run does not end ``receive()``."""
+
+
+class Client:
+    """One client. :meth:`open` comes before the time begins; :meth:`work` takes turns until there are none."""
+
+    def __init__(self, plan: Plan, body: bytes, queue: str) -> None:
+        self._plan = plan
+        self._body = body
+        self._queue = Queue(queue)
+        self.times = Histogram()
+        self.sent = 0
+        """Messages of which this client wants to know an end: the answer of the broker, or the receipt."""
+        self.done = 0
+        self.bytes = 0
+
+    def open(self, connection: Connection) -> None:
+        """Make the producer or consumer."""
+        raise NotImplementedError
+
+    def work(self, turns: Turns) -> None:
+        """Take turns.
+
+        Raises:
+            JMSException: the broker refuses, is silent, or is gone.
+        """
+        raise NotImplementedError
+
+    def _producer(self, session: Session) -> MessageProducer:
+        producer = session.create_producer(self._queue)
+        producer.delivery_mode = DeliveryMode.PERSISTENT if self._plan.persistent else DeliveryMode.NON_PERSISTENT
+        return producer
+
+    def _count(self, began: float, size: int) -> None:
+        self.times.add(time.monotonic() - began)
+        self.done += 1
+        self.bytes += size
+
+
+class Sender(Client):
+    """Sends without waiting for each answer; measures from the send to the broker's confirmation."""
+
+    def open(self, connection: Connection) -> None:
+        """Make the producer."""
+        self._made = self._producer(connection.create_session())
+        self._room = max(1, min(_UNCONFIRMED, _UNCONFIRMED_BYTES // max(1, len(self._body))))
+        self._slots = threading.Semaphore(self._room)
+        self._error: BaseException | None = None
+
+    def work(self, turns: Turns) -> None:
+        """Send, each as soon as there is room; then wait for the answers."""
+        while self._error is None and (moment := turns.next()) is not None:
+            if not self._has_slot(lambda: turns.ended):
+                break
+            self.sent += 1
+            self._made.send_async(BytesMessage(self._body)).add_done_callback(partial(self._on_answer, moment))
+        until = time.monotonic() + PATIENCE
+        for _ in range(self._room):
+            if not self._has_slot(lambda: time.monotonic() > until):
+                break
+        if self._error is not None:
+            raise self._error
+
+    def _has_slot(self, enough: Callable[[], bool]) -> bool:
+        while not self._slots.acquire(timeout=_SLICE):
+            if enough():
+                return False
+        return True
+
+    def _on_answer(self, moment: float, future: Future[None]) -> None:
+        """Count; only the session's completion thread calls this."""
+        error = future.exception()
+        if error is None:
+            self._count(moment, len(self._body))
+        elif self._error is None:
+            self._error = error
+        self._slots.release()
+
+
+class Receiver(Client):
+    """Receives, acknowledges and throws away; measures how long each ``receive()`` takes."""
+
+    def open(self, connection: Connection) -> None:
+        """Make the consumer."""
+        self._made = connection.create_session().create_consumer(self._queue)
+
+    def work(self, turns: Turns) -> None:
+        """Receive until the turns end; without a time, until the queue has no more."""
+        while turns.next() is not None:
+            began = time.monotonic()
+            message = _next(self._made, turns, patient=self._plan.seconds is not None)
+            if message is None:
+                break
+            body = message.body
+            self.sent += 1
+            self._count(began, len(body) if isinstance(body, bytes | str) else 0)
+
+
+def _next(consumer: MessageConsumer, turns: Turns, *, patient: bool) -> Message | None:
+    """Return the next message; ``None`` if the run ends or, unless patient, if the queue is empty."""
+    while not turns.time_over:
+        message = consumer.receive(_SLICE)
+        if message is None and not patient:
+            return consumer.receive_nowait()  # asks the broker, where a timed receive looked in the buffer only
+        if message is not None:
+            return message
+    return None
+
+
+class Roundtrip(Client):
+    """Sends a message to its own queue and receives it; measures from the send to the receipt. One at a time."""
+
+    def open(self, connection: Connection) -> None:
+        """Make the producer and the consumer, in one session."""
+        session = connection.create_session()
+        self._sending = self._producer(session)
+        self._receiving = session.create_consumer(self._queue)
+
+    def work(self, turns: Turns) -> None:
+        """Send and receive until the turns end."""
+        while (moment := turns.next()) is not None:
+            self.sent += 1
+            self._sending.send(BytesMessage(self._body))
+            until = time.monotonic() + PATIENCE
+            while self._receiving.receive(_SLICE) is None:
+                if turns.ended:
+                    return
+                if time.monotonic() > until:
+                    raise RequestTimedOutException(f"a message did not come back within {PATIENCE:g} s")
+            self._count(moment, len(self._body))

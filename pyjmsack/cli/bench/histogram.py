@@ -1,0 +1,62 @@
+"""Times in buckets 2 % wide: any number of messages needs the memory of some hundred numbers."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+
+__all__ = ["Histogram"]
+
+_SHORTEST = 1e-6
+_LONGEST = 86_400.0
+_BUCKETS_PER_E = 50
+"""A bucket ends 1/50 of a factor e, thus 2 %, above its start."""
+
+
+class Histogram:
+    """Counts times, in seconds. One thread adds to it; threads that are done are merged."""
+
+    def __init__(self) -> None:
+        self._buckets: Counter[int] = Counter()
+        self.longest = 0.0
+        """Exact, unlike the percentiles."""
+
+    def add(self, seconds: float) -> None:
+        """Count a time; times under a microsecond or over a day count as those."""
+        clipped = min(max(seconds, _SHORTEST), _LONGEST)
+        self._buckets[math.floor(math.log(clipped / _SHORTEST) * _BUCKETS_PER_E)] += 1
+        self.longest = max(self.longest, seconds)
+
+    def merge(self, other: Histogram) -> None:
+        """Add the times of another one."""
+        self._buckets.update(other._buckets)
+        self.longest = max(self.longest, other.longest)
+
+    @property
+    def count(self) -> int:
+        """How many times were added."""
+        return self._buckets.total()
+
+    def percentile(self, share: float) -> float | None:
+        """Return the seconds within which a share (0 to 1) of the times lies, to 2 %; ``None`` without any time."""
+        wanted, passed = share * self.count, 0
+        for bucket in sorted(self._buckets):
+            passed += self._buckets[bucket]
+            if passed >= wanted:
+                return min(_end(bucket), self.longest)
+        return None
+
+    def bars(self, number: int) -> Iterator[tuple[float, int]]:
+        """Yield at most ``number`` bars, each as wide as the others by factor: the end in seconds, and the count."""
+        if not self._buckets:
+            return
+        first, last = min(self._buckets), max(self._buckets)
+        width = max(1, math.ceil((last - first + 1) / number))
+        for start in range(first, last + 1, width):
+            inside = range(start, start + width)
+            yield min(_end(inside[-1]), self.longest), sum(self._buckets[bucket] for bucket in inside)
+
+
+def _end(bucket: int) -> float:
+    return _SHORTEST * math.exp((bucket + 1) / _BUCKETS_PER_E)

@@ -1,0 +1,63 @@
+"""The queue of a run: a name that nobody else has, and its removal with every message in it."""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import suppress
+
+from pyjmsack import InvalidDestinationException, JMSException, Queue, UnsupportedFeatureException
+from pyjmsack.cli.errors import explain
+from pyjmsack.cli.managing import opened_manager, remark
+from pyjmsack.cli.options import Login
+from pyjmsack.management import ManagementDeniedError
+
+__all__ = ["PREFIX", "own_name", "remove_queues"]
+
+PREFIX = "pyjmsack.bench."
+_WAIT = 1.0
+"""Seconds for a message that a closed consumer gives back."""
+
+
+def own_name() -> str:
+    """Return the name of a new queue."""
+    return f"{PREFIX}{uuid.uuid4().hex[:12]}"
+
+
+def remove_queues(login: Login, jolokia: str | None, names: list[str]) -> list[str]:
+    """Delete queues with their messages; return those that may still have some.
+
+    Who may not manage the broker empties them. An empty queue stays on ActiveMQ Classic then, and the user is told.
+    """
+    left = list(names)
+    try:
+        _delete(login, jolokia, left)
+    except (ManagementDeniedError, UnsupportedFeatureException) as error:
+        _empty(login, left, error)
+    except JMSException as error:
+        remark(f"The queues {', '.join(left)} stay, with messages: {explain(error)}. Remove them: pyjmsack purge NAME.")
+    return left
+
+
+def _delete(login: Login, jolokia: str | None, left: list[str]) -> None:
+    with opened_manager(login, jolokia) as manager:
+        while left:
+            with suppress(InvalidDestinationException):  # the broker deleted the empty queue itself
+                manager.delete_queue(left[-1])
+            left.pop()
+
+
+def _empty(login: Login, left: list[str], reason: JMSException) -> None:
+    empty = list(left)
+    try:
+        with login.factory().create_connection() as connection, connection.create_session() as session:
+            connection.exception_listener = lambda error: None  # receive() raises the same error
+            connection.start()
+            while left:
+                with session.create_consumer(Queue(left[-1])) as consumer:
+                    while consumer.receive(_WAIT) is not None or consumer.receive_nowait() is not None:
+                        pass
+                left.pop()
+    except JMSException as error:
+        remark(f"The queues {', '.join(left)} stay, with messages: {explain(error)}. Remove them: pyjmsack purge NAME.")
+        return
+    remark(f"Emptied {', '.join(empty)}; the broker may keep the empty queue, because {reason}.")

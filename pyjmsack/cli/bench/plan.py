@@ -1,0 +1,82 @@
+"""How much a run does: its number of messages, its time, its rate. Shared by the threads of its clients."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+
+__all__ = ["Plan", "Turns"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the options say."""
+
+    clients: int
+    size: int
+    """Bytes of a body."""
+    count: int | None
+    seconds: float | None
+    rate: float | None
+    """Messages a second of all clients together."""
+    persistent: bool = True
+
+
+class Turns:
+    """Gives each message its turn, until all had theirs, the time is over, or the run ends.
+
+    With a rate each turn has its moment. A client that comes late gets the moment that was meant, so that its time has
+    the waiting in it: a broker that stood still for a second must not look fast because nothing was sent meanwhile.
+    """
+
+    def __init__(self, count: int | None, seconds: float | None, rate: float | None) -> None:
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._count = count
+        self._gap = 1 / rate if rate else 0.0
+        self._seconds = seconds
+        self._given = 0
+        self._began = time.monotonic()
+
+    def begin(self) -> None:
+        """Let the time begin; call it once, before the first turn."""
+        self._began = time.monotonic()
+
+    def end(self) -> None:
+        """Give no more turns, and wake who waits for one."""
+        self._ended.set()
+
+    @property
+    def ended(self) -> bool:
+        """Whether :meth:`end` was called."""
+        return self._ended.is_set()
+
+    @property
+    def over(self) -> bool:
+        """Whether nobody gets a turn any more."""
+        return self.time_over or (self._count is not None and self._given >= self._count)
+
+    @property
+    def time_over(self) -> bool:
+        """Whether the time is over, or :meth:`end` was called; turns may have been given for all messages."""
+        return self.ended or self._late(time.monotonic())
+
+    def next(self) -> float | None:
+        """Wait for the next turn; return the moment it was meant for, ``None`` if there is none any more."""
+        with self._lock:
+            if self.over:
+                return None
+            number = self._given
+            self._given += 1
+        if not self._gap:
+            return time.monotonic()
+        moment = self._began + number * self._gap
+        if self._late(moment):
+            return None
+        if (left := moment - time.monotonic()) > 0:
+            self._ended.wait(left)
+        return None if self.ended else moment
+
+    def _late(self, moment: float) -> bool:
+        return self._seconds is not None and moment - self._began >= self._seconds
