@@ -1,4 +1,4 @@
-"""``pyjmsack audit``: was anything lost? From ledgers, on Spark."""
+"""``pyjmsack audit``: reads ledgers with Spark and finds lost messages."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def audit(
 
 
 def missing_for_audit() -> str | None:
-    """Return what an audit lacks here, ``None`` if it can run."""
+    """Return the part that an audit needs and this machine lacks, ``None`` if the audit can run."""
     try:
         from pyjmsack.spark import JavaError, check_java
     except ImportError as error:
@@ -71,8 +71,8 @@ def audit_ledgers(
     """Run the audit on a Spark session of its own.
 
     Raises:
-        Failure: PySpark or a JDK is missing, or the cluster.
-        LedgerError: a path is no ledger.
+        Failure: PySpark or a JDK is missing, or the cluster cannot be reached.
+        LedgerError: a path is not a ledger.
     """
     missing = missing_for_audit()
     if missing is not None:
@@ -154,7 +154,7 @@ def _verdict(found: Audit) -> Text:
 
 
 def as_document(found: Audit) -> dict[str, Any]:
-    """Return the same for scripts."""
+    """Return the tables and the verdict as one JSON document, for scripts."""
     return {
         "ledgers": found.paths,
         "ok": found.ok,

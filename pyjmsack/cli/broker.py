@@ -16,7 +16,7 @@ from pyjmsack.cli.stopping import Stop, stop_on_signals, termination_as_interrup
 
 __all__ = ["broker"]
 
-_LOOK_SECONDS = 0.5  # no portable descriptor tells of the end of the broker's process
+_LOOK_SECONDS = 0.5  # no portable file descriptor becomes readable when the broker's process ends
 _PORT = click.IntRange(0, 65535)
 
 
@@ -79,7 +79,7 @@ def _watch(embedded: Embedded, stop: Stop) -> None:
     """Wait for a signal.
 
     Raises:
-        Failure: the broker ended by itself.
+        Failure: the broker ended before a signal came.
     """
     while not stop.requested:
         stop.wait(_LOOK_SECONDS)

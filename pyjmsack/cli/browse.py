@@ -1,4 +1,4 @@
-"""``pyjmsack browse``: look at a queue, take nothing."""
+"""``pyjmsack browse``: shows the messages of a queue and takes none."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BODY = 200
 def browse(queue: str, login: Login, selector: str | None, limit: int | None, as_json: bool) -> None:
     """Show the messages of QUEUE without taking them."""
     with login.factory().create_connection() as connection, connection.create_session() as session:
-        connection.exception_listener = lambda error: None  # the browser raises the same error
+        connection.exception_listener = lambda error: None  # the browser raises the error that this listener would get
         connection.start()
         with session.create_browser(Queue(queue), selector) as browser:
             if as_json:

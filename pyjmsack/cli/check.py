@@ -1,4 +1,4 @@
-"""``pyjmsack check queue``: one line and an exit code, as Nagios, its relatives and probes of containers read them."""
+"""``pyjmsack check queue``: prints one line and sets an exit code, as Nagios and container probes expect."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _UNKNOWN = 3
 
 @dataclass
 class _Verdict:
-    """The worst of what was found."""
+    """The worst of all findings."""
 
     level: int = 0
     reasons: list[str] = field(default_factory=list)
@@ -71,13 +71,14 @@ def queue(
     min_consumers: int | None,
     as_json: bool,
 ) -> None:
-    """Check the queue NAME and say in one line how it is.
+    """Check the queue NAME and print its state in one line.
 
     \b
     pyjmsack check queue orders --max-depth 1000 --warn-depth 500
     pyjmsack check queue orders --max-age 10m --min-consumers 1 || page-somebody
 
-    A paused queue is a warning. A queue that is not there, or a broker that does not answer, is unknown: exit code 3.
+    A paused queue is a warning. The state is unknown (exit code 3) if there is no such queue,
+    or if the broker does not answer.
     """
     verdict, status, age = _Verdict(), None, None
     try:
@@ -108,20 +109,20 @@ def _say(verdict: _Verdict, name: str, status: QueueStatus | None, age: float | 
         print_json({"status": word, "queue": name, "reasons": verdict.reasons, "found": status, "age": age})
         return
     line = f"{word} - queue {name}: " + ("; ".join(verdict.reasons) or "within its limits")
-    if status is not None:  # behind the bar stands what Nagios draws
+    if status is not None:  # the values behind the bar are those that Nagios draws
         line += f" | messages={status.messages} consumers={status.consumers}"
         line += "" if age is None else f" age={age:.0f}s"
     click.echo(visible(" ".join(line.split())))
 
 
 def _age(manager: Manager, login: Login, name: str) -> float | None:
-    """Return the age of the first message, in seconds: from the broker, else from its time stamp by browsing."""
+    """Return the age of the first message in seconds, by the broker or by browsing to the message's time stamp."""
     try:
         return manager.oldest(name)
     except UnsupportedFeatureException:
-        pass  # ActiveMQ Classic does not know
+        pass  # ActiveMQ Classic does not say the age
     with login.factory().create_connection() as connection, connection.create_session() as session:
-        connection.exception_listener = lambda error: None  # the browser raises the same error
+        connection.exception_listener = lambda error: None  # the browser raises the error that this listener would get
         connection.start()
         with session.create_browser(Queue(name)) as browser:
             first = next(iter(browser), None)

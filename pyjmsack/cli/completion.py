@@ -1,4 +1,4 @@
-"""``pyjmsack completion``: what a shell reads to complete commands and options."""
+"""``pyjmsack completion``: prints the script by which a shell completes commands and options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Named brokers: ``--context prod`` takes URL and login from a file, which holds no secret itself."""
+"""Named brokers: ``--context prod`` takes the URL and the login from a file. The file holds no password."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ class BrokerContext:
 
 
 def context_file() -> Path:
-    """Return where the contexts are: ``PYJMSACK_CONTEXTS``, else ``pyjmsack/contexts.toml`` in the user's settings."""
+    """Return the path of the file with contexts:
+
+    ``PYJMSACK_CONTEXTS``, or ``pyjmsack/contexts.toml`` in the user's settings.
+    """
     if given := os.environ.get(_FILE_VARIABLE):
         return Path(given)
     settings = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
@@ -51,10 +54,10 @@ def read_context(name: str) -> BrokerContext:
     table = _table(path, name)
     if unknown := sorted(table.keys() - {*_KEYS}):
         hint = "; a secret is named by password-file or password-env" if "password" in unknown else ""
-        raise click.UsageError(f"{path}, [{name}]: unknown {unknown[0]!r}, known are {', '.join(_KEYS)}{hint}")
+        raise click.UsageError(f"{path}, [{name}]: expected {', '.join(_KEYS)}, not {unknown[0]!r}{hint}")
     for key, value in table.items():
         if not isinstance(value, str):
-            raise click.UsageError(f"{path}, [{name}]: {key} is not a text")
+            raise click.UsageError(f"{path}, [{name}]: {key} must be a string in quotes")
     if _has_password(table.get("jolokia", "")):
         raise click.UsageError(f"{path}, [{name}]: jolokia holds a password; name a variable with jolokia-env instead")
     file = table.get("password-file")
@@ -79,7 +82,8 @@ def _table(path: Path, name: str) -> dict[str, Any]:
     except OSError as error:
         raise click.UsageError(f"--context {name}: {path}: {error.strerror}") from error
     except tomllib.TOMLDecodeError:
-        raise click.UsageError(f"--context {name}: {path} is no TOML file") from None  # the text may hold a secret
+        # the text of the error may hold a secret
+        raise click.UsageError(f"--context {name}: {path} is not a valid TOML file") from None
     table = tables.get(name)
     if not isinstance(table, dict):
         known = ", ".join(sorted(tables)) or "none"

@@ -1,4 +1,4 @@
-"""Where a dead letter came from, why it died, and how such messages are chosen."""
+"""The origin and the cause of a dead letter, and the choice of dead letters by options."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ARTEMIS_CAUSES = {"expired": "_AMQ_ACTUAL_EXPIRY IS NOT NULL", "failed": "_AMQ_
 
 
 def dead_letter_queue(connection: Connection, given: str | None) -> str:
-    """Return the queue of dead letters: the one given, else the broker's usual one."""
+    """Return the queue of dead letters: the given one, or the broker's default."""
     return given or ("ActiveMQ.DLQ" if connection.metadata.broker.startswith("classic") else "DLQ")
 
 
@@ -34,7 +34,10 @@ def origin_of(message: Message, queue: str) -> str | None:
 
 
 def place_of(message: Message, queue: str) -> Queue | None:
-    """Return where to send a dead letter back to; of a subscription of Artemis its own queue, not the topic."""
+    """Return the destination to which a dead letter is sent back.
+
+    For a subscription of Artemis this is its own queue, not the topic.
+    """
     origin = origin_of(message, queue)
     if origin is None:
         return None
@@ -43,13 +46,13 @@ def place_of(message: Message, queue: str) -> Queue | None:
 
 
 def cause_of(message: Message) -> str:
-    """Return why the broker gave a message up, as far as it says."""
+    """Return why the broker gave up the message, or an empty text if the broker does not say why."""
     return " ".join((message.get_string_property(_CAUSE) or "").split())
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Which dead letters are meant: a selector for the broker, and what only this process can compare."""
+    """The choice of dead letters: a selector for the broker, and conditions that only this process can check."""
 
     selector: str | None = None
     origin: str | None = None
@@ -57,11 +60,11 @@ class Choice:
 
     @property
     def choosy(self) -> bool:
-        """Whether messages that the selector fits may still be not meant."""
+        """Whether this process has to check messages that the selector lets through."""
         return self.origin is not None or self.cause is not None
 
     def fits(self, message: Message, queue: str) -> bool:
-        """Whether a message of the dead-letter queue ``queue`` is meant."""
+        """Whether a message of the dead-letter queue ``queue`` is chosen."""
         if self.origin is not None and origin_of(message, queue) != self.origin:
             return False
         return self.cause is None or self.cause.lower() in cause_of(message).lower()

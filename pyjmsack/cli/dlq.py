@@ -1,4 +1,4 @@
-"""``pyjmsack dlq``: look at dead letters, send them back to where each came from, keep them, or destroy them."""
+"""``pyjmsack dlq``: shows dead letters, sends them back to their origin, moves, exports or destroys them."""
 
 from __future__ import annotations
 
@@ -81,21 +81,21 @@ def _choosing(command: Command) -> Command:
 
 @dataclass
 class _Letters:
-    """An open connection and what is meant on it."""
+    """An open connection and the choice of dead letters on it."""
 
     connection: Connection
     queue: str
     choice: Choice
 
     def browse(self, limit: int | None = None) -> Iterator[Message]:
-        """Yield what is meant, without taking it."""
+        """Yield the chosen dead letters without taking them."""
         seen = 0
         with (
             self.connection.create_session() as session,
             session.create_browser(Queue(self.queue), self.choice.selector) as browser,
         ):
             fitting = (each for each in browser if self.choice.fits(each, self.queue))
-            for seen, message in enumerate(islice(fitting, limit), 1):  # noqa: B007 - the last number counts
+            for seen, message in enumerate(islice(fitting, limit), 1):  # noqa: B007 - the last number is used below
                 yield message
         if seen != limit:
             check_whole(self.connection, seen)
@@ -122,7 +122,7 @@ class _Group:
 
 
 class _Groups:
-    """Counts dead letters by origin and cause. A cause may name the message, so that the groups are limited."""
+    """Counts dead letters by origin and cause. The groups are limited, because a cause may name its message."""
 
     def __init__(self) -> None:
         self._groups: dict[tuple[str, str], _Group] = {}
@@ -137,7 +137,7 @@ class _Groups:
         self.total += 1
 
     def rows(self) -> list[tuple[str, int, str | None, str | None, str]]:
-        """Return origin, number, time of the oldest and of the newest, cause; sorted."""
+        """Return origin, number, time of the oldest and of the newest letter, and cause; sorted."""
         found = sorted(self._groups.items(), key=lambda item: item[0])
         return [(origin, one.messages, _iso(one.oldest), _iso(one.newest), cause) for (origin, cause), one in found]
 
@@ -149,7 +149,8 @@ def _iso(time: datetime | None) -> str | None:
 @contextmanager
 def _opened(login: Login, wanted: _Wanted) -> Iterator[_Letters]:
     with login.factory(jms__receiveLocalOnly=True).create_connection() as connection:
-        connection.exception_listener = lambda error: None  # what is under way raises the same error
+        # the call under way raises the error that this listener would get
+        connection.exception_listener = lambda error: None
         connection.start()
         letters = _Letters(connection, dead_letter_queue(connection, wanted.queue), Choice())
         letters.choice = choice_of(letters.artemis, wanted.selector, wanted.origin, wanted.cause, wanted.older_than)
@@ -273,7 +274,10 @@ def retry(
 
 
 def _retrying(queue: str, choice: Choice, artemis: bool, limit: int | None, transaction: int | None) -> Transfer:
-    """Return the job. On Artemis letters without an origin are left out by the selector, so that all is atomic."""
+    """Return the job.
+
+    On Artemis the selector leaves out letters without an origin, so that the broker can do all in one step.
+    """
     target: Target = lambda message: place_of(message, queue) if choice.fits(message, queue) else None  # noqa: E731
     parts = ["_AMQ_ORIG_QUEUE IS NOT NULL"] if artemis else []
     selector = _until_now(choice, *parts)
@@ -284,7 +288,8 @@ def _retrying(queue: str, choice: Choice, artemis: bool, limit: int | None, tran
 def _until_now(choice: Choice, *parts: str) -> str:
     """Return the selector of a choice, for letters that were sent until now.
 
-    A copy that this process sends has a new time stamp, so that one that dies again is not taken again and again.
+    A copy that this process sends has a new time stamp. So a copy that becomes a dead letter again is not taken again
+    and again.
     """
     return " AND ".join([*filter(None, [choice.selector]), f"JMSTimestamp <= {int(time.time() * 1000)}", *parts])
 
@@ -410,7 +415,7 @@ def purge_letters(login: Login, wanted: _Wanted, limit: int | None, dry_run: boo
 
 
 def _destroy(letters: _Letters, number: int) -> int:
-    """Take and acknowledge what is meant, as many as the question said."""
+    """Take and acknowledge the chosen letters, as many as the question named."""
     removed = left = 0
     with letters.connection.create_session(AckMode.INDIVIDUAL_ACKNOWLEDGE) as session:
         consumer = session.create_consumer(Queue(letters.queue), letters.choice.selector)

@@ -1,4 +1,4 @@
-"""``pyjmsack doctor``: whether this machine reaches a broker, and the features of the broker over this protocol."""
+"""``pyjmsack doctor``: checks whether this machine reaches a broker, and lists the broker's features."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ __all__ = ["doctor"]
 _PREFETCH_UNITS: Mapping[tuple[str, str], str] = {
     ("stomp", "artemis"): "bytes: prefetch x consumer.expectedMessageSize",
 }
-"""By protocol and broker; everywhere else the unit is the message (S52)."""
+"""The unit of the prefetch by protocol and broker; elsewhere the unit is the message (S52)."""
 _MARKS = {"native": "[green]yes[/]", "emulated": "[yellow]emulated[/]", "refused": "[red]no[/]"}
 _MIX_UPS = (
     "possible when a client loses its connection: Artemis 2.7 to 2.56 then mixes up messages over AMQP; see "
     "amqp.singleCredit in docs/failover.md"
 )
 _LOOKED_AT = 1000
-"""Messages of a queue that are counted at most."""
+"""The most messages of a queue that are counted."""
 
 
 @click.command()
@@ -61,8 +61,8 @@ def _examine(login: Login, queue: str | None, as_json: bool) -> None:
     """Connect to one broker and print its name and features.
 
     Raises:
-        Failure: another protocol is spoken at its port.
-        JMSException: it cannot be connected to, or the queue cannot be looked into.
+        Failure: the port of the broker speaks another protocol.
+        JMSException: the connection fails, or the queue cannot be browsed.
     """
     wrong_protocol = wrong_port(login.url)
     if wrong_protocol is not None:
@@ -70,7 +70,8 @@ def _examine(login: Login, queue: str | None, as_json: bool) -> None:
     began = perf_counter()
     with login.factory().create_connection() as connection:
         seconds = perf_counter() - began
-        connection.exception_listener = lambda error: None  # what fails here raises as well
+        # the call that fails raises the error that this listener would get
+        connection.exception_listener = lambda error: None
         facts = _facts(connection, login, seconds)
         wrong = None
         if queue is not None:
@@ -102,7 +103,7 @@ def _facts(connection: Connection, login: Login, seconds: float) -> dict[str, ob
 
 
 def _look(connection: Connection, queue: str) -> tuple[str, JMSException | None]:
-    """Return the text about a queue, and the error if there is one."""
+    """Return the text about a queue, and the error if browsing failed."""
     try:
         connection.start()
         with connection.create_session() as session, session.create_browser(Queue(queue)) as browser:

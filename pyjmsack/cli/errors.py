@@ -32,12 +32,12 @@ _IN_DOUBT = "it may have taken effect all the same: see what the broker has befo
 
 
 class Failure(click.ClickException):
-    """The command could not do its work: exit code 1."""
+    """The command could not do its work. The exit code is 1."""
 
     exit_code = 1
 
     def format_message(self) -> str:
-        """Return the message; a broker's words in it cannot control the terminal."""
+        """Return the message with its control characters escaped, because a broker may have chosen its text."""
         return visible(super().format_message())
 
 

@@ -1,4 +1,4 @@
-"""``pyjmsack explain``: a rule, or who acknowledges when and what happens after a crash, for a URL and a mode."""
+"""``pyjmsack explain``: prints a rule, or who acknowledges when, for a URL and a mode."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MODES = {
 _EXPLICIT = (AckMode.CLIENT_ACKNOWLEDGE, AckMode.SESSION_TRANSACTED, AckMode.INDIVIDUAL_ACKNOWLEDGE)
 """Modes in which the program acknowledges."""
 _EXAMPLE = (10, 4)
-"""Messages in the queue and messages received, for the example of a crash."""
+"""The example of a crash: messages in the queue, and messages received."""
 _RULE = re.compile(r"[Ss](\d{1,6})")
 
 
@@ -99,7 +99,7 @@ def _show(explanation: Explanation) -> None:
 
 
 def _example(explanation: Explanation) -> str:
-    """Describe a small case. The tests use the same computation."""
+    """Describe an example with few messages. The tests use the same computation."""
     total, received = _EXAMPLE
     again = explanation.comes_again(total, received)
     held = " and acknowledged none" if explanation.mode in _EXPLICIT else ""

@@ -1,4 +1,4 @@
-"""``pyjmsack export``: a queue as JSON lines, by looking or by taking."""
+"""``pyjmsack export``: writes a queue as JSON lines, by browsing or by taking the messages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pyjmsack.cli.terminal import Counter, counting
 __all__ = ["check_whole", "export", "opened_output"]
 
 _CLASSIC_SHOWS = 400
-"""What ActiveMQ Classic shows a browser at most, unless its ``maxBrowsePageSize`` is another."""
+"""The most messages that ActiveMQ Classic shows a browser, unless ``maxBrowsePageSize`` is changed."""
 
 
 @click.command()
@@ -53,7 +53,8 @@ def export(
     with stop_on_signals() as stop, counting("Exporting", limit) as show:
         output = opened_output(file, stop)
         with login.factory(jms__receiveLocalOnly=True).create_connection() as connection:
-            connection.exception_listener = lambda error: None  # receive() and the browser raise the same error
+            # receive() and the browser raise the error that this listener would get
+            connection.exception_listener = lambda error: None
             connection.start()
             if take:
                 written = _take(connection, queue, selector, limit, output, stop, show)
@@ -66,16 +67,16 @@ def export(
 
 
 def opened_output(file: Path | None, stop: Stop) -> Output:
-    """Return what writes JSON lines to a new file, or to standard output.
+    """Return a writer of JSON lines to a new file, or to standard output.
 
     Raises:
-        Failure: the file is there already, or cannot be made.
+        Failure: the file exists already, or cannot be made.
     """
     return open_output("jsonl", stop) if file is None else _File(file)
 
 
 class _File(Stream):
-    """Lines to a new file; what was flushed is on the disk."""
+    """Writes lines to a new file. After ``flush`` the lines are on the disk."""
 
     def __init__(self, path: Path) -> None:
         try:
@@ -139,7 +140,7 @@ def check_whole(connection: Connection, seen: int) -> None:
     """Check that a browser has shown the whole queue.
 
     Raises:
-        Failure: this broker shows no more than it did, and nobody knows how many there are.
+        Failure: the broker reached its limit for browsers, so that more messages may be in the queue.
     """
     if connection.metadata.broker.startswith("classic") and seen >= _CLASSIC_SHOWS:
         raise Failure(

@@ -1,4 +1,4 @@
-"""``pyjmsack import``: JSON lines back into a queue, each once, also after a kill."""
+"""``pyjmsack import``: sends JSON lines to a queue. After a kill, the next run goes on where the first one ended."""
 
 from __future__ import annotations
 
@@ -29,27 +29,32 @@ __all__ = ["import_"]
 
 _TOKEN = re.compile(r"[0-9a-f]{16}")
 _FORMAT = 2
-"""The format of a record, and of the duplicate ids that belong to it. An import cannot go on with other ids than it
-began with, because the broker would not recognise the lines that it has."""
+"""The format of a record, and of the duplicate ids that belong to it.
+
+An import must keep the ids that it began with. With other ids the broker would not recognise the lines that it has.
+"""
 
 
 @dataclass
 class _Progress:
-    """How far an import came, in a file that replaces itself as a whole; without a path only in memory."""
+    """The progress of an import, in a file that each save replaces as a whole.
+
+    Without a path the progress is only in memory.
+    """
 
     path: Path | None
     queue: str
     token: str
-    """Makes the duplicate ids of this import."""
+    """The random part of the duplicate ids of this import."""
     lines: int = 0
     done: bool = False
 
     @classmethod
     def of(cls, path: Path | None, queue: str) -> _Progress:
-        """Read the file, or begin.
+        """Read the file, or begin a new record.
 
         Raises:
-            Failure: the file belongs to something else or to another version of pyjmsack, or cannot be read.
+            Failure: the file is not a record of this import, is of another version of pyjmsack, or cannot be read.
         """
         if path is None or not path.exists():
             return cls(path, queue, secrets.token_hex(8))
@@ -57,7 +62,7 @@ class _Progress:
             known = json.loads(path.read_text(encoding="utf-8"))
             made = cls(path, known["queue"], known["token"], int(known["lines"]), bool(known["done"]))
             if not _TOKEN.fullmatch(made.token) or made.lines < 0:
-                raise ValueError(f"token {made.token!r} or lines {made.lines} cannot be right")
+                raise ValueError(f"token {made.token!r} or lines {made.lines} are out of range")
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise Failure(f"{path} is not the record of an import: {error}") from error
         if made.queue != queue:
@@ -71,7 +76,7 @@ class _Progress:
         return made
 
     def save(self) -> None:
-        """Replace the file as a whole: whenever this process is killed, the old file or the new one is there.
+        """Replace the file as a whole. A kill at any moment leaves either the old file or the new one.
 
         Raises:
             Failure: the file cannot be written.
@@ -87,7 +92,8 @@ class _Progress:
         }
         fresh = self.path.with_name(f".{self.path.name}.{self.token}")
         try:
-            fresh.unlink(missing_ok=True)  # of a kill; or others can foresee the name, and put a link there
+            # left by a kill; a name that others could foresee would let them put a link there
+            fresh.unlink(missing_ok=True)
             with fresh.open("x", encoding="utf-8") as file:
                 json.dump(known, file)
                 file.flush()
@@ -153,7 +159,7 @@ def import_(
 
 
 class _Import:
-    """Sends in batches; after each the progress is saved."""
+    """Sends in batches, and saves the progress after each batch."""
 
     def __init__(
         self, progress: _Progress, ignore_expiry: bool, batch: int, pace: Pace, stop: Stop, show: Counter
@@ -163,13 +169,14 @@ class _Import:
         self.sent = self.expired = self.skipped = 0
 
     def run(self, login: Login, items: Iterator[Item]) -> str | None:
-        """Send all items; return what went wrong."""
+        """Send all items, and return the first error."""
         try:
             self.skipped = sum(1 for _ in islice(items, self._progress.lines))
             with login.factory().create_connection() as connection:
-                connection.exception_listener = lambda error: None  # the send under way raises the same error
+                # the send under way raises the error that this listener would get
+                connection.exception_listener = lambda error: None
                 recognised = "duplicate-detection" in connection.metadata.capabilities
-                # a transaction with a message that the broker knows already would be refused as a whole
+                # no transaction, because Artemis refuses a whole transaction for one message that it knows already
                 mode = AckMode.AUTO_ACKNOWLEDGE if recognised else AckMode.SESSION_TRANSACTED
                 with connection.create_session(mode) as session:
                     self._send_all(session, items, recognised)
@@ -191,8 +198,10 @@ class _Import:
                 if options is None:
                     self.expired += 1
                     continue
-                item.message.properties.pop(DUPLICATE_ID, None)  # the broker would drop the message for its old one
-                if recognised:  # with the digest, because somebody may have changed the line since
+                # drops the message's old duplicate id, because the broker would drop the message for it
+                item.message.properties.pop(DUPLICATE_ID, None)
+                # the digest is part of the id, because somebody may have changed the line between two runs
+                if recognised:
                     duplicate_id = f"pyjmsack-import:{self._progress.token}:{number}:{item.digest}"
                     item.message.properties[DUPLICATE_ID] = duplicate_id
                 self._pace.wait()
@@ -209,7 +218,7 @@ class _Import:
                 return
 
     def _ready(self, items: Iterable[Item]) -> Iterator[tuple[Item, dict[str, Any] | None]]:
-        """Yield items with the options of their send; ``None`` for one that has expired."""
+        """Yield items with the options of their sends; ``None`` for a message that has expired."""
         for item in items:
             options = dict(item.options)
             if self._ignore_expiry:

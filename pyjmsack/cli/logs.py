@@ -1,4 +1,4 @@
-"""Shows the library's log to a user: warnings as one line each, everything with ``--debug``."""
+"""Shows the library's log to a user: each warning as one line, and everything with ``--debug``."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def show_logs(debug: bool) -> None:
     detailed = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
     handler.setFormatter(detailed if debug else _OneLine())
     log = logging.getLogger("pyjmsack")
-    log.handlers[:] = [handler]  # one command per process, except in tests
+    log.handlers[:] = [handler]  # a process runs one command, except in tests
     log.setLevel(logging.DEBUG if debug else logging.WARNING)
     logging.getLogger("pyjmsack.broker").setLevel(logging.NOTSET)
 
 
 def narrate_broker() -> None:
-    """Let the embedded broker report slow work, such as its download."""
+    """Show the log of the embedded broker's slow work, such as its download."""
     log = logging.getLogger("pyjmsack.broker")
     log.setLevel(min(logging.INFO, log.getEffectiveLevel()))
 

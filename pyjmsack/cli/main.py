@@ -35,13 +35,14 @@ __all__ = ["cli", "main"]
 
 
 class _Commands(click.Group):
-    """Shows every library error as one line; with ``--debug`` it lets the traceback through."""
+    """Shows every library error as one line. With ``--debug`` it shows the traceback."""
 
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
-            if "unexpected extra argument" in error.message and "://" in error.message:  # it may hold a password
+            # the unexpected argument may hold a password
+            if "unexpected extra argument" in error.message and "://" in error.message:
                 raise click.UsageError(
                     "The URL of a broker goes behind --url, or into PYJMSACK_URL.", error.ctx
                 ) from None

@@ -1,4 +1,4 @@
-"""What the commands of operators share: the manager, the question before anything is destroyed, tables."""
+"""What the commands for operators share: the manager, the question before messages are destroyed, tables."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|)")
 
 
 def duration(text: str) -> float:
-    """Return the seconds of a duration, as the type of an option: ``90``, ``90s``, ``10m``, ``2h``, ``1d``."""
+    """Return the seconds of a duration that was given as an option: ``90``, ``90s``, ``10m``, ``2h``, ``1d``."""
     found = _DURATION.fullmatch(text.strip())
     if found is None:
         raise click.BadParameter(f"{text!r}: expected a number with s, m, h or d, such as 10m")
@@ -47,8 +47,10 @@ def duration(text: str) -> float:
 
 
 def jolokia_option(command: Command) -> Command:
-    """Add ``--jolokia``; the command gets ``jolokia``, that of the context if none is given. Inside of
-    ``connection_options``."""
+    """Add ``--jolokia`` as the argument ``jolokia``; its default is the one of the context.
+
+    This decorator stands below ``connection_options``.
+    """
 
     @functools.wraps(command)
     def with_jolokia(*args: Any, login: Login, jolokia: str | None, **options: Any) -> Any:
@@ -64,12 +66,12 @@ def jolokia_option(command: Command) -> Command:
 
 
 def json_option(command: Command) -> Command:
-    """Add ``--json``; the command gets ``as_json``."""
+    """Add ``--json`` as the argument ``as_json``."""
     return click.option("--json", "as_json", is_flag=True, help="One JSON document for scripts.")(command)
 
 
 def yes_option(command: Command) -> Command:
-    """Add ``--yes``; the command gets ``yes``."""
+    """Add ``--yes`` as the argument ``yes``."""
     return click.option("--yes", is_flag=True, help="Do not ask; a script must say so.")(command)
 
 
@@ -81,7 +83,7 @@ def opened_manager(login: Login, jolokia: str | None) -> Iterator[Manager]:
 
 
 def by_broker(login: Login, jolokia: str | None, otherwise: str, work: Callable[[Manager], T]) -> T | None:
-    """Let the broker do the work, if this user may manage the broker and the broker can do the work.
+    """Let the broker do the work, if the broker can do it and the user may manage the broker.
 
     Args:
         login: how to connect.
@@ -104,21 +106,21 @@ def by_broker(login: Login, jolokia: str | None, otherwise: str, work: Callable[
 
 
 def remark(text: str) -> None:
-    """Say something on standard error."""
+    """Print a line on standard error."""
     click.echo(visible(" ".join(text.split())), err=True)
 
 
 def ask_before(question: str, yes: bool) -> None:
-    """Ask a person before something is destroyed.
+    """Ask the user before messages are destroyed.
 
     Raises:
-        UsageError: nobody can be asked, and ``--yes`` is missing.
+        UsageError: no terminal is there to ask at, and ``--yes`` is missing.
         Abort: the answer is no.
     """
     if yes:
         return
     if not sys.stdin.isatty():
-        raise click.UsageError(f"{visible(question)} Nobody can be asked here, so say --yes.")
+        raise click.UsageError(f"{visible(question)} There is no terminal to ask at, so give --yes.")
     click.confirm(visible(question), abort=True, err=True)
 
 

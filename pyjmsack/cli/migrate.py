@@ -1,4 +1,4 @@
-"""``pyjmsack migrate``: from the configuration of a Java service to a report and code that runs."""
+"""``pyjmsack migrate``: makes a report and Python code from the configuration of a Java service."""
 
 from __future__ import annotations
 
@@ -78,11 +78,12 @@ def migrate(
     as_json: bool,
     check: bool,
 ) -> None:
-    """Say what becomes of each setting of a Java or Spring service, and write the Python that replaces it.
+    """Report the Python setting for each setting of a Java or Spring service, and write the Python code.
 
     Reads broker URLs; jndi.properties of ActiveMQ Classic, Artemis and Qpid JMS; application.properties and .yml of
-    Spring Boot and Camel; Spring's XML; activemq.xml and broker.xml; Java sources; and whole folders. Nothing is
-    loaded from elsewhere. Passwords are never printed: they become environment variables.
+    Spring Boot and Camel; Spring's XML; activemq.xml and broker.xml; Java sources; and whole folders. The
+    command opens a connection only with --check. It never prints a password, and puts an environment variable in its
+    place.
 
     \b
     Examples:
@@ -132,7 +133,7 @@ def _explanations(findings: Findings) -> Iterator[tuple[Listener, Explanation]]:
         try:
             yield listener, explain(factory.url, listener.mode, destination, broker)
         except JMSException:
-            continue  # a row has said already what is wrong with the URL or the name
+            continue  # another row names the error in the URL or the name already
 
 
 def _document(findings: Findings, checks: Mapping[str, str]) -> dict[str, object]:
@@ -168,7 +169,7 @@ def _show(findings: Findings, checks: Mapping[str, str]) -> None:
     file = ""
     for row in findings.rows:
         if row.why == PLAIN:
-            continue  # hundreds in a broker's file; the summary counts them, --json has them
+            continue  # a broker's file has hundreds of such rows; the summary counts them, and --json has them
         if row.place.file != file:
             file = row.place.file
             click.echo(visible(f"\n{file}" if file else ""))
@@ -208,7 +209,7 @@ def _complain(findings: Findings) -> None:
 
 
 def _connected(factory: Factory) -> str:
-    """Connect once, and return what to say of it."""
+    """Connect once, and return the result as a line for the report."""
     missing = [variable for variable in factory.secrets.values() if not os.environ.get(variable)]
     if missing:
         return f"not tried: set {', '.join(missing)}"

@@ -21,7 +21,7 @@ __all__ = ["copy", "move", "moving_options"]
 
 
 def moving_options(command: Command) -> Command:
-    """Add what commands take that send messages from here: ``limit``, ``rate``, ``transaction``."""
+    """Add the options of commands that send messages from this process: ``limit``, ``rate``, ``transaction``."""
     for option in (
         click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N messages."),
         click.option("--rate", type=click.FloatRange(min=0, min_open=True), metavar="N", help="At most N a second."),
@@ -61,8 +61,9 @@ def move(
     pyjmsack move orders orders.eu --selector "region = 'EU'" --limit 100
     pyjmsack move orders.failed orders --rate 50 --transaction 10
 
-    The broker moves them itself where the user may manage it. Otherwise, and with --rate or --transaction, this process
-    moves them in transactions: killed at any time, it loses none and doubles none (docs/operating.md).
+    The broker moves them itself where the user may manage it. Otherwise, and with --rate or --transaction,
+    this process moves them in transactions. A kill at any time then loses no message and doubles none
+    (docs/operating.md).
     """
     if source == target:
         raise click.UsageError("SOURCE and TARGET are the same queue")
@@ -81,7 +82,7 @@ def move(
 def _ask_to_move(
     manager: Manager, *, source: str, target: str, selector: str | None, limit: int | None, create: bool
 ) -> int:
-    """Let the broker move; return how many."""
+    """Ask the broker to move the messages, and return their number."""
     manager.queue(source)
     if create:
         manager.create_queue(target)
@@ -135,7 +136,7 @@ def _copy(
 ) -> int:
     copied = under_way = 0
     with login.factory().create_connection() as connection:
-        connection.exception_listener = lambda error: None  # the browser raises the same error
+        connection.exception_listener = lambda error: None  # the browser raises the error that this listener would get
         connection.start()
         looking = connection.create_session()
         with connection.create_session(AckMode.SESSION_TRANSACTED) as session:

@@ -1,4 +1,4 @@
-"""Options that several commands take: where the broker is and who logs in."""
+"""The options that several commands take: the broker and the login."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Login:
         """Return a connection factory; ``options`` are URL options with ``__`` for the dot.
 
         Raises:
-            UsageError: a user without a password.
+            UsageError: there is a user and no password.
             InvalidURLException: the URL is wrong.
         """
         settings = {name.replace("__", "."): value for name, value in options.items()}
@@ -52,7 +52,7 @@ class Login:
 
     @functools.cached_property
     def _password(self) -> str | None:
-        """From the file, the environment or a prompt, which comes once."""
+        """Return the password from the file, the environment or a prompt. The prompt comes once."""
         if self.user is None:
             return None
         if self.password_file is not None:
@@ -65,7 +65,7 @@ class Login:
 
 
 def login_options(command: Command) -> Command:
-    """Add ``--user`` and ``--password-file``; the command gets ``user`` and ``password_file``."""
+    """Add ``--user`` and ``--password-file`` as the arguments ``user`` and ``password_file``."""
     command = click.option(
         "--password-file",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -75,7 +75,7 @@ def login_options(command: Command) -> Command:
 
 
 def connection_options(command: Command) -> Command:
-    """Add ``--url``, ``--context`` and the login options; the command gets a :class:`Login` as ``login``."""
+    """Add ``--url``, ``--context`` and the login options as one argument, a :class:`Login` with the name ``login``."""
 
     @functools.wraps(command)
     def with_login(
@@ -96,7 +96,7 @@ def connection_options(command: Command) -> Command:
 
 
 def _in_context(login: Login, name: str) -> Login:
-    """Return the login with what the context says and the command line does not."""
+    """Return the login. The command line goes before the context."""
     found = read_context(name)
     given = click.get_current_context().get_parameter_source("url")
     login = replace(login, jolokia=found.jolokia)
@@ -110,7 +110,7 @@ def _in_context(login: Login, name: str) -> Login:
 
 
 def ledger_option(command: Command) -> Command:
-    """Add ``--ledger``; the command's ``login`` gets it. Outside of ``connection_options``."""
+    """Add ``--ledger`` as a part of the command's ``login``. This decorator stands above ``connection_options``."""
 
     @functools.wraps(command)
     def with_ledger(*args: Any, login: Login, ledger: Path | None, **options: Any) -> Any:
@@ -124,5 +124,5 @@ def ledger_option(command: Command) -> Command:
 
 
 def destination_of(name: str, topic: bool) -> Destination:
-    """Return the queue, or topic, of a command's argument."""
+    """Return the queue or topic that the argument of a command names."""
     return Topic(name) if topic else Queue(name)

@@ -1,4 +1,7 @@
-"""Finds the protocol of a port: tries the first bytes of each protocol, each on its own connection, within a second."""
+"""Finds the protocol that a port speaks.
+
+It sends the first bytes of each protocol over a connection of its own, for at most a second.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,13 @@ from pyjmsack.recognition import mismatch
 __all__ = ["members", "wrong_port"]
 
 _EXPECTED = {"amqp": ("AMQP", 5672), "stomp": ("STOMP", 61613), "amqps": ("TLS", 5671), "stomp+ssl": ("TLS", 61614)}
-"""The protocol that answers at the port of a scheme, and the number of the port."""
+"""By scheme: the protocol that its port should speak, and the number of the port."""
 
 
 def wrong_port(url: str) -> str | None:
-    """Return the text about a port that speaks another protocol than the URL; ``None`` if no other one is found.
+    """Return a text about a port that speaks another protocol than the URL, ``None`` if there is no other protocol.
+
+    The function does not ask for a WebSocket, because the errors of a WebSocket name the answer already.
 
     Nothing is asked for a WebSocket, whose own errors say what it meets.
     """
@@ -38,7 +43,7 @@ def members(url: str) -> list[str]:
 
 
 async def _spoken(host: str, port: int, expected: str) -> str | None:
-    """Ask for the expected protocol first, so that the right port gets no other bytes."""
+    """Ask for the expected protocol first, so that the right port gets no bytes of another protocol."""
     first = await answer(host, port, expected)
     if first is not None:
         return first

@@ -1,4 +1,4 @@
-"""``pyjmsack purge``, ``pause`` and ``resume``: what an operator does to a queue as a whole."""
+"""``pyjmsack purge``, ``pause`` and ``resume``: commands for a whole queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``pyjmsack receive``: messages to standard output or files."""
+"""``pyjmsack receive``: writes messages to standard output or files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MODE_NAMES = {
 
 
 def parse_ack_mode(_: click.Context, __: click.Parameter, text: str) -> AckMode:
-    """Convert a short name, a full JMS name or a number, as the callback of an option."""
+    """Convert a short name, a full JMS name or a number to an acknowledge mode, as the callback of an option."""
     name = text.lower().replace("_", "-")
     for mode in AckMode:
         if name in (str(mode.value), mode.name.lower().replace("_", "-")) or _MODE_NAMES.get(name) is mode:
@@ -74,9 +74,9 @@ def receive(
 ) -> None:
     """Write the messages of DESTINATION to standard output, or to files.
 
-    Takes what a queue has now; --timeout, --count and --follow wait for more. A message is acknowledged after it was
-    written, so Ctrl-C or a reader that ends (`| head`) leave the rest on the broker. The modes auto, dups-ok and no-ack
-    give that up: there a message is acknowledged before it is written.
+    Takes the messages that a queue has now; --timeout, --count and --follow wait for more. A message is acknowledged
+    after it was written, so Ctrl-C or a reader that ends (`| head`) leave the rest on the broker. The modes auto,
+    dups-ok and no-ack give that up: there a message is acknowledged before it is written.
     """
     if (format_name == "file") != (output_dir is not None):
         raise click.UsageError("--format file and --output-dir belong together")
@@ -88,7 +88,8 @@ def receive(
     with stop_on_signals() as stop, counting("Receiving", count) as show:
         output: Output = Directory(output_dir) if output_dir is not None else open_output(format_name, stop)
         with factory.create_connection() as connection, connection.create_session(mode) as session:
-            connection.exception_listener = lambda error: None  # receive() raises the same error
+            # receive() raises the error that this listener would get
+            connection.exception_listener = lambda error: None
             connection.start()
             job = ReceiveJob(session, output, stop, show, transaction)
             consumer = session.create_consumer(destination_of(destination, topic), selector)
@@ -97,7 +98,7 @@ def receive(
 
 
 def _report(job: ReceiveJob, consumer: MessageConsumer, stop: Stop, count: int | None, timeout: float | None) -> None:
-    """Say how it ended, if a person looks or a promise was not kept."""
+    """Print the end of the run, if standard error is a terminal or a promise was not kept."""
     if job.reader_gone:
         _forget_stdout()
     elif count is not None and job.received < count and not stop.requested:
@@ -110,7 +111,7 @@ def _report(job: ReceiveJob, consumer: MessageConsumer, stop: Stop, count: int |
 
 
 def _forget_stdout() -> None:
-    """Let the interpreter's last flush of a broken standard output go nowhere instead of printing a warning."""
+    """Send the interpreter's last flush of a broken standard output to nowhere, because it would print a warning."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

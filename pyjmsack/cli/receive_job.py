@@ -1,4 +1,4 @@
-"""One run of ``pyjmsack receive``: a message is acknowledged after it was written, never before."""
+"""One run of ``pyjmsack receive``, which writes each message before it acknowledges the message."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pyjmsack.cli.terminal import Counter
 __all__ = ["ReceiveJob"]
 
 SLICE = 0.2
-"""Seconds of one look at the inbox while idle, because a signal does not end ``receive()``."""
+"""Seconds of one look at the inbox while the queue is empty, because a signal does not end ``receive()``."""
 
 
 class ReceiveJob:
-    """Receives, writes, flushes, acknowledges, in this order."""
+    """Receives, writes, flushes and acknowledges, in this order."""
 
     def __init__(self, session: Session, output: Output, stop: Stop, show: Counter, transaction: int | None) -> None:
         self._session = session
@@ -43,15 +43,16 @@ class ReceiveJob:
             self._acknowledge()
             self._commit()
         except BrokenPipeError:
-            self.reader_gone = True  # closing the session gives back messages that were not acknowledged
+            self.reader_gone = True  # closing the session gives back the messages that were not acknowledged
 
     def _next(self, consumer: MessageConsumer, idle: float | None) -> Message | None:
-        # even for 0 seconds one look comes first: asking the broker whenever the buffer runs dry would stall the flow
+        # look into the inbox first, even for 0 seconds: asking the broker after each message would stall the flow
         deadline = None if idle is None else time.monotonic() + max(idle, SLICE)
         while not self._stop.requested:
             left = SLICE if deadline is None else min(SLICE, deadline - time.monotonic())
             if left <= 0:
-                return consumer.receive_nowait()  # asks the broker, where a timed receive looked in the buffer only
+                # asks the broker; a receive with a time limit looks into the inbox only
+                return consumer.receive_nowait()
             message = consumer.receive(left)
             if message is not None:
                 return message

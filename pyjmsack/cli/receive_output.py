@@ -1,5 +1,6 @@
-"""The output of ``pyjmsack receive``. A message is written when it has left this process, so that it may be
-acknowledged.
+"""The output of ``pyjmsack receive``.
+
+A message counts as written when it has left this process, because it may be acknowledged then.
 """
 
 from __future__ import annotations
@@ -31,26 +32,26 @@ __all__ = ["RENDERERS", "Directory", "Output", "as_document", "body_text", "open
 _PAGE = 4096
 _STOP_GRACE_MS = 200
 _LONGEST_NAME = 200
-"""Bytes of a sender's file name; most file systems take 255 with the number before it."""
+"""The longest file name of a sender in bytes. Most file systems allow 255 bytes, with the number in front."""
 _BAD_NAME = (errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ)
 
 
 class Output(Protocol):
-    """Takes messages. After ``flush`` they are safe with the reader of the output."""
+    """Takes messages. After ``flush`` the messages are safe with the reader of the output."""
 
     batch: int
-    """How many messages may be written before they are flushed and acknowledged together."""
+    """The most messages that are written before they are flushed and acknowledged together."""
 
     def write(self, message: Message) -> None:
         """Take a message."""
         ...
 
     def flush(self) -> None:
-        """Pass on the taken messages.
+        """Give the messages to the reader of the output.
 
         Raises:
-            BrokenPipeError: nobody reads it any more.
-            OSError: it could not be written.
+            BrokenPipeError: the reader of the output has ended.
+            OSError: the output could not be written.
         """
         ...
 
@@ -67,7 +68,7 @@ def body_text(message: Message) -> str | bytes:
 def _typed_json(message: Message) -> str | None:
     """Return the body of a map, stream or object message in its portable form; ``None`` if there is no such form."""
     if isinstance(message, tuple(STRUCTURED.values())):
-        with contextlib.suppress(MessageFormatException):  # it holds something that AMQP has and JMS has not
+        with contextlib.suppress(MessageFormatException):  # the body holds a type that AMQP has and JMS does not have
             return portable.encode(message)[1]
     return None
 
@@ -78,7 +79,7 @@ def _text_of(message: Message) -> bytes:
 
 
 def as_document(message: Message) -> dict[str, Any]:
-    """Return a message as JSON-ready fields, which ``send --format jsonl`` understands."""
+    """Return a message as fields for JSON, in the form that ``send --format jsonl`` reads."""
     document: dict[str, Any] = {"message_id": message.message_id, "kind": _kind(message)}
     document |= _body(message) | _headers(message)
     properties = dict(message.properties)
@@ -88,7 +89,7 @@ def as_document(message: Message) -> dict[str, Any]:
 
 
 def _kind(message: Message) -> str:
-    """Return the class of the message in one word; without it nobody knows a text message without a text."""
+    """Return the class of the message in one word, because a text message may have no text to know it by."""
     return next(name for name, kind in KINDS.items() if isinstance(message, kind))
 
 
@@ -130,7 +131,7 @@ def _json_of(message: Message) -> bytes:
 
 
 def _for_terminals(render: Callable[[Message], bytes]) -> Callable[[Message], bytes]:
-    """Return a renderer without control characters, because a stranger may have chosen them."""
+    """Return a function that makes lines without control characters, because a stranger may have chosen the text."""
     return lambda message: visible(render(message).decode("utf-8", "backslashreplace")).encode()
 
 
@@ -138,11 +139,11 @@ RENDERERS: Mapping[str, Callable[[Message], bytes]] = {"text": _text_of, "jsonl"
 
 
 def open_output(format_name: str, stop: Stop) -> Output:
-    """Return the output on standard output: a pipe if it is one that tells when its reader took something."""
+    """Return the output on standard output: a :class:`Pipe` where the system can tell when the bytes were read."""
     render = RENDERERS[format_name]
     try:
         descriptor = sys.stdout.fileno()
-    except io.UnsupportedOperation:  # a test's standard output
+    except io.UnsupportedOperation:  # standard output of a test has no file descriptor
         return Stream(render, _write_to_buffer)
     if os.isatty(descriptor):
         render = _for_terminals(render)
@@ -186,9 +187,9 @@ class Stream:
 class Pipe(Stream):
     """Lines to a pipe, one by one, each counting as written when the reader has taken it.
 
-    A pipe holds 64 KiB that nobody gets if its reader ends: with ``| head -n 3`` hundreds of messages would be
-    acknowledged and never seen. One that holds a single page reports "writable" only when it is empty, so its reader
-    took everything. That is one system call and one switch to the reader per message.
+    A usual pipe holds 64 KiB, which are lost if the reader ends: with ``| head -n 3`` hundreds of messages would be
+    acknowledged and never seen. So the pipe is shrunk to one page. A pipe of one page is writable only when it is
+    empty, and then its reader took everything. This costs one system call and one switch to the reader per message.
     """
 
     batch = 1
@@ -219,7 +220,7 @@ class Pipe(Stream):
 
 
 def _make_small_pipe(descriptor: int) -> bool:
-    """Shrink a pipe to one page; False if it is no pipe, holds data of others, or the system cannot."""
+    """Shrink a pipe to one page. Return ``False`` for a file, for a pipe with data, or if the system cannot do it."""
     if not stat.S_ISFIFO(os.fstat(descriptor).st_mode) or not hasattr(fcntl, "F_SETPIPE_SZ"):
         return False
     with contextlib.suppress(OSError):
@@ -228,7 +229,7 @@ def _make_small_pipe(descriptor: int) -> bool:
 
 
 class Directory:
-    """One file per message, ``000001-name``, which appears when it is complete; nothing is ever overwritten."""
+    """One file per message, ``000001-name``, which appears when it is complete. Nothing is ever overwritten."""
 
     batch = 1
 
@@ -238,7 +239,7 @@ class Directory:
         self._numbers = itertools.count(1)
 
     def write(self, message: Message) -> None:
-        """Write a file, first under a name that nobody can foresee: others may write into the directory as well."""
+        """Write a file, first under a name that nobody can foresee, because others may write into the directory too."""
         partial = self._directory / f".{secrets.token_hex(16)}.partial"
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
         try:
@@ -249,7 +250,7 @@ class Directory:
             partial.unlink()
 
     def _publish(self, partial: Path, message: Message) -> None:
-        """Give the file its name; one without the sender's name if the file system does not take that."""
+        """Give the file its name, without the sender's name if the file system does not take that."""
         label, plain = _file_label(message), _extension(message)
         for number in self._numbers:
             try:
@@ -264,14 +265,14 @@ class Directory:
             return
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing, because ``write`` keeps nothing back."""
 
 
 def _file_label(message: Message) -> str:
     """Return the text behind the number: the sender's file name without a directory, or an extension."""
     name = os.path.basename(str(message.properties.get(FILE_NAME) or ""))
     safe = "".join(c if c.isprintable() else "_" for c in name).lstrip(".")
-    short = safe.encode()[:_LONGEST_NAME].decode(errors="ignore")  # cut between characters
+    short = safe.encode()[:_LONGEST_NAME].decode(errors="ignore")  # a cut is between two characters, not within one
     return f"-{short}" if short else _extension(message)
 
 

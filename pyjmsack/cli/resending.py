@@ -1,4 +1,4 @@
-"""A received message as one to send: the same body, properties and headers, for a new message of the same content."""
+"""Makes a new message for sending from a received message, with the same body, properties and headers."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from pyjmsack import Message
 __all__ = ["DUPLICATE_ID", "died_of_age", "renewed", "send_options"]
 
 DUPLICATE_ID = "_AMQ_DUPL_ID"
-"""Property by which Artemis recognises a send that is repeated."""
+"""The property by which Artemis recognises the second copy of a send."""
 _OF_THE_DELIVERY = {"JMSXDeliveryCount", "JMS_AMQP_ACK_TYPE", "dlqDeliveryFailureCause", DUPLICATE_ID}
 _SOON = 0.001
-"""Seconds to live of a message that expired just now: the broker then does with it what it does with expired ones."""
+"""Seconds to live of the copy of a message that has just expired, so that the broker handles the copy as expired."""
 
 
 def renewed(message: Message, duplicate_id: str | None = None) -> Message:
     """Return the message ready to be sent again.
+
+    The properties of its last delivery are dropped. Its duplicate id is dropped too, because the broker remembers the
+    id and would drop the message without an error.
 
     What belongs to its last delivery is dropped, and so is its duplicate id: the broker remembers that one, and would
     throw the message away without a word.
@@ -33,8 +36,8 @@ def renewed(message: Message, duplicate_id: str | None = None) -> Message:
 def died_of_age(message: Message, source: str) -> bool:
     """Whether the message expired before the broker moved it to the queue ``source``, where it is a dead letter.
 
-    ActiveMQ Classic leaves the moment of expiry in such a letter. To be asked when the message is received: one that
-    expires later expires as usual.
+    ActiveMQ Classic leaves the moment of expiry in such a letter. Ask when the message is received, because a message
+    that expires after that expires as usual.
     """
     sent_to = message.destination
     moved = sent_to is not None and sent_to.name != source
@@ -46,7 +49,8 @@ def send_options(message: Message, *, expires: bool = True) -> dict[str, Any]:
 
     Args:
         message: the received message.
-        expires: ``False`` for a letter that died of age. Its copy would die at once, and come back to the dead letters.
+        expires: ``False`` for a letter that died of age, because its copy would expire at once and become a dead letter
+            again.
     """
     options: dict[str, Any] = {"delivery_mode": message.delivery_mode, "priority": message.priority}
     if expires and message.expiration is not None:

@@ -23,13 +23,13 @@ class Resources:
 
     @classmethod
     def now(cls) -> Resources:
-        """Count."""
-        descriptors = len(os.listdir("/dev/fd")) - 1  # one is that of the listing
+        """Count the resources of this process."""
+        descriptors = len(os.listdir("/dev/fd")) - 1  # the listing itself has one descriptor open
         return cls(threading.active_count(), descriptors, resident_bytes())
 
 
 def resident_bytes() -> int:
-    """Return the resident set of this process: from ``/proc``, or where there is none from ``ps``."""
+    """Return the resident memory of this process in bytes, from ``/proc`` or, on systems without it, from ``ps``."""
     if _STATM.exists():
         return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     answer = subprocess.run(  # noqa: S603 - constant but for our own process id

@@ -1,4 +1,4 @@
-"""``pyjmsack send``: a stream of messages, confirmed by the broker without waiting for each."""
+"""``pyjmsack send``: sends a stream of messages without waiting for each confirmation."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def send(
 ) -> None:
     """Send lines, JSON objects or files to DESTINATION, one message each.
 
-    Reads the FILEs, or standard input as it comes, for ever if need be. A file's bytes are not changed; of a line,
-    the line end is left out.
+    Reads the FILEs, or standard input line by line as the lines arrive. The bytes of a file are
+    not changed. A line is sent without its line end.
 
     \b
     pyjmsack send orders orders.txt

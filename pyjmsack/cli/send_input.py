@@ -39,7 +39,7 @@ STRUCTURED: Mapping[str, type[MapMessage | StreamMessage | ObjectMessage]] = {
     "body_stream": StreamMessage,
     "body_object": ObjectMessage,
 }
-"""Fields of a JSON line that hold a body in the portable form, and the messages they make."""
+"""The fields of a JSON line for a body in the portable form, and the class of message for each."""
 
 KINDS: Mapping[str, type[Message]] = {
     "text": TextMessage,
@@ -49,7 +49,7 @@ KINDS: Mapping[str, type[Message]] = {
     "object": ObjectMessage,
     "message": Message,
 }
-"""The field ``kind`` of a JSON line; the last one has no body."""
+"""The values of the field ``kind`` of a JSON line. A message of the last kind has no body."""
 
 _CHUNK = 1 << 16
 _TEXT_HEADERS = ("correlation_id", "type")
@@ -76,33 +76,33 @@ _RECEIVED = {
     "redelivered",
     "delivery_count",
 }
-"""Fields that ``receive --format jsonl`` adds and a send sets itself. They are ignored, so that its output can be
-sent.
+"""Fields that ``receive --format jsonl`` writes and a send sets itself.
+
+They are ignored, so that ``send`` reads this output.
 """
 
 
 class InputError(Exception):
-    """An input that is no message; the text names its place."""
+    """A part of the input is not a message. The text names its place."""
 
 
 @dataclass
 class Item:
-    """One message to send, with its place in the input and its differences from the producer's defaults."""
+    """One message to send, with its place in the input and the options that differ from the producer's defaults."""
 
     place: str
     message: Message
     options: dict[str, Any] = field(default_factory=dict)
     expiration: datetime | None = None
-    """When the message that the line was made from expires; ``send`` does not look at it, ``import`` does."""
+    """When the message of the line expires. ``import`` uses this time; ``send`` does not."""
     digest: str = ""
-    """Of the JSON line that the message was made from: another line has another one."""
+    """The digest of the JSON line. Another line has another digest."""
 
 
 def read_items(format_name: str, files: tuple[Path, ...], as_bytes: bool, stop: Stop) -> Iterator[Item]:
     """Yield the messages of all files, or of standard input if there are none, until a stop is requested.
 
-    Raises:
-        InputError: an input is no message; it names the place.
+    Raises: InputError: a part of the input is not a message; the text names its place.
     """
     make = FORMATS[format_name]
     for source in files or (Path("-"),):
@@ -147,7 +147,7 @@ def _from_json(place: str, data: bytes, _: bool) -> Item:
         document.setdefault("body", document.pop("text"))
     unknown = sorted(document.keys() - _KNOWN - _RECEIVED)
     if unknown:
-        raise ValueError(f"unknown field {unknown[0]!r}; known are {', '.join(sorted(_KNOWN))}")
+        raise ValueError(f"{unknown[0]!r} is not a field of a message; expected one of {', '.join(sorted(_KNOWN))}")
     message = _json_message(document)
     set_properties(message, document.get("properties") or {}, document.get("property_types") or {})
     for header in _TEXT_HEADERS:
@@ -210,11 +210,11 @@ def _lines(source: Path, stop: Stop) -> Iterator[bytes]:
 
 
 def _stdin_lines(stop: Stop) -> Iterator[bytes]:
-    """Yield lines as they are written, and end at a stop although nothing comes."""
+    """Yield lines as they are written. A stop ends the wait for the next line."""
     stream: BinaryIO = sys.stdin.buffer
     try:
         descriptor = stream.fileno()
-    except io.UnsupportedOperation:  # a test's standard input
+    except io.UnsupportedOperation:  # standard input of a test has no file descriptor
         yield from stream
         return
     rest = b""

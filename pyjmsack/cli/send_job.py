@@ -1,4 +1,4 @@
-"""One run of ``pyjmsack send``: the sent and the confirmed messages, and the place of an error."""
+"""One run of ``pyjmsack send``: it counts the sent and the confirmed messages, and keeps the place of an error."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from pyjmsack.cli.values import Value
 __all__ = ["SendJob"]
 
 WINDOW = 2048
-"""Unconfirmed sends; below the producer's own window, whose wait a signal does not end."""
+"""The most unconfirmed sends. It is below the producer's own window, because a signal does not end a wait there."""
 
 
 class SendJob:
-    """Sends items without waiting for each. The broker's answers arrive on the session's completion thread."""
+    """Sends items without waiting for each answer. The answers arrive on the session's completion thread."""
 
     def __init__(self, stop: Stop, show: Counter, properties: Mapping[str, Value], transaction: int | None) -> None:
         self._stop = stop
@@ -41,7 +41,7 @@ class SendJob:
         self._seconds = 0.0
 
     def run(self, session: Session, producer: MessageProducer, items: Iterable[Item]) -> None:
-        """Send until the items end, one fails, or a stop is requested; then wait for the answers."""
+        """Send until the items end, a send fails, or a stop is requested. Then wait for the answers."""
         try:
             for item in items:
                 self._await_answers(WINDOW)
@@ -58,7 +58,7 @@ class SendJob:
         except JMSException as error:
             self._fail(explain(error))
         finally:
-            producer.close()  # waits for the answers too, also after a stop
+            producer.close()  # waits for the answers, also after a stop
             self._seconds = time.monotonic() - self._started
 
     def _send(self, producer: MessageProducer, item: Item) -> None:
@@ -81,7 +81,8 @@ class SendJob:
 
     def _await_answers(self, limit: int) -> None:
         """Wait until at most ``limit`` sends are unanswered, or for a stop."""
-        # set before the counts are read; the callback does the reverse, so one of the two sees the other
+        # the flag is set before the counts are read, and the callback does the reverse: so one of the two sees the
+        # other
         self._limit = limit
         while self._sent - self._answered > limit and not self._stop.requested:
             self._stop.wait()
@@ -99,7 +100,7 @@ class SendJob:
             self._stop.wake()
 
     def on_connection_error(self, error: JMSException) -> None:
-        """The connection is lost; without this a wait for input would hide it."""
+        """Note that the connection is lost, because a wait for input would hide the loss."""
         self._fail(explain(error))
 
     def _fail(self, text: str) -> None:
@@ -109,10 +110,10 @@ class SendJob:
         self._stop.request()
 
     def report(self, as_json: bool) -> None:
-        """Say what came of it.
+        """Print how many messages were sent and confirmed.
 
         Raises:
-            Failure: something was not confirmed.
+            Failure: a message was not confirmed.
         """
         if self._error is None and self._confirmed < self._sent:
             self._error = f"{self._sent - self._confirmed} messages were not confirmed; they may or may not be stored"

@@ -1,4 +1,4 @@
-"""``pyjmsack stat``, ``consumers`` and ``connections``: what the broker has now."""
+"""``pyjmsack stat``, ``consumers`` and ``connections``: show the present state of the broker."""
 
 from __future__ import annotations
 
@@ -96,15 +96,18 @@ def _order(sort: str) -> Callable[[QueueStatus], tuple[int, str]]:
 
 
 def _counted(login: Login, name: str) -> list[QueueStatus]:
-    """Count by browsing, where the broker says nothing else.
+    """Count by browsing, because this broker offers no other way.
 
     Raises:
         Failure: the name is a pattern, because nobody but the manager knows the names.
     """
     if set(name) & set("*?["):
-        raise Failure("without management no queue can be listed; give the whole name of a queue, and it is browsed")
+        raise Failure(
+            "only a user who may manage the broker can list queues; "
+            "give the whole name of one queue to count it by browsing"
+        )
     with login.factory().create_connection() as connection, connection.create_session() as session:
-        connection.exception_listener = lambda error: None  # the browser raises the same error
+        connection.exception_listener = lambda error: None  # the browser raises the error that this listener would get
         connection.start()
         with session.create_browser(Queue(name)) as browser:
             number = sum(1 for _ in browser)

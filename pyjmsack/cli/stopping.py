@@ -1,7 +1,8 @@
-"""Stopping on SIGINT and SIGTERM without tearing a step of the work apart.
+"""Stops at SIGINT and SIGTERM between two steps of the work.
 
-A handler that raises would do so at any instruction, also in the middle of an acknowledgement. This one takes a note
-and wakes who waits; the command looks at the note between two messages. The second signal ends the process at once.
+A handler that raises an exception would interrupt any instruction, also in the middle of an acknowledgement. So this
+handler sets a flag and wakes the waiting code, and the command reads the flag between two messages. The second signal
+ends the process at once.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stop:
-    """A note that work shall stop, which can be waited for together with files. Settable from handlers and threads."""
+    """A request to stop, for which code can wait together with files. Handlers and threads may set it."""
 
     def __init__(self) -> None:
         self._reader, self._writer = os.pipe()
@@ -29,14 +30,15 @@ class Stop:
         self.signal: int | None = None
 
     def request(self, signum: int | None = None) -> None:
-        """Stop as soon as possible."""
+        """Request a stop as soon as possible."""
         self.requested = True
         self.signal = signum
         self.wake()
 
     def wake(self) -> None:
         """Make ``wait`` return, without asking for a stop."""
-        with contextlib.suppress(BlockingIOError, OSError):  # full: it will wake anyway; closed: nobody waits
+        # a full pipe wakes the waiting code anyway; with a closed pipe nobody waits
+        with contextlib.suppress(BlockingIOError, OSError):
             os.write(self._writer, b"\0")
 
     def wait(self, timeout: float | None = None, *, readable: int | None = None) -> bool:
@@ -53,18 +55,18 @@ class Stop:
         return readable in ready
 
     def fileno(self) -> int:
-        """Readable from the moment a stop is requested; for ``poll`` and ``select``."""
+        """A descriptor for ``poll`` and ``select``, readable from the moment a stop is requested."""
         return self._reader
 
     def close(self) -> None:
-        """Give the descriptors back."""
+        """Close the descriptors."""
         os.close(self._reader)
         os.close(self._writer)
 
 
 @contextlib.contextmanager
 def stop_on_signals() -> Iterator[Stop]:
-    """Note SIGINT and SIGTERM in the :class:`Stop` that this yields; the second one ends the process."""
+    """Yield a :class:`Stop` that SIGINT and SIGTERM set. The second signal ends the process."""
     stop = Stop()
 
     def on_signal(signum: int, _: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""``pyjmsack tail``: see messages come, and take none."""
+"""``pyjmsack tail``: shows messages as they arrive, and takes none."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pyjmsack.cli.terminal import visible
 __all__ = ["render", "tail"]
 
 _REMEMBERED = 100_000
-"""Messages that were seen, at most: so long may a queue be without being shown twice."""
+"""The most messages that are remembered as seen. A queue up to this length shows no message twice."""
 _SLICE = 0.2
 _TOKEN = re.compile(r"%(?:p\{(?P<property>[^}]*)\}|(?P<letter>.))|\\(?P<escape>[nt\\])", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "\\": "\\"}
@@ -49,7 +49,7 @@ _LETTERS: dict[str, Callable[[Message], object]] = {
 
 
 def render(template: str, message: Message) -> str:
-    """Return a message in the form of a template, as ``tail --format`` has it."""
+    """Return a message in the form of the template of ``tail --format``."""
 
     def value(found: re.Match[str]) -> str:
         if found["escape"]:
@@ -108,7 +108,8 @@ def tail(
     ActiveMQ Classic shows the first 400 messages only.
     """
     with stop_on_signals() as stop, login.factory(jms__receiveLocalOnly=True).create_connection() as connection:
-        connection.exception_listener = lambda error: None  # what is under way raises the same error
+        # the call under way raises the error that this listener would get
+        connection.exception_listener = lambda error: None
         connection.start()
         coming = _subscribed(connection, destination, selector, stop)
         if not topic:

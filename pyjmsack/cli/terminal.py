@@ -1,4 +1,4 @@
-"""The output for a person: consoles, progress, and text of strangers made harmless."""
+"""The output for a person: consoles, progress, and texts of strangers without control characters."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ __all__ = [
 TABLE_WIDTH = 132
 _SHOW_SECONDS = 0.1
 Counter = Callable[[int, str], None]
-"""Called with the total so far and a remark."""
+"""A function that is called with the total so far and a remark."""
 
 
 def stdout_console() -> Console:
-    """Return a console for results; a file gets a fixed width instead of the default 80."""
+    """Return a console for results. For a file its width is fixed, not the default 80."""
     return Console(width=table_width(sys.stdout.isatty()))
 
 
@@ -44,18 +44,18 @@ def table_width(terminal: bool) -> int | None:
 
 
 def printable(text: str, limit: int) -> str:
-    """Return the start of a text without control characters, which could take over the terminal."""
+    """Return the start of a text without control characters, because they could take over the terminal."""
     clean = "".join(c if c.isprintable() else "·" for c in text[: limit + 1].replace("\t", " ").rstrip("\r\n"))
     return clean if len(clean) <= limit else clean[: limit - 1] + "…"
 
 
 def visible(text: str) -> str:
-    """Return a text of any length whose control characters are shown as such, but for line ends and tabs."""
+    """Return a text of any length with its control characters escaped, except line ends and tabs."""
     return text if text.isprintable() else "".join(c if c.isprintable() or c in "\n\t" else _shown(c) for c in text)
 
 
 def visible_json(document: str) -> str:
-    """Return the same JSON with the control characters escaped that JSON itself allows."""
+    """Return the same JSON with more characters escaped: the control characters that JSON allows unescaped."""
     if document.isprintable():
         return document
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in document)
@@ -88,11 +88,11 @@ def counting(what: str, total: int | None = None) -> Iterator[Counter]:
 
 
 def _show_nothing(count: int, remark: str) -> None:
-    """Standard error is no terminal."""
+    """Do nothing, because standard error is not a terminal."""
 
 
 class _Throttled:
-    """Passes some calls on: a screen need not see every message, and each call costs more than a message."""
+    """Lets some calls pass, because a screen need not show every message, and a call costs more than a message."""
 
     def __init__(self, show: Counter) -> None:
         self._show = show

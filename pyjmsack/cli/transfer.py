@@ -1,4 +1,7 @@
-"""Messages from one queue to others by this process: in transactions, or confirmed first and acknowledged then."""
+"""Moves messages from one queue to others in this process.
+
+It moves them in transactions, or acknowledges each message after its copy is confirmed.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +21,19 @@ __all__ = ["DEFAULT_BATCH", "Pace", "Transfer", "check_left"]
 
 DEFAULT_BATCH = 100
 _SLICE = 0.2
-"""Seconds of one look at the local buffer, as a signal does not end ``receive()``."""
+"""Seconds of one look at the inbox, because a signal does not end ``receive()``."""
 _MOST_LEFT = 10_000
-"""Messages that are looked at and left where they are, at most: each is held until its session closes, because the
-broker would deliver it again at once if it was given back before."""
+"""The most messages that are looked at and stay in the queue.
+
+The session holds each of them until it closes, because the broker would deliver a message again at once after it was
+given back.
+"""
 
 Target = Callable[[Message], "Queue | None"]
 
 
 class Pace:
-    """Lets ``rate`` things a second pass; ``None`` lets all pass at once."""
+    """Lets ``rate`` messages pass per second; ``None`` lets all pass at once."""
 
     def __init__(self, rate: float | None, stop: Stop) -> None:
         self._gap = 1 / rate if rate else 0.0
@@ -35,7 +41,7 @@ class Pace:
         self._next = time.monotonic()
 
     def wait(self) -> None:
-        """Wait for the turn of the next thing, or for a stop."""
+        """Wait until the next message may pass, or for a stop."""
         if not self._gap:
             return
         while (left := self._next - time.monotonic()) > 0 and not self._stop.requested:
@@ -47,11 +53,11 @@ def check_left(left: int, done: str) -> None:
     """Raise if more messages stay in the queue than a session may hold.
 
     Args:
-        left: how many were looked at and stay.
-        done: what was done so far, such as ``Removed 7 messages``.
+        left: how many messages were looked at and stay.
+        done: a text about the work so far, such as ``Removed 7 messages``.
 
     Raises:
-        Failure: they are too many.
+        Failure: the messages are too many.
     """
     if left > _MOST_LEFT:
         raise Failure(f"{done}. More than {_MOST_LEFT:,} others are to stay in the queue: choose with --selector")
@@ -59,31 +65,32 @@ def check_left(left: int, done: str) -> None:
 
 @dataclass
 class Transfer:
-    """One run. Killed at any time, it has lost no message; see :meth:`run` for when it doubles none."""
+    """One run. A kill at any time loses no message. :meth:`run` says when it doubles none."""
 
     source: str
     target: Target
-    """Says where a message goes; ``None`` leaves it in the queue."""
+    """Returns where a message goes; ``None`` leaves the message in the queue."""
     selector: str | None = None
     choosy: bool = False
-    """Whether ``target`` may leave messages in the queue."""
+    """Whether ``target`` may return ``None``."""
     limit: int | None = None
     batch: int = DEFAULT_BATCH
     moved: int = 0
     left: int = 0
 
     def run(self, login: Login, pace: Pace, stop: Stop, show: Counter) -> int:
-        """Move until the queue has no more, the limit is reached or a stop is requested; return how many.
+        """Move messages until the queue is empty, the limit is reached or a stop is requested. Return their number.
 
-        Where a transaction of this broker and protocol is atomic, sends and receipts are committed together, so that a
-        kill neither loses nor doubles. Elsewhere each message is confirmed at its new place before it is acknowledged
-        at the old one. Artemis then drops the second copy, because the copy carries a duplicate id made of the number
-        by which the broker stores the message. Other brokers cannot tell.
+        Where a transaction of this broker and protocol is atomic, the received and the sent messages are committed
+        together. A kill then loses and doubles no message. Elsewhere each message is confirmed at its new place before
+        it is acknowledged at the old one. Artemis then drops the second copy, because the copy carries a duplicate id
+        made of the number by which the broker stores the message. Other brokers do not recognise a second copy.
         """
         prefetch = self.batch if self.choosy else min(self.batch, self.limit or self.batch)
         factory = login.factory(jms__receiveLocalOnly=True, jms__prefetchPolicy__queuePrefetch=prefetch)
         with factory.create_connection() as connection:
-            connection.exception_listener = lambda error: None  # receive() raises the same error
+            # receive() raises the error that this listener would get
+            connection.exception_listener = lambda error: None
             connection.start()
             if connection.metadata.transaction_guarantee == "atomic" and not self.choosy:
                 self._in_transactions(connection, pace, stop, show)
@@ -137,8 +144,8 @@ class Transfer:
     def _duplicate_id(self, message: Message) -> str | None:
         """Return an id that is the same if this message is moved again, and that no other message gets.
 
-        The message id is not enough: subscribers of a topic reject copies with the same id, and a sender may use one
-        twice. Artemis would drop the second message, and the original would be acknowledged.
+        The message id is not enough, because the copies of a message for several subscribers have the same id, and a
+        sender may use an id twice. Artemis would drop the second message, and its original would be acknowledged.
         """
         stored: bytes | None = message._delivery.stored_id()
         if stored is None:
@@ -149,4 +156,4 @@ class Transfer:
         if stop.requested or self.moved + under_way == self.limit:
             return None
         message = consumer.receive(_SLICE)
-        return consumer.receive_nowait() if message is None else message  # the second one asks the broker
+        return consumer.receive_nowait() if message is None else message  # the second receive asks the broker

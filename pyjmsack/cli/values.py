@@ -50,7 +50,7 @@ def typed_value(kind: str, value: object) -> Value:
 
 
 def wire_types(properties: Mapping[str, object]) -> dict[str, str]:
-    """Return the types that JSON would lose: a long that looks like an int, a float that looks like a double."""
+    """Return the types that JSON would lose, such as a long (like an int) or a float (like a double)."""
     return {name: _SPECIAL[type(value)] for name, value in properties.items() if _needs_type(value)}
 
 
@@ -63,7 +63,7 @@ def set_properties(message: Message, properties: Mapping[str, object], types: Ma
     """Set the properties of a message.
 
     Raises:
-        ValueError: a value does not fit its type, or is none that a property may have.
+        ValueError: a value does not fit its type, or a property cannot have such a value.
     """
     for name, value in properties.items():
         kind = types.get(name)

@@ -41,8 +41,8 @@ def test_a_context_has_the_url_and_the_login(secured_broker: Served, queue_name:
         ("[prod]\npassword = 's3cret'\n", "password-env"),
         ("[prod]\njolokia = 'http://a:s3cret@h/'\n", "jolokia-env"),
         ("[test]\nurl = 'amqp://h'\n", "there are: test"),
-        ("[prod\nurl = 's3cret'\n", "no TOML file"),
-        ("[prod]\nurl = 5\n", "url is not a text"),
+        ("[prod\nurl = 's3cret'\n", "is not a valid TOML file"),
+        ("[prod]\nurl = 5\n", "url must be a string"),
     ],
 )
 def test_a_wrong_context_is_a_usage_error_that_shows_no_secret(tmp_path: Path, text: str, said: str) -> None:

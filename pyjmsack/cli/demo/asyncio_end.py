@@ -1,4 +1,4 @@
-"""Both ends over the asyncio face, on one event loop."""
+"""The sending and the receiving end over the asyncio face, on one event loop."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WINDOW = 500
 
 
 def run_on_asyncio(job: Job) -> None:
-    """A coroutine listener in the mode of the job, and a coroutine that sends."""
+    """Receive with a coroutine listener in the mode of the job, and send with a coroutine."""
     asyncio.run(_run(job))
 
 
@@ -52,7 +52,7 @@ async def _send(job: Job, connection: Connection) -> None:
         producer = await session.create_producer(session.create_queue(job.queue))
         now, later = job.portions
         await _send_lines(job, producer, now)
-        while job.held():  # noqa: ASYNC110 - what ends it happens on another thread
+        while job.held():  # noqa: ASYNC110 - another thread ends the wait
             await asyncio.sleep(LOOK_SECONDS)
         await _send_lines(job, producer, later)
 

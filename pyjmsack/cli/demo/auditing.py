@@ -1,4 +1,4 @@
-"""The demo's own ledger, and the audit of it."""
+"""The ledger of the demo's own connections, and its audit."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ __all__ = ["LedgerOfDemo"]
 
 
 class LedgerOfDemo:
-    """Where the demo's connections write; a context manager.
+    """A context manager: the directory in which the demo's connections write their ledger.
 
     Args:
         path: where to keep the ledger; ``None`` keeps it until the end only.
-        audits: whether to audit it; ``None`` = if that is possible here.
+        audits: whether to audit the ledger; ``None`` = audit if this machine can.
     """
 
     def __init__(self, path: Path | None, audits: bool | None) -> None:
         self.path = path
         self.left_out: str | None = None
-        """Why there is no audit although nobody refused one, and the command that helps."""
+        """The reason if the audit is left out although nobody asked for that, with the command that helps."""
         self._audits = audits
         self._temporary: TemporaryDirectory[str] | None = None
 
@@ -45,10 +45,10 @@ class LedgerOfDemo:
             self._temporary.cleanup()
 
     def audit(self) -> Audit | None:
-        """Return what the audit finds, ``None`` if there is none.
+        """Return the result of the audit, ``None`` if there is no audit.
 
         Raises:
-            Failure: it was asked for, and is not possible here.
+            Failure: the user asked for the audit, and this machine cannot run it.
         """
         if self._audits is False:
             return None
@@ -56,13 +56,13 @@ class LedgerOfDemo:
         if self._audits is None and (missing is not None or self.path is None):
             self.left_out = f"Left out: the audit of this run's ledger on Spark. {missing}"
             return None
-        assert self.path is not None  # without pyarrow there is no PySpark either, and audit_ledgers would say so
+        assert self.path is not None  # without pyarrow PySpark is missing too, and audit_ledgers says so
         click.echo("Auditing the demo's ledger on Spark …", err=True)
         return audit_ledgers((self.path,))
 
     @staticmethod
     def page(found: Audit) -> Path:
-        """Write the audit's page to a file of its own in the directory for temporary files, and return its path."""
+        """Write the page of the audit to a new file in the directory for temporary files, and return its path."""
         from pyjmsack.spark.audit import write_page
 
         handle, name = tempfile.mkstemp(prefix="pyjmsack-demo-audit-", suffix=".html")

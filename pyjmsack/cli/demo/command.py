@@ -1,4 +1,4 @@
-"""The command: input, broker, rows, report."""
+"""The command ``pyjmsack demo``: reads the input, finds the broker, runs the rows and prints the report."""
 
 from __future__ import annotations
 
@@ -88,16 +88,16 @@ def demo(
 ) -> None:
     """Prove on a real broker that no mode loses a line of real files, in less than a minute.
 
-    Every line is a message. The receiving end fails at every 97th and rolls back in the middle, then the files are
-    put together again and their SHA-256 compared. In the last rows the demo's own broker is killed twice while the
-    lines flow. The exit code is 1 if a line is lost or a file differs.
+    Every line is a message. The receiving end fails at every 97th message and rolls back in the middle. Then the demo
+    joins the lines to files again and compares their SHA-256. In the last rows the demo's own broker is killed twice
+    while the lines flow. The exit code is 1 if a line is lost or a file differs.
     """
     source = Source.read(paths or default_paths(), None if full or paths else _QUICK_LINES)
     with LedgerOfDemo(ledger, audits) as own_ledger:
         login = Login(url or DEFAULT_URL, user, password_file, own_ledger.path)
         runs, broker = _exchange(login, protocol, url is None, full, source, patience)
         results = [run.result for run in runs if run.result is not None]
-        if not as_json and not sys.stdout.isatty():  # a terminal has seen it fill
+        if not as_json and not sys.stdout.isatty():  # on a terminal the user has seen the table while it filled
             stdout_console().print(as_table(runs, source, broker))
         if not as_json:
             stdout_console().print(*verdict(results, source), sep="\n")
@@ -130,7 +130,7 @@ def _conclude(own_ledger: LedgerOfDemo, found: Audit | None) -> None:
 def _exchange(
     login: Login, protocol: str, embedded: bool, full: bool, source: Source, patience: float
 ) -> tuple[list[Run], str]:
-    """Run all rows; return them with their results, and who the broker is."""
+    """Run all rows. Return the rows with their results, and the name of the broker."""
     with termination_as_interrupt(), quiet_about(ProcessingError), _brokers(login, protocol, embedded) as there:
         logins, own = there
         met = [_met(login) for login in logins]
@@ -146,7 +146,7 @@ def _exchange(
 
 @contextmanager
 def _brokers(login: Login, protocol: str, embedded: bool) -> Iterator[tuple[Sequence[Login], EmbeddedArtemis | None]]:
-    """Yield a login for each protocol, and the broker if it is an embedded one, which is started here."""
+    """Yield a login for each protocol, and the broker if this function started an embedded one."""
     if not embedded:
         yield [login], None
         return
@@ -158,7 +158,7 @@ def _brokers(login: Login, protocol: str, embedded: bool) -> Iterator[tuple[Sequ
 
 
 def _met(login: Login) -> tuple[str, str]:
-    """Return who answers there, and in which protocol."""
+    """Return the broker that answers at the URL, and its protocol."""
     with login.factory().create_connection() as connection:
         metadata = connection.metadata
         return f"{metadata.broker_name} {metadata.broker_version}", metadata.protocol

@@ -1,4 +1,4 @@
-"""One row at work: the common state of its two ends, and its result."""
+"""One row while it runs: the state that its two ends share, and its result."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pyjmsack.cli.options import Login
 __all__ = ["LOOK_SECONDS", "Job", "Result"]
 
 LOOK_SECONDS = 0.05
-"""How often an end that waits looks at the job."""
+"""Seconds between two looks of a waiting end at the job."""
 
 
 @dataclass
 class Job:
-    """The common state of the sending and the receiving end of a row. Each end has a connection of its own."""
+    """The state that the sending and the receiving end of a row share. Each end has a connection of its own."""
 
     login: Login
     mode: AckMode
@@ -30,7 +30,7 @@ class Job:
     patience: float
     """Seconds without an arrival after which missing lines count as lost."""
     kills: Kills = field(default_factory=Kills)
-    """The kills of the broker during the run; the rows of a wave share them."""
+    """The kills of the broker during the run. The rows of a wave share the kills."""
     sent: int = 0
     confirmed: int = 0
     abandoned: bool = False
@@ -41,19 +41,19 @@ class Job:
     _error: JMSException | None = None
 
     def begin(self) -> None:
-        """Both ends are ready: patience and the measured time start now."""
+        """Note that both ends are ready: the patience and the measured time start now."""
         self.started = self.ledger.last_arrival = time.monotonic()
 
     def on_exception(self, error: JMSException) -> None:
-        """Exception listener of both connections. It keeps errors that are not failures on purpose."""
+        """Exception listener of both connections. It keeps each error except the failures on purpose."""
         if not isinstance(error.__cause__, ProcessingError):
             self._error = self._error or error
 
     def waiting(self, sending: bool) -> bool:
-        """Return whether more is to be expected.
+        """Whether more messages are expected.
 
         Raises:
-            JMSException: a connection reported it.
+            JMSException: a connection reported an error.
         """
         if self._error is not None:
             raise self._error
@@ -64,7 +64,10 @@ class Job:
 
     @property
     def portions(self) -> tuple[Sequence[Line], Sequence[Line]]:
-        """The lines to send at once, and those to send when the broker was killed for the last time.
+        """The lines to send first, and the lines to send after the last kill of the broker.
+
+        After a kill a broker may have forgotten acknowledgements of lines of the first part. It delivers these lines
+        again, before it delivers the second part.
 
         What a broker forgot that it was told about the first ones comes again before the others.
         """
@@ -73,7 +76,7 @@ class Job:
         return lines[:first], lines[first:]
 
     def held(self) -> bool:
-        """Whether the second portion has to wait."""
+        """Whether the second part has to wait."""
         self.holding = self.kills.left > 0 and not self.abandoned
         return self.holding
 
@@ -97,7 +100,7 @@ class Result:
 
     @property
     def ok(self) -> bool:
-        """Whether everything arrived, unchanged, as its mode promises."""
+        """Whether every line arrived unchanged, as the mode of the row promises."""
         return not self.problems
 
     @property
@@ -107,7 +110,7 @@ class Result:
 
     @classmethod
     def of(cls, job: Job, title: str, face: str, protocol: str, kills: int, left: int) -> Result:
-        """Judge a finished job, through which the broker died ``kills`` times; ``left`` messages are on its queue."""
+        """Judge a finished job. ``kills`` counts the deaths of the broker, ``left`` the messages on its queue."""
         ledger, total = job.ledger, len(job.source.lines)
         lost = total - ledger.received
         differing = ledger.differing()

@@ -1,4 +1,4 @@
-"""A broker that dies while the lines flow, and comes back."""
+"""Kills a broker while the lines flow, and starts it again."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _LOOK_SECONDS = 0.002
 
 @dataclass
 class Kills:
-    """The kills that the broker of some jobs will suffer, and the present one."""
+    """The kills of the broker during some jobs, and the kill that is under way."""
 
     left: int = 0
-    """How often it will yet be killed."""
+    """The number of kills that are still to come."""
     outage: bool = False
-    """Whether it is down on purpose: then nothing can arrive."""
+    """Whether the broker is down on purpose. Nothing can arrive then."""
     restarted: float = 0.0
-    """When it last came back, on the clock of :func:`time.monotonic`."""
+    """The time of its last start, on the clock of :func:`time.monotonic`."""
 
 
 @contextmanager
@@ -37,7 +37,7 @@ def killing(broker: EmbeddedArtemis | None, kills: Kills, jobs: Sequence[Job]) -
     """Kill the broker (SIGKILL) and start it again as often as ``kills`` says, while all of ``jobs`` are at work.
 
     Raises:
-        BrokerError: it does not start again.
+        BrokerError: the broker does not start again.
     """
     if broker is None or not kills.left:
         yield
@@ -57,7 +57,7 @@ def _kill(broker: EmbeddedArtemis, kills: Kills, jobs: Sequence[Job], over: thre
     for number in range(1, times + 1):
         while not is_time(jobs, number / (times + 1)):
             if over.wait(_LOOK_SECONDS):
-                return  # a job that loses lines does not come so far
+                return  # a job that loses lines never reaches this number
         kills.outage = True
         try:
             broker.kill()
@@ -69,6 +69,6 @@ def _kill(broker: EmbeddedArtemis, kills: Kills, jobs: Sequence[Job], over: thre
 
 
 def is_time(jobs: Sequence[Job], part: float) -> bool:
-    """Return whether the fastest job has this part of its lines, and each has begun: then lines flow in all of them."""
+    """Whether the fastest job has this part of its lines and every job has begun, so that lines flow in all jobs."""
     received = [job.ledger.received for job in jobs]
     return min(received) > 0 and max(received) >= part * len(jobs[0].source.lines)

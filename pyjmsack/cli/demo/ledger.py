@@ -1,4 +1,4 @@
-"""The bookkeeping of the receiving end, and a consumer that fails now and then on purpose."""
+"""The receiving end's record of lines, and a consumer that fails now and then on purpose."""
 
 from __future__ import annotations
 
@@ -16,11 +16,16 @@ Key = tuple[int, int]
 
 
 class ProcessingError(Exception):
-    """Raised on purpose, as the code of an application might raise by accident."""
+    """Raised on purpose, in the place of an error in an application."""
 
 
 class Ledger:
-    """Takes deliveries on one thread; others may read its counts.
+    """Takes deliveries on one thread; other threads may read the counts.
+
+    ``fails_after`` is for modes in which the broker forgets a message before it is processed. In these modes the
+    failure comes after the line is stored, and proves that the broker does not deliver the line again. ``broker_dies``
+    is for rows in which the broker is killed. A message that is delivered again need not be marked as redelivered then,
+    and a stored line must not be delivered again (S105).
 
     ``fails_after`` is for the modes in which the broker has forgotten a message that fails: there the failure comes
     after the line is stored, and proves that it is not delivered again. ``broker_dies`` is for rows in which it does:
@@ -40,10 +45,10 @@ class Ledger:
         self.last_arrival = time.monotonic()
 
     def deliver(self, message: Message) -> Key:
-        """Take one delivery and return what it is.
+        """Take one delivery and return its kind.
 
         Raises:
-            ProcessingError: now and then.
+            ProcessingError: on purpose, at every 97th line.
         """
         properties = message.properties
         key = (message.get_int_property("file"), message.get_int_property("line"))
@@ -74,22 +79,22 @@ class Ledger:
         raise ProcessingError(f"line {key[1]} of file {key[0]}: a failure on purpose")
 
     def expect_again(self, keys: list[Key]) -> None:
-        """These messages were delivered, and not acknowledged. Each must be delivered again, flagged as redelivered."""
+        """Note unacknowledged messages. Each must be delivered again, flagged as redelivered."""
         self._owed.update(keys)
 
     @property
     def received(self) -> int:
-        """Different lines so far."""
+        """The number of different lines so far."""
         return len(self._lines)
 
     @property
     def owed(self) -> int:
-        """Lines that must be delivered again and were not yet."""
+        """The number of lines that must be delivered again and were not delivered again yet."""
         return len(self._owed)
 
     @property
     def complete(self) -> bool:
-        """Whether every line is there and nothing is owed."""
+        """Whether every line has arrived and no line is owed."""
         return len(self._lines) >= len(self._source.lines) and not self._owed
 
     def differing(self) -> list[str]:

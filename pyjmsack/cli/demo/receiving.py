@@ -1,4 +1,4 @@
-"""The receiving end of the blocking face: one function per way of acknowledging, each with failures on purpose."""
+"""The receiving end of the blocking face: one function per way to acknowledge, each with failures on purpose."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _ends(job: Job) -> Iterator[_Ends]:
 
 
 def _listen(job: Job, make_listener: Callable[[Session], Listener]) -> None:
-    """Feed a listener until everything arrived or patience ends."""
+    """Feed a listener until all lines arrived or the patience is over."""
     finished = threading.Event()
     with _ends(job) as ends:
         listener = make_listener(ends.session)
@@ -64,11 +64,11 @@ def _listen(job: Job, make_listener: Callable[[Session], Listener]) -> None:
         ends.consumer.message_listener = listen
         while job.waiting(not ends.sending.done()):
             finished.wait(LOOK_SECONDS)
-        ends.connection.stop()  # lets the listener finish the acknowledgement at work
+        ends.connection.stop()  # this lets the listener finish the acknowledgement that it is making
 
 
 def listen_and_return(job: Job) -> None:
-    """AUTO, DUPS_OK and no-ack: the listener's return is the acknowledgement, its failure is not (S17, S18, S36)."""
+    """AUTO, DUPS_OK and no-ack: a return of the listener acknowledges, an error does not (S17, S18, S36)."""
 
     def listener(message: Message) -> None:
         job.ledger.deliver(message)
@@ -77,7 +77,7 @@ def listen_and_return(job: Job) -> None:
 
 
 def listen_individually(job: Job) -> None:
-    """Individual modes: each message for itself; a failure sends this one back (S21, S34)."""
+    """Individual modes: each message is acknowledged alone, and a failure gives this message back (S21, S34)."""
 
     def listener(message: Message) -> None:
         job.ledger.deliver(message)
@@ -89,7 +89,7 @@ def listen_individually(job: Job) -> None:
 def listen_and_recover(job: Job) -> None:
     """CLIENT: one acknowledgement covers all before it, so after a failure the session recovers instead (S20, S32).
 
-    Were the failure left to the library, the next acknowledgement would take the failed message along.
+    The library must not handle the failure here, because the next acknowledgement would include the failed message.
     """
     unacknowledged: list[Key] = []
 
@@ -112,7 +112,10 @@ def listen_and_recover(job: Job) -> None:
 
 
 def receive_in_transactions(job: Job) -> None:
-    """Transacted: ``receive()``; a failure rolls the transaction back, and so does the middle of the run (S75, S83)."""
+    """Transacted:
+
+    ``receive()``. The transaction is rolled back after a failure, and once in the middle of the run (S75, S83).
+    """
     with _ends(job) as ends:
         transactions = _Transactions(job, ends.session)
         while job.waiting(not ends.sending.done()):
@@ -122,7 +125,7 @@ def receive_in_transactions(job: Job) -> None:
 
 
 class _Transactions:
-    """Commits in batches, rolls back when a message fails and once without a reason."""
+    """Commits in batches. Rolls back when a message fails, and once without a reason."""
 
     def __init__(self, job: Job, session: Session) -> None:
         self._ledger = job.ledger

@@ -26,7 +26,7 @@ _LOOKS_PER_SECOND = 4
 
 @contextmanager
 def watching(runs: Sequence[Run], source: Source, broker: str) -> Iterator[None]:
-    """Show the table while it fills, if somebody looks: standard output keeps it, standard error does not."""
+    """Show the table while it fills if standard error is a terminal; standard output gets the finished table."""
     console = stdout_console() if sys.stdout.isatty() else stderr_console()
     if not console.is_terminal:
         yield
@@ -72,7 +72,7 @@ def _style(run: Run) -> str | None:
 
 
 def verdict(results: Sequence[Result], source: Source) -> list[Text]:
-    """Return what the table proves, or what failed."""
+    """Return the sentence that says what the table proves, or which rows failed."""
     failed = [result for result in results if not result.ok]
     if failed:
         return [
@@ -92,7 +92,7 @@ def verdict(results: Sequence[Result], source: Source) -> list[Text]:
 
 
 def as_document(results: Sequence[Result], source: Source, broker: str) -> dict[str, Any]:
-    """Return the same for scripts."""
+    """Return the results as one JSON document, for scripts."""
     return {
         "broker": broker,
         "files": len(source.names),

@@ -36,11 +36,11 @@ class Row:
     execute: Callable[[Job], None]
     face: str = "blocking"
     kills: int = 0
-    """How often the broker is killed meanwhile; the connections are those of a failover URL then."""
+    """How often the broker is killed during the row. The connections use a failover URL in that case."""
 
     @property
     def label(self) -> str:
-        """The title, and the face if that is not the usual one."""
+        """The title, with the face if that is asyncio."""
         return self.title if self.face == "blocking" else f"{self.title}, {self.face}"
 
     def job(self, login: Login, source: Source, patience: float, kills: Kills) -> Job:
@@ -87,4 +87,4 @@ FAILOVER_ROWS: tuple[Row, ...] = (
     Row(AckMode.INDIVIDUAL_ACKNOWLEDGE, "individual, 2 kills", listen_individually, kills=2),
     Row(AckMode.AUTO_ACKNOWLEDGE, "auto, 2 kills", run_on_asyncio, face="asyncio", kills=2),
 )
-"""Only for a broker of the demo's own."""
+"""Rows that run only with a broker of the demo's own."""

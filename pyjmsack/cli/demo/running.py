@@ -1,4 +1,4 @@
-"""Which rows run when, and how many at a time."""
+"""The order of the rows, and the number of rows that run at a time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pyjmsack.cli.options import Login
 __all__ = ["Run", "Wave", "plan", "run_wave"]
 
 _SIDE_BY_SIDE = 4
-"""Rows at a time. They wait for the broker more than they compute, but share one interpreter."""
+"""Rows at a time. They spend most of their time waiting for the broker, but share one interpreter."""
 
 
 @dataclass
@@ -31,7 +31,7 @@ class Run:
     result: Result | None = None
 
     def execute(self) -> None:
-        """Run it, unless another row has failed already.
+        """Run the row, unless another row has failed already.
 
         Raises:
             JMSException: the connection failed, or the broker refused something.
@@ -43,14 +43,14 @@ class Run:
 
 @dataclass(frozen=True)
 class Wave:
-    """Runs that do not disturb each other: those of a wave suffer the same kills, or none."""
+    """Runs that do not disturb each other: all runs of a wave suffer the same kills, or none."""
 
     runs: tuple[Run, ...]
     kills: Kills
 
 
 def plan(logins: Mapping[str, Login], own: bool, full: bool, source: Source, patience: float) -> list[Wave]:
-    """Return all runs, those that kill the broker last.
+    """Return all runs. The runs that kill the broker come last.
 
     Args:
         logins: how to reach the broker, by protocol.
@@ -70,17 +70,17 @@ def plan(logins: Mapping[str, Login], own: bool, full: bool, source: Source, pat
 
 
 def run_wave(wave: Wave, broker: EmbeddedArtemis | None) -> None:
-    """Run the rows of a wave side by side; the first one that fails ends them all.
+    """Run the rows of a wave side by side; the first failure ends all rows.
 
     Args:
-        broker: the one to kill, if there are kills.
+        broker: the broker to kill, if there are kills.
 
     Raises:
         JMSException: the connection failed, or the broker refused something.
         BrokerError: a killed broker does not start again.
     """
     jobs = [run.job for run in wave.runs]
-    at_once = len(jobs) if wave.kills.left else _SIDE_BY_SIDE  # all of them have to be at work when it dies
+    at_once = len(jobs) if wave.kills.left else _SIDE_BY_SIDE  # the broker dies only while all rows are at work
     with killing(broker, wave.kills, jobs), ThreadPoolExecutor(max(1, at_once), "pyjmsack-demo-row") as executor:
         try:
             for done in as_completed([executor.submit(run.execute) for run in wave.runs]):
@@ -90,6 +90,6 @@ def run_wave(wave: Wave, broker: EmbeddedArtemis | None) -> None:
 
 
 def _abandon(jobs: Sequence[Job]) -> None:
-    """Let the ends of all jobs give up; those that are done do not mind."""
+    """Make the ends of all jobs give up. This does nothing to a job that is done."""
     for job in jobs:
         job.abandoned = True

@@ -20,7 +20,7 @@ BATCH = 200
 
 
 def send_all(job: Job) -> None:
-    """Send every line: pipelined, or in transactions of which one is rolled back in the middle."""
+    """Send every line: one send after the other without waiting, or in transactions, of which one is rolled back."""
     transacted = job.mode is AckMode.SESSION_TRANSACTED
     with job.login.factory().create_connection() as connection:
         connection.exception_listener = job.on_exception

@@ -17,12 +17,12 @@ __all__ = ["Line", "Source", "body_bytes", "default_paths", "line_message"]
 
 
 class Line(NamedTuple):
-    """One line with its end, exactly as in the file."""
+    """One line with its line end, exactly as in the file."""
 
     file: int
     number: int
     sequence: int
-    """Its number among the lines of all files."""
+    """The number of the line among the lines of all files."""
     data: bytes
 
 
@@ -40,7 +40,7 @@ class Source:
 
         Args:
             paths: the files and directories.
-            limit: leave out each file that would bring more lines than so many together.
+            limit: the most lines of all files together. A file that exceeds the limit is left out.
 
         Raises:
             UsageError: there is nothing to send.
@@ -58,7 +58,7 @@ class Source:
             digests.append(hashlib.sha256(data).hexdigest())
             lines += (Line(file, number, first + number - 1, line) for number, line in enumerate(split, 1))
         if not lines:
-            raise click.UsageError("--input: there is not one line in it")
+            raise click.UsageError("--input: the files have no lines")
         return cls(tuple(names), tuple(digests), tuple(lines))
 
     def differing(self, received: Iterable[tuple[int, int, bytes]]) -> list[str]:
@@ -85,7 +85,7 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
 
 
 def default_paths() -> tuple[Path, ...]:
-    """Return the sources of this package: several thousand lines that everybody has."""
+    """Return the sources of this package: several thousand lines that every machine with pyjmsack has."""
     return tuple(sorted(Path(pyjmsack.__file__).parent.rglob("*.py")))
 
 

@@ -1,7 +1,7 @@
-"""``pyjmsack soak``: load for minutes, while the broker is killed again and again, and proof that nothing was lost.
+"""``pyjmsack soak``: puts load on a broker for minutes, kills it again and again, and proves that no message was lost.
 
-``load`` is one flow of numbered messages, ``ledger`` its bookkeeping, ``faults`` the ways to kill, ``run`` puts them
-together, ``report`` is the result.
+``load`` is one flow of numbered messages, and ``ledger`` records its messages. ``faults`` has the ways to kill. ``run``
+joins these parts, and ``report`` judges the result.
 """
 
 from pyjmsack.cli.soak.command import soak

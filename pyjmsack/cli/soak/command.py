@@ -1,4 +1,4 @@
-"""The command: which broker, how it is killed, for how long."""
+"""The command ``pyjmsack soak``: the broker, the way to kill it, and the time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ __all__ = ["soak"]
 _FACES = ("blocking", "asyncio")
 _GUARD = "failover.duplicateGuardSize"
 _GUARD_SIZE = 10_000
-"""More than is on its way at a time; the library's own size would take 10 MB for each of the sessions."""
+"""The send window of a session: more than a flow has on its way.
+
+The library's default would take 10 MB for each session.
+"""
 
 
 @click.command()
@@ -106,7 +109,7 @@ def _target(url: str | None, protocol: str, kill: str | None, restart: str | Non
     if url is None:
         narrate_broker()
         click.echo("Starting Artemis …", err=True)
-        # after ten losses Artemis would give up what it had sent ahead on all of them
+        # after ten losses Artemis would give up the prefetched messages of a consumer as dead letters
         with EmbeddedArtemis(address_settings={"#": {"max-delivery-attempts": -1}}) as artemis:
             member = artemis.amqp_url if protocol == "amqp" else artemis.stomp_url
             options = "failover.maxReconnectDelay=200&failover.warnAfterReconnectAttempts=0"

@@ -1,4 +1,4 @@
-"""Ways to kill: a broker of our own, one's own by commands, or the connections to it."""
+"""The ways to kill: an embedded broker, another broker by commands, or the connections to a broker."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Fault(Protocol):
     what: str
 
     def strike(self) -> None:
-        """Do it, and return when the broker is back or on its way back. It blocks."""
+        """Cause the fault, and return when the broker is up or starting. This method blocks."""
         ...
 
 
@@ -42,7 +42,7 @@ class EmbeddedKill:
         self._broker = broker
 
     def strike(self) -> None:
-        """Kill it and start it again."""
+        """Kill the broker and start it again."""
         self._broker.kill()
         self._broker.restart()
 
@@ -58,7 +58,7 @@ class Commands:
         """Run them.
 
         Raises:
-            Failure: one of them failed.
+            Failure: a command failed.
         """
         for command in filter(None, (self._kill, self._restart)):
             try:
@@ -66,7 +66,7 @@ class Commands:
                     shlex.split(command),
                     check=True,
                     stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,  # ours is for the result
+                    stdout=subprocess.DEVNULL,  # standard output is for the result
                     timeout=_COMMAND_SECONDS,
                 )
             except (OSError, subprocess.SubprocessError) as error:
@@ -80,7 +80,7 @@ class _Wires:
         self._wires = wires
 
     def strike(self) -> None:
-        """Cut every wire, and heal it a moment later."""
+        """Cut every wire, and restore the wires a moment later."""
         for wire in self._wires:
             wire.cut()
         time.sleep(_CUT_SECONDS)
@@ -93,7 +93,7 @@ def cut_wires(url: str) -> Iterator[tuple[str, Fault]]:
     """Put a wire before each broker of a failover URL. Yield the URL through the wires, and the fault that cuts them.
 
     Raises:
-        UsageError: it is no such URL, or a broker has no port.
+        UsageError: the URL is not a failover URL of AMQP, or a broker in it has no port.
     """
     match = _FAILOVER.fullmatch(url)
     if match is None:

@@ -1,4 +1,4 @@
-"""A record of sent and arrived messages, for any length of time in little memory."""
+"""A record of sent and arrived messages, for a run of any length in little memory."""
 
 from __future__ import annotations
 
@@ -8,18 +8,21 @@ __all__ = ["Ledger", "Numbers"]
 
 _REMEMBERED = 1000
 _NAMED = 10
-"""Lost messages that are named."""
+"""The most lost messages that the report names."""
 
 
 class Numbers:
-    """A set of numbers from 0 on that come almost in order: all below a mark, and single ones above."""
+    """A set of numbers from 0 on that arrive almost in order.
+
+    It keeps one limit, below which all numbers are in the set, and the single numbers above the limit.
+    """
 
     def __init__(self) -> None:
         self._mark = 0
         self._above: set[int] = set()
 
     def add(self, number: int) -> bool:
-        """Add one, and return whether it is new."""
+        """Add a number, and return whether it is new."""
         if number in self:
             return False
         self._above.add(number)
@@ -35,14 +38,15 @@ class Numbers:
         return self._mark + len(self._above)
 
     def missing_in(self, other: Numbers) -> list[int]:
-        """Return those of these that the other has not, in order."""
+        """Return the numbers of this set that the other set does not have, in order."""
         return [n for n in (*range(other._mark, self._mark), *sorted(self._above)) if n not in other]
 
 
 class Ledger:
-    """The books of one flow.
+    """The record of one flow.
 
-    A text is a number; behind a relay also its transaction, its place in that one, and how many that one sent."""
+    The text of a message is its number. Behind a relay the text also has the transaction, the place in the transaction,
+    and the number of messages of the transaction."""
 
     def __init__(self) -> None:
         self.confirmed = Numbers()
@@ -50,21 +54,24 @@ class Ledger:
         self.repeated = 0
         """Numbers that arrived more than once."""
         self.unconfirmed = 0
-        """Sends that timed out: each may have arrived or not."""
+        """Sends that timed out. Each message may have arrived or not."""
         self.rolled_back = self.in_doubt = 0
-        """Transactions of the relay that failed, and those of them that may have taken effect (S94)."""
+        """Failed transactions of the relay, and those that may have taken effect (S94)."""
         self._excused: set[int] = set()
         self._parts: dict[int, set[int]] = {}
-        """Places that arrived of transactions of which others are missing."""
+        """For each transaction with missing messages: the places of the messages that arrived."""
         self._whole: deque[int] = deque(maxlen=_REMEMBERED)
-        """Transactions that arrived last. A message of these that is delivered again tears nothing."""
+        """The transactions that arrived last.
+
+        A message of these that is delivered again does not make its transaction torn.
+        """
 
     def confirm(self, number: int) -> None:
-        """The broker has confirmed it."""
+        """Note that the broker confirmed the message."""
         self.confirmed.add(number)
 
     def excuse(self, number: int) -> None:
-        """Nobody knows whether the broker has it."""
+        """Note that nobody knows whether the broker has the message."""
         self.unconfirmed += 1
         if number not in self.received:
             self._excused.add(number)
@@ -72,7 +79,7 @@ class Ledger:
         self.confirmed.add(number)
 
     def receive(self, text: str) -> None:
-        """It was handled."""
+        """Note that the message was processed."""
         number, *transaction = map(int, text.split())
         if number in self._excused:
             self._excused.remove(number)
@@ -92,30 +99,30 @@ class Ledger:
 
     @property
     def in_flight(self) -> int:
-        """Confirmed and not received yet, about."""
+        """The approximate number of messages that were confirmed and not received yet."""
         return len(self.confirmed) - len(self.received)
 
     @property
     def lost(self) -> int:
-        """Confirmed and not received."""
+        """The messages that were confirmed and not received."""
         return len(self.confirmed.missing_in(self.received))
 
     @property
     def torn(self) -> int:
-        """Transactions of which a part arrived."""
+        """The transactions of which a part arrived."""
         return len(self._parts)
 
     @property
     def arrived(self) -> bool:
-        """Whether all that was confirmed is there, and no transaction in parts."""
+        """Whether all confirmed messages arrived, and every transaction as a whole."""
         return len(self.received) >= len(self.confirmed) and not self.lost and not self.torn
 
     def problems(self, *, atomic: bool = True) -> list[str]:
         """Return the broken promises, in words.
 
         Args:
-            atomic: whether receipts and sends of a transaction take effect together; if not, a repetition behind a
-                relay is no problem (S88).
+            atomic: whether the received and the sent messages of a transaction take effect together. If they do not, a
+                second copy behind a relay is not a problem (S88).
         """
         repeated = self.repeated if atomic else 0
         missing = self.confirmed.missing_in(self.received)

@@ -1,4 +1,4 @@
-"""One flow of numbered messages: a producer, perhaps a relay in transactions, and a consumer, through all faults."""
+"""One flow of numbered messages: a producer, in some flows a relay in transactions, and a consumer."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ Call = Callable[..., Awaitable[Any]]
 
 BATCH = 50
 WINDOW = 2000
-"""Confirmed messages on their way at most: more would fill the disk of a broker that is killed often."""
+"""The most confirmed messages on their way. More would fill the disk of a broker that is killed often."""
 TRANSACTION = 5
 ROLLED_BACK = 20
-"""One of so many transactions of the relay is rolled back."""
+"""One transaction of the relay out of this many is rolled back."""
 GIVEN_BACK = 10
-"""One of so many messages is released the first time, in an individual mode."""
+"""One message out of this many is released at its first delivery, in an individual mode."""
 LOOK_SECONDS = 0.005
 STANDSTILL = 0.5
-"""Most seconds between two looks that count as waiting."""
+"""The longest time between two looks, in seconds, that counts as waiting."""
 
 
 class StuckError(Exception):
-    """Nothing arrived for too long."""
+    """No message arrived for too long."""
 
 
 async def awaited(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
@@ -40,7 +40,10 @@ async def awaited(function: Callable[..., Any], *arguments: Any, **named: Any) -
 
 
 def in_threads(executor: Executor) -> Call:
-    """Return a function that calls a method of the blocking face. Each flow needs two threads of the executor."""
+    """Return a function that calls a method of the blocking face on a thread.
+
+    Each flow needs two threads of the executor.
+    """
 
     async def call(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(executor, partial(function, *arguments, **named))
@@ -52,11 +55,11 @@ class Load:
     """A flow that sends as fast as it receives. Its methods belong to one event loop.
 
     Args:
-        open_session: opens a session of a started connection; it is called for each of the ends.
-        mode: that of the consumer: AUTO, or an individual one.
-        relayed: send to ``queue``, and let a transacted session carry it on to ``queue.out``.
+        open_session: opens a session of a started connection; each end of the flow calls it once.
+        mode: acknowledge mode of the consumer: AUTO or an individual mode.
+        relayed: send to ``queue``, from which a transacted session moves the messages to ``queue.out``.
         call: :func:`awaited` or :func:`in_threads`.
-        patience: seconds without an arrival after which it is stuck.
+        patience: seconds without an arrival after which the flow is stuck.
     """
 
     def __init__(
@@ -83,10 +86,13 @@ class Load:
         self._given_back: set[int] = set()
         self.ledger = Ledger()
         self.atomic = True
-        """Whether a message arrives once. It may not behind a relay at a broker without atomic transactions."""
+        """Whether each message arrives once.
+
+        Behind a relay it may arrive twice if the broker has no atomic transactions.
+        """
 
     def start(self) -> None:
-        """Let it flow."""
+        """Start the flow."""
         works = [self._produce(), self._consume(), *([self._relay()] if self._relayed else [])]
         self._tasks = [self._start(work) for work in works]
 
@@ -96,19 +102,19 @@ class Load:
 
     @property
     def skipped(self) -> int:
-        """Messages that came again and were kept from the consumer by the guard (S105)."""
+        """Messages that were delivered again and that the guard did not hand out (S105)."""
         return self._consumer.stats.duplicates_skipped if self._consumer else 0
 
     @property
     def stats(self) -> Any:
-        """What the consumer counted: delivered, acknowledged, skipped and so on; ``None`` before it is there."""
+        """The counters of the consumer, such as delivered and acknowledged; ``None`` before there is a consumer."""
         return self._consumer.stats if self._consumer else None
 
     async def reaches(self, received: int) -> None:
-        """Wait for so many arrivals.
+        """Wait for this number of arrivals.
 
         Raises:
-            StuckError: patience is over.
+            StuckError: the patience is over.
             JMSException: one end failed.
         """
         await self._wait(lambda: len(self.ledger.received) >= received)
@@ -118,7 +124,7 @@ class Load:
         while not condition():
             self.check()
             now = monotonic()
-            waited += min(now - looked, STANDSTILL)  # if nobody looked for longer, the machine has slept
+            waited += min(now - looked, STANDSTILL)  # a longer time without a look means that the machine has slept
             looked = now
             if len(self.ledger.received) != seen:
                 seen, waited = len(self.ledger.received), 0.0
@@ -130,13 +136,13 @@ class Load:
             await asyncio.sleep(LOOK_SECONDS)
 
     def check(self) -> None:
-        """Raise the error of an end that failed."""
+        """Raise the error of an end that failed, if there is one."""
         for task in self._tasks:
             if task.done():
                 task.result()
 
     async def finish(self) -> None:
-        """Send nothing more, receive the rest, and look whether there is more than was sent.
+        """Stop sending, receive the rest, and check whether more messages arrived than were sent.
 
         Raises:
             StuckError: the rest does not arrive.
@@ -158,7 +164,7 @@ class Load:
             raise StuckError(f"{stuck}; the consumer looked once more, {late}")
 
     async def cancel(self) -> None:
-        """Give it up."""
+        """Give up the flow."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -188,7 +194,7 @@ class Load:
         while not self._over:
             await self._take(0.2)
         while await self._take(0):
-            pass  # more than was sent: the ledger notices
+            pass  # a message that was never sent: the ledger reports it
 
     async def _take(self, timeout: float) -> bool:
         message = await self._call(self._consumer.receive, timeout=timeout)
@@ -203,7 +209,7 @@ class Load:
         return True
 
     def _gives_back(self, text: str) -> bool:
-        """Whether the message is one that is given back the first time."""
+        """Whether the message is given back at its first delivery."""
         number = int(text.split()[0])
         if number % GIVEN_BACK or number in self._given_back:
             self._given_back.discard(number)

@@ -1,4 +1,4 @@
-"""The result of a soak: judged, as tables for people and as one document for scripts."""
+"""The result of a soak: the verdict, the tables for people and one document for scripts."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ __all__ = ["MEMORY_LIMIT", "Flow", "Report", "as_document", "as_tables"]
 
 _MB = 1_000_000
 MEMORY_LIMIT = 20 * _MB
-"""Bytes that the process may grow by; threads and descriptors may not grow."""
+"""Bytes by which the process may grow. Threads and descriptors may not grow."""
 
 
 @dataclass(frozen=True)
 class Flow:
-    """One flow at its end."""
+    """The numbers of one flow at its end."""
 
     face: str
     title: str
     ledger: Ledger
     skipped: int
-    """Messages that came again and were kept from the consumer."""
+    """Messages that were delivered again and that the guard did not hand out."""
     atomic: bool
 
     @property
     def problems(self) -> list[str]:
-        """The broken promises."""
+        """The broken promises of this flow."""
         return [f"{self.title} ({self.face}): {problem}" for problem in self.ledger.problems(atomic=self.atomic)]
 
 
 @dataclass(frozen=True)
 class Growth:
-    """Of one resource: the median of the first quarter of the samples, and of the last one."""
+    """The growth of one resource: the medians of the first and of the last quarter of the samples."""
 
     name: str
     first: float
@@ -52,7 +52,7 @@ class Growth:
 
     @property
     def problems(self) -> list[str]:
-        """The broken promises: growth, and resources that are left when everything is closed."""
+        """The broken promises: a resource that grew, or that is left when everything is closed."""
         grown, left = self.last - self.first, self.after - self.before
         found = [f"{self.name}: grew by {grown:,.0f}, more than {self.limit:,.0f}"] if grown > self.limit else []
         if self.name != "memory" and left > 0:
@@ -62,24 +62,24 @@ class Growth:
 
 @dataclass(frozen=True)
 class Report:
-    """All that came of it; times in seconds."""
+    """The result of a run; times in seconds."""
 
     broker: str
     what: str
     seconds: float
     outages: Sequence[float]
-    """From each kill to the first message of the last flow."""
+    """Seconds from each kill to the first message of the last flow that flows again."""
     interruptions: int
     flows: Sequence[Flow]
     samples: Sequence[Resources]
-    """Before each kill but the first, and at the end."""
+    """Samples before each kill except the first, and at the end."""
     before: Resources
     after: Resources
     stuck: Sequence[str]
 
     @cached_property
     def growths(self) -> list[Growth]:
-        """Threads, descriptors and memory."""
+        """The growth of threads, descriptors and memory."""
         limits = {"threads": 0, "descriptors": 0, "memory": MEMORY_LIMIT}
         quarter = max(1, len(self.samples) // 4)
         samples = self.samples or [self.before]
@@ -97,7 +97,7 @@ class Report:
 
     @cached_property
     def problems(self) -> list[str]:
-        """All that must not be."""
+        """All broken promises."""
         return [*self.stuck, *self._found()]
 
     def _found(self) -> Iterator[str]:
@@ -164,7 +164,7 @@ def _verdict(report: Report) -> list[Text]:
 
 
 def as_document(report: Report) -> dict[str, Any]:
-    """Return the same for scripts."""
+    """Return the result as one JSON document, for scripts."""
     return {
         "ok": not report.problems,
         "problems": report.problems,

@@ -29,9 +29,9 @@ FLOWS = (
     ("transacted relay", AckMode.AUTO_ACKNOWLEDGE, True),
 )
 _THREADS = 4 * len(FLOWS)
-"""Of the blocking face: more than its flows ever need at a time."""
+"""Threads for the blocking face: more than its flows ever need at a time."""
 _WARM = 100
-"""Messages of each flow before the first kill."""
+"""The number of messages of each flow before the first kill."""
 _LEAST_KILLS = 2
 _LOOK_SECONDS = 0.1
 
@@ -48,7 +48,7 @@ class Plan:
 
 
 class _Ends:
-    """The connections of one face, a session each."""
+    """The connections of one face, with one session each."""
 
     def __init__(self, factory: Any, call: Call) -> None:
         self._factory, self._call = factory, call
@@ -60,7 +60,8 @@ class _Ends:
         """Open a session on a connection of its own."""
         connection = await self._call(self._factory.create_connection)
         self._connections.append(connection)
-        connection.exception_listener = lambda error: None  # the flows raise the same
+        # the calls of the flows raise the error that this listener would get
+        connection.exception_listener = lambda error: None
         connection.add_connection_listener(self)
         await self._call(connection.start)
         metadata = connection.metadata
@@ -68,7 +69,7 @@ class _Ends:
         return await self._call(connection.create_session, mode)
 
     def on_connection_interrupted(self, url: str) -> None:
-        """Count it."""
+        """Count the interruption."""
         self.interruptions += 1
 
     async def close(self) -> None:
@@ -78,7 +79,7 @@ class _Ends:
 
 
 def run(plan: Plan, fault: Fault, stop: Stop, show: Counter) -> Soak:
-    """Let it flow and strike, until time is over or ``stop`` is requested; then receive the rest.
+    """Run the flows and kill, until the time is over or ``stop`` is requested. Then receive the rest.
 
     Raises:
         JMSException: a connection failed for good.
@@ -92,7 +93,7 @@ def run(plan: Plan, fault: Fault, stop: Stop, show: Counter) -> Soak:
 
 @contextmanager
 def _threads(count: int) -> Iterator[ThreadPoolExecutor]:
-    """Yield an executor with all its threads, so that a later thread would be a leak."""
+    """Yield an executor that has started all its threads, so that each later thread is a leak."""
     with ThreadPoolExecutor(count, "pyjmsack-soak") as executor:
         barrier = threading.Barrier(count)
         for started in [executor.submit(barrier.wait) for _ in range(count)]:
@@ -101,7 +102,7 @@ def _threads(count: int) -> Iterator[ThreadPoolExecutor]:
 
 
 class Soak:
-    """The flows, and the observations of them."""
+    """The flows, and what was measured of them."""
 
     def __init__(self, plan: Plan, fault: Fault, stop: Stop, show: Counter, executor: ThreadPoolExecutor) -> None:
         self._plan, self._fault, self._stop, self._show, self._executor = plan, fault, stop, show, executor
@@ -129,7 +130,7 @@ class Soak:
         self._started = self._ended = 0.0
 
     async def run(self) -> None:
-        """Do it, and close all connections."""
+        """Run the flows and the kills, and close all connections."""
         self._started = time.monotonic()
         for load in self._loads.values():
             load.start()
@@ -151,7 +152,7 @@ class Soak:
             await self._all(Load.finish)
 
     async def _pause(self) -> bool:
-        """Wait for the next kill; return whether there is one. Two there are, however short the time."""
+        """Wait for the next kill, and return whether there is one. There are two, even if the time is too short."""
         last = self._started + self._plan.seconds
         due = time.monotonic() + self._plan.kill_every
         if len(self._outages) >= _LEAST_KILLS:
@@ -170,8 +171,9 @@ class Soak:
         return f"{len(self._outages)} kills, {confirmed:,} confirmed, {received:,} received"
 
     async def _strike(self) -> bool:
-        """Kill, and wait until every flow flows again; return whether it does."""
-        if self._outages:  # the first loss of a connection makes threads that tell of it, and they stay
+        """Kill, and wait until every flow flows again. Return whether every flow does."""
+        # the first loss of a connection starts threads that call the listeners, and these threads stay
+        if self._outages:
             self._samples.append(Resources.now())
         began = time.monotonic()
         await asyncio.get_running_loop().run_in_executor(self._executor, self._fault.strike)
@@ -181,7 +183,7 @@ class Soak:
         return flows
 
     async def _all(self, step: Callable[[Load], Awaitable[None]]) -> bool:
-        """Take a step with every flow; return whether none is stuck."""
+        """Do one step with every flow, and return whether no flow is stuck."""
         answers = await self._each(step)
         for (face, title), answer in zip(self._loads, answers, strict=True):
             if isinstance(answer, StuckError):
@@ -194,7 +196,7 @@ class Soak:
         return await asyncio.gather(*map(step, self._loads.values()), return_exceptions=True)
 
     def report(self, before: Resources, after: Resources) -> Report:
-        """Sum up; ``before`` and ``after`` all of it, what this process held."""
+        """Return the report. ``before`` and ``after`` are the resources of this process before and after the run."""
         flows = [
             Flow(face, title, load.ledger, load.skipped, load.atomic) for (face, title), load in self._loads.items()
         ]
