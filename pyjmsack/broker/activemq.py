@@ -25,14 +25,14 @@ Transformer = Literal["native", "jms", "raw"]
 class EmbeddedActiveMQ(EmbeddedBroker):
     """A real ActiveMQ Classic broker on 127.0.0.1, as a child process of this one.
 
-    It has the broker's default policies and a KahaDB store. ``version`` is "6.3.1" or "5.18.3".
-    ``scheduler`` turns on ``schedulerSupport``, without which this broker delivers delayed messages at once.
-    ``transformer`` is the AMQP connector's ``transport.transformer``: what clients of other protocols see of a message
-    that was sent over AMQP; with "native", the broker's default, its raw bytes.
-    ``policies`` maps a name with wildcards, such as ``"orders.>"`` or ``"topic://prices.>"``, to attributes of a
-    ``policyEntry``, such as ``{"queuePrefetch": 10}``. ``configuration`` is an ``activemq.xml`` of your own.
-    All else is as in :class:`pyjmsack.broker.EmbeddedArtemis`, but the passwords of ``users`` are kept, in memory and
-    in a file that only the owner may read, as this broker knows no hashed ones.
+    It has the broker's default policies and a KahaDB store. ``version`` is "6.3.1" or "5.18.3". ``scheduler`` turns on
+    ``schedulerSupport``, without which this broker delivers delayed messages at once. ``transformer`` is the AMQP
+    connector's ``transport.transformer``: it decides how clients of other protocols see a message that was sent over
+    AMQP. With "native", the broker's default, they see its raw bytes. ``policies`` maps a name with wildcards, such as
+    ``"orders.>"`` or ``"topic://prices.>"``, to attributes of a ``policyEntry``, such as ``{"queuePrefetch": 10}``.
+    ``configuration`` is an ``activemq.xml`` of your own. The other arguments are those of
+    :class:`pyjmsack.broker.EmbeddedArtemis`, with one difference: this class keeps the passwords of ``users`` in memory
+    and in a file that only the owner may read, because this broker cannot read hashed passwords.
 
     Methods may be called from any thread; one runs at a time. Every method raises :class:`BrokerError` when it cannot
     do its work.
@@ -68,7 +68,7 @@ class EmbeddedActiveMQ(EmbeddedBroker):
             stop_timeout=stop_timeout,
         )
         if transformer not in (known := get_args(Transformer)):
-            raise ValueError(f"transformer: {transformer!r} is none of {', '.join(known)}")
+            raise ValueError(f"transformer: expected one of {', '.join(known)}, not {transformer!r}")
         check_logins(users or {})
         self._progress = progress
         self._logins = None if users is None else dict(users)

@@ -1,4 +1,5 @@
-"""ActiveMQ Classic as the libraries it needs and no more: its archive of version 6 is in no Maven repository.
+"""The libraries that ActiveMQ Classic needs, each fetched alone, because no Maven repository has the archive of version
+6.
 
 ``jars/activemq-VERSION.txt`` names each library as ``group:name:version size sha512``.
 """
@@ -28,7 +29,7 @@ def ensure_activemq(version: str = DEFAULT_VERSION, *, progress: ProgressFactory
         BrokerError: unknown version, no network, or a file that is not the one pinned here.
     """
     if version not in VERSIONS:
-        raise BrokerError(f"The libraries of ActiveMQ {version} are not known here (known: {', '.join(VERSIONS)}).")
+        raise BrokerError(f"ActiveMQ {version} cannot be fetched. Give one of these versions: {', '.join(VERSIONS)}.")
     listing = resources.files("pyjmsack.broker").joinpath("jars").joinpath(f"activemq-{version}.txt").read_bytes()
     cache = cache_directory()
     rows = [line.split() for line in listing.decode().splitlines()]
@@ -45,7 +46,7 @@ def ensure_activemq(version: str = DEFAULT_VERSION, *, progress: ProgressFactory
 
 @contextmanager
 def _together(progress: ProgressFactory, name: str, total: int) -> Iterator[ProgressFactory]:
-    """Show the downloads inside as one."""
+    """Show the downloads inside the context as one download."""
     with progress(name, total) as advance:
         yield lambda *_: nullcontext(advance)
 

@@ -1,4 +1,4 @@
-"""ActiveMQ Classic's configuration and command line, and the lines of its log that matter."""
+"""ActiveMQ Classic's configuration and command line, and the lines of its log that pyjmsack reads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAIN = "org.apache.activemq.console.Main"
 
 @dataclass(frozen=True)
 class ActiveMQInstance(Instance):
-    """``logins`` holds passwords as they are: this broker knows no hashed ones."""
+    """``logins`` holds the passwords in plain text, because this broker cannot read hashed ones."""
 
     scheduler: bool = False
     transformer: str = "native"
@@ -47,8 +47,8 @@ class ActiveMQInstance(Instance):
         return with_activemq_wishes(text, self.wanted) if name == "activemq.xml" else text
 
     def _main(self) -> Sequence[str]:
-        # a bare path: of file: URLs it takes no spelling in all versions; no validation: the schema wants booleans
-        # where the file has ${...}
+        # a bare path, because no spelling of a file: URL works in all versions; no validation, because the schema wants
+        # booleans where the file has ${...}
         return [_MAIN, "start", f"xbean:{quote(str(self.etc / 'activemq.xml'))}?validate=false"]
 
     def _login_files(self) -> Mapping[str, Iterable[str]]:
@@ -59,11 +59,11 @@ class ActiveMQInstance(Instance):
         }
 
     def port_is_taken(self, log: str) -> bool:
-        """Look for the text of the exception that then ends the broker."""
+        """Look for the text of the exception that ends the broker if a port is taken."""
         return "Failed to bind to server socket" in log
 
     def listens(self, log: str) -> bool:
-        """Look for one line for each connector; the host is the name that 127.0.0.1 has on this machine."""
+        """Look for one line for each connector. The line has the host name that 127.0.0.1 has on this machine."""
         listening = [line for line in log.splitlines() if "Listening for connections at: " in line]
         ports = (("amqp", self.amqp_port), ("stomp", self.stomp_port))
         return all(any(f" {scheme}://" in line and f":{port}?" in line for line in listening) for scheme, port in ports)

@@ -23,18 +23,18 @@ class EmbeddedArtemis(EmbeddedBroker):
     """A real Artemis broker on 127.0.0.1, as a child process of this one.
 
     ``data_dir`` keeps journal, configuration and log; without it a temporary directory is used and removed by
-    ``stop()``. A port of 0 means a free one, chosen at the first start and kept from then on.
-    With ``users`` (name to password) the broker refuses every other login, and logins without a name too unless
-    ``allow_anonymous`` is set; without ``users`` it lets everybody in. ``java`` names a Java executable,
-    ``jvm_options`` adds to its options, ``progress`` replaces the download's progress bar, ``sha512`` pins a
-    ``version`` this release does not know, ``start_timeout`` and ``stop_timeout`` are seconds.
+    ``stop()``. A port of 0 means a free port, which the first start chooses and later starts keep. With ``users`` (name
+    to password) the broker refuses every other login, and logins without a name too unless ``allow_anonymous`` is set;
+    without ``users`` it lets everybody in. ``java`` names a Java executable, ``jvm_options`` adds to its options,
+    ``progress`` replaces the download's progress bar, ``sha512`` pins a ``version`` this release does not know,
+    ``start_timeout`` and ``stop_timeout`` are seconds.
 
     ``queues`` and ``topics`` are made at the start. ``address_settings`` maps a match, such as ``"orders.#"``, to
-    settings by the names of ``broker.xml``, such as ``{"max-delivery-attempts": 3}``; a match that the broker has keeps
-    its other settings. ``configuration`` is a ``broker.xml`` of your own, which is read once, by the constructor:
-    one acceptor for AMQP listens at ``127.0.0.1:${pyjmsack.amqp.port}``, one for STOMP at
-    ``127.0.0.1:${pyjmsack.stomp.port}``, and data goes below ``${pyjmsack.data}``. Such a file
-    excludes the other three.
+    settings by the names of ``broker.xml``, such as ``{"max-delivery-attempts": 3}``; if the broker has the match
+    already, its other settings stay. ``configuration`` is a ``broker.xml`` of your own, which is read once, by the
+    constructor: one acceptor for AMQP listens at ``127.0.0.1:${pyjmsack.amqp.port}``, one for STOMP at
+    ``127.0.0.1:${pyjmsack.stomp.port}``, and data goes below ``${pyjmsack.data}``. With such a file, ``queues``,
+    ``topics`` and ``address_settings`` are refused.
 
     Methods may be called from any thread; one runs at a time. Every method raises :class:`BrokerError` when it cannot
     do its work.

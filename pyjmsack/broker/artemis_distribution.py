@@ -1,4 +1,4 @@
-"""Artemis as its makers distribute it: one archive."""
+"""Fetches the libraries of Artemis from the archive that the Artemis project publishes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ def ensure_artemis(
     expected = sha512 or SHA512.get(version)
     if expected is None:
         known = ", ".join(sorted(SHA512))
-        raise BrokerError(f"No SHA-512 is known for Artemis {version} (known: {known}); give it with sha512=.")
+        raise BrokerError(
+            f"Artemis {version} cannot be checked, because this release knows the SHA-512 of {known} only. "
+            "Give its SHA-512 with sha512=."
+        )
     artefact = Artefact("org.apache.artemis", "apache-artemis", version, expected, "bin", "tar.gz")
     cache = cache_directory()
 
@@ -43,7 +46,7 @@ def ensure_artemis(
 
 
 def _archive(artefact: Artefact, cache: Path, progress: ProgressFactory) -> Path:
-    """Return the checked archive: the one in the cache (placed by hand, on a machine without network) or a new one."""
+    """Return the checked archive, from the cache or from the network. A machine without network gets it by hand."""
     archive = cache / artefact.file_name
     if archive.exists():
         try:
@@ -57,7 +60,7 @@ def _archive(artefact: Artefact, cache: Path, progress: ProgressFactory) -> Path
 
 
 def _unpack(archive: Path, home: Path, root: str) -> None:
-    """Unpack the libraries and the licence: the web console and the examples are half of the archive."""
+    """Unpack the libraries and the licence. The web console and the examples, half of the archive, are left out."""
     with tarfile.open(archive) as tar:
         wanted = []
         for member in tar:

@@ -1,4 +1,4 @@
-"""Artemis' configuration and command line, and the lines of its log that matter."""
+"""Artemis' configuration and command line, and the lines of its log that pyjmsack reads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyjmsack.broker.wanted import with_artemis_wishes
 __all__ = ["ArtemisInstance", "hash_passwords"]
 
 _OPEN_MAIN = "org.apache.activemq.artemis.core.server.embedded.Main"
-_SECURED_MAIN = "org.apache.activemq.artemis.cli.Artemis"  # the one with a JAAS domain; 0.2 s slower to start
+_SECURED_MAIN = "org.apache.activemq.artemis.cli.Artemis"  # the main class with a JAAS domain; it starts 0.2 s slower
 _HASH_ROUNDS = 1024  # the broker's own default for PBKDF2
 
 
@@ -50,7 +50,7 @@ class ArtemisInstance(Instance):
         }
 
     def port_is_taken(self, log: str) -> bool:
-        """Look for "Failed to bind acceptor"; one of the two main classes lives on after it."""
+        """Look for "Failed to bind acceptor". One of the two main classes goes on running after this error."""
         return "AMQ229230" in log
 
     def listens(self, log: str) -> bool:
@@ -61,7 +61,7 @@ class ArtemisInstance(Instance):
 
 
 def hash_passwords(users: Mapping[str, str]) -> dict[str, str]:
-    """Hash as the broker does for ``artemis user add``, so that no password is kept in memory or on the disk.
+    """Hash the passwords as ``artemis user add`` does, so that memory and disk hold no password in plain text.
 
     Raises:
         ValueError: see :func:`pyjmsack.broker.instance.check_logins`.

@@ -1,7 +1,7 @@
 """A broker's libraries: fetched once, checked against a pinned SHA-512, and kept in the user's cache.
 
 Several processes may ask at the same time (pytest-xdist). Each works in a directory of its own and a rename makes the
-result visible, so a reader sees all of it or nothing; a lock only spares the others the same download.
+result visible, so a reader sees all files or none. A lock saves the other processes the same download.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Distribution:
 
     @property
     def class_path(self) -> str:
-        """Every library, sorted: a class archive is only valid for the same order."""
+        """Every library, sorted, because a class archive is valid for one order only."""
         return os.pathsep.join(sorted(str(jar) for jar in (self.home / "lib").glob("*.jar")))
 
 
@@ -80,7 +80,8 @@ class Artefact:
 
 
 def cache_directory() -> Path:
-    """Return the cache directory, made if it was missing: ``$PYJMSACK_CACHE``, else ``pyjmsack`` in the user's cache.
+    """Return the cache directory, and create it if it is missing: ``$PYJMSACK_CACHE``, else ``pyjmsack`` in the user's
+    cache.
 
     Raises:
         BrokerError: it cannot be made or used.
@@ -88,16 +89,20 @@ def cache_directory() -> Path:
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     cache = Path(os.environ.get("PYJMSACK_CACHE") or Path(base) / "pyjmsack").absolute()
     if os.pathsep in str(cache):
-        raise BrokerError(f"{cache}: Java cannot use a path with {os.pathsep!r} in it; set PYJMSACK_CACHE to another.")
+        raise BrokerError(
+            f"{cache}: Java cannot use a path with {os.pathsep!r} in it; set PYJMSACK_CACHE to another directory."
+        )
     try:
         cache.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise BrokerError(f"The cache directory cannot be made ({error}); set PYJMSACK_CACHE to another.") from error
+        raise BrokerError(
+            f"The cache directory cannot be made ({error}); set PYJMSACK_CACHE to another directory."
+        ) from error
     return cache
 
 
 def ensure(version: str, home: Path, fill: Callable[[Path], None]) -> Distribution:
-    """Return the distribution in ``home``; when it is missing or damaged, ``fill`` a new directory with it first.
+    """Return the distribution in ``home``. If it is missing or damaged, ``fill`` writes a new directory first.
 
     Raises:
         BrokerError: ``fill`` raised it.
@@ -110,10 +115,10 @@ def ensure(version: str, home: Path, fill: Callable[[Path], None]) -> Distributi
 
 
 def check(file: Path, sha512: str) -> None:
-    """Refuse and remove a file with another SHA-512.
+    """Check the SHA-512 of a file, and remove the file if the sum is wrong.
 
     Raises:
-        BrokerError: it has another one.
+        BrokerError: the sum is wrong.
     """
     digest = hashlib.sha512()
     with file.open("rb") as stream:
@@ -143,7 +148,7 @@ def _sizes(directory: Path) -> dict[str, int]:
 @contextlib.contextmanager
 def _only_one_downloads(cache: Path) -> Iterator[None]:
     lock = FileLock(cache / "download.lock")
-    # a file system without locks costs a second download, no more: the renames keep it right
+    # a file system without locks costs a second download and nothing more, because the renames keep the result right
     with contextlib.suppress(OSError):
         lock.acquire(wait=True)
     try:
@@ -158,15 +163,15 @@ def _make(home: Path, fill: Callable[[Path], None]) -> None:
         (fresh / "lib").mkdir(parents=True)
         fill(fresh)
         (fresh / _MANIFEST).write_text(json.dumps(_sizes(fresh / "lib")))
-        if home.exists():  # damaged, as found by the caller
+        if home.exists():  # damaged, as the caller found
             home.rename(Path(private) / "damaged")
         _publish(fresh, home)
 
 
 def _publish(fresh: Path, home: Path) -> None:
-    os.sync()  # the manifest only holds sizes: after a power cut, no file may have its size and no content
+    os.sync()  # the manifest has sizes only: so no file may have the right size and no content after a power cut
     try:
         fresh.rename(home)
     except OSError:
-        if not _is_complete(home):  # another process, on a file system without locks, was faster
+        if not _is_complete(home):  # another process was faster, on a file system without locks
             raise

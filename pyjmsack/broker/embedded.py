@@ -1,4 +1,4 @@
-""":class:`EmbeddedBroker`: the life of a broker of any kind as an object."""
+""":class:`EmbeddedBroker`: start and stop of a broker of any kind."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ SelfT = TypeVar("SelfT", bound="EmbeddedBroker")
 class EmbeddedBroker(ABC):
     """A real broker on 127.0.0.1, as a child process of this one.
 
-    ``ports`` are those for AMQP and STOMP; time-outs are in seconds. What a kind of broker adds are the abstract
-    methods: where its libraries come from, and how it is configured.
+    ``ports`` are those for AMQP and STOMP; time-outs are in seconds. Each kind of broker implements the abstract
+    methods, which fetch its libraries and write its configuration.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class EmbeddedBroker(ABC):
     @staticmethod
     @abstractmethod
     def _training_instance(directory: Path, java: Java, distribution: Distribution) -> Instance:
-        """Return a broker with users, for the recording of its classes."""
+        """Return a broker with users, for the run that records its classes."""
 
     def __repr__(self) -> str:
         state = f"pid {self.pid}, {self.amqp_url}" if self.running else "not running"
@@ -99,7 +99,7 @@ class EmbeddedBroker(ABC):
 
     @property
     def running(self) -> bool:
-        """Whether the broker's process lives; a paused one does."""
+        """Whether the broker's process is alive. A paused process is."""
         return self._workspace is not None and self._workspace.process.running
 
     @property
@@ -108,7 +108,7 @@ class EmbeddedBroker(ABC):
         if self._kept_directory is not None:
             return self._kept_directory
         if self._workspace is None:
-            raise BrokerError("There is no data directory: the broker was not started, or was stopped.")
+            raise BrokerError("There is no data directory, because the broker is not running; call start().")
         return self._workspace.directory
 
     @property
@@ -117,7 +117,7 @@ class EmbeddedBroker(ABC):
         return self.data_dir / "broker.log"
 
     def start(self: SelfT) -> SelfT:
-        """Start the broker, and return when it serves both protocols; does nothing when it runs."""
+        """Start the broker, and return when it serves both protocols. Does nothing if the broker runs."""
         with self._lifecycle:
             if self.running:
                 return self
@@ -134,7 +134,7 @@ class EmbeddedBroker(ABC):
                 self._boot_on_free_ports(template, workspace.process, archive)
             except BaseException:
                 workspace.kill()
-                if fresh:  # after a kill, the directory holds the data for the next start
+                if fresh:  # the directory of a killed broker has the data for the next start
                     self.stop()
                 raise
             return self
@@ -174,25 +174,25 @@ class EmbeddedBroker(ABC):
     def _known_ports(self) -> tuple[int, int]:
         ports = self._ports or self._wanted_ports
         if 0 in ports:
-            raise BrokerError("The ports are not known: the broker was never started.")
+            raise BrokerError("The ports are chosen by the first start; call start().")
         return ports
 
     def _running_process(self) -> BrokerProcess:
         if self._workspace is None:
-            raise BrokerError("The broker does not run.")
+            raise BrokerError("The broker does not run; call start().")
         return self._workspace.process
 
     def _open_workspace(self) -> Workspace:
         try:
             workspace = Workspace(self._kept_directory, self._stop_timeout)
         except OSError as error:
-            raise BrokerError(f"The data directory cannot be used: {error}") from error
+            raise BrokerError(f"The data directory cannot be used: {error}. Give another data_dir.") from error
         self._workspace = workspace
         self._finalizer = weakref.finalize(self, workspace.close)
         return workspace
 
     def _boot_on_free_ports(self, template: Instance, process: BrokerProcess, archive: ClassArchive) -> None:
-        """Start; when another process was faster with a port that we chose, choose again."""
+        """Start the broker. If another process took a port that was chosen here, choose other ports and try again."""
         for tries_left in reversed(range(_PORT_TRIES)):
             amqp_port, stomp_port = self._choose_ports()
             instance = replace(template, amqp_port=amqp_port, stomp_port=stomp_port)
@@ -212,7 +212,7 @@ class EmbeddedBroker(ABC):
         return amqp_port or pick_port(), stomp_port or pick_port()
 
     def _boot(self, instance: Instance, process: BrokerProcess, archive: ClassArchive) -> None:
-        """Start; if the broker dies at once, try without the class archive before giving up."""
+        """Start the broker. If it dies at once, try again without the class archive before giving up."""
         flags = archive.flags()
         try:
             log = boot(process, instance, flags, self._start_timeout)

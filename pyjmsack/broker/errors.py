@@ -1,4 +1,4 @@
-"""The one exception of the embedded broker, and the two cases its own code reacts to."""
+"""The exception of the embedded broker, and the two cases to which its own code reacts."""
 
 from __future__ import annotations
 

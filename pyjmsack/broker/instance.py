@@ -1,4 +1,4 @@
-"""The directory of a broker and the command line that runs it, as far as all kinds of broker are alike."""
+"""The directory of a broker and its command line: the parts that are the same for all kinds of broker."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from pyjmsack.broker.wanted import Wanted
 __all__ = ["Instance", "as_properties_line", "check_logins"]
 
 _JVM_FLAGS = (
-    "-XX:TieredStopAtLevel=1",  # these three halve start time and memory of a small broker
+    "-XX:TieredStopAtLevel=1",  # these three options halve start time and memory of a small broker
     "-XX:+UseSerialGC",
     "-Xss512k",
     "-Xms32m",
     "-Xmx1g",  # a ceiling, not a reservation; measured: 256m ends in OutOfMemoryError at 80,000 messages of 1 KB
-    "-XX:+ExitOnOutOfMemoryError",  # a dead broker is seen at once, one that only collects garbage is not
+    # a dead broker is noticed at once, a broker that does nothing but collect garbage is not
+    "-XX:+ExitOnOutOfMemoryError",
     "-XX:-CreateCoredumpOnCrash",
 )
 
@@ -31,7 +32,7 @@ _JVM_FLAGS = (
 class Instance(ABC):
     """The directory, ports and logins of a broker.
 
-    ``logins`` maps names to what the broker's own file of users shall hold; ``None`` lets everybody in.
+    ``logins`` maps each name to its entry in the broker's file of users; ``None`` lets everybody in.
     """
 
     directory: Path
@@ -54,7 +55,7 @@ class Instance(ABC):
 
     @property
     def etc(self) -> Path:
-        """Its configuration files."""
+        """The directory of the configuration files."""
         return self.directory / "etc"
 
     def command(self, archive_flags: Sequence[str]) -> list[str]:
@@ -93,7 +94,7 @@ class Instance(ABC):
 
     @abstractmethod
     def _with_wishes(self, name: str, text: bytes) -> bytes:
-        """Return a file of the package's ``etc`` with what is wanted in it."""
+        """Return a file of the package's ``etc`` with the wanted destinations and settings in it."""
 
     @abstractmethod
     def _main(self) -> Sequence[str]:
@@ -109,18 +110,21 @@ class Instance(ABC):
 
     @abstractmethod
     def listens(self, log: str) -> bool:
-        """Whether the log names both ports as its own; an answer alone could come from another broker there."""
+        """Whether the log names both ports as ports of this broker. An answer alone could come from another broker."""
 
 
 def check_logins(users: Mapping[str, str]) -> None:
     """Refuse names and passwords that the brokers' files of users cannot hold.
 
     Raises:
-        ValueError: an empty name or password, a name with a comma or with white space at its ends.
+        ValueError: a name or a password is empty, or a name has a comma or white space at its ends.
     """
     for name, password in users.items():
         if not name or not password or "," in name or name != name.strip():
-            raise ValueError("users: a name needs a password, no comma and no white space at its ends")
+            raise ValueError(
+                "users: expected a name and a password that are not empty; "
+                "a name has no comma, and no white space at its ends"
+            )
 
 
 def as_properties_line(key: str, *values: str) -> str:
@@ -129,7 +133,10 @@ def as_properties_line(key: str, *values: str) -> str:
 
 
 def _write_private(path: Path, data: bytes) -> None:
-    """Write a file that only its owner may read, from its first byte on. A caller's own file may hold passwords."""
+    """Write a file that only its owner may read, from its first byte on.
+
+    A file that the caller wrote may hold passwords.
+    """
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as stream:

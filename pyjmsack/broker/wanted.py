@@ -1,4 +1,4 @@
-"""What a caller wants a broker to have: destinations, settings for them, or a configuration file of its own."""
+"""The wishes of a caller for a broker: destinations, settings for them, or a configuration file."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ _LARGEST: Final = 1024 * 1024
 
 @dataclass(frozen=True)
 class Wanted:
-    """Checked when it is made.
+    """The wishes, checked when the object is made.
 
     ``settings`` are for destinations whose name matches the key, by the broker's own names and wildcards; an
     underscore in a name stands for a hyphen. ``configuration`` is the text of a file that replaces the broker's own.
 
     Raises:
-        ValueError: a name that no broker takes, or a file that leaves out the ports or comes with other wishes.
+        ValueError: no broker takes the name, the file does not name the ports, or a file is given together with other
+            wishes.
     """
 
     queues: tuple[str, ...] = ()
@@ -42,7 +43,7 @@ class Wanted:
         settings: Mapping[str, Mapping[str, object]] | None,
         configuration: str | os.PathLike[str] | None,
     ) -> Wanted:
-        """Return the wishes of the arguments of a broker's class; the file is read once, now.
+        """Return the wishes that the arguments of a broker's class express. The file is read once, now.
 
         Raises:
             ValueError: see the class.
@@ -65,7 +66,7 @@ class Wanted:
             if not _KEY.fullmatch(key.replace("_", "-")):
                 raise ValueError(f"{key!r} is not the name of a setting; expected one such as max-delivery-attempts")
             if not _NAME.fullmatch(str(value)) or "${" in str(value):
-                raise ValueError(f"{key}: no value of a setting: {value!r}")
+                raise ValueError(f"{key}: expected a value of 1 to 1,000 characters without ${{...}}, not {value!r}")
         if self.configuration is None:
             return
         if self.queues or self.topics or self.settings:
@@ -75,7 +76,10 @@ class Wanted:
 
 
 def with_artemis_wishes(template: bytes, wanted: Wanted) -> bytes:
-    """Return a ``broker.xml`` with the wishes in it. They are put in as text: the broker's parser knows no prefixes."""
+    """Return a ``broker.xml`` with the wishes in it.
+
+    They are inserted as text, because the broker's parser does not read namespace prefixes.
+    """
     if wanted.configuration is not None:
         return wanted.configuration
     text = template.decode()
@@ -91,7 +95,10 @@ def with_artemis_wishes(template: bytes, wanted: Wanted) -> bytes:
 
 
 def _with_setting(text: str, match: str, values: Mapping[str, str]) -> str:
-    """Return the file with the settings of a match; the broker lets a second element replace the first."""
+    """Return the file with the settings of a match.
+
+    If the match has an element already, the broker would drop it for a second one.
+    """
     start = f"<address-setting match={quoteattr(match)}>"
     lines = [f"<{key}>{escape(value)}</{key}>" for key, value in values.items()]
     before, found, after = text.partition(start)
@@ -104,7 +111,7 @@ def _with_setting(text: str, match: str, values: Mapping[str, str]) -> str:
 
 
 def with_activemq_wishes(template: bytes, wanted: Wanted) -> bytes:
-    """Return an ``activemq.xml`` with the wishes in it; a key that begins with ``topic://`` is for topics."""
+    """Return an ``activemq.xml`` with the wishes in it. A key that begins with ``topic://`` is for topics."""
     if wanted.configuration is not None:
         return wanted.configuration
     destinations = [f"<queue physicalName={quoteattr(name)}/>" for name in dict.fromkeys(wanted.queues)]
@@ -126,7 +133,7 @@ def with_activemq_wishes(template: bytes, wanted: Wanted) -> bytes:
 
 
 def _before(text: str, end: str, lines: Iterable[str]) -> str:
-    """Return the text with lines before the only place of ``end``."""
+    """Return the text with lines inserted before ``end``, which occurs once."""
     before, found, after = text.partition(end)
     return "".join([before, *(f"{line}\n" for line in lines), found, after])
 

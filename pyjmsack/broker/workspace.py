@@ -1,4 +1,4 @@
-"""A broker's directory with the process that works in it: claimed while it runs, cleaned up at the end."""
+"""A broker's directory with the process that works in it. It is claimed while the broker runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ __all__ = ["Workspace"]
 
 
 class Workspace:
-    """``kept`` is a directory that stays; ``None`` makes a temporary one. ``stop_timeout`` is in seconds."""
+    """The directory of a broker.
+
+    ``kept`` is a directory that stays; ``None`` makes a temporary one. ``stop_timeout`` is in seconds.
+    """
 
     def __init__(self, kept: Path | None, stop_timeout: float) -> None:
         self._temporary = kept is None
@@ -30,13 +33,16 @@ class Workspace:
         self._lock = FileLock(self.directory / "pyjmsack.lock")
 
     def claim(self) -> None:
-        """Reserve the directory until :meth:`kill` or :meth:`close`: a second broker in it would wait for ever.
+        """Reserve the directory until :meth:`kill` or :meth:`close`: because a second broker in it would wait for ever.
 
         Raises:
             BrokerError: another broker works in it.
         """
         if not self._lock.acquire(wait=False):
-            raise BrokerError(f"{self.directory} is in use by another embedded broker; stop that one first.")
+            raise BrokerError(
+                f"{self.directory} is in use by another embedded broker; "
+                "stop that broker first, or give another data_dir."
+            )
 
     def terminate(self) -> None:
         """End the broker in an orderly way, and keep the directory."""
@@ -51,7 +57,7 @@ class Workspace:
     def close(self) -> None:
         """End the broker; remove the directory if it is a temporary one."""
         if os.getpid() != self._owner:
-            return  # a forked copy of the owner ends: the broker is not its to stop
+            return  # a forked copy of the owner ends, and the broker belongs to the parent
         self.terminate()
         if self._temporary:
             shutil.rmtree(self.directory, ignore_errors=True)

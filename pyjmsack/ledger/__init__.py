@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyjmsack.extras import missing_extra
 
 try:
-    import pyarrow  # noqa: F401 - only to say in one sentence what is missing
+    import pyarrow  # noqa: F401 - only for the error that names the missing extra
 except ImportError as missing:
     raise ImportError(missing_extra("ledger", "A ledger", missing)) from missing
 

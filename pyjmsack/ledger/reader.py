@@ -1,4 +1,4 @@
-"""Reads ledgers: the Parquet parts in place, and the raw parts as tables."""
+"""Reads ledgers: the Parquet parts from their files, and the raw parts as tables."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["LedgerError", "LedgerFiles", "read_ledgers"]
 
 
 _PARQUET = b"PAR1"
-"""The end of each Parquet file."""
+"""The last bytes of each Parquet file."""
 
 
 class LedgerError(JMSException):
-    """A path is no ledger, or a part of it is damaged."""
+    """A path is not a ledger, or a part of a ledger is damaged."""
 
 
 @dataclass
@@ -32,10 +32,10 @@ class LedgerFiles:
     raw: dict[str, pa.Table] = field(
         default_factory=lambda: {name: table.empty_table() for name, table in SCHEMAS.items()}
     )
-    """The rows that are not in Parquet yet, from processes that live or were killed."""
+    """The rows that are not in Parquet yet, from processes that run or were killed."""
 
     def table(self, name: str) -> pa.Table:
-        """Return one table whole, for those who have the memory."""
+        """Return a whole table. It has to fit into the memory."""
         from pyarrow import parquet
 
         parts = [parquet.read_table(path, schema=SCHEMAS[name]) for path in self.parquet[name]]
@@ -62,7 +62,7 @@ def read_ledgers(paths: Iterable[str | os.PathLike[str]]) -> LedgerFiles:
 
 def _look(folder: Path, name: str, found: LedgerFiles) -> None:
     raw = {part: _read(part, name) for part in sorted(folder.glob("*.raw"))}
-    # only now: a part that became Parquet in the meantime was read in vain, and none is missed
+    # only now: a raw part that became Parquet in the meantime is read twice, and no part is missed
     sealed = sorted(folder.glob("*.parquet"))
     for part in sealed:
         _check_end(part)
@@ -73,7 +73,7 @@ def _look(folder: Path, name: str, found: LedgerFiles) -> None:
 
 
 def _check_end(part: Path) -> None:
-    """Raise for a copy that was cut short; it is told here by name, and not by a task of Spark."""
+    """Check for a copy that was cut short, so that the error names the file and does not come from a task of Spark."""
     with part.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - len(_PARQUET)))

@@ -1,4 +1,4 @@
-"""The tables of a ledger, and how they are made of the lines of its raw form (:mod:`pyjmsack.spi.ledger`)."""
+"""The tables of a ledger, and their making from the lines of its raw form (:mod:`pyjmsack.spi.ledger`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyjmsack.spi.ledger import SEPARATOR
 __all__ = ["SCHEMAS", "parse_lines"]
 
 _TIME = pa.timestamp("us", "UTC")
-"""Nanoseconds since 1970 in a line: Spark has no more than microseconds."""
+"""Nanoseconds since 1970 in a line. The tables have microseconds, because Spark has no finer unit."""
 _ORIGIN = [("protocol", pa.string()), ("broker", pa.string()), ("connection_id", pa.string())]
 
 SCHEMAS: dict[str, pa.Schema] = {
@@ -56,10 +56,10 @@ _TAIL_STARTS = {"sends": "producer_id", "receives": "consumer_id", "events": "pr
 def parse_lines(name: str, raw: bytes) -> pa.Table:
     """Return the complete lines of a raw part as a table.
 
-    What follows them is the unused rest of the file, or the line at which its process was killed.
+    After them comes the unused rest of the file, or the line at which its process was killed.
 
     Args:
-        name: of the table.
+        name: the name of the table.
         raw: the whole file.
 
     Raises:
@@ -68,7 +68,7 @@ def parse_lines(name: str, raw: bytes) -> pa.Table:
     schema = SCHEMAS[name]
     raw = raw.rstrip(b"\0")
     raw = raw[: raw.rfind(b"\n") + 1]
-    while raw.count(b'"') % 2:  # the last line break was within an id
+    while raw.count(b'"') % 2:  # the last line break was a part of an id
         raw = raw[: raw.rfind(b"\n", 0, -1) + 1]
     if not raw:
         return schema.empty_table()
@@ -97,11 +97,11 @@ def _column(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
 
 
 def _split(tails: pa.ChunkedArray, fields: list[pa.Field]) -> list[pa.Array]:
-    """Return the columns of the last field; only its few different values are taken apart."""
+    """Return the columns of the last field. Only its distinct values are split, and they are few."""
     encoded = tails.combine_chunks().dictionary_encode()
     parts = [(text or "").split(SEPARATOR) for text in encoded.dictionary.to_pylist()]
     if any(len(part) != len(fields) for part in parts):
-        raise pa.ArrowInvalid(f"the last field of each line has {len(fields)} parts")
+        raise pa.ArrowInvalid(f"the last field of a line does not have {len(fields)} parts")
     columns = []
     for number, field in enumerate(fields):
         values = pa.array([part[number] for part in parts]).cast(field.type)

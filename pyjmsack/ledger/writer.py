@@ -1,7 +1,7 @@
-"""Writing a ledger, beside the messages and at little cost.
+"""Writes a ledger while messages pass, at little cost.
 
-Each record is a line that is put into a memory-mapped file before the message goes on. A killed process loses no line:
-what is in the mapping is the kernel's. A full file becomes a Parquet part on a thread of its own.
+Each record is a line that is put into a memory-mapped file before the message goes on. A killed process loses no line,
+because the kernel keeps the mapped pages. A full file becomes a Parquet part on a thread of its own.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ __all__ = ["Ledger"]
 log = logging.getLogger("pyjmsack")
 
 _PART_BYTES = {"sends": 4 << 20, "receives": 4 << 20, "events": 1 << 16}
-"""Of a raw part: some 20,000 messages; the events of a connection hardly ever fill theirs."""
+"""Size of a raw part: some 20,000 messages. The events of a connection hardly ever fill a part."""
 _DIFFER = frozenset({"message_id", "dedup_key", "seq", "ordinal", "t_send", "t_confirm", "t_recv", "t_ack", "time"})
-"""Columns whose values hardly ever repeat: a dictionary of them would cost a third of the time, and twice the space."""
+"""Columns whose values hardly ever repeat. A dictionary of them would cost a third of the time and twice the space."""
 
 
 class Ledger:
@@ -38,11 +38,11 @@ class Ledger:
     ``closed``, so that an audit notices.
 
     Args:
-        path: the directory; made if it is not there. Connections, threads and processes may share it.
-        connection_id: of the connection; part of the names of its files.
+        path: the directory; it is created if it is missing. Connections, threads and processes may share it.
+        connection_id: the id of the connection, a part of the names of its files.
 
     Raises:
-        JMSException: the directory cannot be made or written to.
+        JMSException: the directory cannot be created or written to.
     """
 
     def __init__(self, path: str | os.PathLike[str], connection_id: str | None = None) -> None:
@@ -55,13 +55,13 @@ class Ledger:
             if not os.access(self._tables["events"].folder, os.W_OK):
                 raise PermissionError(f"no permission to write to {path}")
         except OSError as error:
-            raise JMSException(f"ledger {os.fspath(path)!r}: {error}") from error
+            raise JMSException(f"ledger {os.fspath(path)!r} cannot be created or written to: {error}") from error
         self.send = self._tables["sends"].write
         self.receive = self._tables["receives"].write
         self.event = self._tables["events"].write
 
     def close(self) -> None:
-        """Turn raw parts into Parquet. May be called again."""
+        """Turn raw parts into Parquet. A second call has no effect."""
         for table in self._tables.values():
             table.close()
 
@@ -74,7 +74,7 @@ class Ledger:
 
 
 class _Table:
-    """One table: the raw part at work, and the threads that turn full ones into Parquet."""
+    """One table: the raw part in use, and the threads that turn full parts into Parquet."""
 
     def __init__(self, folder: Path, name: str, writer: str, fail: Callable[[OSError], None]) -> None:
         self.folder = folder
@@ -84,22 +84,24 @@ class _Table:
         self._fail = fail
         self._lock = threading.Lock()
         self._append: Callable[[bytes], object] = _no_room
-        """Appends to the part at work: ``mmap.write``, which knows where it is and runs in one step of the interpreter,
-        so that lines of several threads need no lock."""
+        """Appends to the part in use.
+
+        This is ``mmap.write``, which is one step of the interpreter, so that several threads need no lock.
+        """
         self._map: mmap.mmap | None = None
         self._path = folder
         self._parts = 0
         self._sealing: list[threading.Thread] = []
 
     def write(self, line: str) -> None:
-        """Append a line; it is safe from the death of this process when this returns."""
+        """Append a line. When this method returns, the line is safe from the death of this process."""
         try:
             data = line.encode()
         except UnicodeEncodeError:
             data = line.encode(errors="replace")
         try:
             self._append(data)
-        except ValueError:  # there is no room for it, or another thread is about to close the part
+        except ValueError:  # the part has no room for the line, or another thread is about to close it
             self._append_to_next(data)
 
     def _append_to_next(self, data: bytes) -> None:
@@ -111,7 +113,7 @@ class _Table:
                     self._append(data)
 
     def stop(self) -> None:
-        """Take no more lines; any thread."""
+        """Take no more lines. Any thread may call this."""
         self._stopped = True
         self._append = _discard
 
@@ -124,7 +126,8 @@ class _Table:
             self._path = self.folder / f"{self._writer}-{self._parts}.raw"
             size = max(_PART_BYTES[self._name], room)
             with self._path.open("x+b") as file:
-                file.write(bytes(size))  # a full disk is an error here, and would be a crash in the mapping
+                # reserves the space, because a full disk is an error here and would be a crash in the mapping
+                file.write(bytes(size))
                 file.flush()
                 self._map = mmap.mmap(file.fileno(), size)
         except OSError as error:
@@ -136,14 +139,14 @@ class _Table:
     def _seal_current(self) -> None:
         if self._map is not None:
             self._append = _no_room
-            self._map.close()  # a thread that is about to write to it gets a ValueError, and tries again
+            self._map.close()  # a thread that is about to write gets a ValueError, and tries again with the next part
             self._map = None
             thread = threading.Thread(target=seal, args=(self._path, self._name), name="pyjmsack-ledger")
             self._sealing = [*filter(threading.Thread.is_alive, self._sealing), thread]
             thread.start()
 
     def close(self) -> None:
-        """Finish the open part and wait for it. A later line opens another part, which stays raw."""
+        """Finish the open part and wait for that. A later line opens another part, which stays raw."""
         with self._lock:
             self._seal_current()
             sealing, self._sealing = self._sealing, []
@@ -152,25 +155,25 @@ class _Table:
 
 
 def _no_room(data: bytes) -> object:
-    """Stands for a part that is not open."""
+    """Stands in for a part that is not open."""
     raise ValueError("no part is open")
 
 
 def _discard(data: bytes) -> object:
-    """Stands for all further parts of a ledger that cannot be written any more."""
+    """Takes the place of all further parts of a ledger that can no longer be written."""
     return None
 
 
 def seal(raw: Path, name: str) -> None:
     """Turn a raw part into Parquet: at each moment one of the two is complete, and a reader takes Parquet if both are.
-
-    Where that fails the raw part stays, and is as good.
+    If the conversion fails, the raw part stays, and readers read it.
     """
     finished = raw.with_suffix(".parquet")
     unfinished = raw.with_suffix(".tmp")
     try:
         table = parse_lines(name, raw.read_bytes())
-        repeat: Any = [column for column in table.column_names if column not in _DIFFER]  # its stub says bool only
+        # the stub of this function says bool only
+        repeat: Any = [column for column in table.column_names if column not in _DIFFER]
         parquet.write_table(table, unfinished, compression="zstd", use_dictionary=repeat)
         with unfinished.open("rb") as file:
             os.fsync(file.fileno())

@@ -1,4 +1,4 @@
-"""``spark.read.format("jms")``: draining a queue into rows that stay the same, and looking at one."""
+"""``spark.read.format("jms")``: drains a queue into rows that stay the same, or browses it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LOOK = 1000
 
 
 def batch_reader(options: Options) -> DataSourceReader:
-    """Return the reader of the mode, which has no default: one of them takes the messages away.
+    """Return the reader of the mode. There is no default mode, because one of the modes takes the messages away.
 
     Raises:
         OptionError: there is no mode, or an option that the mode needs is missing.
@@ -38,8 +38,8 @@ def batch_reader(options: Options) -> DataSourceReader:
 class JmsDrainReader(DataSourceReader):
     """Takes the messages of the queue once. Every later reading with the same ``drainId`` gives the same rows.
 
-    Spark reads a source as often as it likes, for a sort or for each action; so a reading that took messages without
-    keeping them would lose some of them.
+    Spark may read a source several times, for a sort or for each action. So the reader keeps the messages, because a
+    second reading would otherwise miss some of them.
     """
 
     def __init__(self, options: Options) -> None:
@@ -68,9 +68,9 @@ class JmsDrainReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield all rows of one task: pull after pull until the queue is empty.
 
-        A pull that came short proves little: the broker may be slow, or another task may have had the rest in its
-        buffer. So a browser looks as well. The end is a pull itself, so that of two readings at once neither ends
-        before what the other took, and a later one does not go on.
+        A short pull does not prove that the queue is empty, because the broker may be slow, or another task may have
+        prefetched the rest. So a browser looks too. The end is recorded as a pull. So no reading ends before the
+        messages that another reading took at the same time, and no later reading goes on after the end.
         """
         query, part, share = partition.value
         spool = Spool(self._options.spool, query)
@@ -90,7 +90,8 @@ class JmsDrainReader(DataSourceReader):
     def _is_empty(self, spool: Spool, last: int, part: int) -> bool:
         if not spool.was_short(last, part):
             return False
-        # a message that a browser sees and two pulls do not get is kept for others, for example in a message group
+        # a message that a browser shows and that two pulls do not get is reserved for others, for example in a message
+        # group
         in_vain = last > 0 and spool.taken_by(last, part) == spool.taken_by(last - 1, part) == 0
         return in_vain or not is_waiting(self._options, self._options.idleMs)
 
@@ -100,7 +101,10 @@ def _share(limit: int | None, part: int, parts: int) -> int | None:
 
 
 class JmsBrowseReader(DataSourceReader):
-    """Browses the queue in one partition, because every browser sees everything. Not a snapshot: others go on."""
+    """Browses the queue in one partition, because every browser sees all messages.
+
+    The rows are not a snapshot, because others may send and receive meanwhile.
+    """
 
     def __init__(self, options: Options) -> None:
         options.require("queue")

@@ -36,8 +36,8 @@ _UNMARKED: dict[str, Callable[[Any], Any]] = {
 def body_of(message: Message) -> tuple[bytes | None, str]:
     """Return the body as bytes, ``None`` if there is none, and its type.
 
-    Types: ``text``, ``bytes``, ``map``, ``stream``, ``none``; ``other`` for a body that no message class of these
-    covers, whose JSON is for reading only.
+    Types: ``text``, ``bytes``, ``map``, ``stream``, ``none``; ``other`` for the body of another message class, whose
+    JSON is for reading only.
 
     Raises:
         MessageFormatException: the body cannot be decoded.
@@ -58,10 +58,10 @@ def body_of(message: Message) -> tuple[bytes | None, str]:
 def message_of(session: Session, body: bytes | str | None, body_type: str | None) -> Message:
     """Return a new message; the reverse of :func:`body_of`. Without a type ``str`` is text and ``bytes`` are bytes.
 
-    The session makes it, so that the options of the URL count for its properties.
+    The session creates the message, so that the URL's options for properties apply.
 
     Raises:
-        MessageFormatException: the type is not one that can be sent, or the body is no such thing.
+        MessageFormatException: the type cannot be sent, or the body does not fit the type.
     """
     if body_type is None:
         body_type = "none" if body is None else "text" if isinstance(body, str) else "bytes"
@@ -78,7 +78,9 @@ def message_of(session: Session, body: bytes | str | None, body_type: str | None
         if body_type == "stream":
             return session.create_stream_message([_unmark(value) for value in json.loads(raw or b"[]")])
     except (ValueError, AttributeError, TypeError) as error:
-        raise MessageFormatException(f"a body of type {body_type!r} is not the JSON of one: {error}") from error
+        raise MessageFormatException(
+            f"a body of type {body_type!r} needs JSON in the form that a read writes: {error}"
+        ) from error
     raise MessageFormatException(f"body_type {body_type!r}: expected text, bytes, map, stream or none")
 
 
@@ -100,6 +102,6 @@ def _unmark(value: Any) -> Any:
     if isinstance(value, dict):
         ((name, plain),) = value.items()
         if name not in _UNMARKED:
-            raise ValueError(f"type {name!r}")
+            raise ValueError(f"{name!r} is not the name of a type")
         return _UNMARKED[name](plain)
     return value

@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 DUPLICATE_ID = "_AMQ_DUPL_ID"
-"""Artemis stores a message whose id it has seen in this property only once."""
+"""The property by which Artemis recognises the second copy of a send."""
 GROUP = "JMSXGroupID"
 
 _TEXTS = pa.map_(pa.string(), pa.string())
@@ -94,7 +94,7 @@ def spark_schema(include_body: bool) -> str:
 
 
 def arrow_schema(include_body: bool) -> pa.Schema:
-    """Return the same as Arrow; Spark wants exactly these types."""
+    """Return the same columns for Arrow, because Spark wants exactly these types."""
     return pa.schema([(name, kind) for name, _, kind in _COLUMNS if include_body or name != "body"])
 
 
@@ -107,7 +107,7 @@ def to_batch(
         messages: in the order of their arrival.
         received: when each arrived, in UTC.
         place: pull and partition.
-        key: the property that the application tells its messages apart by, if any.
+        key: the property by which the application identifies its messages, or ``None``.
         with_body: whether there is a column ``body``.
     """
     count = len(messages)
@@ -119,7 +119,7 @@ def to_batch(
 
 
 _MOST = (1 << 31) - 1
-"""AMQP counts further than the column."""
+"""The largest number that fits in the column. AMQP counts further."""
 _FROM_MESSAGE = [name for name in SPARK_SCHEMA if name not in ("received", "batch", "part", "idx")]
 
 
@@ -133,7 +133,7 @@ def _row(message: Message, key: str | None) -> tuple[Any, ...]:
         origin = _origin(message)
     except (
         JMSException
-    ) as failure:  # the rest of the batch must go on, and no message may be lost: the row holds the error
+    ) as failure:  # the row holds the error, because the rest of the batch must go on and no message may be lost
         error = str(failure)
     group_id = properties.pop(GROUP, None)
     kinds = {name: _kind(value) for name, value in properties.items() if not _is_text(value)}
@@ -205,7 +205,7 @@ def property_value(text: str | None, kind: str | None) -> Any:
     """Return a property's value of the type that the column ``property_types`` names; without one it is text.
 
     Raises:
-        ValueError: there is no such type, or the text is no such number.
+        ValueError: the type is unknown, or the text does not fit the type.
     """
     if text is None or kind is None or kind == "string":
         return text
@@ -214,4 +214,4 @@ def property_value(text: str | None, kind: str | None) -> Any:
     try:
         return _PARSERS[kind](text)
     except (KeyError, ValueError) as error:
-        raise ValueError(f"{text!r} is no {kind}") from error
+        raise ValueError(f"expected a {kind}, not {text!r}") from error

@@ -15,7 +15,7 @@ from pyjmsack import Connection, ConnectionFactory
 __all__ = ["OptionError", "Options", "parse_options"]
 
 SPARKS_OWN = frozenset(("checkpointlocation", "queryname"))
-"""The options that Spark adds to a source for itself."""
+"""The options that Spark itself adds to a source."""
 MODES = ("stream", "drain", "browse")
 
 
@@ -25,7 +25,7 @@ class OptionError(ValueError):
 
 def _text(value: str) -> str:
     if not value.strip():
-        raise ValueError("expected a text that is not empty")
+        raise ValueError("expected a string that is not empty")
     return value
 
 
@@ -43,7 +43,7 @@ def _seconds_from_ms(value: str) -> float:
 
 
 def _wait_from_ms(value: str) -> float:
-    """A wait of no time would find every queue empty."""
+    """A wait above zero, because a wait of no time would find every queue empty."""
     return _count(value) / 1000
 
 
@@ -60,7 +60,10 @@ def _mode(value: str) -> str:
 
 
 def _directory(value: str) -> Path:
-    """A directory that driver and executors share: the spool is published with ``link``, which object stores lack."""
+    """A directory that driver and executors share.
+
+    It must be mounted, because the spool needs ``link``, which object stores lack.
+    """
     parts = urlsplit(value)
     if parts.scheme not in ("", "file"):
         raise ValueError(f"expected a mounted directory, not {parts.scheme}: the spool needs link() and fsync()")
@@ -85,7 +88,10 @@ def _secret_reference(value: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """The options, checked; times in seconds. It is pickled to the executors, so it holds no secret."""
+    """The checked options; times are in seconds.
+
+    The object holds no secret, because Spark pickles it to the executors.
+    """
 
     url: str
     user: str | None = None
@@ -112,13 +118,13 @@ class Options:
     confirmMs: float = 60.0
 
     def connect(self, credit: int | None = None) -> Connection:
-        """Return an open connection; secrets are read here, where they are needed.
+        """Return an open connection. The secrets are read here, on the host that needs them.
 
         Args:
-            credit: prefetch, if not the option's.
+            credit: the prefetch; ``None`` takes the option's.
 
         Raises:
-            OptionError: the reference leads nowhere on this host.
+            OptionError: the variable or the file that the option names is not on this host.
             JMSException: as ``create_connection``.
         """
         factory = ConnectionFactory(
@@ -127,17 +133,18 @@ class Options:
             password=None if self.credentialRef is None else _reveal(self.credentialRef),
             options={
                 "jms.prefetchPolicy.all": credit or self.credit,
-                # a queue that is full gives a sender no room, for ever unless told otherwise (S66)
+                # a full queue makes a sender wait for ever, unless there is a time limit (S66)
                 "jms.sendTimeout": round(self.confirmMs * 1000),
                 "jms.sendTimeoutForcesSync": False,
             },
         )
         connection = factory.create_connection()
-        connection.exception_listener = lambda error: None  # the call that needs the connection raises the same
+        # the call that needs the connection raises the error that this listener would get
+        connection.exception_listener = lambda error: None
         return connection
 
     def require(self, *names: str) -> None:
-        """Raise ``OptionError`` if one of these was not given."""
+        """Check that these options were given."""
         for name in names:
             if getattr(self, name) is None:
                 raise OptionError(f"option {name!r} is missing")
@@ -179,7 +186,7 @@ def parse_options(given: Mapping[str, str]) -> Options:
         given: names in any case, as Spark treats them, and texts.
 
     Raises:
-        OptionError: a name is unknown, a value wrong, ``url`` missing, or a secret stands in the open.
+        OptionError: a name is unknown, a value is wrong, ``url`` is missing, or an option holds a secret.
         InvalidURLException: the URL is wrong.
     """
     values: dict[str, Any] = {}
@@ -207,9 +214,12 @@ def _nearest(written: str) -> str:
 
 
 def _check_url(url: str) -> None:
-    """Refuse a wrong URL now, on the driver, and one with a secret: options show up in plans and logs."""
+    """Refuse a wrong URL now, on the driver.
+
+    Refuse a URL with a secret too, because options appear in plans and logs.
+    """
     shown = repr(ConnectionFactory(url))
-    # it hides all options of a failover URL
+    # the repr hides all options of a failover URL
     text = unquote(url).lower()
     harmless = text.startswith("failover:") and not any(mark in text for mark in ("@", "username", "password"))
     if repr(url) not in shown and not harmless:

@@ -1,8 +1,9 @@
 """One pull, in an executor: receive in a transaction, spool, commit. This order loses nothing.
 
-The transaction's commit is the acknowledgement, and its answer the proof of it: settled AMQP deliveries alone are not
-answered (AMQP 1.0, 2.6.12). Until the commit everything comes again if this process dies; after the spool is published
-it is the rows of this pull, whatever happens, and what comes again is dropped by its id.
+The commit of the transaction acknowledges the messages, and the answer to the commit proves that. A settled AMQP
+delivery without a transaction gets no answer (AMQP 1.0, 2.6.12). If this process dies before the commit, the broker
+delivers all messages again. After the spool is published, its rows are the rows of this pull, and a message that is
+delivered again is dropped by its id.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ log = logging.getLogger("pyjmsack.spark")
 
 
 class Place(NamedTuple):
-    """Which part of which pull of a query, and how many messages it may take."""
+    """The part of a pull of a query, and the most messages that it may take."""
 
     query: str
     pull: int
@@ -46,7 +47,7 @@ class Received(NamedTuple):
 
 
 def read_pull(options: Options, place: Place) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a pull: from the spool if any task did the pull before, otherwise from the broker.
+    """Yield the rows of a pull: from the spool if a task finished the pull before, otherwise from the broker.
 
     Raises:
         JMSException: the broker cannot be reached, or refuses; Spark tries again.
@@ -67,7 +68,7 @@ def read_pull(options: Options, place: Place) -> Iterator[pa.RecordBatch]:
 def pull(options: Options, spool: Spool, place: Place) -> None:
     """Take messages from the queue into the spool."""
     spool.require_room(place.pull, options.maxBytesPerPartition)
-    credit = min(options.credit, place.cap)  # no other consumer can have prefetched messages that are not pulled
+    credit = min(options.credit, place.cap)  # so that no other consumer holds prefetched messages that nobody pulls
     with options.connect(credit) as connection, connection.create_session(AckMode.SESSION_TRANSACTED) as session:
         connection.start()
         with _without_collector():
@@ -76,11 +77,12 @@ def pull(options: Options, spool: Spool, place: Place) -> None:
                 received.messages, received.times, (place.pull, place.part), options.dedupKey, options.includeBody
             )
         if options.dedup:
-            # after receiving: what comes again does so when its first holder's connection is gone, and so is spooled
+            # after receiving: a message is delivered again only when the connection of its first holder is gone, so its
+            # first copy is spooled by then
             batch = _without_known(batch, spool)
         taken = len(received.messages)
         if not spool.publish(place.pull, place.part, batch, taken=taken, short=received.short):
-            session.rollback()  # another attempt was faster, its rows count; ours go back to the queue
+            session.rollback()  # another attempt was faster and its rows count; these messages go back to the queue
             return
         try:
             session.commit()
@@ -92,8 +94,11 @@ def pull(options: Options, spool: Spool, place: Place) -> None:
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Do without the search for cyclic garbage: it would look at all messages of a pull again and again, for nothing,
-    a tenth of the work. It lasts seconds, and Spark gives this process nothing else to do meanwhile."""
+    """Turn off the search for cyclic garbage.
+
+    It would look at all messages of a pull again and again, for a tenth of the time, and find nothing. A pull lasts
+    seconds, and this process does nothing else meanwhile.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -123,17 +128,17 @@ def receive(session: Session, options: Options, cap: int) -> Received:
 
 
 def _size_of(message: Message) -> int:
-    """Return about how many bytes the body has."""
+    """Return the approximate size of the body in bytes."""
     try:
         body = message.body
-    except MessageFormatException:  # its row will say so
+    except MessageFormatException:  # the row will hold the error
         return 0
     parts = body.values() if isinstance(body, dict) else body if isinstance(body, list) else (body,)
     return sum(len(part) if isinstance(part, str | bytes) else 8 for part in parts)
 
 
 def _without_known(batch: pa.RecordBatch, spool: Spool) -> pa.RecordBatch:
-    """Return the rows whose message id is new, also within the batch; those without an id are always new."""
+    """Return the rows whose message id is new, also within the batch. A row without an id is always new."""
     seen = spool.known_ids(Span.of(batch["created"]), batch["message_id"])
     fresh = []
     for number, found in enumerate(batch["message_id"].to_pylist()):
@@ -153,8 +158,9 @@ def _without_known(batch: pa.RecordBatch, spool: Spool) -> pa.RecordBatch:
 def is_waiting(options: Options, timeout: float) -> bool:
     """Whether the queue has a message for us, within ``timeout`` seconds.
 
-    A browser is asked, which takes nothing and does not see what other consumers hold. Where there is none, over STOMP
-    on Artemis, one message is fetched and given back: it comes first again, uncounted.
+    This asks a browser, because it takes no message and does not see those that other consumers hold. STOMP on Artemis
+    has no browsers. There one message is received and given back; it goes back to the front of the queue, and the
+    redelivery is not counted.
     """
     queue = Queue(str(options.queue))
     with options.connect(credit=1) as connection, connection.create_session(AckMode.CLIENT_ACKNOWLEDGE) as session:

@@ -1,4 +1,4 @@
-"""Rows that a lost checkpoint left in the spool."""
+"""Reads the rows that a query with a lost checkpoint left in the spool."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ __all__ = ["recover"]
 
 
 def recover(spark: SparkSession, spool_location: str | Path) -> DataFrame:
-    """Return the rows in a spool: messages that are acknowledged, and may or may not have been processed.
-
-    A query whose checkpoint is lost leaves them, and nobody else has them. The rows are read at once into the driver;
-    nothing is deleted.
+    """Return the rows in a spool: acknowledged messages that were perhaps not processed. A query whose checkpoint is
+    lost leaves such rows, and the broker does not have the messages any more. The rows are read at once into the
+    driver; nothing is deleted.
     """
     tables = []
     for path in sorted(Path(spool_location).glob("*/[0-9]*/*.arrow")):

@@ -1,4 +1,4 @@
-"""A Spark session of our own, and the Java that it needs."""
+"""Starts a Spark session, and checks the Java that Spark needs."""
 
 from __future__ import annotations
 
@@ -17,21 +17,23 @@ __all__ = ["JavaError", "check_java", "local_session"]
 
 OLDEST = 17
 MODULE = "jdk.incubator.vector"
-"""Spark's launcher always asks for it; trimmed runtime images lack it, and then Java says only that it is not found."""
+"""The module that Spark's launcher needs.
+
+Trimmed runtime images lack it, and then Java says only that it is not found.
+"""
 
 
 class JavaError(RuntimeError):
-    """There is no Java that Spark can run on."""
+    """There is no Java that can run Spark."""
 
 
 def check_java() -> None:
-    """Raise :class:`JavaError` unless Spark will find a full JDK of version 17 or newer: in ``JAVA_HOME``, else on the
-    path."""
+    """Check that Spark finds a full JDK of version 17 or newer, in ``JAVA_HOME`` or on the path."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else shutil.which("java")
     wanted = f"Spark needs a full JDK {OLDEST} or newer, in JAVA_HOME or on the PATH"
     if java is None:
-        raise JavaError(f"{wanted}; there is no java")
+        raise JavaError(f"{wanted}; there is no java in JAVA_HOME or on the path")
     try:
         said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60)  # noqa: S603 - the user's own Java
         modules = subprocess.run([java, "--list-modules"], capture_output=True, text=True, timeout=60)  # noqa: S603 - as above
@@ -45,17 +47,18 @@ def check_java() -> None:
 
 
 def local_session(master: str = "local[2,4]", name: str = "pyjmsack", **settings: str) -> SparkSession:
-    """Return a session with the format ``jms`` registered, which stays on loopback unless ``settings`` say otherwise.
+    """Return a session with the format ``jms`` registered. It uses the loopback address only, unless ``settings``
+    change that.
 
     Args:
-        master: where to run; the second number of ``local[2,4]`` is how often a task is tried.
+        master: the URL of the Spark master; the second number of ``local[2,4]`` is the number of tries of a task.
         settings: more Spark settings, with ``__`` for the dot.
 
     Raises:
-        JavaError: Spark would not start.
+        JavaError: Spark cannot start.
     """
     check_java()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else the first python3 on the path
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # Spark would otherwise run the first python3 on the path
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.master(master).appName(name)

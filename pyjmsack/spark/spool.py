@@ -1,4 +1,4 @@
-"""The spool: the only copy of messages that are acknowledged and not yet processed, so it is durable and shared.
+"""The spool: the only copy of messages that are acknowledged and not yet processed. So the spool is durable and shared.
 
 ::
 
@@ -30,9 +30,8 @@ _SPAN, _TAKEN, _SHORT, _END = (f"pyjmsack.{name}".encode() for name in ("created
 
 
 class Span(NamedTuple):
-    """The earliest and the latest ``created`` of some messages, in ms; two sets whose spans do not touch share none.
-
-    A redelivered message keeps its time, so most old ids need not be read at all.
+    """The earliest and the latest ``created`` of some messages, in ms; Two sets have no common message if their spans
+    do not touch. A redelivered message keeps its time, so that most old ids need not be read.
     """
 
     first: int
@@ -40,7 +39,7 @@ class Span(NamedTuple):
 
     @classmethod
     def of(cls, created: pa.Array) -> Span:
-        """Return the span; one without a time may be of any."""
+        """Return the span. A message without a time may be of any time."""
         if created.null_count:
             return cls(0, 1 << 62)
         if not len(created):
@@ -49,7 +48,7 @@ class Span(NamedTuple):
         return cls(min(microseconds) // 1000, max(microseconds) // 1000)
 
     def touches(self, other: Span) -> bool:
-        """Whether they have a moment in common."""
+        """Whether the spans have a moment in common."""
         return self.first <= other.last and other.first <= self.last
 
 
@@ -67,8 +66,8 @@ class Spool:
         self._tmp = self.root / "tmp"
 
     def prepare(self, pull: int) -> None:
-        """Make the directories that tasks of a pull write to. A task never makes them: one that comes too late for
-        its batch must not bring back what was retired.
+        """Make the directories that tasks of a pull write to. A task never makes them, because a task that is too late
+        for its batch must not create a retired pull again.
 
         Raises:
             FileExistsError: the pull is processed. Spark might take rows under its number for done.
@@ -77,23 +76,23 @@ class Spool:
             folder.mkdir(parents=True, exist_ok=True)
         _sync_directory(self.root.parent)
         _sync_directory(self.root)
-        if pull < self._processed():  # asked last: whoever retires says so first
+        if pull < self._processed():  # checked last, because the process that retires a pull says so first
             raise FileExistsError(f"pull {pull} of {self.root} is processed")
 
     def _processed(self) -> int:
         path = self.root / "processed"
-        # a machine that crashed may have left it empty
+        # a machine that crashed may have left an empty file
         return int(path.read_text(encoding="utf-8") or 0) if path.exists() else 0
 
     def require_room(self, pull: int, room: int) -> None:
-        """Raise unless a pull can be published, before it takes anything: a message that is given back counts as
+        """Check that a pull can be published, before the pull takes a message. A message that is given back counts as
         delivered, and after a few deliveries the broker makes it a dead letter.
 
         Args:
-            room: bytes.
+            room: bytes that must be free.
 
         Raises:
-            FileNotFoundError: the pull is processed already, or the directory is not here.
+            FileNotFoundError: the pull is processed already, or the directory is not on this host.
             OSError: it cannot be written to, or has no room.
         """
         folder = self._pull(pull)
@@ -113,7 +112,7 @@ class Spool:
         return self.root / f"{pull:010d}"
 
     def file(self, pull: int, part: int) -> Path:
-        """Return where this partition's messages are, once they are published."""
+        """Return the path of this partition's messages, after they are published."""
         return self._pull(pull) / f"{part}.arrow"
 
     # -- writing ------------------------------------------------------------------------------------------------
@@ -143,7 +142,7 @@ class Spool:
                     writer.write_batch(batch)
                 sink.flush()
                 os.fsync(sink.fileno())
-            os.link(written, target)  # fails if the name exists, unlike a rename
+            os.link(written, target)  # link() fails if the name exists; rename() would not
         except (FileExistsError, FileNotFoundError):
             return False
         finally:
@@ -152,7 +151,7 @@ class Spool:
         return True
 
     def confirm(self, pull: int, part: int) -> None:
-        """Note that the broker has confirmed the acknowledgement."""
+        """Note that the broker confirmed the acknowledgement."""
         with suppress(FileNotFoundError):  # the batch was processed in the meantime
             self.file(pull, part).with_suffix(".acked").touch()
 
@@ -169,7 +168,7 @@ class Spool:
         return sum(int(_notes(path)[_TAKEN]) for path in self._pull(pull).glob("*.arrow"))
 
     def taken_by(self, pull: int, part: int) -> int:
-        """Return the same of one partition, which must be published."""
+        """Return the same number for one partition, which must be published."""
         return int(_notes(self.file(pull, part))[_TAKEN])
 
     def was_short(self, pull: int, part: int) -> bool:
@@ -181,16 +180,17 @@ class Spool:
         return _notes(self.file(pull, part)).get(_END) == b"1"
 
     def known_ids(self, span: Span, asked: pa.Array) -> set[str]:
-        """Return which of these ids are of messages, created in this span, that were spooled before."""
+        """Return those of the ids that belong to messages of this span that were spooled before."""
         known: set[str] = set()
         ids = asked.drop_null()
         for path in self.root.glob("[0-9]*/*.arrow"):
-            with suppress(FileNotFoundError):  # retired now: its ids are listed below, as they were written first
+            # retired in this moment: its ids are listed below, because they were written first
+            with suppress(FileNotFoundError):
                 if span.touches(_span(_notes(path)[_SPAN].decode())):
                     known.update(_common_ids(path, ids))
         for path in self._ids.glob("*.ids"):
             if span.touches(_span(path.name.split("_")[2])):
-                with suppress(FileNotFoundError):  # expired now
+                with suppress(FileNotFoundError):  # expired in this moment
                     known.update(_common_ids(path, ids))
         return known
 
@@ -200,18 +200,18 @@ class Spool:
         """Delete the rows of pulls below ``before``, which are processed; their ids stay.
 
         Args:
-            window: seconds to keep ids of confirmed pulls. Those of the others stay for good: the broker may still
-                have the messages.
+            window: seconds to keep ids of confirmed pulls. The ids of unconfirmed pulls stay for ever, because the
+                broker may still have the messages.
         """
         if not self.root.exists():
-            return  # whoever needs it will say so
+            return  # a call that needs the spool reports its error
         if before > self._processed():
             written = self._tmp / uuid.uuid4().hex
             written.write_text(str(before), encoding="utf-8")
             written.replace(self.root / "processed")
         for folder in sorted(self.root.glob("[0-9]*")):
             if int(folder.name) < before:
-                with suppress(FileNotFoundError):  # somebody is at it as well
+                with suppress(FileNotFoundError):  # another process deletes it too
                     self._retire(folder)
         oldest = time.time() - window
         for path in self._ids.glob("*_acked.ids"):
@@ -222,15 +222,18 @@ class Spool:
     def _retire(self, folder: Path) -> None:
         for path in folder.glob("*.arrow"):
             state = "acked" if path.with_suffix(".acked").exists() else "open"
-            # as Arrow all the way: the first pa.array() of Python objects imports pandas, a quarter of a second
+            # Arrow all the way, because the first pa.array() of Python objects imports pandas, which takes a quarter of
+            # a second
             ids = pa.record_batch({"message_id": _read_id_column(path).combine_chunks()})
             self._link(ids, self._ids / f"{int(folder.name)}_{path.stem}_{_notes(path)[_SPAN].decode()}_{state}.ids")
-        gone = folder.rename(self._tmp / uuid.uuid4().hex)  # first: in a half empty one a late attempt could publish
+        # this one first, because in a half empty directory a late attempt could publish
+        gone = folder.rename(self._tmp / uuid.uuid4().hex)
         shutil.rmtree(gone)
 
     def sweep(self) -> None:
-        """Delete unfinished files of killed tasks. A task that still lives cannot publish then, and gives its messages
-        back.
+        """Delete unfinished files of killed tasks.
+
+        A task that is still running cannot publish after that, and gives its messages back.
         """
         for path in self._tmp.glob("*"):
             if path.is_dir():
@@ -239,7 +242,7 @@ class Spool:
                 path.unlink(missing_ok=True)
 
     def has_rows(self) -> bool:
-        """Whether rows are here that no batch has processed."""
+        """Whether the spool has rows that no batch has processed."""
         return any(self.root.glob("[0-9]*/*.arrow"))
 
 
@@ -271,7 +274,7 @@ def _notes(path: Path) -> dict[bytes, bytes]:
 
 
 def _common_ids(path: Path, ids: pa.Array) -> list[str]:
-    """In Arrow: where no message has a time, there are hours of ids to look through, and no room for them all."""
+    """Return the common ids, with Arrow, because hours of ids do not fit in memory as Python objects."""
     column = _read_id_column(path)
     known = pc.is_in(column, value_set=ids)  # pyright: ignore[reportAttributeAccessIssue] - made when imported
     return column.filter(known).to_pylist()

@@ -20,8 +20,8 @@ __all__ = ["JmsStreamReader"]
 class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Offsets are ``{"q": query uuid, "n": pull, "p": partitions, "c": messages per partition}``.
 
-    Partitions and cap of a pull come from its offset, not from the options, which may have changed since: a pull that
-    is read again has as many parts as before.
+    The partitions and the cap of a pull come from its offset and not from the options. So a pull that is read again has
+    as many parts as before, even if the options have changed since.
     """
 
     def __init__(self, options: Options) -> None:
@@ -34,16 +34,16 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: int | None = None
         """Messages that a run with the trigger AvailableNow has still to take."""
         self._counted: int | None = None
-        """The last pull that was subtracted from it."""
+        """The last pull whose messages were subtracted from it."""
         self._in_vain = 0
-        """Pulls of that run, up to the last one, that took nothing."""
+        """Consecutive pulls of that run, up to the last one, that took no message."""
 
     # -- in the driver ------------------------------------------------------------------------------------------
 
     def initialOffset(self) -> dict[str, Any]:
         """Return where a query without a committed batch begins; Spark asks twice.
 
-        It also asks when the first batch of a checkpoint is to be run again, whose offset then names the spool.
+        It also asks before it repeats the first batch of a checkpoint; the offset of this batch then names the spool.
         """
         if self._initial is None:
             self._initial = self._offset(str(uuid.uuid4()), 0, self._options.maxMessagesPerPartition)
@@ -53,7 +53,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Make the spool of a new query.
 
         Raises:
-            OptionError: there are unprocessed rows of another one.
+            OptionError: the spool has unprocessed rows of another query.
         """
         for other in self._options.spool.glob("*-*-*-*-*"):
             if not other.name.startswith("drain-") and Spool(self._options.spool, other.name).has_rows():
@@ -68,19 +68,19 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"q": query, "n": number, "p": self._options.partitions, "c": cap}
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Rows of a micro-batch: all partitions together."""
+        """The number of rows of a micro-batch: all partitions together."""
         return ReadMaxRows(self._options.partitions * self._options.maxMessagesPerPartition)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Return the next pull, or ``start`` if no message came within ``pollMs``.
 
         Raises:
-            OptionError: the query is new, and the spool has unprocessed rows of another one.
+            OptionError: the query is new, and the spool has unprocessed rows of another query.
         """
         if not self._retired:
             if start == self._initial:
                 self._begin(start["q"])
-            # Spark never commits the last batch of a run; what is before start is processed
+            # Spark never commits the last batch of a run; the pulls before start are processed
             self._spool(start).retire(start["n"], self._options.dedupWindow)
             self._spool(start).sweep()
             self._retired = True
@@ -98,7 +98,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return most if rows is None else min(most, -(-rows // self._options.partitions))
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Count what is there now: "until it is empty" would never come with a producer at work."""
+        """Count the waiting messages. With a producer at work, the queue would never be empty."""
         self._target = count_waiting(self._options)
 
     def _count(self, reached: dict[str, Any]) -> None:
@@ -113,7 +113,9 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._in_vain = 0 if taken else self._in_vain + 1
         if self._in_vain > 1:
             self._target = (
-                0  # a browser sees messages that we do not get: the queue is paused, or they belong to others
+                # a browser shows messages that this reader does not get: the queue is paused, or they are reserved for
+                # others
+                0
             )
         self._counted = max(first, reached["n"])
 
@@ -121,8 +123,8 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the tasks of a micro-batch; after a restart the same as before.
 
         Raises:
-            OptionError: the spool of this checkpoint is gone, and with it what was acknowledged; or it is further than
-                the checkpoint.
+            OptionError: the spool of this checkpoint is gone, with the acknowledged messages in it; or the spool is
+                newer than the checkpoint.
         """
         spool = self._spool(end)
         if not spool.root.exists():
@@ -152,7 +154,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._spool(end).retire(end["n"] + 1, self._options.dedupWindow)
 
     def stop(self) -> None:
-        """Nothing: Spark does not always call it."""
+        """Do nothing, because Spark does not always call this method."""
 
     def _spool(self, offset: dict[str, Any]) -> Spool:
         return Spool(self._options.spool, offset["q"])

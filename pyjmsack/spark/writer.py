@@ -54,7 +54,7 @@ NOTES = SPARK_SCHEMA.keys() - SENT.keys()
 
 @dataclass
 class Sent(WriterCommitMessage):
-    """The result of one task."""
+    """The number of rows and messages of one task."""
 
     count: int
 
@@ -66,7 +66,7 @@ def check_columns(options: Options, schema: StructType) -> None:
         if field.name not in known:
             close = get_close_matches(field.name, SENT, n=1)
             hint = f"; did you mean {close[0]!r}?" if close else ""
-            raise OptionError(f"column {field.name!r} is none of {', '.join(SENT)} and not the dedupColumn{hint}")
+            raise OptionError(f"column {field.name!r} must be one of {', '.join(SENT)} or the dedupColumn{hint}")
         kind = field.dataType.simpleString()
         if field.name in SENT and kind not in SENT[field.name]:
             raise OptionError(f"column {field.name!r}: expected {' or '.join(SENT[field.name])}, not {kind}")
@@ -83,7 +83,7 @@ def send_rows(options: Options, batches: Iterator[pa.RecordBatch]) -> Sent:
 
     Raises:
         JMSException: a row was refused or not confirmed; Spark runs the task again, and sends all its rows again.
-        ValueError: a row is not one that can be sent.
+        ValueError: a row cannot be sent.
     """
     fixed = None if options.queue is None else Queue(options.queue)
     count = 0
@@ -95,7 +95,7 @@ def send_rows(options: Options, batches: Iterator[pa.RecordBatch]) -> Sent:
             for batch in batches:
                 sent = [_send(session, producer, options, fixed, row) for row in batch.to_pylist()]
                 count += len(sent)
-                _confirm(pending, options)  # of the batch before, while this one is under way
+                _confirm(pending, options)  # of the batch before, while this batch is on its way
                 pending = sent
             _confirm(pending, options)
     return Sent(count)
@@ -115,12 +115,12 @@ def _send(
     if options.dedupColumn is not None:
         key = row[options.dedupColumn]
         if key is None:
-            raise ValueError(f"column {options.dedupColumn!r} is the dedupColumn and null in a row")
+            raise ValueError(f"column {options.dedupColumn!r} is the dedupColumn, and must not be null in any row")
         message.properties[DUPLICATE_ID] = str(key)
     target = None
     if fixed is None:
         if row["destination"] is None:
-            raise ValueError("column 'destination' is null in a row, and there is no option 'queue'")
+            raise ValueError("column 'destination' must not be null in any row, unless the option 'queue' is given")
         target = destination_of(row["destination"])
     durable = row.get("durable")
     ttl = row.get("time_to_live_ms")
@@ -168,7 +168,7 @@ class _Writer:
         return send_rows(self._options, iterator)
 
     def _committed(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Say so if this was more than the broker can recognise when a task is repeated."""
+        """Log a warning if the task sent more messages than the broker can recognise when the task is repeated."""
         rows, most = sum(m.count for m in messages if isinstance(m, Sent)), self._options.brokerIdCacheSize
         if self._options.dedupColumn is not None and rows * 2 > most:
             log.warning(
@@ -191,7 +191,10 @@ class JmsWriter(_Writer, DataSourceArrowWriter):
 
 
 class JmsStreamWriter(_Writer, DataSourceStreamArrowWriter):
-    """Writes the micro-batches of a stream. A batch that is repeated after a crash sends its rows again, as above."""
+    """Writes the micro-batches of a stream.
+
+    A batch that is repeated after a crash sends its rows again, unless ``dedupColumn`` lets the broker recognise them.
+    """
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """All tasks have sent and the broker has confirmed; in the driver."""

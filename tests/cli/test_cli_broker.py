@@ -78,7 +78,7 @@ def test_the_kind_and_its_version_can_be_chosen(cli: Cli, kind: str, version: st
 def test_an_unknown_version_is_one_clear_line(cli: Cli) -> None:
     result = cli.run("broker", *FREE_PORTS, "--kind", "activemq", "--version", "4.0")
     assert result.exit_code == 1
-    assert "ActiveMQ 4.0 are not known here (known: 6.3.1, 5.18.3)" in result.stderr
+    assert "ActiveMQ 4.0 cannot be fetched. Give one of these versions: 6.3.1, 5.18.3" in result.stderr
 
 
 def test_a_port_in_use_is_one_clear_line(cli: Cli) -> None:

@@ -76,7 +76,7 @@ def test_a_cluster_without_room_is_told_instead_of_waited_for(master: str) -> No
     ("address", "message"),
     [
         ("spark://127.0.0.1:1", "no Spark master answers at spark://127.0.0.1:1 (127.0.0.1:1: Connection refused)"),
-        ("spark://here", "spark://here is no address of a cluster; expected spark://host:7077"),
+        ("spark://here", "expected a cluster such as spark://host:7077, not spark://here"),
     ],
 )
 def test_a_master_that_is_not_there_is_told_at_once(java: None, ledger: Path, address: str, message: str) -> None:

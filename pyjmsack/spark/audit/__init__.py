@@ -2,8 +2,8 @@
 
 See docs/ledger.md.
 
-``outages`` finds when brokers were away, ``rows`` makes one narrow row per message, ``findings`` counts and judges,
-``page`` is the report for a browser, ``session`` the Spark of the command.
+``outages`` finds the times without a broker. ``rows`` makes one narrow row per message. ``findings`` counts and judges.
+``page`` is the report for a browser. ``session`` starts Spark for the command.
 """
 
 from __future__ import annotations

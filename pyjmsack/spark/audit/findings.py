@@ -1,4 +1,4 @@
-"""The audit's run: a scan of the tables, a shuffle by message, one by producer and consumer; then small results."""
+"""Runs the audit: a scan of the tables, a shuffle by message, a shuffle by producer and consumer, and small results."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ _TIMELINE_POINTS = 200
 
 @dataclass
 class Finding:
-    """A class of messages of which something is to be said."""
+    """A class of suspicious messages."""
 
     name: str
     title: str
     count: int = 0
     ids: list[str] = field(default_factory=list)
-    """Some of their message ids."""
+    """The message ids of some of them."""
 
 
 @dataclass(frozen=True)
 class Latency:
-    """Times from the send to the first delivery, in seconds, to about 1 %; two hosts' clocks are not the same."""
+    """Seconds from the send to the first delivery, exact to about 1 %. The clocks of two hosts may differ."""
 
     mode: str
     protocol: str
@@ -67,7 +67,7 @@ class Latency:
     p99: float
     max: float
     buckets: dict[float, int]
-    """How many took about so long."""
+    """The number of messages per bucket of latency."""
 
 
 @dataclass
@@ -76,27 +76,29 @@ class Audit:
 
     paths: list[str]
     sends: dict[str, int]
-    """Rows by outcome."""
+    """Sends by outcome."""
     receives: dict[str, int]
-    """Rows by outcome."""
+    """Deliveries by outcome."""
     findings: dict[str, Finding]
     """By name: ``lost``, ``torn``, ``duplicated``, ``redelivered``, ``out_of_order``, ``in_doubt``, ``ack_in_doubt``,
     ``dead_lettered``, ``unsent``."""
     never_delivered: int
-    """Of the lost ones; the others were delivered and not acknowledged."""
+    """The lost messages that were not delivered. The other lost messages were delivered and not acknowledged."""
     latencies: list[Latency]
     outages: list[Outage]
     unclosed: list[str]
-    """Connections that were not closed. Their messages under way have no row."""
+    """Connections that were not closed. Their unfinished messages have no row."""
     timeline: list[tuple[datetime, str, int]]
     """``(time, "sends" or "receives", messages per second)``."""
     still_queued: int | None = None
-    """How many messages the caller found in the queues; so many are not lost."""
+    """The number of messages that the caller found in the queues. This number is subtracted from the lost messages."""
 
     @property
     def lost(self) -> int:
-        """Messages that were confirmed, are acknowledged nowhere, and are not known to be in the queues. If nobody has
-        looked into the queues, some or all of them may be there: :attr:`unknown`."""
+        """Messages that were confirmed, that nobody acknowledged, and that are not known to be in the queues.
+
+        If nobody has looked into the queues, some or all of them may be there: :attr:`unknown`.
+        """
         return max(0, self.findings["lost"].count - (self.still_queued or 0))
 
     @property
@@ -106,12 +108,12 @@ class Audit:
 
     @property
     def unknown(self) -> int:
-        """Messages that are lost or still in a queue: nobody has looked into the queues."""
+        """Whether these messages may still be in a queue, because nobody has looked into the queues."""
         return self.findings["lost"].count if self.still_queued is None else 0
 
     @property
     def verdict(self) -> str:
-        """One sentence: what is lost, what is still queued, and what nobody knows."""
+        """One sentence with the lost, the queued and the unknown messages."""
         torn = self.findings["torn"].count
         parts = []
         if self.unknown:
@@ -124,7 +126,7 @@ class Audit:
 
     @property
     def next_step(self) -> str | None:
-        """What to do about it; ``None`` if there is nothing to do."""
+        """The next step for the user; ``None`` if there is nothing to do."""
         if self.unknown:
             return (
                 "Next: count the messages of these tests in the queues and dead-letter queues (pyjmsack stat, pyjmsack"
@@ -149,16 +151,16 @@ def run_audit(
     suspects: int = 100,
     still_queued: int | None = None,
 ) -> Audit:
-    """Judge ledgers together. The ledgers of producers and of consumers belong into one audit.
+    """Judge ledgers together. Give the ledgers of producers and of consumers together.
 
     Args:
-        spark: where to run it; its executors read the directories.
+        spark: the session to run in; its executors read the directories.
         paths: the ledgers.
         suspects: how many message ids are listed of each class.
         still_queued: how many messages are known to be in the queues and dead-letter queues.
 
     Raises:
-        LedgerError: a path is no ledger, or is damaged.
+        LedgerError: a path is not a ledger, or a ledger is damaged.
     """
     files = read_ledgers(paths)
     events = files.table("events").to_pylist()
@@ -190,17 +192,17 @@ def run_audit(
 
 
 def _frame(spark: SparkSession, files: LedgerFiles, name: str) -> DataFrame:
-    """Return a table: the Parquet parts, and the few raw rows."""
+    """Return a table from the Parquet parts and the few raw rows."""
     table, parts = files.raw[name].cast(SCHEMAS[name]), files.parquet[name]
     raw = spark.createDataFrame(table)
     if not parts:
         return raw
-    frame = spark.read.schema(raw.schema).parquet(*parts)  # a schema that is given needs no look into the files
+    frame = spark.read.schema(raw.schema).parquet(*parts)  # with a given schema Spark need not open the files
     return frame.unionAll(raw) if table.num_rows else frame
 
 
 def _suspects_and_counts(messages: DataFrame) -> DataFrame:
-    """Return a row with its key for each suspicious message, and one for all others that are alike."""
+    """Return a row with its key for each suspicious message, and one row for each kind of the others."""
     suspect = sf.when(_is(*_TITLES), sf.col("key")).alias("suspect")
     return messages.groupBy(suspect, "judgement").count()
 
@@ -255,7 +257,7 @@ def _ids(spark: SparkSession, rows: DataFrame, keys: set[int]) -> dict[int, str]
 
 
 def _add_torn_transactions(torn: Finding, result: DataFrame, sends: DataFrame, limit: int) -> None:
-    """Of a transaction in doubt all must have arrived, or nothing."""
+    """Find the torn transactions: of a transaction in doubt, all messages or none must have arrived."""
     doubtful = sends.where("send_outcome = 'unknown' and transaction is not null").select(
         key_of().alias("suspect"), "message_id", "transaction"
     )
@@ -311,7 +313,7 @@ def _width(events: list[dict[str, Any]]) -> float:
 def _over_time(
     tables: dict[str, tuple[DataFrame, str]], width: float
 ) -> tuple[dict[str, dict[str, int]], list[tuple[datetime, str, int]]]:
-    """Return the rows by outcome, and messages per second over time."""
+    """Return the counts by outcome, and the messages per second over time."""
     counts: dict[str, dict[str, int]] = {}
     timeline: list[tuple[datetime, str, int]] = []
     for name, (frame, time) in tables.items():
@@ -330,7 +332,7 @@ def _over_time(
 
 
 def with_zeros(slots: Mapping[int, int]) -> list[tuple[int, int]]:
-    """Return the slots in order, with a zero at both ends of each gap: a line through a gap would claim messages."""
+    """Return the slots in order, with a zero at both ends of each gap, so that no line crosses a gap."""
     points: list[tuple[int, int]] = []
     for slot in sorted(slots):
         if points and slot > points[-1][0] + 1:

@@ -1,4 +1,4 @@
-"""When brokers were away: from the events of the ledgers, which are few."""
+"""Finds the times without a broker from the events of the ledgers, which are few."""
 
 from __future__ import annotations
 
@@ -10,26 +10,27 @@ from typing import Any
 __all__ = ["Outage", "find_outages", "phase_name", "unclosed"]
 
 LIMIT = 50
-"""Outages that are told apart; beyond, the last one goes on to the end."""
+"""The most outages that are kept apart. All later ones count as a part of the last."""
 
 
 @dataclass(frozen=True)
 class Outage:
-    """From the first connection that noticed until the last one that was restored."""
+    """The time from the first connection that noticed a loss to the last connection that was restored."""
 
     start: datetime
     end: datetime
 
     @property
     def seconds(self) -> float:
-        """How long."""
+        """The length in seconds."""
         return (self.end - self.start).total_seconds()
 
 
 def find_outages(events: Iterable[dict[str, Any]]) -> list[Outage]:
     """Return the outages in order. Overlapping outages of several connections are one.
 
-    A connection that was not restored was away until the next event ``established`` of any, else until the last event.
+    For a connection that was not restored, the outage ends at the next event ``established`` of any connection, or at
+    the last event.
 
     Args:
         events: rows of the table ``events``.
@@ -61,7 +62,7 @@ def _end(event: dict[str, Any], later: list[dict[str, Any]]) -> datetime:
 
 
 def unclosed(events: Iterable[dict[str, Any]]) -> list[str]:
-    """Return the connections that were not closed: killed, still open, or with a ledger that could not be written."""
+    """Return the connections that were not closed: killed, still open, or with a ledger that stopped."""
     rows = [*events]
     closed = {event["connection_id"] for event in rows if event["kind"] == "closed"}
     return sorted({event["connection_id"] for event in rows} - closed)

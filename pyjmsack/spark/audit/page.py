@@ -1,4 +1,4 @@
-"""The report for a browser: one file with everything in it, plotly's script too, so that it opens without a network."""
+"""The report for a browser: one file that includes plotly's script, so that it opens without a network."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STYLE = (
     "@media(max-width:30em){body{padding:0 .4em}td,th{padding:.2em}}"
 )
 _LOOK = {
-    # greys that can be read on the light page and on the dark one
+    # these greys are readable on the light page and on the dark one
     "font_color": "#888",
     "paper_bgcolor": "rgba(0,0,0,0)",
     "plot_bgcolor": "rgba(0,0,0,0)",
@@ -31,9 +31,9 @@ _LOOK = {
 }
 _AXES = {"gridcolor": "rgba(128,128,128,.3)", "linecolor": "#888", "zeroline": False}
 _MARGIN = 1.2
-"""So far a chart goes on beyond its highest value and, where it is logarithmic, beyond its ends."""
+"""The factor by which a chart goes on beyond its highest value and, if it is logarithmic, beyond its ends."""
 _NAMED = 4
-"""With more outages than that their names would cover each other, and only their numbers are written."""
+"""The most outages with names. With more outages the names would overlap, so that only the numbers are written."""
 
 
 def write_page(audit: Audit, path: Path) -> None:
@@ -41,7 +41,7 @@ def write_page(audit: Audit, path: Path) -> None:
 
     Args:
         audit: the findings.
-        path: the HTML file; one that is there is replaced.
+        path: the HTML file; an old file is replaced.
 
     Raises:
         ImportError: plotly is not installed.
@@ -68,7 +68,7 @@ def _timeline(audit: Audit) -> Any:
     import plotly.graph_objects as go
 
     figure = go.Figure()
-    for name, dash in (("sends", "solid"), ("receives", "dot")):  # where both are the same, both are seen
+    for name, dash in (("sends", "solid"), ("receives", "dot")):  # where both lines are the same, both stay visible
         points = [(time, rate) for time, table, rate in audit.timeline if table == name]
         times, rates = [time for time, _ in points], [rate for _, rate in points]
         figure.add_scatter(x=times, y=rates, name=name, mode="lines", line_dash=dash)
@@ -79,12 +79,12 @@ def _timeline(audit: Audit) -> Any:
             x1=outage.end,
             fillcolor="red",
             opacity=0.3,
-            line_width=1,  # one that is too short for an area is seen as well
+            line_width=1,  # an outage that is too short for an area stays visible
             line_color="red",
             annotation_text=f"outage {number}, {outage.seconds:.1f} s" if few else str(number),
             annotation_position="top left",
         )
-    if audit.outages:  # an area has no place in the legend of its own
+    if audit.outages:  # an area has no entry of its own in the legend
         square = {"color": "red", "symbol": "square", "size": 12, "opacity": 0.3}
         name = "outage: the connection was lost, until it was restored"
         figure.add_scatter(x=[None], y=[None], name=name, mode="markers", marker=square)
@@ -101,7 +101,7 @@ def _distribution(audit: Audit) -> Any:
     figure = go.Figure()
     ends = [seconds for latency in audit.latencies for seconds in latency.buckets]
     for latency in audit.latencies:
-        # from nothing to all: of a single bucket a line is left too
+        # from nothing to all, so that a single bucket makes a line too
         shares = [100 * passed / latency.count for passed in accumulate(latency.buckets.values())]
         times = [min(ends) / _MARGIN, *latency.buckets, max(ends) * _MARGIN]
         name = f"{latency.mode}, {latency.protocol}, {latency.phase}"

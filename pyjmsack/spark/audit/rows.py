@@ -1,8 +1,8 @@
 """From the tables of a ledger to one narrow row per message.
 
-Ten million messages are grouped by the hash of their id, and every column is a fixed number of bytes: with strings as
-keys or in the buffers Spark sorts, which takes three times as long. The 64-bit hashes of ten million ids collide with a
-probability of 3e-6; whatever is suspicious is listed by its full id.
+Ten million messages are grouped by the hash of their id, and every column has a fixed number of bytes. With strings as
+keys or in the buffers, Spark would sort, which takes three times as long. The 64-bit hashes of ten million ids collide
+with a probability of 3e-6; a suspicious message is listed by its full id.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["BUCKETS_PER_E", "PROTOCOLS", "Judgement", "Verdict", "judged", "key_
 BUCKETS_PER_E = 50
 """Latencies are counted in buckets whose limits are 2 % apart."""
 MODES = 1000
-"""Above any acknowledge mode: a mode and a protocol are one number."""
+"""A number above any acknowledge mode, so that a mode and a protocol make one number."""
 PROTOCOLS = ("amqp", "stomp")
 _TOPIC = "topic://"
 _SPREAD = 4096
@@ -43,11 +43,11 @@ class Verdict(IntFlag):
 
 
 _MODE, _PHASE, _BUCKET = 1 << 10, 1 << 22, 1 << 30
-"""The first bits of the parts of a judgement, above the verdict."""
+"""The lowest bits of the parts of a judgement; the verdict is below them."""
 
 
 class Judgement(NamedTuple):
-    """The judgement of messages that are alike, which the rows hold as one number."""
+    """The judgement of messages of one kind, which the rows hold as one number."""
 
     verdict: int
     timed: bool
@@ -59,7 +59,7 @@ class Judgement(NamedTuple):
 
     @classmethod
     def of(cls, number: int) -> Judgement:
-        """Take the number apart."""
+        """Split the number into its parts."""
         verdict, mode, phase = number % _MODE, number % _PHASE // _MODE, number % _BUCKET // _PHASE
         return cls(verdict, number >= _BUCKET, mode, phase, number // _BUCKET - 1)
 
@@ -92,7 +92,7 @@ def key_of(column: str = "message_id") -> Column:
 
 
 def receive_key() -> Column:
-    """Return the key of a delivery: each subscription of a topic has a copy, so a key, of its own."""
+    """Return the key of a delivery. Each subscription of a topic gets a copy, so the copy has a key of its own."""
     topic = sf.col("destination").startswith(_TOPIC)
     return sf.when(topic, sf.xxhash64("message_id", "destination")).otherwise(key_of())
 
@@ -102,7 +102,7 @@ def _flag(condition: Column, flag: _Seen) -> Column:
 
 
 def send_rows(sends: DataFrame) -> DataFrame:
-    """Return the sends that have an id, in the columns of :func:`receive_rows`: few bytes go to the shuffle."""
+    """Return the sends that have an id, in the columns of :func:`receive_rows`, with few bytes for the shuffle."""
     outcome = sf.col("send_outcome")
     seen = (
         sf.when(outcome == "confirmed", int(_Seen.CONFIRMED))
@@ -142,17 +142,16 @@ def receive_rows(receives: DataFrame) -> DataFrame:
         receive_key().alias("key"),
         seen.cast("long").alias("seen"),
         sf.xxhash64("consumer_id").alias("who"),
-        # the number among its consumer's deliveries, and mode and protocol in one
+        # one number for the place among its consumer's deliveries, and one for mode and protocol
         (sf.col("ordinal") * (2 * MODES) + sf.col("ack_mode") * 2 + protocol).cast("long").alias("number"),
         sf.unix_micros("t_recv").alias("time"),
     )
 
 
 def per_message(sends: DataFrame, receives: DataFrame) -> DataFrame:
-    """Return one row for each message, and for each copy of a topic's.
-
-    Rows are shuffled before they are grouped: nearly all keys come twice and from different tasks, so grouping before
-    the shuffle as well makes nothing fewer and takes half of the audit's time.
+    """Return one row for each message, and for each copy that a subscription of a topic got. Rows are shuffled before
+    they are grouped. Grouping before the shuffle too would take half of the audit's time and leave as many rows,
+    because nearly all keys occur twice, in different tasks.
     """
     sent, received = _has(_Seen.SENT), _has(_Seen.RECEIVED)
     delivery = sf.when(_has(_Seen.PROCESSED), 1 << 32).otherwise(0) + sf.when(_has(_Seen.GIVEN), 1).otherwise(0)
@@ -177,12 +176,12 @@ def per_message(sends: DataFrame, receives: DataFrame) -> DataFrame:
 def judged(messages: DataFrame, outages: Sequence[Outage]) -> DataFrame:
     """Return, for each message, its ``key`` and ``judgement`` (:class:`Judgement` has its parts).
 
-    A message is out of order if its consumer was given a later one of the same producer before it. What was delivered
-    more than once is not asked for its order: there the second time is another one by nature.
+    A message is out of order if its consumer got a later message of the same producer before it. Messages with several
+    deliveries are not checked, because a redelivery changes the order.
     """
     delivered = sf.col("counts").bitwiseAND((1 << 32) - 1)
     once = (delivered == 1) & ~_has(_Seen.FLAGGED) & sf.col("producer").isNotNull()
-    # one key to sort by instead of two; those without an order are spread, or one task would have them all
+    # one key to sort by instead of two; messages without an order are spread, because one task would get them all
     pair = sf.when(once, sf.xxhash64("producer", "consumer")).otherwise(sf.pmod("key", sf.lit(_SPREAD)))
     narrow = messages.select(
         "key",
@@ -211,7 +210,7 @@ def _verdict(delivered: Column) -> Column:
         Verdict.ACK_IN_DOUBT: unanswered & _has(_Seen.DOUBTED),
         Verdict.DUPLICATED: processed > 1,
         Verdict.REDELIVERED: (delivered > 1) | _has(_Seen.FLAGGED),
-        # an error may hide that the broker has the message: its arrival tells
+        # an error may hide that the broker has the message, but the message's arrival shows it
         Verdict.IN_DOUBT: (_has(_Seen.UNKNOWN) | (_has(_Seen.FAILED) & _has(_Seen.RECEIVED))) & ~_has(_Seen.CONFIRMED),
         Verdict.TORN: _has(_Seen.ROLLED_BACK) & ~_has(_Seen.CONFIRMED, _Seen.UNKNOWN) & _has(_Seen.RECEIVED),
         Verdict.DEAD_LETTERED: _has(_Seen.REFUSED) & ~_has(_Seen.ACKNOWLEDGED),
@@ -225,7 +224,7 @@ def _verdict(delivered: Column) -> Column:
 
 
 def _timing(outages: Sequence[Outage]) -> Column:
-    """Return the parts of a judgement that tell of the time from a send to its first delivery; clocks may differ."""
+    """Return the parts of a judgement for the time from a send to its first delivery. The clocks may differ."""
     taken = sf.greatest(sf.col("received") - sf.col("sent"), sf.lit(1))
     bucket = sf.floor(sf.log(taken.cast("double")) * BUCKETS_PER_E).cast("long")
     mode = sf.col("delivery") % (2 * MODES)
@@ -234,7 +233,7 @@ def _timing(outages: Sequence[Outage]) -> Column:
 
 
 def _phase(outages: Sequence[Outage]) -> Column:
-    """Return where a message was: before, during (under way at any moment of it) or after an outage."""
+    """Return the phase of a message: before an outage, during it (on its way at any moment of it) or after it."""
     phase = sf.lit(2 * len(outages))
     for number, outage in reversed([*enumerate(outages)]):
         start, end = (int(time.timestamp() * 1_000_000) for time in (outage.start, outage.end))

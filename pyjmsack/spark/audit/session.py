@@ -1,4 +1,4 @@
-"""The Spark that an audit runs on: settings for work in bulk, and a cluster that is there or is named."""
+"""The Spark session of an audit: settings for large data, and a check that the named cluster is there."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from pyjmsack.spark.session import local_session
 __all__ = ["ClusterError", "audit_session"]
 
 _PREFIX = "spark://"
-_ANSWER = 10.0  # seconds for the port of a master
+_ANSWER = 10.0  # seconds for the port of a master to answer
 _SETTINGS = {
-    "spark__driver__memory": "4g",  # of a local Spark: ten million messages are grouped without spilling
+    "spark__driver__memory": "4g",  # memory of a local Spark: ten million messages are grouped without spilling to disk
     "spark__log__level": "ERROR",
-    "spark__sql__shuffle__partitions": "32",  # Spark joins those that are small
-    # no pauses matter here, and its code is shorter: an eighth less processor time than with the default collector
+    "spark__sql__shuffle__partitions": "32",  # Spark joins the small partitions
+    # pauses do not matter here, and this collector takes an eighth less processor time than the default
     "spark__driver__defaultJavaOptions": "-XX:+UseParallelGC",
     "spark__executor__defaultJavaOptions": "-XX:+UseParallelGC",
 }
 
 
 class ClusterError(RuntimeError):
-    """There is no cluster at ``spark://...``, or it has no room."""
+    """There is no cluster at ``spark://...``, or the cluster has no room."""
 
 
 def audit_session(master: str = "local[*]", *, patience: float = 60.0, **settings: str) -> SparkSession:
     """Return a session for :func:`run_audit`; the caller stops it.
 
     Args:
-        master: where to run.
-        patience: seconds for the first worker of a cluster, which Spark itself waits for without end.
+        master: the URL of the Spark master.
+        patience: seconds for the first worker of a cluster. Spark itself would wait for ever.
         settings: more Spark settings, with ``__`` for the dot.
 
     Raises:
-        ClusterError: the master does not answer, or no worker takes part.
-        JavaError: Spark would not start.
+        ClusterError: the master does not answer, or no worker starts an executor.
+        JavaError: Spark cannot start.
     """
     if not master.startswith(_PREFIX):
         return local_session(master, "pyjmsack audit", **{**_SETTINGS, **settings})
@@ -48,7 +48,7 @@ def audit_session(master: str = "local[*]", *, patience: float = 60.0, **setting
         session = local_session(master, "pyjmsack audit", **{**_SETTINGS, **settings})
     except Py4JError as error:
         raise ClusterError(
-            f"what listens at {master} takes no part: is it a master of the same Spark version?"
+            f"the program at {master} did not accept this application; expected a Spark master of the same version"
         ) from error
     try:
         _wait_for_worker(session, master, patience)
@@ -59,12 +59,12 @@ def audit_session(master: str = "local[*]", *, patience: float = 60.0, **setting
 
 
 def _ask(master: str) -> None:
-    """Raise unless a port of ``spark://host:7077,other:7077`` answers: Spark would try for a minute."""
+    """Check that a port of ``spark://host:7077,other:7077`` answers, because Spark itself would try for a minute."""
     problems = []
     for place in master.removeprefix(_PREFIX).split(","):
         host, _, port = place.rpartition(":")
         if not host or not port.isdecimal():
-            raise ClusterError(f"{master} is no address of a cluster; expected spark://host:7077")
+            raise ClusterError(f"expected a cluster such as spark://host:7077, not {master}")
         try:
             socket.create_connection((host.strip("[]"), int(port)), _ANSWER).close()
         except OSError as error:
@@ -76,13 +76,13 @@ def _ask(master: str) -> None:
 
 def _wait_for_worker(session: SparkSession, master: str, patience: float) -> None:
     context: Any = session.sparkContext._jsc
-    tracker = context.sc().statusTracker()  # Python's own tracker does not know of executors
+    tracker = context.sc().statusTracker()  # Python's own tracker does not count executors
     end = time.monotonic() + patience
-    while len(tracker.getExecutorInfos()) < 2:  # the first one is this program
+    while len(tracker.getExecutorInfos()) < 2:  # the first executor in the list is this program
         if time.monotonic() > end:
             wanted = session.conf.get("spark.executor.memory", "1g")
             raise ClusterError(
                 f"no worker of {master} started an executor within {patience:g} s; it needs a free core and {wanted} of"
-                " memory, and must reach this host: SPARK_LOCAL_IP says by which address"
+                " memory, and must reach this host: SPARK_LOCAL_IP sets the address of this host"
             )
         time.sleep(0.1)
