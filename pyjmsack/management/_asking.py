@@ -1,4 +1,4 @@
-"""What both faces of the manager share: which words the broker understands, and how steps are run."""
+"""The common part of both faces of the manager: the verbs of a broker, and the run of steps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Verbs = Artemis | Classic
 
 
 def verbs_of(broker: str) -> Artemis:
-    """Return the words of a broker.
+    """Return the verbs of a broker.
 
     Args:
         broker: ``connection.metadata.broker``.
@@ -30,5 +30,5 @@ def verbs_of(broker: str) -> Artemis:
 
 
 def explained(error: JMSException) -> JMSException:
-    """Return the error to raise: a refused management message names the permission that is missing."""
+    """Return the error to raise. A refused management message becomes an error that names the missing permission."""
     return forbidden(error) if isinstance(error, JMSSecurityException) else error

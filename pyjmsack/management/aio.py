@@ -37,8 +37,8 @@ class Manager:
     :class:`pyjmsack.RequestTimedOutException` if no answer comes in time, and
     :class:`pyjmsack.UnsupportedFeatureException` if this broker cannot do it.
 
-    The connection is made by ``async with`` or by :meth:`open`. Jolokia is asked on another thread, so that the loop
-    goes on.
+    ``async with`` or :meth:`open` makes the connection. Requests to Jolokia run on another thread, so that the loop is
+    not blocked.
 
     Args:
         factory: makes the connection; not used with ``jolokia``.
@@ -46,7 +46,7 @@ class Manager:
         timeout: seconds to wait for each answer.
 
     Raises:
-        InvalidURLException: ``jolokia`` is no URL of HTTP.
+        InvalidURLException: ``jolokia`` is not an HTTP URL.
     """
 
     def __init__(self, factory: ConnectionFactory, *, jolokia: str | None = None, timeout: float = TIMEOUT) -> None:
@@ -57,7 +57,7 @@ class Manager:
         self._ask: Ask | None = None
 
     async def open(self) -> Manager:
-        """Connect to the broker; does nothing if that is done.
+        """Connect to the broker. Does nothing if the manager is connected.
 
         Raises:
             UnsupportedFeatureException: the broker is ActiveMQ Classic, and ``jolokia`` is missing.
@@ -75,7 +75,8 @@ class Manager:
     async def _asks_by_messages(self, opened: AsyncExitStack) -> Ask:
         connection = await opened.enter_async_context(self._factory.create_connection())
         self._verbs = verbs_of(connection.metadata.broker)
-        connection.exception_listener = lambda error: None  # the request under way raises the same error
+        # the request under way raises the error that this listener would get
+        connection.exception_listener = lambda error: None
         await connection.start()
         try:
             session = await opened.enter_async_context(connection.create_session())
@@ -109,7 +110,7 @@ class Manager:
             return value
 
     async def broker(self) -> BrokerStatus:
-        """Return what the broker is."""
+        """Return name, kind and version of the broker."""
         return await self._run(self._verbs.broker())
 
     async def queues(self, pattern: str = "*") -> list[QueueStatus]:
@@ -137,22 +138,25 @@ class Manager:
         return await self._run(self._verbs.connections())
 
     async def count(self, queue: str, selector: str | None = None) -> int:
-        """Return how many messages of the queue a selector fits."""
+        """Return the number of messages in the queue that the selector fits."""
         return await self._run(self._verbs.count(queue, selector))
 
     async def purge(self, queue: str, selector: str | None = None) -> int:
-        """Destroy the messages of the queue that a selector fits; return how many. Those that consumers hold stay."""
+        """Destroy the messages of the queue that a selector fits, and return their number.
+
+        Messages that consumers hold stay.
+        """
         return await self._run(self._verbs.purge(queue, selector))
 
     async def move(self, source: str, target: str, selector: str | None = None, *, limit: int | None = None) -> int:
-        """Let the broker move messages to another queue, which must exist; return how many.
+        """Let the broker move messages to another queue, which must exist. Return their number.
 
         Each message is moved in a transaction of the broker, so that a crash loses none and doubles none.
         """
         return await self._run(self._verbs.move(source, target, selector, limit))
 
     async def retry(self, queue: str, selector: str | None = None) -> int:
-        """Let the broker send dead letters back to the queue that each came from; return how many."""
+        """Let the broker send dead letters back to the queue that each came from. Return their number."""
         return await self._run(self._verbs.retry(queue, selector))
 
     async def pause(self, queue: str) -> None:
@@ -164,7 +168,7 @@ class Manager:
         await self._run(self._verbs.resume(queue))
 
     async def create_queue(self, name: str) -> None:
-        """Create a queue; one that is there stays as it is."""
+        """Create a queue. An existing queue stays as it is."""
         await self._run(self._verbs.create_queue(name))
 
     async def delete_queue(self, name: str) -> None:
@@ -172,7 +176,7 @@ class Manager:
         await self._run(self._verbs.delete_queue(name))
 
     async def close(self) -> None:
-        """Close the connection. Idempotent."""
+        """Close the connection. A second call has no effect."""
         await self._opened.aclose()
 
     async def __aenter__(self) -> Manager:

@@ -1,4 +1,6 @@
-"""The words of ActiveMQ Artemis: management messages to ``activemq.management``, answered over the same connection."""
+"""The verbs of ActiveMQ Artemis: management messages to ``activemq.management``, with the replies over the same
+connection.
+"""
 
 from __future__ import annotations
 
@@ -32,18 +34,18 @@ ADDRESS = "activemq.management"
 """The queue that the broker itself reads."""
 
 _PAGE = 500
-"""Rows of one answer: a broker with a hundred thousand queues is asked many small questions."""
+"""Rows of one answer. A broker with a hundred thousand queues gets many small requests."""
 _MAX_ROWS = 200_000
 _ATTEMPTS = 5
 _STUMBLED = "is null"
-"""In the answer of Artemis 2.56 to a list of queues of which one has just gone: a NullPointerException."""
+"""In the answer of Artemis 2.56 to a list of queues, if a queue was deleted meanwhile: a NullPointerException."""
 _FLUSH = 500
 """Messages that the broker moves in one of its transactions."""
 _ALL = json.dumps({"field": "", "operation": "", "value": ""})
 
 
 def request_message(request: Request) -> Message:
-    """Return the message that asks."""
+    """Return the request message."""
     message = TextMessage(json.dumps(list(request.arguments)))
     message.properties["_AMQ_ResourceName"] = request.resource
     if request.operation is not None:
@@ -79,7 +81,10 @@ def answer_of(request: Request, reply: Message) -> Any:
 
 
 def forbidden(reason: object) -> ManagementDeniedError:
-    """Return the error for a user who may not manage: it names the role, and what works without it."""
+    """Return the error for a user who may not manage.
+
+    It names the missing permissions, and the work that is allowed.
+    """
     return ManagementDeniedError(
         f"this user may not manage the broker ({reason}); in broker.xml a role of the user needs the permissions manage"
         f" and send for {ADDRESS}, and createNonDurableQueue for the replies; without them browsing, sending and"
@@ -112,7 +117,7 @@ class Artemis:
         raise unknown_queue(name, known)
 
     def oldest(self, name: str) -> Steps[float | None]:
-        """Ask how many seconds ago the first message came into the queue."""
+        """Ask how many seconds ago the first message came to the queue."""
         yield from self.queue(name)
         age = yield Request(f"queue.{name}", attributes=("FirstMessageAge",))
         return None if age is None else age / 1000
@@ -148,7 +153,7 @@ class Artemis:
         return int((yield Request(f"queue.{source}", "moveMessages", arguments)))
 
     def retry(self, queue: str, selector: str | None) -> Steps[int]:
-        """Let the broker send messages back to where each came from."""
+        """Let the broker send messages back to the queue that each came from."""
         yield from self.queue(queue)
         arguments = () if selector is None else (core_filter(selector),)
         return int((yield Request(f"queue.{queue}", "retryMessages", arguments)))
@@ -164,7 +169,7 @@ class Artemis:
         yield Request(f"queue.{queue}", "resume")
 
     def create_queue(self, name: str) -> Steps[None]:
-        """Create an anycast queue; one that is there stays as it is."""
+        """Create an anycast queue. An existing queue stays as it is."""
         settings = json.dumps({"name": name, "routing-type": "ANYCAST"})
         yield Request("broker", "createQueue", (settings, True))
 
@@ -178,7 +183,7 @@ def _rows(operation: str, wanted: str) -> Steps[list[Mapping[str, Any]]]:
     """Ask for all pages of a list.
 
     Raises:
-        JMSException: there are more rows than anybody can read.
+        JMSException: there are more rows than the limit.
     """
     rows: list[Mapping[str, Any]] = []
     for page in range(1, _MAX_ROWS // _PAGE + 1):
@@ -186,14 +191,14 @@ def _rows(operation: str, wanted: str) -> Steps[list[Mapping[str, Any]]]:
         rows += answer["data"]
         if len(answer["data"]) < _PAGE:
             return rows
-    raise JMSException(f"{operation}: the broker has more than {_MAX_ROWS:,} rows")
+    raise JMSException(f"{operation}: the broker has more than {_MAX_ROWS:,} rows, the limit of this list")
 
 
 def _asked_again(request: Request) -> Steps[Any]:
-    """Ask; and ask again if Artemis stumbled over a queue that was deleted while it made its list.
+    """Ask, and ask again if Artemis failed because a queue was deleted while it made its list.
 
     Raises:
-        JMSException: the broker refuses, or stumbled each time.
+        JMSException: the broker refuses, or failed each time.
     """
     for _ in range(_ATTEMPTS - 1):
         try:

@@ -1,4 +1,4 @@
-"""The words of ActiveMQ Classic: its management beans, read and called through Jolokia."""
+"""The verbs of ActiveMQ Classic: its management beans, which are read and called through Jolokia."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ class Classic:
         beans = yield Request(_BROKER, attributes=("BrokerName", "BrokerVersion"))
         for values in beans.values():
             return BrokerStatus("classic", values["BrokerName"], values["BrokerVersion"])
-        raise JMSException("Jolokia shows no ActiveMQ broker: its URL belongs to another Java process, or JMX is off")
+        raise JMSException(
+            "Jolokia shows no ActiveMQ broker; give the URL of the broker's own console, "
+            "and turn JMX on in the broker (useJmx)"
+        )
 
     def queues(self, pattern: str) -> Steps[list[QueueStatus]]:
         """Read all queues."""
@@ -61,7 +64,7 @@ class Classic:
         raise unknown_queue(name, [each.name for each in known])
 
     def oldest(self, name: str) -> Steps[float | None]:
-        """Refuse: no bean of this broker knows the age of a message.
+        """Refuse, because no bean of this broker has the age of a message.
 
         Raises:
             UnsupportedFeatureException: always.
@@ -82,7 +85,7 @@ class Classic:
         return [_connection(bean, values) for bean, values in beans.items()]
 
     def count(self, queue: str, selector: str | None) -> Steps[int]:
-        """Read the size of the queue; this broker counts by no selector.
+        """Read the size of the queue. This broker cannot count by a selector.
 
         Raises:
             UnsupportedFeatureException: there is a selector.
@@ -112,14 +115,16 @@ class Classic:
         return int((yield Request(bean, operation, (chosen, target, limit))))
 
     def retry(self, queue: str, selector: str | None) -> Steps[int]:
-        """Let the broker send messages back to where each came from.
+        """Let the broker send messages back to the queue that each came from.
 
         Raises:
             UnsupportedFeatureException: there is a selector.
         """
         bean = yield from _bean(queue)
         if selector is not None:
-            raise UnsupportedFeatureException("this broker's management retries all messages of a queue, or none")
+            raise UnsupportedFeatureException(
+                "this broker's management can only retry all messages of a queue; retry without a selector"
+            )
         return int((yield Request(bean, "retryMessages()")))
 
     def pause(self, queue: str) -> Steps[None]:
@@ -131,7 +136,7 @@ class Classic:
         yield Request((yield from _bean(queue)), "resume()")
 
     def create_queue(self, name: str) -> Steps[None]:
-        """Create a queue; one that is there stays as it is."""
+        """Create a queue. An existing queue stays as it is."""
         beans = yield Request(_BROKER, attributes=("BrokerName",))
         for bean in beans:
             yield Request(bean, f"addQueue({_TEXT})", (name,))

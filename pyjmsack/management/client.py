@@ -56,7 +56,8 @@ class Manager:
             self._opened = opened.pop_all()
 
     def _asks_by_messages(self, connection: Connection, opened: ExitStack) -> Any:
-        connection.exception_listener = lambda error: None  # the request under way raises the same error
+        # the request under way raises the error that this listener would get
+        connection.exception_listener = lambda error: None
         connection.start()
         try:
             session = opened.enter_context(connection.create_session())
@@ -88,7 +89,7 @@ class Manager:
             return value
 
     def broker(self) -> BrokerStatus:
-        """Return what the broker is."""
+        """Return name, kind and version of the broker."""
         return self._run(self._verbs.broker())
 
     def queues(self, pattern: str = "*") -> list[QueueStatus]:
@@ -116,22 +117,25 @@ class Manager:
         return self._run(self._verbs.connections())
 
     def count(self, queue: str, selector: str | None = None) -> int:
-        """Return how many messages of the queue a selector fits."""
+        """Return the number of messages in the queue that the selector fits."""
         return self._run(self._verbs.count(queue, selector))
 
     def purge(self, queue: str, selector: str | None = None) -> int:
-        """Destroy the messages of the queue that a selector fits; return how many. Those that consumers hold stay."""
+        """Destroy the messages of the queue that a selector fits, and return their number.
+
+        Messages that consumers hold stay.
+        """
         return self._run(self._verbs.purge(queue, selector))
 
     def move(self, source: str, target: str, selector: str | None = None, *, limit: int | None = None) -> int:
-        """Let the broker move messages to another queue, which must exist; return how many.
+        """Let the broker move messages to another queue, which must exist. Return their number.
 
         Each message is moved in a transaction of the broker, so that a crash loses none and doubles none.
         """
         return self._run(self._verbs.move(source, target, selector, limit))
 
     def retry(self, queue: str, selector: str | None = None) -> int:
-        """Let the broker send dead letters back to the queue that each came from; return how many."""
+        """Let the broker send dead letters back to the queue that each came from. Return their number."""
         return self._run(self._verbs.retry(queue, selector))
 
     def pause(self, queue: str) -> None:
@@ -143,7 +147,7 @@ class Manager:
         self._run(self._verbs.resume(queue))
 
     def create_queue(self, name: str) -> None:
-        """Create a queue; one that is there stays as it is."""
+        """Create a queue. An existing queue stays as it is."""
         self._run(self._verbs.create_queue(name))
 
     def delete_queue(self, name: str) -> None:
@@ -151,7 +155,7 @@ class Manager:
         self._run(self._verbs.delete_queue(name))
 
     def close(self) -> None:
-        """Close the connection. Idempotent."""
+        """Close the connection. A second call has no effect."""
         self._opened.close()
 
     def __enter__(self) -> Manager:

@@ -26,7 +26,8 @@ def core_filter(selector: str) -> str:
     """Return the selector with Artemis' names of the headers; texts in quotes stay as they are.
 
     Raises:
-        InvalidSelectorException: it compares the delivery mode in another way than ``JMSDeliveryMode = 'PERSISTENT'``.
+        InvalidSelectorException: the selector compares the delivery mode in another way than ``JMSDeliveryMode =
+            'PERSISTENT'``.
     """
     return _TOKENS.sub(_renamed, selector)
 

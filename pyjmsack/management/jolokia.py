@@ -23,7 +23,7 @@ __all__ = ["Jolokia"]
 
 _EXPECTED = "Jolokia's URL: expected http://HOST:PORT/api/jolokia or https://..."
 _LARGEST = 64 << 20
-"""Bytes of one answer; some hundred thousand queues fit."""
+"""The most bytes of one answer. Some hundred thousand queues fit."""
 
 
 class Jolokia:
@@ -45,9 +45,9 @@ class Jolokia:
         address = f"[{host}]" if ":" in host else host
         place = f"{address}:{port}" if port else address
         self.url = urlunsplit((parts.scheme, place, parts.path or "/api/jolokia", "", ""))
-        """Without a login."""
+        """The URL without the login."""
         self._timeout = timeout
-        # the console of ActiveMQ answers only requests that say they come from a page of localhost
+        # the console of ActiveMQ answers only requests that name a page of localhost as their origin
         self._headers = {"Content-Type": "application/json", "Origin": "http://localhost"}
         if parts.username is not None:
             login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
@@ -62,13 +62,15 @@ class Jolokia:
         Raises:
             ManagementDeniedError: the user may not do this.
             JMSSecurityException: the login is wrong.
-            RequestTimedOutException: no answer in time.
-            ConnectionLostException: nobody answers there.
-            JMSException: the answer is an error, or no answer of Jolokia.
+            RequestTimedOutException: no answer came in time. ConnectionLostException: nobody answers at the URL.
+                JMSException: the answer is an error, or is not from Jolokia.
         """
         document = json.loads(self._post(json.dumps(_document(request)).encode()))
         if not isinstance(document, dict) or "status" not in document:
-            raise JMSException(f"{self.url} is no Jolokia agent: its answer has no status")
+            raise JMSException(
+                f"{self.url} is not the URL of a Jolokia agent, because its answer has no status; "
+                "expected a URL such as http://HOST:8161/api/jolokia"
+            )
         if document["status"] == 200:
             return document.get("value")
         text = str(document.get("error", "no reason given"))
@@ -110,11 +112,11 @@ def _split(url: str) -> SplitResult:
     """Split a URL.
 
     Raises:
-        InvalidURLException: it has a wrong form. The text shows nothing of the URL, which may hold a password.
+        InvalidURLException: the URL has a wrong form. The text shows nothing of the URL, which may hold a password.
     """
     try:
         parts = urlsplit(url)
-        _ = parts.port, parts.hostname  # reading them checks them
+        _ = parts.port, parts.hostname  # reading the host and the port checks them
     except ValueError:
         raise InvalidURLException(_EXPECTED) from None
     return parts

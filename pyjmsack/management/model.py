@@ -1,4 +1,4 @@
-"""What a broker says of itself: values without behaviour, the same for both brokers."""
+"""The state of a broker: values without behaviour, the same for both kinds of broker."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ __all__ = [
 
 _NEAREST = 3
 _COMPARED = 500
-"""Names that are compared letter by letter; a broker may have a hundred thousand."""
+"""The most names that are compared letter by letter, because a broker may have a hundred thousand."""
 _LONGEST = 256
-"""Characters of a name that is proposed, because nobody types longer ones."""
+"""The most characters of a proposed name, because nobody types longer ones."""
 
 
 @dataclass(frozen=True)
 class BrokerStatus:
-    """The broker that answers."""
+    """Name, kind and version of the broker."""
 
     product: str
     """``artemis`` or ``classic``."""
@@ -42,21 +42,24 @@ class BrokerStatus:
 
 @dataclass(frozen=True)
 class QueueStatus:
-    """A queue at one moment. The counters begin when the broker starts; ``None``: this broker does not say."""
+    """The state of a queue at one moment.
+
+    The counters begin when the broker starts. ``None`` means that the broker does not say the number.
+    """
 
     name: str
     messages: int
-    """In the queue now, with those that consumers hold."""
+    """Messages in the queue now, including those that consumers hold."""
     delivering: int
-    """Sent to consumers and not acknowledged yet."""
+    """Messages that were sent to consumers and are not acknowledged yet."""
     consumers: int
     added: int
     acknowledged: int
     expired: int
     killed: int | None = None
-    """Given up after too many deliveries."""
+    """Messages that the broker gave up after too many deliveries."""
     scheduled: int | None = None
-    """Delayed, and not due yet."""
+    """Delayed messages that are not due yet."""
     paused: bool | None = None
     address: str = ""
     """Artemis: the address that the queue is bound to. Classic: the same as the name."""
@@ -70,13 +73,13 @@ class ConsumerStatus:
 
     queue: str
     connection: str
-    """Id of its connection, as ``ConnectionStatus.id`` if the broker says so."""
+    """The id of its connection, the same as ``ConnectionStatus.id`` if the broker gives it."""
     client_id: str
     selector: str
     address: str
-    """Where the client is, such as ``10.0.0.7:41234``; empty if the broker does not say."""
+    """The address of the client, such as ``10.0.0.7:41234``; empty if the broker does not say."""
     delivering: int
-    """Sent to this consumer and not acknowledged yet."""
+    """Messages that were sent to this consumer and are not acknowledged yet."""
     acknowledged: int | None
     prefetch: int | None = None
 
@@ -106,7 +109,7 @@ class UnknownQueueError(InvalidDestinationException):
 
 
 def unknown_queue(name: str, known: Iterable[str]) -> UnknownQueueError:
-    """Return the error for a queue that is not there, with the names that look most like it."""
+    """Return the error for a queue that does not exist, with the names that look most like it."""
     wanted = name.lower()[:_LONGEST]
     folded = {each.lower(): each for each in known if len(each) <= _LONGEST}
     likely = nlargest(_COMPARED, folded, key=lambda each: _same_at_the_ends(each, wanted))
@@ -118,7 +121,7 @@ def unknown_queue(name: str, known: Iterable[str]) -> UnknownQueueError:
 
 
 def _same_at_the_ends(one: str, other: str) -> int:
-    """Return how many letters two names share at the start and at the end: a typing error leaves most of them."""
+    """Return how many letters two names share at both ends, because a typing error leaves most of them."""
     return _same_at_the_start(one, other) + _same_at_the_start(reversed(one), reversed(other))
 
 
@@ -128,7 +131,7 @@ def _same_at_the_start(one: Iterable[str], other: Iterable[str]) -> int:
 
 @dataclass(frozen=True)
 class Request:
-    """One question to the broker: an operation with arguments, or the value of attributes."""
+    """One request to the broker: an operation with arguments, or the value of attributes."""
 
     resource: str
     """Artemis: ``broker`` or ``queue.NAME``. Classic: the name of a bean, or a pattern of such names."""
@@ -139,4 +142,4 @@ class Request:
 
 T = TypeVar("T")
 Steps = Generator[Request, Any, T]
-"""What both faces run: each request is yielded, its answer is sent back, and an error is thrown in."""
+"""The steps that both faces run: each request is yielded, its answer is sent in, and an error is thrown in."""

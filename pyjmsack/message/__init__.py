@@ -1,4 +1,4 @@
-"""The JMS messages (S150-S176): one module per class; headers and properties are shared by all."""
+"""The messages of JMS (S150-S176): one module per class. All classes share the headers and the properties."""
 
 from __future__ import annotations
 

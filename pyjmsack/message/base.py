@@ -22,8 +22,8 @@ T = TypeVar("T")
 class Message(Headers, TypedProperties):
     """A message without a body of its own (S151).
 
-    A body that no message class covers is readable on a received message as ``body``: the decoded AMQP value.
-    Headers may always be set (S163), except while a completion listener has the message (S73).
+    If no message class covers the body of a received message, ``body`` is the decoded AMQP value. Headers may always be
+    set (S163), except while a completion listener has the message (S73).
     """
 
     __slots__ = ()
@@ -37,7 +37,7 @@ class Message(Headers, TypedProperties):
         return self._body
 
     def get_body(self, type: type[T]) -> T | None:
-        """Return the body as ``type``; ``None`` if there is no body, whatever the type.
+        """Return the body as ``type``, or ``None`` if there is no body.
 
         Raises:
             MessageFormatException: the body is not of that type (S176).
@@ -123,7 +123,8 @@ class Message(Headers, TypedProperties):
                 "modify(delivery_failed=False, undeliverable_here=True) has no JMS_AMQP_ACK_TYPE; use"
                 " modify(undeliverable_here=True), which counts the delivery, or release()"
             )
-        return self._settle(Outcome.RELEASED)  # modified with neither flag is released (AMQP 1.0 3.4.5)
+        # an outcome "modified" with neither flag is the same as released (AMQP 1.0 3.4.5)
+        return self._settle(Outcome.RELEASED)
 
     def _settle(self, outcome: Outcome) -> Any:
         ack = self._ack

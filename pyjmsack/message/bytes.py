@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct
-from struct import error as StructError  # noqa: N812 - "error" says too little
+from struct import error as StructError  # noqa: N812 - the name "error" alone says too little
 from typing import Any, ClassVar
 
 from pyjmsack.errors import (
@@ -34,7 +34,7 @@ class BytesMessage(Message):
 
     A new message is write-only: the ``write_`` methods append. ``reset()`` makes the message read-only and puts the
     cursor at the start. Sending and receiving do the same. ``clear_body()`` makes the message empty and write-only
-    again. ``data`` is the whole body at any time. Numbers are big-endian.
+    again. ``data`` is the whole body in either state. Numbers are big-endian.
 
     Args:
         data: the first bytes of the body.
@@ -104,7 +104,7 @@ class BytesMessage(Message):
 
     def _pack(self, form: Struct, name: str, value: Any) -> None:
         if isinstance(value, bool):  # struct takes it for a number
-            raise MessageFormatException(f"write_{name}: {value!r} is no Java {name}")
+            raise MessageFormatException(f"write_{name}: expected a Java {name}, not {value!r}")
         try:
             self._append(form.pack(value))
         except (ArithmeticError, TypeError, ValueError, StructError) as error:
@@ -120,7 +120,7 @@ class BytesMessage(Message):
         start = self._position
         if start + size > len(self._body):
             left = len(self._body) - start
-            raise MessageEOFException(f"{size} bytes wanted at position {start}, {left} left")
+            raise MessageEOFException(f"expected {size} bytes at position {start}, but the body has {left} more")
         self._position = start + size
         return start
 
@@ -200,7 +200,7 @@ class BytesMessage(Message):
     def write_boolean(self, value: bool) -> None:
         """Append one byte, 1 or 0."""
         if not isinstance(value, bool):
-            raise MessageFormatException(f"write_boolean: {value!r} is no Java boolean")
+            raise MessageFormatException(f"write_boolean: expected a Java boolean, not {value!r}")
         self._append(b"\x01" if value else b"\x00")
 
     def write_byte(self, value: int) -> None:
@@ -222,7 +222,7 @@ class BytesMessage(Message):
     def write_char(self, value: str) -> None:
         """Append one UTF-16 code unit."""
         if not isinstance(value, str):
-            raise MessageFormatException(f"write_char: {value!r} is no Java char")
+            raise MessageFormatException(f"write_char: expected a Java char, not {value!r}")
         self._append(_UNSIGNED_SHORT.pack(ord(Char(value))))
 
     def write_int(self, value: int) -> None:
@@ -249,11 +249,13 @@ class BytesMessage(Message):
         """
         data = encode_utf(value)
         if len(data) > 0xFFFF:
-            raise MessageFormatException(f"write_utf: {len(data)} bytes; the format has room for 65535")
+            raise MessageFormatException(
+                f"write_utf: expected at most 65535 bytes, not {len(data)}; write a longer text with write_bytes()"
+            )
         self._append(_UNSIGNED_SHORT.pack(len(data)) + data)
 
     def write_bytes(self, value: bytes | bytearray | memoryview) -> None:
-        """Append bytes as they are."""
+        """Append bytes unchanged."""
         self._append(_as_bytes(value))
 
     def write_object(self, value: Any) -> None:
@@ -261,8 +263,7 @@ class BytesMessage(Message):
 
         A bare ``int`` is an int if 32 bits hold it, otherwise a long. A bare ``float`` is a double.
 
-        Raises:
-            MessageFormatException: no such method.
+        Raises: MessageFormatException: no ``write_`` method takes the type.
         """
         if isinstance(value, Char):
             self.write_char(value)
@@ -275,7 +276,9 @@ class BytesMessage(Message):
         elif kind in _OBJECT_KINDS:
             getattr(self, f"write_{kind}")(value)
         else:
-            raise MessageFormatException(f"write_object: {kind} is no JMS type")
+            raise MessageFormatException(
+                f"write_object: expected bool, int, float, str, bytes or a wrapper of pyjmsack.types, not {kind}"
+            )
 
 
 _OBJECT_KINDS = frozenset(("boolean", "byte", "short", "int", "long", "float", "double"))

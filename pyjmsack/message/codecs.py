@@ -1,4 +1,4 @@
-"""How an object becomes the bytes of a message and back: one codec per content type, by registration only (S175)."""
+"""Turns an object into the bytes of a message and back, by the codec that is registered for a content type (S175)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class SerializedObject(bytes):
 
 
 class JsonCodec:
-    """JSON in UTF-8; numbers, texts, lists and dicts with text keys, without the types of Java."""
+    """JSON in UTF-8: numbers, strings, lists, and dicts whose keys are strings, without the types of Java."""
 
     def encode(self, obj: Any) -> bytes:
         """Return the object as JSON."""
@@ -80,11 +80,11 @@ def register_object_codec(content_type: str, codec: ObjectCodec, *, max_bytes: i
 
     Args:
         content_type: such as ``application/cbor``; parameters and case do not matter.
-        codec: it replaces one registered before.
+        codec: the codec; it replaces the one that was registered before.
         max_bytes: the largest body that the codec gets; reading a larger one raises ``MessageFormatException``.
 
     Raises:
-        ValueError: no content type, or the limit is not positive.
+        ValueError: ``content_type`` is not of the form type/subtype, or the limit is not positive.
         TypeError: the codec lacks ``encode`` or ``decode``.
     """
     name = plain_type(content_type)
@@ -106,12 +106,13 @@ def serialize(obj: Any, content_type: str) -> SerializedObject:
     """Return ``obj`` as the bytes of a content type.
 
     Raises:
-        MessageFormatException: no codec for that type, or it cannot write this object.
+        MessageFormatException: no codec is registered for the type, or the codec cannot write this object.
     """
     known = _codecs.get(plain_type(content_type))
     if known is None:
         raise MessageFormatException(
-            f"no codec for {content_type!r}; registered are {', '.join(sorted(_codecs))} (register_object_codec)"
+            f"no codec for {content_type!r}; expected one of {', '.join(sorted(_codecs))}, "
+            "or a codec of your own by register_object_codec()"
         )
     try:
         return SerializedObject(known.codec.encode(obj), content_type)
@@ -123,14 +124,15 @@ def deserialize(form: SerializedObject) -> Any:
     """Return the object, or the serialised form itself if no codec is registered.
 
     Raises:
-        MessageFormatException: too large, or the codec cannot read it.
+        MessageFormatException: the object is too large, or the codec cannot read it.
     """
     known = _codecs.get(plain_type(form.content_type))
     if known is None:
         return form
     if len(form) > known.max_bytes:
         raise MessageFormatException(
-            f"the object has {len(form)} bytes; the codec for {form.content_type} was registered for {known.max_bytes}"
+            f"the object has {len(form)} bytes; "
+            f"the codec for {form.content_type} takes at most {known.max_bytes} (max_bytes)"
         )
     try:
         return known.codec.decode(bytes(form))

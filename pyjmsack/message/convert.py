@@ -45,12 +45,12 @@ _FLOAT = Struct(">f")
 
 
 def check_name(name: object, strict: bool) -> str:
-    """Return ``name`` if a property may be called so (S160).
+    """Return ``name`` if a property may have this name (S160).
 
     Args:
         name: the name given by the caller.
-        strict: also ask for a Java identifier that is no reserved word of the selector language; the empty name and
-            ``None`` are refused in any case.
+        strict: also require a Java identifier that is not a reserved word of selectors. The empty name and ``None`` are
+            always refused.
 
     Raises:
         MessageFormatException: the name is not allowed.
@@ -63,7 +63,9 @@ def check_name(name: object, strict: bool) -> str:
             "unless the URL says jms.validatePropertyNames=false"
         )
     if strict and name in RESERVED_WORDS:
-        raise MessageFormatException(f"property name {name!r}: expected a name that is no reserved word of selectors")
+        raise MessageFormatException(
+            f"property name {name!r}: expected a name that is not a reserved word of selectors"
+        )
     return name
 
 
@@ -110,8 +112,9 @@ def _round_single(name: object, value: float, noun: str) -> Float:
 
 
 def kind_of(value: Any) -> str:
-    """Return the JMS name of a stored value's type; a bare ``int`` is ``int`` if 32 bits hold it, otherwise
-    ``long``.
+    """Return the JMS name of a stored value's type.
+
+    A bare ``int`` is ``int`` if it fits in 32 bits, otherwise ``long``.
     """
     known = _KINDS.get(type(value))
     if known is not None:
@@ -125,7 +128,7 @@ def sized(name: object, kind: str, value: Any, noun: str = "property") -> Any:
     """Return ``value`` as the Java type ``kind``, as the setters ``set_byte_property`` ... ``set_double_property`` do.
 
     Raises:
-        MessageFormatException: ``value`` is not of the Python type, or does not fit.
+        MessageFormatException: ``value`` has another Python type, or does not fit.
     """
     if kind in _SIZED and isinstance(value, int) and not isinstance(value, bool):
         return _SIZED[kind](value)
@@ -150,13 +153,13 @@ def convert(name: object, value: Any, wanted: str) -> Any:
         A plain ``bool``, ``int``, ``float`` or ``str``; ``None`` only for a missing string.
 
     Raises:
-        MessageFormatException: the table has no such conversion, or the string is no such number.
+        MessageFormatException: the table does not have this conversion, or the string is not a number of this type.
     """
     if value is None:
         return _convert_none(name, wanted)
     kind = kind_of(value)
     if kind not in READABLE_AS[wanted]:
-        raise MessageFormatException(f"{name!r} is a {kind}; JMS does not allow to read it as {wanted}")
+        raise MessageFormatException(f"{name!r} is a {kind}; JMS does not allow a read as {wanted}")
     if kind == "string":
         return _PARSERS[wanted](name, value)
     if wanted == "string":
@@ -169,7 +172,7 @@ def _convert_none(name: object, wanted: str) -> Any:
         return None
     if wanted == "boolean":
         return False
-    raise MessageFormatException(f"{name!r} is not set or None; expected something that can be read as {wanted}")
+    raise MessageFormatException(f"{name!r} is missing or None; expected a value that can be read as {wanted}")
 
 
 def _to_text(kind: str, value: Any) -> str:
@@ -185,7 +188,7 @@ def _to_text(kind: str, value: Any) -> str:
 
 
 def _shortest_single(value: float) -> str:
-    """Return this 32 bit number with as few digits as Java: 0.1, not 0.10000000149011612."""
+    """Return this 32 bit number with as few digits as Java writes: 0.1, not 0.10000000149011612."""
     wire = _FLOAT.pack(value)
     for digits in range(1, 9):
         text = repr(float(f"{value:.{digits}g}"))

@@ -1,4 +1,4 @@
-"""Makes a message of the object that a caller gives to ``send``."""
+"""Makes a message from the object that a caller gives to ``send``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def to_message(obj: Any) -> Message:
     """Return ``obj`` as a message: itself, or a new text, bytes, map (mapping) or stream (list, tuple) message.
 
     Raises:
-        MessageFormatException: ``None`` (S69), or a type or content that no message class takes.
+        MessageFormatException: ``None`` (S69), or no message class takes the type or the content.
     """
     if isinstance(obj, Message):
         return obj

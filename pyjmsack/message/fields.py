@@ -32,7 +32,7 @@ def sized_field(name: object, kind: str, value: Any) -> Any:
     """Return ``value`` as the Java type ``kind``, as ``set_byte`` or ``write_byte`` do.
 
     Raises:
-        MessageFormatException: ``value`` is not of the Python type, or does not fit.
+        MessageFormatException: ``value`` has another Python type, or does not fit.
     """
     if kind == "char" and isinstance(value, str):
         return Char(value)
@@ -56,7 +56,7 @@ def convert_field(name: object, value: Any, wanted: str) -> Any:
         A plain ``bool``, ``int``, ``float``, ``str`` or ``bytes``, or a ``Char``; ``None`` only for bytes or a string.
 
     Raises:
-        MessageFormatException: the table has no such conversion, or the string is no such number.
+        MessageFormatException: the table does not have this conversion, or the string is not a number of this type.
     """
     is_char = type(value) is Char
     if wanted == "char":
@@ -76,4 +76,4 @@ def _refusal(name: object, value: Any, wanted: str) -> MessageFormatException:
     if value is None:
         return MessageFormatException(f"{name!r} is not set or None; expected something that can be read as {wanted}")
     kind = "char" if type(value) is Char else kind_of(value)
-    return MessageFormatException(f"{name!r} is a {kind}; JMS does not allow to read it as {wanted}")
+    return MessageFormatException(f"{name!r} is a {kind}; JMS does not allow a read as {wanted}")

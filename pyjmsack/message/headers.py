@@ -31,8 +31,10 @@ RECEIVED_DEFAULTS: dict[str, Any] = {
     "_part": None,
     "_position": 0,
 }
-"""What an empty slot of a received message means where the wire has no word for it; the last three belong to
-``BytesMessage`` and ``StreamMessage``."""
+"""The value of an empty slot of a received message, if the wire has no word for it.
+
+The last three slots belong to ``BytesMessage`` and ``StreamMessage``.
+"""
 
 
 class LazyContent(Protocol):
@@ -43,7 +45,7 @@ class LazyContent(Protocol):
         ...
 
     def load_headers(self, message: Headers) -> None:
-        """Write all these slots of a message at once."""
+        """Fill all these slots of a message at once."""
         ...
 
     def load_properties(self) -> dict[str, Any]:
@@ -55,14 +57,14 @@ class Acknowledger(Protocol):
     """Settles a received message. The session puts it into the slot ``_ack``."""
 
     allows_outcome: bool
-    """True in the modes in which one message can be given its own outcome (S34, S38)."""
+    """Whether the session's mode lets one message have its own outcome (S34, S38)."""
 
     def acknowledge(self, message: Message) -> Any:
-        """Acknowledge by the rules of the session's mode; honours and checks ``message._ack_type`` (S38)."""
+        """Acknowledge by the rules of the session's mode. ``message._ack_type`` is checked and obeyed (S38)."""
         ...
 
     def settle(self, message: Message, outcome: Outcome) -> Any:
-        """Tell the broker ``outcome`` for this one message."""
+        """Tell the broker the outcome of this one message."""
         ...
 
 
@@ -162,10 +164,10 @@ class Headers:
         self._properties_readonly: bool = False
         self._body_readonly: bool = False
 
-    if not TYPE_CHECKING:  # type checkers must keep refusing misspelt attributes
+    if not TYPE_CHECKING:  # hidden from type checkers, because they must keep refusing misspelt attributes
 
         def __getattr__(self, name: str) -> Any:
-            # Python comes here only for a slot that is still empty
+            # Python calls this only for a slot that is still empty
             if name in RECEIVED_DEFAULTS:
                 value = RECEIVED_DEFAULTS[name]
             elif name == "_properties":
@@ -188,7 +190,7 @@ class Headers:
             self._amqp_ttl = None
             try:
                 self._lazy.load_headers(self)
-            except MessageFormatException:  # reading the slot that cannot be decoded raises the error
+            except MessageFormatException:  # a read of the slot that cannot be decoded raises the error
                 return
 
     def _check_unlocked(self) -> None:
@@ -217,7 +219,7 @@ class Headers:
 
     @property
     def message_id(self) -> str | None:
-        """JMSMessageID, ``ID:...``; the send sets it (S71), ``None`` where it is disabled (S158)."""
+        """JMSMessageID, ``ID:...``. The send sets it (S71); it is ``None`` if ids are disabled (S158)."""
         return self._message_id
 
     @message_id.setter
@@ -244,7 +246,7 @@ class Headers:
 
     @property
     def timestamp(self) -> datetime | None:
-        """JMSTimestamp in UTC: when it was handed to ``send``; ``None`` where it is disabled (S158)."""
+        """JMSTimestamp in UTC: when the message was given to ``send``. ``None`` if time stamps are disabled (S158)."""
         return as_datetime(self._timestamp)
 
     @timestamp.setter
@@ -262,7 +264,7 @@ class Headers:
 
     @property
     def delivery_time(self) -> datetime | None:
-        """JMSDeliveryTime in UTC: not delivered before (S157)."""
+        """JMSDeliveryTime in UTC: the broker does not deliver the message earlier (S157)."""
         return as_datetime(self._delivery_time)
 
     @delivery_time.setter
@@ -271,7 +273,7 @@ class Headers:
 
     @property
     def destination(self) -> Destination | None:
-        """JMSDestination: where it was sent to."""
+        """JMSDestination: the destination that the message was sent to."""
         return self._destination
 
     @destination.setter
@@ -280,7 +282,7 @@ class Headers:
 
     @property
     def reply_to(self) -> Destination | None:
-        """JMSReplyTo: where an answer should go."""
+        """JMSReplyTo: the destination for the reply."""
         return self._reply_to
 
     @reply_to.setter
@@ -289,7 +291,7 @@ class Headers:
 
     @property
     def delivery_mode(self) -> DeliveryMode:
-        """JMSDeliveryMode; on sending the producer's value wins (S153)."""
+        """JMSDeliveryMode. A send sets the producer's value (S153)."""
         return DeliveryMode.PERSISTENT if self._persistent else DeliveryMode.NON_PERSISTENT
 
     @delivery_mode.setter
@@ -301,7 +303,7 @@ class Headers:
 
     @property
     def priority(self) -> int:
-        """JMSPriority, 0 (lowest) to 9; on sending the producer's value wins (S153)."""
+        """JMSPriority, from 0 (lowest) to 9. A send sets the producer's value (S153)."""
         return self._priority
 
     @priority.setter
@@ -313,7 +315,7 @@ class Headers:
 
     @property
     def redelivered(self) -> bool:
-        """JMSRedelivered: it was delivered before (S110)."""
+        """JMSRedelivered: whether the message was delivered before (S110)."""
         return self._redelivery_count > 0
 
     @redelivered.setter
@@ -339,7 +341,7 @@ _LOADABLE = frozenset(Headers.__slots__) - {"__weakref__", "_lazy"}
 
 
 def as_datetime(milliseconds: int) -> datetime | None:
-    """Return milliseconds since 1970 as UTC; ``None`` for 0, the last moment of a ``datetime`` for larger numbers."""
+    """Return milliseconds since 1970 as UTC: ``None`` for 0, and the largest ``datetime`` for larger numbers."""
     if milliseconds == 0:
         return None
     try:

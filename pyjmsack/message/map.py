@@ -18,15 +18,15 @@ class MapMessage(Message, MutableMapping[str, Value]):
 
     It is a mutable mapping, ``message["price"] = Float(1.5)``, and has the getters and setters of JMS. A value is a
     ``bool``, ``int``, ``float``, ``str``, ``bytes``, ``None`` or a wrapper such as ``Short`` or ``Char``, which keeps
-    its Java type; a bare ``int`` is an int if 32 bits hold it, else a long, a bare ``float`` a double. Unlike other
-    mappings it is true when it is empty, and equal only to itself: it is a message first.
+    its Java type. A bare ``int`` is an int if it fits in 32 bits, otherwise a long. A bare ``float`` is a double.
+    Unlike other mappings, a map message is true when it is empty, and equal only to itself, because it is a message.
 
     The getters convert by the table of S173 and treat a missing name as ``None``: ``False`` as boolean, ``None`` as
-    string, bytes or object, else ``MessageFormatException``, which is also raised for a conversion that JMS does not
-    know.
+    string, bytes or object, and an error otherwise. A conversion that JMS does not know is an error too,
+    ``MessageFormatException``.
 
     Args:
-        items: what it holds at first.
+        items: the first names and values.
 
     Raises (on writing):
         MessageFormatException: the name or the value is not allowed.
@@ -68,7 +68,7 @@ class MapMessage(Message, MutableMapping[str, Value]):
         return len(self._body)
 
     def __bool__(self) -> bool:
-        """Always true: ``while message := consumer.receive(1)`` must not end at an empty map."""
+        """Return ``True``, because ``while message := consumer.receive(1)`` must not end at an empty map."""
         return True
 
     def __eq__(self, other: object) -> bool:
@@ -93,7 +93,7 @@ class MapMessage(Message, MutableMapping[str, Value]):
         return list(self._body)
 
     def item_exists(self, name: str) -> bool:
-        """Whether there is such a name, be its value ``None``."""
+        """Whether the map has the name, also with the value ``None``."""
         return name in self._body
 
     def _read(self, name: str, wanted: str) -> Any:

@@ -13,26 +13,28 @@ from pyjmsack.message.fields import check_field
 __all__ = ["ObjectMessage"]
 
 MAX_DEPTH = 60
-"""Lists and dicts within each other; a codec for the wire must have room for one more level."""
+"""The most lists and dicts within each other. A codec for the wire must have room for one more level."""
 
 
 class ObjectMessage(Message):
     """A message with an object (S175).
 
     A plain value (``None``, ``bool``, ``int``, ``float``, ``str``, ``bytes``, ``UUID``, the wrappers of Java types, and
-    lists, tuples and dicts of these) travels with its types, as Qpid JMS does with ``JMS_AMQP_TYPED_ENCODING``.
-    Anything else needs a content type for which a codec is registered, see :func:`register_object_codec`; Java clients
-    cannot read that, for them send text or bytes. Objects that Java serialised are not decoded: they appear as
-    :class:`SerializedObject`, and may be sent on as such.
+    lists, tuples and dicts of these) travels with its types, as Qpid JMS does with ``JMS_AMQP_TYPED_ENCODING``. Any
+    other object needs a content type for which a codec is registered, see :func:`register_object_codec`. Java clients
+    cannot read such an object, so send them text or bytes. Objects that Java serialised are not decoded: they appear as
+    :class:`SerializedObject`, and a program may send them on.
 
-    The message holds a copy. A change of an object after it was set, or after it was read, changes nothing.
+    The message holds a copy. A change of the object after it was set, or after it was read, does not change the
+    message.
 
     Args:
         obj: the object.
         content_type: write it with the codec for this type; a plain value needs none.
 
     Raises:
-        MessageFormatException: neither a plain value nor one that the codec can write, or there is no such codec.
+        MessageFormatException: the object is not a plain value and the codec cannot write it, or there is no codec for
+            the content type.
     """
 
     __slots__ = ()
@@ -45,13 +47,13 @@ class ObjectMessage(Message):
 
     @property
     def object(self) -> Any:
-        """The object; a copy of it with every reading.
+        """The object. Each read returns a new copy.
 
-        Setting it keeps the content type that the message has, as far as there is a codec for it.
+        Setting it keeps the content type of the message, if a codec is registered for that type.
 
         Raises:
             MessageFormatException: (reading) the codec cannot read it, or it is larger than the codec's limit.
-            MessageFormatException: (setting) as the constructor.
+            MessageFormatException: (setting) as for the constructor.
             MessageNotWriteableException: (setting) the message was received (S163) or is with a completion listener.
         """
         body = self._body
@@ -69,7 +71,7 @@ class ObjectMessage(Message):
         return self.object
 
     def is_body_assignable_to(self, type: type[Any]) -> bool:
-        """Whether ``get_body(type)`` would succeed; it does not if the codec cannot read the object."""
+        """Whether ``get_body(type)`` would succeed; ``False`` if the codec cannot read the object."""
         try:
             return super().is_body_assignable_to(type)
         except MessageFormatException:
@@ -88,7 +90,10 @@ class ObjectMessage(Message):
         self._check_body_writeable()
         held = self.object
         if isinstance(held, SerializedObject):
-            raise MessageFormatException(f"{held!r} cannot be written as {value or 'a plain value'}: no codec reads it")
+            raise MessageFormatException(
+                f"{held!r} cannot be written as {value or 'a plain value'}: "
+                "no codec can read its bytes; register one with register_object_codec()"
+            )
         self._body = _to_body(held, value)
 
     @property
@@ -115,7 +120,7 @@ def _check(value: Any, depth: int) -> Any:
     """Return a copy of a plain value.
 
     Raises:
-        MessageFormatException: it holds something that is none.
+        MessageFormatException: a part of the value is not plain.
     """
     kind = type(value)
     if kind is UUID:
@@ -125,11 +130,11 @@ def _check(value: Any, depth: int) -> Any:
             return check_field("object", value)
         except MessageFormatException as error:
             raise MessageFormatException(
-                f"object: a {kind.__name__} is no plain value, or does not fit one ({error}); a content type with a"
-                " registered codec can carry it"
+                f"object: expected a plain value, not {kind.__name__} ({error}); "
+                "to send it, set a content_type with a registered codec"
             ) from error
     if depth >= MAX_DEPTH:
-        raise MessageFormatException(f"object: more than {MAX_DEPTH} lists and dicts within each other")
+        raise MessageFormatException(f"object: expected at most {MAX_DEPTH} lists and dicts within each other")
     if isinstance(value, dict):
         return {_check_key(key): _check(item, depth + 1) for key, item in value.items()}
     return [_check(item, depth + 1) for item in value]
@@ -137,7 +142,7 @@ def _check(value: Any, depth: int) -> Any:
 
 def _check_key(key: Any) -> Any:
     if isinstance(key, tuple):
-        raise MessageFormatException(f"object: {key!r} is a key of a dict; a tuple cannot be one in a message")
+        raise MessageFormatException(f"object: the key {key!r} of a dict must not be a tuple")
     return _check(key, 0)
 
 

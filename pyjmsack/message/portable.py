@@ -23,7 +23,8 @@ A value is ``null``, ``true``, ``false``, a string, or an object with one member
 ============================================== =====================================================
 
 The text is ASCII and has no control characters. AMQP's unsigned numbers and timestamps become whole numbers of JMS.
-Read, but not written: a bare number; one without a fraction is an int if 32 bits hold it, else a long, others a double.
+Read, but not written: a bare number. A number without a fraction is an int if it fits in 32 bits, otherwise a long;
+other numbers are doubles.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ CONTENT_TYPES = {
 """By ``Message.wire_type``."""
 
 PREFIX = b"application/vnd.pyjmsack."
-"""How all of them begin."""
+"""The beginning of all of them."""
 
 _WIRE_TYPES = {content_type: wire_type for wire_type, content_type in CONTENT_TYPES.items()}
 _NUMBERS = frozenset(("byte", "short", "int", "long"))
@@ -71,7 +72,7 @@ def encode(message: Message) -> tuple[str, str]:
     """Return content type and text for a map, stream or object message.
 
     Raises:
-        MessageFormatException: another kind of message, or a value that JMS has no type for.
+        MessageFormatException: the message is of another class, or holds a value without a type in JMS.
     """
     content_type = CONTENT_TYPES.get(message.wire_type)
     if content_type is None:
@@ -91,7 +92,7 @@ def decode(content_type: str, text: str) -> tuple[int, Any]:
     """Return the wire type of the JMS class and the body for it: a dict, a list or an object.
 
     Raises:
-        MessageFormatException: not one of the content types, or the text is not what it says.
+        MessageFormatException: the content type is not one of these, or the text does not fit the content type.
     """
     wire_type = _WIRE_TYPES.get(plain_type(content_type))
     if wire_type is None:
@@ -157,7 +158,7 @@ _WRITERS: dict[type, Callable[[Any], Any]] = {
     dict: _tag_map,
     list: lambda value: {"list": [_tagged(item) for item in value]},
 }
-"""The first class that fits decides."""
+"""The first class that fits is the one that counts."""
 
 
 def _value(tagged: Any) -> Any:
@@ -170,7 +171,7 @@ def _value(tagged: Any) -> Any:
     ((kind, content),) = tagged.items()
     reader = _READERS.get(kind)
     if reader is None:
-        raise MessageFormatException(f"unknown type {kind!r}; known are {', '.join(_READERS)}")
+        raise MessageFormatException(f"unknown type {kind!r}; expected one of {', '.join(_READERS)}")
     return reader(content)
 
 

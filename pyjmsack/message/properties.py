@@ -34,7 +34,7 @@ RESERVED = {
     TTL: _Reserved("_amqp_ttl", "long"),
     ACK_TYPE: _Reserved("_ack_type", "int"),
 }
-"""Names that live in a slot of the message, not among the application properties (S164)."""
+"""Names whose values are in a slot of the message, and not among the application properties (S164)."""
 
 _UNLISTED = {ACK_TYPE, DELIVERY_COUNT, TYPED_ENCODING}
 _ORIGIN = {"_AMQ_ORIG_ADDRESS", "_AMQ_ORIG_QUEUE", "_AMQ_ORIG_MESSAGE_ID"}
@@ -61,8 +61,9 @@ class Properties(MutableMapping[str, Value]):
     """The properties of one message.
 
     ``JMSXDeliveryCount``, ``JMS_AMQP_ACK_TYPE`` and what Artemis notes on a dead letter (``_AMQ_ORIG_ADDRESS``,
-    ``_AMQ_ORIG_QUEUE``, ``_AMQ_ORIG_MESSAGE_ID``) are read by name but not listed, since they belong to a delivery and
-    not to the message: ``new.properties.update(old.properties)`` copies what can be copied.
+    ``_AMQ_ORIG_QUEUE``, ``_AMQ_ORIG_MESSAGE_ID``) can be read by name, but are not listed, because they belong to a
+    delivery and not to the message. So ``new.properties.update(old.properties)`` copies all properties that can be
+    copied.
 
     Raises (on writing):
         MessageFormatException: the name or the value is not allowed (S160, S161).
@@ -116,7 +117,7 @@ class Properties(MutableMapping[str, Value]):
 
     def _set_reserved(self, name: str, value: Any) -> None:
         if name == DELIVERY_COUNT:
-            raise MessageNotWriteableException(f"property {name!r} is set by the provider, it cannot be written")
+            raise MessageNotWriteableException(f"property {name!r} is set by the library; a program cannot set it")
         if name == TYPED_ENCODING:
             self._message._set_typed_encoding(convert(name, check_value(name, value), "boolean"))
             return
@@ -148,7 +149,7 @@ class Properties(MutableMapping[str, Value]):
             del self._message._properties[name]
 
     def copy(self) -> dict[str, Value]:
-        """Return the listed properties as a ``dict`` of its own; quicker than ``dict(properties)``."""
+        """Return the listed properties as a ``dict`` of its own. This is faster than ``dict(properties)``."""
         self._message._load_headers()
         held: dict[str, Value] = self._message._properties or {}
         found = {name: held[name] for name in held if name not in _NOT_LISTED}
@@ -170,22 +171,22 @@ class Properties(MutableMapping[str, Value]):
 class TypedProperties:
     """The property methods of the JMS interface, with the conversions of S162.
 
-    A getter treats a missing property as ``None``: ``False`` as boolean, ``None`` as string or object, else
-    ``MessageFormatException``. That is also raised for a conversion that JMS does not know.
+    A getter treats a missing property as ``None``: ``False`` as boolean, ``None`` as string or object,
+    ``MessageFormatException`` otherwise. This error is also raised for a conversion that JMS does not know.
     """
 
     __slots__ = ()
 
     @property
     def properties(self) -> Properties:
-        """The properties as a mapping (a view: writing it writes the message)."""
+        """The properties as a mapping. A write to the mapping changes the message."""
         return Properties(self)  # type: ignore[arg-type]  # mixed into Message only
 
     def _convert(self, name: str, wanted: str) -> Any:
         return convert(name, self.properties.get(name), wanted)
 
     def property_exists(self, name: str) -> bool:
-        """Whether there is such a property, be it ``None``."""
+        """Whether the message has the property, also with the value ``None``."""
         return name in self.properties
 
     def get_boolean_property(self, name: str) -> bool:

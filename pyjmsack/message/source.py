@@ -15,7 +15,7 @@ PIECE: Final = 1 << 18
 
 
 class BodySource:
-    """Where the body of a message comes from.
+    """The source of a body that is not in memory.
 
     Attributes:
         length: bytes of the whole body, known before the first is read, because both protocols say it first.
@@ -25,16 +25,17 @@ class BodySource:
     """Whether the body can be read again, for example by failover."""
     length: int
     used: bool = False
-    """Whether somebody began to read it."""
+    """Whether a send began to read the body."""
 
     def pieces(self) -> Iterator[bytes]:
         """Yield the body, at least one piece, exactly ``length`` bytes. Each call reads from the start.
 
-        The last piece is yielded only after everything has been checked, so a receiver that misses it has no message.
+        The last piece is yielded after the whole body was checked, so that a failed check leaves the receiver without a
+        message.
 
         Raises:
             MessageFormatException: the source has more or fewer bytes, or was changed while it was read.
-            OSError: it cannot be read.
+            OSError: the source cannot be read.
         """
         raise NotImplementedError
 
@@ -57,7 +58,7 @@ class FileSource(BodySource):
 
 
 class OpenFileSource(BodySource):
-    """An open binary file that can seek, from its present position to its end. Nobody else may use it meanwhile."""
+    """An open binary file that can seek, from its present position to its end. Only one send may use it at a time."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -100,12 +101,14 @@ class IterableSource(BodySource):
         """Yield the bytes in pieces of at most :data:`PIECE`; see :meth:`BodySource.pieces`.
 
         Raises:
-            BodyConsumedException: it was read before.
+            BodyConsumedException: the iterable was read before.
         """
         given, self._pieces = self._pieces, None
         self.used = True
         if given is None:
-            raise BodyConsumedException(f"{self!r} was read already, and can be read once only")
+            raise BodyConsumedException(
+                f"{self!r} can be read once only, and was read already; give a path for a body that is sent again"
+            )
         return self._cut(given)
 
     def _cut(self, given: Iterable[Any]) -> Iterator[bytes]:
@@ -133,12 +136,14 @@ def to_source(data: object, length: int | None) -> BodySource | None:
     """Return the source that ``data`` is: a path, an open binary file or an iterable; ``None`` for plain bytes.
 
     Raises:
-        MessageFormatException: it is none of these, or the length is missing or wrong.
-        OSError: the file is not there.
+        MessageFormatException: ``data`` is none of these, or the length is missing or wrong. OSError: there is no such
+            file.
     """
     if data is None or isinstance(data, (bytes, bytearray, memoryview)):
         if length is not None:
-            raise MessageFormatException("length: the body says it; only an iterable needs one")
+            raise MessageFormatException(
+                "length: expected None, because the length of data is known; only an iterable needs a length"
+            )
         return None
     if isinstance(data, str):
         raise MessageFormatException("data: expected bytes, a pathlib.Path, a binary file or an iterable, not str")
@@ -170,7 +175,7 @@ def _to_file(data: Any) -> BodySource | None:
 
 
 def _blocks(file: Any) -> Iterator[bytes]:
-    """Yield what a pipe or a socket gives, not its lines, which may have any length."""
+    """Yield the pieces that a pipe or a socket gives, instead of lines, which may have any length."""
     while block := file.read(PIECE):
         yield block
 
@@ -192,9 +197,9 @@ def _read(file: IO[bytes] | BinaryIO, length: int, source: BodySource) -> Iterat
 
 
 def _stamp(file: IO[bytes] | BinaryIO) -> tuple[int, int] | None:
-    """Return what changes when somebody writes to the file; ``None`` if it is only in memory."""
+    """Return the values that change when somebody writes to the file; ``None`` for a file in memory."""
     try:
         status = os.fstat(file.fileno())
-    except (OSError, AttributeError):  # io.UnsupportedOperation is an OSError
+    except (OSError, AttributeError):  # io.UnsupportedOperation, of a file without a number, is an OSError too
         return None
     return status.st_size, status.st_mtime_ns

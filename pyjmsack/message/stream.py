@@ -18,7 +18,7 @@ class StreamMessage(Message):
 
     A new message is write-only: the ``write_`` methods append. ``reset()`` makes the message read-only and puts the
     cursor at the start. Sending and receiving do the same. ``clear_body()`` makes the message empty and write-only
-    again. ``body`` is the whole list at any time. Iterating reads the values from the cursor to the end. The values
+    again. ``body`` is the whole list in either state. Iterating reads the values from the cursor to the end. The values
     are those of :class:`MapMessage`.
 
     Args:
@@ -27,8 +27,9 @@ class StreamMessage(Message):
     Raises:
         MessageNotReadableException: (``read_`` methods) the message is write-only.
         MessageEOFException: (``read_`` methods) there are no more values.
-        MessageFormatException: (``read_`` methods) JMS does not convert so (S173), or a field of bytes was read in
-            part (``write_`` methods) the value is not allowed. After any failed read the cursor stays where it was.
+        MessageFormatException: (``read_`` methods) JMS does not know the conversion (S173), or a field of bytes was
+            read in part; (``write_`` methods) the value is not allowed. After any failed read the cursor stays where it
+            was.
         MessageNotWriteableException: (``write_`` methods) the message is read-only.
     """
 
@@ -41,7 +42,7 @@ class StreamMessage(Message):
         self._body = []
         self._position: int = 0
         self._part: int | None = None
-        """How far the field of bytes at the cursor was read, ``None`` if it was not."""
+        """The bytes read of the field of bytes at the cursor; ``None`` if no byte of it was read."""
         if items is not None:
             self._fill(items)
 
@@ -87,7 +88,7 @@ class StreamMessage(Message):
         """Return the value at the cursor."""
         self._check_readable()
         if self._position >= len(self._body):
-            raise MessageEOFException(f"the stream has {len(self._body)} values, all were read")
+            raise MessageEOFException(f"the stream has {len(self._body)} values, and all of them were read")
         return self._body[self._position]
 
     def _whole(self) -> Any:
@@ -148,10 +149,10 @@ class StreamMessage(Message):
     def read_bytes(self, length: int | None = None) -> bytes | None:
         """Read a field of bytes, or up to ``length`` bytes of it.
 
-        A field is finished by a result shorter than ``length``; one that fits exactly needs one more call (S174).
+        A result that is shorter than ``length`` ends the field. A field that fits exactly needs one more call (S174).
 
         Args:
-            length: at most so many bytes; ``None`` = all that is left of the field.
+            length: the most bytes to read; ``None`` = the rest of the field.
 
         Returns:
             The bytes; ``None``, where JMS returns -1, for a field that is ``None`` and at the end of a field whose
@@ -221,7 +222,7 @@ class StreamMessage(Message):
         self._write("bytes", value)
 
     def write_object(self, value: Value) -> None:
-        """Append a value by its type: a bare ``int`` as an int if 32 bits hold it, otherwise a long; ``float`` as
+        """Append a value by its type: a bare ``int`` as an int if it fits in 32 bits, otherwise as a long; ``float`` as
         double.
         """
         self._check_body_writeable()

@@ -1,4 +1,4 @@
-"""A bytes message whose body is read when it is sent, and is never in memory as a whole (S168)."""
+"""A bytes message with a body that is read while it is sent, and is never in memory as a whole (S168)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class StreamedBytesMessage(BytesMessage):
     """A bytes message to send, with a body from a file or an iterable. ``clear_body()`` makes it an ordinary one.
 
     Raises:
-        MessageNotReadableException: (reading) the body is not in memory.
-        MessageNotWriteableException: (writing) the body is what its source gives.
+        MessageNotReadableException: (reading) the body is not in memory. MessageNotWriteableException: (writing) the
+            body comes from its source.
     """
 
     __slots__ = ()
@@ -31,7 +31,7 @@ class StreamedBytesMessage(BytesMessage):
         return body.length if isinstance(body, BodySource) else super().body_length
 
     def reset(self) -> None:
-        """Make the body read-only, as it is anyway while it comes from a source."""
+        """Do nothing, because a body from a source is always read-only."""
         if not isinstance(self._body, BodySource):
             super().reset()
 

@@ -1,4 +1,4 @@
-"""``TextMessage``: a body of text, or none."""
+"""``TextMessage``: a body of text, or no body."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["TextMessage"]
 
 
 class TextMessage(Message):
-    """A message with text; ``None`` is a body of its own, distinct from ``""`` (S170).
+    """A message with text; ``None`` means no text, which is not the same as ``""`` (S170).
 
     Args:
         text: the text.
 
     Raises:
-        MessageFormatException: neither ``str`` nor ``None``.
+        MessageFormatException: ``text`` is neither ``str`` nor ``None``.
     """
 
     __slots__ = ()
@@ -32,9 +32,8 @@ class TextMessage(Message):
     def text(self) -> str | None:
         """The text.
 
-        Raises (on setting):
-            MessageFormatException: neither ``str`` nor ``None``.
-            MessageNotWriteableException: the message was received (S163) or is with a completion listener (S73).
+        Raises (on setting): MessageFormatException: the value is neither ``str`` nor ``None``.
+        MessageNotWriteableException: the message was received (S163) or is with a completion listener (S73).
         """
         return self._body
 

@@ -11,7 +11,7 @@ def encode_utf(text: str) -> bytes:
     """Return ``text`` in modified UTF-8, without the length that ``writeUTF`` puts before it.
 
     Raises:
-        MessageFormatException: not a ``str``.
+        MessageFormatException: ``text`` is not a ``str``.
     """
     if not isinstance(text, str):
         raise MessageFormatException(f"expected str, not {type(text).__name__}")
@@ -26,10 +26,10 @@ def _as_surrogates(character: str) -> str:
 
 
 def decode_utf(data: bytes) -> str:
-    """Return the text of modified UTF-8 bytes; a lone surrogate stays one.
+    """Return the text of modified UTF-8 bytes; a lone surrogate is kept.
 
     Raises:
-        MessageFormatException: the bytes are not of that format.
+        MessageFormatException: the bytes are not valid modified UTF-8.
     """
     try:
         # C0 80 is the only pair of bytes with C0 in it, so replacing it changes no other character

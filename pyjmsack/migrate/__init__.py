@@ -1,7 +1,7 @@
 """From the configuration of a Java or Spring service to pyjmsack: ``pyjmsack migrate``.
 
 :func:`migrate` reads URLs, files and folders; :func:`as_python`, :func:`as_toml` and :func:`as_environment` write what
-was found. Nothing is connected, nothing outside the given files is loaded, and no secret is kept.
+was found. The package opens no connection, reads only the given files, and keeps no secret.
 """
 
 from pyjmsack.migrate.broker_xml import PLAIN

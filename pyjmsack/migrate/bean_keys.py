@@ -1,4 +1,4 @@
-"""The properties of Spring's beans for messaging, and of pools: what becomes of each."""
+"""The properties of Spring's beans for messaging, and of pools, with the replacement of each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyjmsack.migrate.model import Verdict
 __all__ = ["ADDS_CONSUMERS", "CLASSES", "CONTAINER", "POOL", "TEMPLATE", "WRAPPERS", "Said"]
 
 Said = tuple[Verdict, str, str]
-"""Verdict, Python, why. ``{}`` in the Python text is the value."""
+"""A verdict, the Python text and the reason. ``{}`` in the Python text is the value."""
 
 _SPRING: Final = "it is about the inside of Spring"
 _TUNING: Final = "a listener costs no polling here, so that there is nothing to tune"
@@ -74,7 +74,7 @@ CLASSES: Final[Mapping[str, str]] = {
     "BrokerFactoryBean": "embedded",
     "BrokerService": "embedded",
 }
-"""By simple name of a bean's class, what kind it is."""
+"""The kind of a bean by the simple name of its class."""
 
 WRAPPERS: Final = ("connectionFactory", "targetConnectionFactory", "connection-factory", "configuration")
 """Properties by which a bean refers to a connection factory."""
@@ -165,7 +165,7 @@ CONTAINER: Final[Mapping[str, Said]] = dict(
         *_all("ref method", Verdict.BY_HAND, "", "it is code: your handler"),
     )
 )
-"""Properties of listener containers, without those that make the listener (destination, acknowledge mode)."""
+"""Properties of listener containers, without the destination and the acknowledge mode, which make the listener."""
 
 _QOS: Final = "an argument of each send"
 TEMPLATE: Final[Mapping[str, Said]] = dict(

@@ -32,7 +32,7 @@ _SQUASHED_PREFIXES: Final = tuple(squashed(prefix) for prefix in PREFIXES)
 
 @dataclass(slots=True)
 class ListenerDefaults:
-    """What the keys say of all listeners."""
+    """The settings that apply to all listeners."""
 
     settings: dict[str, str] = field(default_factory=dict)
 
@@ -54,7 +54,7 @@ def read_boot(
 
     Args:
         entries: all of one profile.
-        base: entries of the default profile, which hold where this profile has no others.
+        base: entries of the default profile, which apply if this profile has no entry for a key.
     """
     mine = {squashed(entry.key): entry for entry in entries}
     merged = {**(base or {}), **mine}
@@ -85,7 +85,7 @@ class _Reader:
             self.findings.add(place, entry.key, shown(entry.key, entry.value), Verdict.BY_HAND, "", _no_such(entry.key))
             return
         if row.role in _OF_FACTORY:
-            return  # the row is that of the factory
+            return  # the row of the factory covers this key
         value = self._resolved(entry)
         if value is None:
             return
@@ -102,18 +102,18 @@ class _Reader:
                 self.findings.add(place, entry.key, shown(entry.key, value), *says)
 
     def _resolved(self, entry: Entry) -> str | None:
-        """Return a value without placeholders; where one has no value, add the row that says so."""
+        """Return a value with its placeholders replaced. If a placeholder has no value, add a row that says so."""
         try:
             return resolve(entry.value, self.known)
         except Missing as missing:
             if is_secret(entry.key):
-                return "x"  # the value of a secret is never looked at
+                return "x"  # a secret is never read
             place, value = Place(self.file, entry.line), shown(entry.key, entry.value)
             self.findings.add(place, entry.key, value, Verdict.BY_HAND, "", str(missing))
             return None
 
     def add_factories(self, merged: Mapping[str, Entry], mine: Mapping[str, Entry]) -> None:
-        """Add a factory for each family of keys of which this profile says anything about the connection."""
+        """Add a factory for each family of keys with a setting of the connection in this profile."""
         for prefix in PREFIXES:
             rows = {
                 key: row
@@ -129,7 +129,7 @@ class _Reader:
                 self._add_part(row, entry)
 
     def _add_part(self, row: BootKey, entry: Entry) -> None:
-        """Add the row of a key that is part of a URL, or of an option for whose factory there is no URL here."""
+        """Add the row of a key that is a part of a URL, or of an option whose factory has no URL in this file."""
         python = f"{row.target}={shown(entry.key, entry.value)}" if row.target else ""
         why = "it belongs into the URL of the factory" if row.target else "part of the URL of the factory"
         place = Place(self.file, entry.line)

@@ -1,4 +1,4 @@
-"""Every key of Spring Boot, of Qpid JMS' starter and of Camel's components that is about messaging."""
+"""The keys for messaging of Spring Boot, of the starter of Qpid JMS, and of Camel's components."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["BOOT_KEYS", "PREFIXES", "BootKey", "squashed"]
 
 @dataclass(frozen=True, slots=True)
 class BootKey:
-    """One key. Where ``role`` is empty the verdict says all there is to say."""
+    """One key. If ``role`` is empty, the verdict says everything about the key."""
 
     name: str
     role: str = ""

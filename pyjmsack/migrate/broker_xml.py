@@ -1,4 +1,4 @@
-"""``activemq.xml`` and ``broker.xml``: which port speaks what, and what the broker does for its clients."""
+"""``activemq.xml`` and ``broker.xml``: the ports, their protocols, and the settings that matter to clients."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ACTIVEMQ: Final = "http://activemq.apache.org/schema/core"
 _ARTEMIS: Final = ("urn:activemq", "urn:activemq:core", "urn:hornetq", "")
 _ALL: Final = "CORE,AMQP,STOMP,HORNETQ,MQTT,OPENWIRE"
 PLAIN: Final = "a setting of the broker; it stays where it is"
-"""Why most settings of a broker need nothing."""
+"""The reason why most settings of a broker need no change."""
 _WORTH_SAYING: Final[Mapping[str, str]] = {
     "deadLetterStrategy": "where reject() and exhausted redeliveries go; stays at the broker",
     "dead-letter-address": "where rejected and exhausted messages go; stays at the broker",
@@ -58,7 +58,7 @@ class Port:
 
 
 def broker_of(root: Element) -> str:
-    """Return ``classic``, ``artemis``, or empty where the XML configures no broker."""
+    """Return ``classic``, ``artemis``, or an empty text if the XML does not configure a broker."""
     if any(element.name == "broker" and element.namespace == _ACTIVEMQ for element in root.all()):
         return "classic"
     if root.name == "configuration" and root.namespace in _ARTEMIS:
@@ -67,13 +67,13 @@ def broker_of(root: Element) -> str:
 
 
 def ports_of(root: Element, known: Mapping[str, str]) -> list[Port]:
-    """Return the ports on which a broker listens, as far as they are numbers."""
+    """Return the ports on which a broker listens, if they are numbers."""
     kind = "transportConnector" if broker_of(root) == "classic" else "acceptor"
     return [port for element in root.all() if element.name == kind and (port := _port(element, known))]
 
 
 def read_broker(findings: Findings, settings: Settings, file: str, root: Element, known: Mapping[str, str]) -> None:
-    """Add a row for each setting of a broker, and say whether the protocol that is wanted is on."""
+    """Add a row for each setting of a broker, and a row that says whether the wanted protocol is on."""
     classic = broker_of(root) == "classic"
     wanted = settings.protocol.upper()
     ports = ports_of(root, known)
@@ -88,7 +88,7 @@ def read_broker(findings: Findings, settings: Settings, file: str, root: Element
 
 
 def _settings(top: Element) -> list[Element]:
-    """Return what has a value of its own: attributes or a text."""
+    """Return the elements with a value of their own: attributes or a text."""
     return [one for one in top.all() if one.attributes or one.text.strip() or not one.children]
 
 

@@ -27,7 +27,7 @@ _PREFIXES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class NewDestination:
-    """A destination of ours; without a name where the old one needs a decision."""
+    """A destination of pyjmsack. The name is empty if the user has to decide."""
 
     name: str
     topic: bool
@@ -39,8 +39,8 @@ def translate_destination(
     """Add the row of a destination's name, and return the destination.
 
     Args:
-        topic: what it is where its name does not say so.
-        broker: the broker that it will be at: ``artemis``, ``classic-5``, ``classic-6`` or empty.
+        topic: whether it is a topic, if its name does not say so.
+        broker: the broker that will have the destination: ``artemis``, ``classic-5``, ``classic-6`` or empty.
     """
     plain, topic = _without_prefix(text.strip(), topic)
     kind = "topic" if topic else "queue"
@@ -94,7 +94,7 @@ def _wildcards(name: str, broker: str) -> tuple[str, str]:
 
 
 def _options(query: str) -> tuple[str | None, str]:
-    """Return the options that stay, and what to say of the others."""
+    """Return the options that stay, and a text about the others."""
     kept, said = [], []
     for part in filter(None, query.split("&")):
         name = part.partition("=")[0]

@@ -1,4 +1,4 @@
-"""Which files of a folder are read, and as what."""
+"""Decides which files of a folder are read, and by which reader."""
 
 from __future__ import annotations
 
@@ -49,8 +49,7 @@ def migrate(inputs: Iterable[str], settings: Settings, sources: Iterable[Path] =
 
     Args:
         inputs: broker URLs, files, folders.
-        settings: what the new URLs shall be.
-        sources: folders of which Java sources alone are read.
+        settings: the wishes for the new URLs. sources: folders from which only Java sources are read.
     """
     return _Migration(settings).run([*inputs], [*sources])
 
@@ -106,11 +105,11 @@ class _Migration:
     def _bytes(self, path: Path) -> bytes | None:
         try:
             if not stat.S_ISREG(path.stat().st_mode):
-                raise Unreadable("no file but a pipe or a device")
+                raise Unreadable("expected a regular file, not a pipe or a device")
             with path.open("rb") as file:
                 data = file.read(_LARGEST + 1)
             if len(data) > _LARGEST:
-                raise Unreadable(f"larger than {_LARGEST} bytes")
+                raise Unreadable(f"expected a file of at most {_LARGEST} bytes")
             return data
         except Unreadable as error:
             self.findings.unreadable.append(f"{path}: {error}")
@@ -135,7 +134,7 @@ class _Migration:
         return made
 
     def _unread(self, path: Path, data: bytes, error: str) -> None:
-        """Keep silent of files in a folder that are plainly about something else."""
+        """Report nothing about files in a folder that have nothing to do with messaging."""
         if any(word in data for word in (b"activemq", b"artemis", b"amqp", b"jms")):
             self.findings.unreadable.append(f"{path}: {error}")
 
@@ -165,7 +164,7 @@ class _Migration:
     # what they say
 
     def _learn(self, xmls: Mapping[str, Element]) -> None:
-        """Take over from the broker's own files which broker it is and where it speaks the new protocol."""
+        """Take from the broker's own files the kind of broker, and the port of the new protocol."""
         wanted = self.settings.protocol.upper()
         for root in xmls.values():
             kind = broker_of(root)
@@ -204,7 +203,7 @@ class _Migration:
 
 
 def _nearest(port: Port, speaking: list[Port]) -> Port:
-    """Return the port that speaks the new protocol and is most like this one."""
+    """Return the port of the new protocol that is most like this port."""
     return max(speaking, key=lambda other: (other.number == port.number, other.tls == port.tls))
 
 

@@ -1,4 +1,4 @@
-"""What was found as Python code that runs, as TOML, and as environment variables."""
+"""Writes the findings as Python code that runs, as TOML, and as environment variables."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def serve(factory, handle, destination, mode, selector=None, subscription=None, 
 
 
 def as_python(findings: Findings) -> str:
-    """Return a module: its factories, a function for each listener, and ``main()``, which serves them all."""
+    """Return a module with the factories, a function for each listener, and ``main()``, which serves all listeners."""
     factories, listeners = _named(findings.factories), findings.listeners
     parts = ['"""Made by `pyjmsack migrate`. Secrets come from the environment."""\n']
     parts.append(_imports(factories.values(), bool(listeners)))
@@ -80,7 +80,7 @@ def as_toml(findings: Findings) -> str:
 
 
 def as_environment(findings: Findings) -> str:
-    """Return variables for a shell: those that the commands of pyjmsack read, and one for each secret, empty."""
+    """Return variables for a shell: those that the commands of pyjmsack read, and an empty one for each secret."""
     lines: list[str] = []
     for number, (name, factory) in enumerate(_named(findings.factories).items()):
         variable = "PYJMSACK_URL" if number == 0 else f"PYJMSACK_URL_{name.upper()}"

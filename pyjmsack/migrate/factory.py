@@ -1,4 +1,4 @@
-"""From the URL and the settings of a Java connection factory to a pyjmsack URL."""
+"""Makes a pyjmsack URL from the URL and the settings of a Java connection factory."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ class _Draft:
     member: dict[str, str] = field(default_factory=dict)
     """Options of every broker's stream."""
     members: dict[int, dict[str, str]] = field(default_factory=dict)
-    """Options of one broker's stream, by its number in the URL."""
+    """Options of one broker's stream, by the broker's number in the URL."""
 
     def take(self, options: Mapping[str, str], number: int = -1) -> None:
-        """Take options over; ``number`` is that of the broker in whose part of the URL they stand."""
+        """Take over options. ``number`` is the number of the broker whose part of the URL has the options."""
         for name, value in options.items():
             if name == "jms.username":
                 self.factory.username = value
@@ -65,13 +65,13 @@ class _Draft:
                 self.outer[name] = value
 
     def given(self) -> set[str]:
-        """Return the names of all options, aliases under the name of what they stand for."""
+        """Return the names of all options. An alias is replaced by the name that it stands for."""
         names = {*self.outer, *self.member, *(name for options in self.members.values() for name in options)}
         return {OPTIONS[name].alias_of or name for name in names}
 
 
 def guess_client(url: JavaUrl, otherwise: str = "activemq") -> str:
-    """Return whose URL this is, from its schemes and options."""
+    """Guess from the schemes and the options which Java client the URL is for."""
     if any(member.scheme.startswith("amqp") for member in url.members):
         return "qpid"
     names = {name for pairs in (url.options, *(member.options for member in url.members)) for name, _ in pairs}
@@ -97,14 +97,14 @@ def add_factory(
     """Add the rows of a factory, and the factory.
 
     Args:
-        key: what the URL is called in the file.
+        key: the name of the URL in the file.
         text: the URL.
-        client: whose options these are; empty: as the URL says.
-        broker: ``artemis``, ``classic`` or empty, where the file says so.
+        client: the Java client of these options; empty = guess it from the URL.
+        broker: ``artemis`` or ``classic``, if the file says so, otherwise empty.
         also: settings outside the URL.
 
     Returns:
-        The factory, or ``None`` where the text is no URL, or of a kind that cannot be translated; a row says so.
+        The factory, or ``None`` if the text is not a URL or cannot be translated. A row says so.
     """
     try:
         url = parse_java_url(text)
@@ -160,7 +160,7 @@ def _addresses(
 def _address(
     settings: Settings, member: JavaMember, tls: bool, websocket: bool, broker: str
 ) -> tuple[str, Verdict, str]:
-    """Return the new address of a broker, the verdict on it, and why."""
+    """Return the new address of a broker, the verdict and the reason."""
     protocol = settings.protocol
     scheme = _scheme(protocol, tls, websocket)
     speaks = member.scheme.startswith(protocol)
@@ -182,7 +182,7 @@ def _scheme(protocol: str, tls: bool, websocket: bool) -> str:
 
 
 def _port(settings: Settings, member: JavaMember, tls: bool, speaks: bool, broker: str) -> tuple[int, str, bool]:
-    """Return the port, why, and whether that is certain."""
+    """Return the port, the reason, and whether the port is certain."""
     usual = _USUAL[settings.protocol, tls]
     if member.port in settings.ports:
         return settings.ports[member.port], f"port {member.port} is {settings.ports[member.port]}", True
@@ -260,7 +260,7 @@ def _text(value: object) -> str:
 def _assembled(
     findings: Findings, place: Place, key: str, draft: _Draft, addresses: Mapping[int, str], *, failover: bool
 ) -> str:
-    """Return the URL; a row says so where our parser does not take it as a whole."""
+    """Return the URL. If our parser refuses a part of it, a row says so."""
     if failover:
         members = ",".join(
             address + _query({**draft.member, **draft.members.get(number, {})}) for number, address in addresses.items()

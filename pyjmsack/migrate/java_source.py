@@ -1,4 +1,4 @@
-"""An inventory of Java and Kotlin sources: what is about JMS, where, and what it is in Python."""
+"""Lists the places of Java and Kotlin sources that use JMS, each with its replacement in Python."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ _COMMENT: Final = re.compile(r"^\s*(//|\*|/\*|import\b|package\b)")
 
 
 def read_java(findings: Findings, settings: Settings, file: str, text: str, known: Mapping[str, str]) -> None:
-    """Add a row for each place that is about JMS, and the listeners of ``@JmsListener``."""
+    """Add a row for each place that uses JMS, and the listeners of ``@JmsListener``."""
     lines = text.splitlines()[:_MOST_LINES]
     for number, line in enumerate(lines, start=1):
         line = line[:_LONGEST_LINE]
@@ -158,7 +158,7 @@ def _calls(findings: Findings, place: Place, line: str) -> None:
 
 
 def _annotation(lines: list[str], first: int, start: int) -> str:
-    """Return the text between the parentheses of an annotation, which may go over lines; no more than the limits."""
+    """Return the text between the parentheses of an annotation. It may go over several lines, up to the limits."""
     shortened = "\n".join(line[:_LONGEST_LINE] for line in lines[first : first + _ANNOTATION_LINES])
     text = shortened[start : start + _LONGEST_ANNOTATION]
     depth = 1

@@ -21,7 +21,7 @@ _PORT: Final = re.compile(r"[0-9]{1,5}")
 
 @dataclass(frozen=True, slots=True)
 class JavaMember:
-    """One broker of a URL; ``port`` is 0 where it names none."""
+    """One broker of a URL. ``port`` is 0 if the URL names no port."""
 
     scheme: str
     host: str
@@ -43,7 +43,7 @@ class JavaUrl:
     """``failover``, ``static``, ``list`` (of Artemis) …, or empty for a single broker."""
     members: tuple[JavaMember, ...]
     options: tuple[tuple[str, str], ...]
-    """Those of a composite URL as a whole."""
+    """Options of a composite URL as a whole."""
 
     def __str__(self) -> str:
         listed = ",".join(map(str, self.members))
@@ -53,14 +53,15 @@ class JavaUrl:
 
 
 def parse_java_url(text: str) -> JavaUrl:
-    """Take a URL apart.
+    """Split the URL of a Java client into its parts.
 
     Raises:
-        Unreadable: it is no URL of a broker. The message shows nothing of the URL, as it may hold a password.
+        Unreadable: ``text`` is not the URL of a broker. The message shows nothing of the URL, because it may hold a
+            password.
     """
     text = text.strip().replace("&amp;", "&")
     if len(text) > _LONGEST:
-        raise Unreadable(f"a broker URL of more than {_LONGEST} characters")
+        raise Unreadable(f"expected a broker URL of at most {_LONGEST} characters")
     if text.startswith("("):
         return _composite("list", text)
     if match := _COMPOSITE.fullmatch(text):
@@ -72,7 +73,7 @@ def parse_java_url(text: str) -> JavaUrl:
 
 
 def _listed(members: list[str]) -> JavaUrl:
-    """A list of Artemis without parentheses; the options of the last one are those of the whole."""
+    """Split a list of Artemis without parentheses. The options of the last broker are those of the whole list."""
     parsed = [_member(member) for member in members]
     outer = parsed[-1].options
     return JavaUrl("list", (*parsed[:-1], _without_options(parsed[-1])), outer)
@@ -88,13 +89,13 @@ def _composite(kind: str, rest: str) -> JavaUrl:
         end = _closing(rest)
         inside, after = rest[1:end], rest[end + 1 :]
         query = after.lstrip("/").removeprefix("?")
-        if after.startswith("#"):  # backups of Artemis
+        if after.startswith("#"):  # backup brokers of Artemis
             inside, query = f"{inside},{after[1:].partition('?')[0].strip('()')}", after.partition("?")[2]
     else:
         inside, _, query = rest.partition("?")
     members = _split(inside.replace("#", ","), ",") if kind == "list" else _split(inside, ",")
     if not members:
-        raise Unreadable("a broker URL without a broker")
+        raise Unreadable("expected a broker in the URL, such as tcp://host:61616")
     return JavaUrl(kind, tuple(_member(member) for member in members), _options(query))
 
 
@@ -104,7 +105,7 @@ def _closing(text: str) -> int:
         depth += (character == "(") - (character == ")")
         if depth == 0:
             return index
-    raise Unreadable("a broker URL whose parentheses do not match")
+    raise Unreadable("expected a broker URL whose parentheses match")
 
 
 def _split(text: str, separator: str) -> list[str]:
@@ -116,7 +117,7 @@ def _split(text: str, separator: str) -> list[str]:
             start = index + 1
     parts = [part.strip() for part in [*parts, text[start:]] if part.strip()]
     if len(parts) > _MOST_MEMBERS:
-        raise Unreadable(f"a broker URL of more than {_MOST_MEMBERS} brokers")
+        raise Unreadable(f"expected a broker URL of at most {_MOST_MEMBERS} brokers")
     return parts
 
 
@@ -127,7 +128,7 @@ def _member(text: str) -> JavaMember:
         raise Unreadable("expected a URL of a broker, such as tcp://host:61616")
     rest = match[2]
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
-    if "@" not in authority and "@" in rest.partition("=")[0]:  # a password with a raw '/' or '?'
+    if "@" not in authority and "@" in rest.partition("=")[0]:  # a password that has '/' or '?' unescaped
         authority = rest.rpartition("@")[0] + "@" + re.split(r"[/?#]", rest.rpartition("@")[2], maxsplit=1)[0]
     login, _, address = authority.rpartition("@")
     host, port = _host_and_port(address)
@@ -143,14 +144,14 @@ def _host_and_port(address: str) -> tuple[str, int]:
     else:
         host, _, port = address.partition(":")
     if port and not (_PORT.fullmatch(port) and 0 < int(port) < 65536):
-        raise Unreadable("a broker URL whose port is no number from 1 to 65535")
+        raise Unreadable("expected a broker URL with a port from 1 to 65535")
     return host, int(port or 0)
 
 
 def _options(query: str) -> tuple[tuple[str, str], ...]:
     parts: list[str] = []
     for part in query.split("&"):
-        if "=" not in part and parts:  # the rest of a value, perhaps of a password, with a raw '&'
+        if "=" not in part and parts:  # the rest of a value, perhaps of a password, that has '&' unescaped
             parts[-1] += f"&{part}"
         elif part:
             parts.append(part)

@@ -45,7 +45,7 @@ _JNDI_KEYS: Final = ("java.naming.", "connectionfactory", "property.connectionfa
 
 
 def is_jndi(entries: Iterable[Entry]) -> bool:
-    """Whether a file of properties is one of JNDI."""
+    """Whether a file of properties is for JNDI."""
     return any(entry.key.lower().startswith(_JNDI_KEYS) for entry in entries)
 
 
@@ -71,9 +71,9 @@ class _Reader:
     known: Mapping[str, str]
     client: str = ""
     urls: dict[str, tuple[Place, str, str]] = field(default_factory=dict)
-    """By the factory's name: where, the key and the URL."""
+    """The place, the key and the URL of each factory, by its name."""
     also: dict[str, list[Setting]] = field(default_factory=dict)
-    """By the factory's name, or the empty name for all."""
+    """Settings by the factory's name; those under the empty name are for all factories."""
 
     def read(self, entry: Entry) -> None:
         place = Place(self.file, entry.line)
@@ -94,7 +94,7 @@ class _Reader:
             self._messaging(place, key, value)
 
     def _provider(self, place: Place, key: str, value: str) -> None:
-        """ActiveMQ Classic has its broker here, Qpid JMS the name of another file."""
+        """Add the provider URL. ActiveMQ Classic has its broker here, Qpid JMS the name of another file."""
         if self.client == "qpid" or value.startswith("file:"):
             why = "the file with the entries; give that file to `pyjmsack migrate`"
             self.findings.add(place, key, shown(key, value), Verdict.BY_HAND, "", why)
@@ -123,7 +123,8 @@ class _Reader:
             self._property(place, key, value)
 
     def _property(self, place: Place, key: str, value: str) -> None:
-        if self.client == "activemq":  # its context makes factories with every property of the environment
+        # the JNDI context of this client makes factories with every property of the environment
+        if self.client == "activemq":
             self.also.setdefault("", []).append(Setting(place, key, f"jms.{key}", value))
         elif self.client or key.startswith("java.naming."):
             why = "no JNDI context of a JMS client that we know reads this key, so that it has no effect there either"

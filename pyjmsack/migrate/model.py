@@ -1,4 +1,4 @@
-"""What a migration finds: rows with a verdict each, connection factories, listeners."""
+"""The findings of a migration: rows with a verdict each, connection factories, listeners."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ __all__ = ["Factory", "Findings", "Listener", "Place", "Row", "Settings", "Unrea
 
 
 class Verdict(str, Enum):
-    """What becomes of one key."""
+    """The result for one key."""
 
     SAME = "same"
-    """The same name, value and unit."""
+    """The name, the value and the unit stay the same."""
     CHANGED = "changed"
     """Another name, unit or value does the same."""
     DEFAULT = "default"
-    """A default of the Java client that differs from ours and is set for you."""
+    """A default of the Java client differs from ours, and the new URL sets it."""
     IGNORED = "ignored"
-    """Nothing is lost without it."""
+    """The setting is not needed."""
     BROKER = "broker"
-    """A setting of the broker, which stays where it is."""
+    """The setting belongs to the broker, and stays there."""
     REFUSED = "refused"
-    """There is nothing like it; the reason names the alternative."""
+    """pyjmsack has no replacement; the reason names an alternative."""
     BY_HAND = "by hand"
-    """Python code, or a decision of yours, replaces it."""
+    """Python code, or a decision of the user, replaces the setting."""
 
     @property
     def open(self) -> bool:
-        """True where something is left to do."""
+        """Whether the user has something to do."""
         return self in (Verdict.REFUSED, Verdict.BY_HAND)
 
 
-class Unreadable(Exception):  # noqa: N818 - says what the input is, as UnsupportedFeatureException does
+class Unreadable(Exception):  # noqa: N818 - the name says what the input is, as UnsupportedFeatureException does
     """A file or URL that cannot be read; the text names it, says why, and shows no secret."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something stands; line 0 is no line."""
+    """A place in a file. Line 0 means that there is no line."""
 
     file: str
     line: int = 0
@@ -52,7 +52,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One key, and what becomes of it. ``value`` and ``python`` hold no secrets."""
+    """One key and its replacement. ``value`` and ``python`` hold no secrets."""
 
     place: Place
     key: str
@@ -64,14 +64,14 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the caller asked for."""
+    """The wishes of the caller."""
 
     protocol: str = "amqp"
     """``amqp`` or ``stomp``."""
     broker: str = ""
-    """``artemis``, ``classic-5``, ``classic-6``, or empty: as the files say."""
+    """``artemis``, ``classic-5``, ``classic-6``, or empty, which means: as the files say."""
     ports: Mapping[int, int] = field(default_factory=dict)
-    """The broker's port of the new protocol, by the port in the files."""
+    """The port of the new protocol, by the port in the files."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """Values for ``${NAME}``."""
 
@@ -83,11 +83,11 @@ class Factory:
     name: str
     place: Place
     client: str
-    """``activemq``, ``artemis`` or ``qpid``: whose options these are."""
+    """``activemq``, ``artemis`` or ``qpid``: the Java client of the options."""
     broker: str
     """As for :attr:`Settings.broker`."""
     url: str = ""
-    """A pyjmsack URL without secrets; empty where none could be made."""
+    """A pyjmsack URL without secrets; empty if the old URL cannot be translated."""
     username: str = ""
     secrets: dict[str, str] = field(default_factory=dict)
     """Options of ours whose value is a secret, and the environment variable that holds it."""
@@ -95,7 +95,7 @@ class Factory:
 
 @dataclass(slots=True)
 class Listener:
-    """Something that receives."""
+    """A listener of the Java service."""
 
     name: str
     place: Place
@@ -113,14 +113,14 @@ class Listener:
 
 @dataclass(slots=True)
 class Findings:
-    """All that was found, in the order of the files."""
+    """All findings, in the order of the files."""
 
     rows: list[Row] = field(default_factory=list)
     factories: list[Factory] = field(default_factory=list)
     listeners: list[Listener] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
     other_keys: int = 0
-    """Keys that are about something else than messaging."""
+    """Keys that have nothing to do with messaging."""
     files: int = 0
 
     def add(self, place: Place, key: str, value: str, verdict: Verdict, python: str = "", why: str = "") -> None:

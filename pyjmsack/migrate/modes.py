@@ -12,7 +12,7 @@ __all__ = ["NewMode", "mode_of"]
 
 @dataclass(frozen=True, slots=True)
 class NewMode:
-    """The mode here that does the same or is safer, and why."""
+    """The mode of pyjmsack that does the same or is safer, and the reason."""
 
     mode: AckMode
     why: str
@@ -48,7 +48,7 @@ def mode_of(text: str, *, transacted: bool = False) -> NewMode | None:
 
     Args:
         text: ``AUTO``, ``CLIENT_ACKNOWLEDGE``, ``Session.DUPS_OK_ACKNOWLEDGE``, ``1`` …; empty is AUTO.
-        transacted: whether ``sessionTransacted`` is set, which wins.
+        transacted: whether ``sessionTransacted`` is set; it goes before ``text``.
     """
     if transacted:
         return _TRANSACTED

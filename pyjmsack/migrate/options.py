@@ -1,4 +1,4 @@
-"""One option of a Java client: what becomes of it, and which options of ours replace it."""
+"""One option of a Java client, and the options of pyjmsack that replace it."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ _OF_STOMP: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Translated:
-    """What becomes of one option with its value."""
+    """The result for one option with its value."""
 
     verdict: Verdict
     why: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
 
     def python(self) -> str:
-        """Return the options as they are written in a URL."""
+        """Return the options in the form of a URL."""
         return "&".join(f"{name}={value}" for name, value in self.options.items())
 
 
 def translate(client: str, name: str, value: str, protocol: str) -> Translated:
-    """Return what becomes of an option of a Java client's URL or of a property of its factory.
+    """Return the replacement for an option of a Java client's URL, or for a property of its factory.
 
     Args:
         client: ``activemq``, ``artemis`` or ``qpid``.
-        name: as in a URL.
+        name: the name of the option in a URL.
         value: its text, without placeholders.
         protocol: ``amqp`` or ``stomp``, of the new URL.
     """
@@ -60,12 +60,12 @@ def translate(client: str, name: str, value: str, protocol: str) -> Translated:
 
 
 def belongs_to_failover(name: str) -> bool:
-    """Whether an option of ours may stand in a failover URL only."""
+    """Whether the option may stand only in a failover URL."""
     return name in OPTIONS and OPTIONS[name].targets[0].startswith("failover.")
 
 
 def belongs_to_member(name: str) -> bool:
-    """Whether an option of ours is of one broker's stream."""
+    """Whether the option belongs to one broker's stream."""
     return name in OPTIONS and OPTIONS[name].targets[0].startswith(("transport.", "amqp.", "stomp.", "wire_format."))
 
 
@@ -108,7 +108,7 @@ def _never_heard(client: str, name: str) -> str:
 
 
 def _for_protocol(found: Translated, protocol: str) -> Translated:
-    """Return the same for STOMP, where options of AMQP have another name or no meaning."""
+    """Return the replacement for STOMP, where options of AMQP have another name or no meaning."""
     if protocol == "amqp" or not any(name.startswith("amqp.") for name in found.options):
         return found
     kept = {name: value for name, value in found.options.items() if not name.startswith("amqp.")}
@@ -124,7 +124,7 @@ def _for_protocol(found: Translated, protocol: str) -> Translated:
 
 
 def _checked(found: Translated, protocol: str) -> Translated:
-    """Return the same where our parser takes the options, else what it says of them."""
+    """Return the result unchanged if our parser takes the options, otherwise the parser's error."""
     failover = any(map(belongs_to_failover, found.options))
     scheme = {"amqp": "amqps", "stomp": "stomp+ssl"}[protocol]  # options of TLS have no effect without it
     for name, value in found.options.items():

@@ -16,7 +16,7 @@ _SEPARATOR: Final = re.compile(r"(?<!\\)(?:\\\\)*([ \t\f]*[=:][ \t\f]*|[ \t\f]+)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One key with its value; ``profile`` is that of Spring, or empty."""
+    """One key with its value. ``profile`` is the profile of Spring, or empty."""
 
     line: int
     key: str
@@ -25,7 +25,7 @@ class Entry:
 
 
 def read_properties(text: str) -> list[Entry]:
-    """Return the entries of a file, in its order. No text is wrong: Java takes every line."""
+    """Return the entries of a file, in order. There are no syntax errors, because Java accepts every line."""
     return [_entry(number, line) for number, line in _logical_lines(text)]
 
 

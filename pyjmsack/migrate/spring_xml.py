@@ -68,7 +68,7 @@ class _Bean:
 
 
 def is_spring(root: Element) -> bool:
-    """Whether XML has beans for messaging."""
+    """Whether the XML has beans for messaging."""
     return any(_kind(element) or element.namespace == JMS for element in root.all())
 
 
@@ -135,7 +135,7 @@ class _Reader:
         self.beans = [bean for element in root.all() if (bean := self._bean(element)) is not None]
         self.by_name = {name: bean for bean in self.beans for name in bean.name.replace(",", " ").split()}
         self.factories: dict[int, Factory] = {}
-        """By identity of the bean's element."""
+        """Beans by the identity of their elements."""
 
     def read(self) -> None:
         for bean in self.beans:
@@ -211,7 +211,7 @@ class _Reader:
         )
 
     def _settings(self, client: str, bean: _Bean, one: _Property) -> Iterator[Setting]:
-        """Yield the settings that a property makes; policies are beans of their own."""
+        """Yield the settings of a property. A policy is a bean of its own."""
         key = f"{bean.name or 'bean'}.{one.name}"
         start = "" if client == "artemis" else "jms."
         policy = one.inner or (self.by_name[one.reference].element if one.reference in self.by_name else None)
@@ -340,7 +340,7 @@ class _Reader:
             self._add(one.line, key, value, (Verdict.CHANGED, f"AckMode.{mode.mode.name}", mode.why))
 
     def _jms_container(self, element: Element) -> None:
-        """``<jms:listener-container>``: what it says holds for each of its listeners."""
+        """Read ``<jms:listener-container>``, whose attributes apply to each of its listeners."""
         kind = element.get("destination-type", "queue")
         mode = mode_of(element.get("acknowledge", "auto"))
         bean = _Bean("container", element.get("factory-id") or "jms:listener-container", "", element)

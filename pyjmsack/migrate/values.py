@@ -22,17 +22,17 @@ _LONGEST: Final = 65_536
 _LONGEST_DURATION: Final = 40
 
 
-class Missing(Exception):  # noqa: N818 - names what it is about
-    """A placeholder has no value; the text says why, and what to do."""
+class Missing(Exception):  # noqa: N818 - the name says what is missing
+    """A placeholder has no value. The text gives the reason and the next step."""
 
 
 def is_secret(key: str) -> bool:
-    """Whether a key of this name has a password or the like as its value."""
+    """Whether the value of a key with this name is a password or another secret."""
     return bool(_SECRET.search(key)) and not _NO_SECRET.search(key)
 
 
 def shown(key: str, value: str, limit: int = 120) -> str:
-    """Return a value as it may be printed: no secret, also none inside a URL, one line, bounded."""
+    """Return a value for printing: bounded, in one line, without secrets, also without those inside a URL."""
     if is_secret(key) and value:
         return HIDDEN
     line = " ".join(value.split())
@@ -53,7 +53,7 @@ def resolve(text: str, known: Mapping[str, str]) -> str:
     """Return a text with its ``${NAME}``, ``${NAME:default}`` and ``${NAME:-default}`` replaced.
 
     Raises:
-        Missing: a name without value and default, or one that refers to itself.
+        Missing: a name has neither a value nor a default, or refers to itself.
     """
     for _ in range(_MOST_ROUNDS):
         found = _INNERMOST.search(text)
@@ -61,7 +61,9 @@ def resolve(text: str, known: Mapping[str, str]) -> str:
             return text
         name, colon, default = found[1].partition(":")
         if found[0].startswith("#"):
-            raise Missing(f"{shown('name', found[0])} is an expression of Spring: write its value there")
+            raise Missing(
+                f"{shown('name', found[0])} must not be an expression of Spring; write its value in its place"
+            )
         value = known.get(name.strip())
         if value is None:
             if not colon:
@@ -71,18 +73,18 @@ def resolve(text: str, known: Mapping[str, str]) -> str:
         text = text[: found.start()] + value + text[found.end() :]
         if len(text) > _LONGEST:
             break
-    raise Missing("a placeholder contains itself: write its value there")
+    raise Missing("a placeholder must not contain itself; write its value in its place")
 
 
 def milliseconds(text: str) -> int:
     """Return a duration as Spring Boot reads it: ``5s``, ``PT5S``, ``500`` (milliseconds).
 
     Raises:
-        ValueError: it is none.
+        ValueError: ``text`` is not a duration.
     """
     text = text.strip()
     if len(text) > _LONGEST_DURATION:
-        raise ValueError(f"a duration of more than {_LONGEST_DURATION} characters")
+        raise ValueError(f"expected a duration of at most {_LONGEST_DURATION} characters")
     if plain := _DURATION.fullmatch(text):
         return int(int(plain[1]) * _IN_MILLIS[plain[2].lower()])
     iso = _ISO.fullmatch(text)
@@ -97,6 +99,6 @@ def seconds(text: str) -> str:
     """Return a duration in seconds as a number in Python.
 
     Raises:
-        ValueError: it is none.
+        ValueError: ``text`` is not a duration.
     """
     return f"{milliseconds(text) / 1000:g}"

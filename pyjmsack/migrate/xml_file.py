@@ -40,7 +40,7 @@ class Element:
 
 
 class _Builder:
-    """Builds the tree from what the parser tells, within limits."""
+    """Builds the tree from the events of the parser, within limits."""
 
     def __init__(self) -> None:
         self.root: Element | None = None
@@ -52,13 +52,13 @@ class _Builder:
         self.parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
         self._open: list[Element] = []
         self._texts: list[list[str]] = []
-        """The pieces of the text of each open element: joined once, as there may be millions."""
+        """The pieces of text of each open element. They are joined once, because there may be millions."""
         self._count = 0
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._count += 1
         if len(self._open) >= _DEEPEST or self._count > _MOST:
-            raise Unreadable(f"XML of more than {_MOST} elements, or {_DEEPEST} deep")
+            raise Unreadable(f"expected XML of at most {_MOST} elements, at most {_DEEPEST} deep")
         namespace, _, local = name.rpartition("|")
         element = Element(namespace, local, self.parser.CurrentLineNumber, attributes)
         if self._open:
@@ -77,22 +77,22 @@ class _Builder:
 
     def _entity(self, *declaration: object) -> None:
         del declaration
-        raise Unreadable("XML that declares entities; they are not expanded, take them out")
+        raise Unreadable("expected XML without entities; replace them by their values")
 
 
 def read_xml(data: bytes) -> Element:
     """Return the root element.
 
     Raises:
-        Unreadable: no XML, entities, or too much of it.
+        Unreadable: the text is not XML, declares entities, or is beyond the limits.
     """
     builder = _Builder()
     try:
         builder.parser.Parse(data, True)
     except expat.ExpatError as error:
-        raise Unreadable(f"no XML, line {error.lineno}") from None
+        raise Unreadable(f"expected XML; it is not well-formed at line {error.lineno}") from None
     except LookupError:
-        raise Unreadable("XML in an encoding that Python does not know") from None
+        raise Unreadable("expected XML in an encoding that Python knows, such as UTF-8") from None
     if builder.root is None:
         raise Unreadable("XML without an element")
     return builder.root

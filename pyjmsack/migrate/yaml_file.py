@@ -22,8 +22,8 @@ def read_yaml(text: str) -> list[Entry]:
     """Return the entries of all documents of a file, each with its profile.
 
     Raises:
-        Unreadable: the text is no YAML, has more than 1000 documents, or unfolds to more than 100,000 keys; or PyYAML
-            is not installed.
+        Unreadable: the text is not YAML, has more than 1000 documents, or has more than 100,000 keys after its aliases
+            are expanded; or PyYAML is not installed.
     """
     try:
         import yaml
@@ -33,28 +33,28 @@ def read_yaml(text: str) -> list[Entry]:
         nodes = yaml.compose_all(text, Loader=yaml.SafeLoader)
         documents = [node for node in islice(nodes, _MOST_DOCUMENTS + 1) if node is not None]
         if len(documents) > _MOST_DOCUMENTS:
-            raise Unreadable(f"YAML of more than {_MOST_DOCUMENTS} documents")
+            raise Unreadable(f"expected YAML of at most {_MOST_DOCUMENTS} documents")
         return _bounded(documents)
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark is not None else ""
-        raise Unreadable(f"no YAML{where}") from None
+        raise Unreadable(f"expected YAML; it is not well-formed{where}") from None
 
 
 def _bounded(documents: Iterable[Any]) -> list[Entry]:
-    """Aliases that refer to aliases can unfold to any number of keys, so they are counted while they unfold."""
+    """Count the keys while aliases are expanded, because aliases of aliases can make any number of keys."""
     entries: list[Entry] = []
     for document in documents:
         unfolded = [*islice(_entries(document, "", 0), _MOST_KEYS + 1 - len(entries))]
         entries += _with_profile(unfolded)
         if len(entries) > _MOST_KEYS:
-            raise Unreadable(f"YAML that unfolds to more than {_MOST_KEYS} keys")
+            raise Unreadable(f"expected YAML of at most {_MOST_KEYS} keys, with its aliases expanded")
     return entries
 
 
 def _entries(node: Any, path: str, depth: int) -> Iterator[Entry]:
     if depth > _DEEPEST:
-        raise Unreadable(f"YAML that is nested more than {_DEEPEST} deep")
+        raise Unreadable(f"expected YAML of at most {_DEEPEST} levels")
     if node.id == "mapping":
         for key, value in node.value:
             name = str(key.value) if key.id == "scalar" else "?"

@@ -13,13 +13,13 @@ from pyjmsack.errors import InvalidSelectorException
 __all__ = ["parse"]
 
 MAX_DEPTH: Final = 200
-"""Parentheses, ``NOT`` and signs around one operand: brokers parse by recursion."""
+"""The most parentheses, ``NOT`` and signs around one operand, because brokers parse by recursion."""
 
 KEYWORDS: Final = ("AND", "BETWEEN", "ESCAPE", "FALSE", "IN", "IS", "LIKE", "NOT", "NULL", "OR", "TRUE")
 HEADERS: Final = ("JMSDeliveryMode", "JMSPriority", "JMSMessageID", "JMSTimestamp", "JMSCorrelationID", "JMSType")
 """The header fields that a selector may name."""
 
-# Arithmetic and % as ActiveMQ has them. Every rule is left-recursive or bounded by the depth that operands carry.
+# Arithmetic and % are those of ActiveMQ. Every rule is left-recursive, or bounded by the depth that operands carry.
 GRAMMAR: Final = r"""
 start: _or
 _or: _and | disjunction
@@ -81,7 +81,7 @@ _SHOWN: Final = {
 
 
 class _Refused(Exception):  # noqa: N818 - never leaves this module
-    """An error and its place."""
+    """An error in a selector, with its place."""
 
     def __init__(self, text: str, position: int) -> None:
         super().__init__(text)
@@ -96,12 +96,15 @@ class Operand(NamedTuple):
     position: int
     depth: int = 0
     bare: bool = False
-    """Whether it is a comparison without parentheses around it."""
+    """Whether the operand is a comparison without parentheses around it."""
 
 
 @v_args(inline=True)
 class _Types(Transformer[Token, Operand]):
-    """Called bottom-up while the parser runs: no tree is built, so nothing here is recursive."""
+    """Finds the types of operands.
+
+    The parser calls it bottom-up while it runs, so that there is no tree and no recursion.
+    """
 
     @staticmethod
     def _want(part: Operand, kind: str, what: str) -> None:
@@ -111,7 +114,7 @@ class _Types(Transformer[Token, Operand]):
     @staticmethod
     def _nest(outer: Token, inner: Operand, kind: str) -> Operand:
         if inner.depth >= MAX_DEPTH:
-            raise _Refused(f"nested more than {MAX_DEPTH} deep", _at(outer))
+            raise _Refused(f"expected parentheses, NOT and signs at most {MAX_DEPTH} deep", _at(outer))
         return Operand(kind, _at(outer), inner.depth + 1)
 
     @staticmethod
@@ -132,12 +135,12 @@ class _Types(Transformer[Token, Operand]):
 
     def negation(self, operator: Token, part: Operand) -> Operand:
         self._want(part, "boolean", "NOT")
-        if part.bare:  # ActiveMQ and Artemis read NOT a = 1 as (NOT a) = 1, which no number fulfils
+        if part.bare:  # ActiveMQ and Artemis read NOT a = 1 as (NOT a) = 1, which is never true for a number
             raise _Refused("brokers read NOT as part of the first operand; write NOT (...)", part.position)
         return self._nest(operator, part, "boolean")
 
     def equality(self, left: Operand, _operator: Token, right: Operand) -> Operand:
-        return self._compare(left, right)  # of unlike types it is allowed, and never true
+        return self._compare(left, right)  # values of different types may be compared, and the comparison is never true
 
     def ordering(self, left: Operand, operator: Token, right: Operand) -> Operand:
         for part in (left, right):
@@ -181,7 +184,7 @@ class _Types(Transformer[Token, Operand]):
 
     def number(self, token: Token) -> Operand:
         if not _fits_long(token):
-            raise _Refused("a whole number beyond 64 bits", _at(token))
+            raise _Refused("expected a whole number of at most 64 bits", _at(token))
         return Operand("number", _at(token))
 
     def boolean(self, token: Token) -> Operand:
@@ -191,7 +194,7 @@ class _Types(Transformer[Token, Operand]):
         if token.startswith("JMS") and not token.startswith(("JMSX", "JMS_")) and token not in HEADERS:
             near = get_close_matches(token, HEADERS, 1)
             hint = f"; did you mean {near[0]}?" if near else ""
-            raise _Refused(f"{token}: of the headers a selector may name only {', '.join(HEADERS)}{hint}", _at(token))
+            raise _Refused(f"{token}: expected one of the headers {', '.join(HEADERS)}{hint}", _at(token))
         return Operand("name", _at(token))
 
     def quoted(self, token: Token) -> Operand:
@@ -225,8 +228,8 @@ _PARSER: Final = Lark(GRAMMAR, parser="lalr", lexer="basic", transformer=_Types(
 def _with_plain_minus(text: str) -> str:
     """Return the text with another sign for each ``-`` behind the last line end.
 
-    No comment ends there, so ``--`` is two signs. To the lexer it could be the begin of a comment, and the lexer would
-    look for its end once for each of them, up to the end of the text: of 64,000 that took a minute.
+    No comment ends there, so that ``--`` is two signs. The lexer would take each of them for the beginning of a
+    comment, and look for its end up to the end of the text. With 64,000 signs that took a minute.
     """
     end = max(text.rfind("\n"), text.rfind("\r")) + 1
     text = text.replace(_MINUS, _NO_SIGN)
@@ -234,7 +237,7 @@ def _with_plain_minus(text: str) -> str:
 
 
 def parse(text: str) -> None:
-    """Raise ``InvalidSelectorException`` if ``text`` is no selector, or one nested deeper than ``MAX_DEPTH``."""
+    """Raise ``InvalidSelectorException`` if ``text`` is not a selector, or is nested deeper than ``MAX_DEPTH``."""
     try:
         _PARSER.parse(_with_plain_minus(text))
     except _Refused as error:
@@ -259,7 +262,7 @@ def parse(text: str) -> None:
 
 
 def _misspelt(text: str, position: int) -> str:
-    """Name the keyword that was meant, if the word here, or the one before, nearly is one."""
+    """Return the keyword that the author probably meant, if this word or the one before is nearly a keyword."""
     here = re.compile(r"\w{1,12}").match(text, position)
     before = re.search(r"(\w{1,12})\s*$", text[max(0, position - 40) : position])
     for word in (here and here[0], before and before[1]):

@@ -223,7 +223,7 @@ def test_a_map_message_is_a_mutable_mapping_s172() -> None:
         message["a"]
     assert message.get_object("a") is None
     assert message.get_boolean("a") is False
-    with pytest.raises(MessageFormatException, match="'a' is not set"):
+    with pytest.raises(MessageFormatException, match="'a' is missing"):
         message.get_int("a")
 
 

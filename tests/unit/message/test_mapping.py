@@ -79,7 +79,7 @@ def test_a_map_with_very_many_keys_that_are_no_text_is_refused_on_both_sides(key
     """Numbers with different hashes may still be chosen so that a dict looks for each where the others are."""
     keys = [key(number) for number in range(MAX_OTHER_KEYS + 1)]
     assert len(mapping(keys[1:], keys[1:])) == MAX_OTHER_KEYS
-    with pytest.raises(MessageFormatException, match="10001 keys that are no text; at most 10000"):
+    with pytest.raises(MessageFormatException, match="10001 keys that are neither text nor bytes; at most 10000"):
         mapping(keys, keys)
 
 
@@ -87,7 +87,7 @@ def test_what_would_be_refused_is_not_sent() -> None:
     """The sender learns it."""
     message = ObjectMessage(dict.fromkeys(range(MAX_OTHER_KEYS + 1)))
     for write in (lambda: encode(message, "q"), lambda: encode_portable(message)):
-        with pytest.raises(MessageFormatException, match="keys that are no text"):
+        with pytest.raises(MessageFormatException, match="keys that are neither text nor bytes"):
             write()
     message = ObjectMessage({str(number): None for number in range(MAX_OTHER_KEYS + 1)})
     assert AmqpInbound(encode(message, "q")).to_message().object == message.object

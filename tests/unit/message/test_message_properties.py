@@ -131,7 +131,7 @@ def test_none_and_missing_read_as_false_or_none_or_fail_s162(wanted: str, presen
     if wanted in ("boolean", "string"):
         assert read(message, wanted) is (False if wanted == "boolean" else None)
     else:
-        with pytest.raises(MessageFormatException, match="not set or None"):
+        with pytest.raises(MessageFormatException, match="is missing or None"):
             read(message, wanted)
     assert message.property_exists("p") is present
     assert message.get_object_property("p") is None

@@ -295,4 +295,4 @@ def test_a_file_that_is_too_large_or_missing_is_named(tmp_path: Path) -> None:
     big.write_bytes(b"#" * (4 * 1024 * 1024 + 1))
     findings = migrate([str(big), str(tmp_path / "none.xml"), str(tmp_path / "x.txt")], Settings())
     assert len(findings.unreadable) == 3
-    assert "larger than" in " ".join(findings.unreadable)
+    assert "expected a file of at most" in " ".join(findings.unreadable)

@@ -72,12 +72,12 @@ def test_a_duration_without_measure_is_no_duration(text: str) -> None:
 
 def test_the_brokers_of_a_url_are_limited() -> None:
     for url in (f"({','.join(['tcp://a'] * 1001)})", f"(tcp://a)#{','.join(['tcp://a'] * 1001)}"):
-        with pytest.raises(Unreadable, match="more than 1000 brokers"):
+        with pytest.raises(Unreadable, match="at most 1000 brokers"):
             parse_java_url(url)
 
 
 def test_the_documents_and_keys_of_a_yaml_file_are_limited() -> None:
-    with pytest.raises(Unreadable, match="more than 1000 documents"):
+    with pytest.raises(Unreadable, match="at most 1000 documents"):
         read_yaml("---\na: 1\n" * 1001)
     document = "---\na0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
     document += "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 4))
@@ -88,15 +88,17 @@ def test_the_documents_and_keys_of_a_yaml_file_are_limited() -> None:
 def test_a_pipe_in_a_folder_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "application.properties")
     findings = migrate([str(tmp_path)], Settings())
-    assert findings.unreadable == [f"{tmp_path}/application.properties: no file but a pipe or a device"]
+    assert findings.unreadable == [
+        f"{tmp_path}/application.properties: expected a regular file, not a pipe or a device"
+    ]
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("${host}", "host has no value here: give -D host=VALUE"),
-        ("#{env.host}", "#{env.host} is an expression of Spring: write its value there"),
-        ("${loop}", "a placeholder contains itself: write its value there"),
+        ("#{env.host}", "#{env.host} must not be an expression of Spring; write its value in its place"),
+        ("${loop}", "a placeholder must not contain itself; write its value in its place"),
         ("${" + "x" * MANY + "}", "has no value here"),
     ],
 )

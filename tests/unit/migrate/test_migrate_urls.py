@@ -123,7 +123,7 @@ def test_a_password_becomes_a_variable_and_a_user_an_argument() -> None:
 
 def test_a_text_that_is_no_url_is_unreadable_and_not_shown() -> None:
     findings = migrate(["tcp://h:99999"], Settings())
-    assert findings.unreadable == ["argument: a broker URL whose port is no number from 1 to 65535"]
+    assert findings.unreadable == ["argument: expected a broker URL with a port from 1 to 65535"]
 
 
 @given(st.text(max_size=200))
