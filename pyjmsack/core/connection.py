@@ -1,4 +1,4 @@
-"""A connection: its life, its sessions, and who hears of its failures (S120-S129)."""
+"""A connection: its opening and closing, its sessions, and the listeners that get its failures (S120-S129)."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Connection:
         self._subscriptions = Subscriptions(self.channel)
         self.temporaries = Temporaries(self.channel, self._has_consumer_of)
         self._used = False
-        """Whether anything was done that forbids a new client id (S122)."""
+        """Whether the connection was used, so that a new client id is refused (S122)."""
         self._closing: Completion[None] | None = None
         self._warns = False
         self._interrupted = False
@@ -82,7 +82,7 @@ class Connection:
 
     @property
     def state(self) -> ConnectionState:
-        """What the connection is doing."""
+        """The state of the connection."""
         channel = self.channel
         if channel.state is State.CLOSED:
             return ConnectionState.CLOSED
@@ -105,8 +105,10 @@ class Connection:
         """Connect and log in.
 
         Raises:
-            JMSSecurityException, InvalidClientIDException, ConnectionLostException: the broker refused or is absent.
-            RequestTimedOutException: it is silent for ``jms.connectTimeout`` (or ``transport.connectTimeout``).
+            JMSSecurityException, InvalidClientIDException, ConnectionLostException: the broker refuses the login, or
+                cannot be reached.
+            RequestTimedOutException: the broker does not answer within ``jms.connectTimeout`` (or
+                ``transport.connectTimeout``).
         """
         channel, provider = self.channel, self.channel.provider
         done: Completion[ConnectionMetadata] = Completion()
@@ -118,19 +120,19 @@ class Connection:
         except JMSException as error:
             channel.submit(provider.abort, error)
             raise
-        except BaseException:  # the caller gave up
+        except BaseException:  # the caller gave up, for example by Ctrl-C
             channel.submit(provider.abort, ConnectionLostException("connecting was given up"))
             raise
         self.events.tell("on_connection_established", channel.address)
 
     def set_client_id(self, client_id: str) -> Steps[None]:
-        """Change the client id of a connection nobody used yet (S122).
+        """Change the client id of a connection that was not used yet (S122).
 
-        The broker knows a connection by the id of its Open frame, so the connection is opened anew under the new id.
+        The connection is opened again with the new id, because the broker takes the id from the Open frame.
 
         Raises:
-            IllegalStateException: it was set before, or the connection was used.
-            InvalidClientIDException: it is empty, or in use at the broker.
+            IllegalStateException: the id was set before, or the connection was used.
+            InvalidClientIDException: the id is empty, or another connection to the broker has it.
         """
         channel, provider = self.channel, self.channel.provider
         if channel.state is not State.UNNAMED:
@@ -147,7 +149,7 @@ class Connection:
         channel.info = ConnectionInfo(client_id, True, unnamed.username, unnamed.password)
         try:
             yield closed, channel.options.close_timeout
-            # one that did not answer must not be heard any more
+            # a provider that did not answer must not be heard any more
             channel.submit(provider.abort, IllegalStateException("the connection is opened anew"))
             yield from self.open()
         except JMSException as error:
@@ -163,8 +165,8 @@ class Connection:
         """Open a session (S1-S6).
 
         Raises:
-            UnsupportedFeatureException: it would be transacted, this broker can keep that promise only in a weaker
-                way, and the URL says ``strict=true`` (S88).
+            UnsupportedFeatureException: the session is transacted, the broker can keep the promise of transactions only
+                in a weaker way, and the URL has ``strict=true`` (S88).
         """
         mode = AckMode.resolve(ack_mode, transacted)
         channel, provider = self.channel, self.channel.provider
@@ -195,7 +197,7 @@ class Connection:
         return session
 
     def _warn_if_never_started(self) -> None:
-        """A consumer was made: say so if the connection is still not started a while later, a beginner's trap."""
+        """Log a warning if the connection is not started a while after a consumer was made."""
         delay = self.channel.options.warn_about_unstarted_connection_timeout
         if delay is not None and not self.channel.started and not self._warns:
             self._warns = True
@@ -210,7 +212,7 @@ class Connection:
     # -- start, stop --------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Let messages flow; again after a stop, without loss (S120)."""
+        """Let messages flow, also again after a stop. No message is lost (S120)."""
         self.channel.check_open()
         self._used = True
         if not self.channel.started:
@@ -241,14 +243,16 @@ class Connection:
     # -- close --------------------------------------------------------------------------------------------------
 
     def close(self) -> Steps[None]:
-        """Close sessions and connection; idempotent, concurrent calls wait for the first (S123).
+        """Close the sessions and the connection.
+
+        A second call has no effect, and concurrent calls wait for the first (S123).
 
         Raises:
             IllegalStateException: called from a listener of this connection (S14, S74).
         """
         channel = self.channel
         if self._closing is not None:
-            if not self.events.running_here():  # else the first closer waits for this listener
+            if not self.events.running_here():  # before the wait, because the first closer waits for this listener
                 yield self._closing, channel.options.close_timeout
             return
         self._check_not_in_listener("close")
@@ -271,7 +275,7 @@ class Connection:
             try:
                 channel.state = State.CLOSED
                 self.temporaries.end()
-                if not finished:  # the caller gave up: drop it without waiting
+                if not finished:  # the caller gave up: end the connection without waiting
                     channel.submit(channel.provider.abort, IllegalStateException("the connection is closed"))
             finally:
                 closing.succeed()
@@ -295,8 +299,10 @@ class Connection:
         self.events.report(error)
 
     def on_interrupted(self, error: BaseException, generation: int) -> None:
-        """The connection is lost and is being rebuilt: callers go on waiting, and the exception listener is not told
-        (S101, S109)."""
+        """The connection is lost and is being restored.
+
+        Callers go on waiting, and the exception listener gets no error (S101, S109).
+        """
         self.channel.lost_generation = generation
         self._interrupted = True
         for session in [*self.sessions.values()]:
@@ -304,7 +310,7 @@ class Connection:
         self.events.tell("on_connection_interrupted", self.channel.address)
 
     def on_restored(self, metadata: ConnectionMetadata) -> None:
-        """The connection is there again, with all that was open (S103, S109)."""
+        """The connection is restored, with everything that was open (S103, S109)."""
         self.channel.leads_to(metadata)
         self._interrupted = False
         for session in [*self.sessions.values()]:
@@ -312,15 +318,15 @@ class Connection:
         self.events.tell("on_connection_restored", self.channel.address)
 
     def on_temporary_renamed(self, temporary_id: int, name: str) -> None:
-        """A temporary destination works on, under the name that the new broker gave it (S133)."""
+        """A temporary destination was restored under a new name, which the new broker chose (S133)."""
         self.temporaries.renamed(temporary_id, name)
 
     def on_resource_closed(self, number: int, error: BaseException) -> None:
-        """The broker closed a session or producer, and not the connection (S109)."""
+        """The broker closed a session or a producer, but not the connection (S109)."""
         self.events.resource_closed(number, error)
 
     def add_listener(self, listener: object) -> None:
-        """Tell ``listener`` of this connection's events. If the connection is open, the first event says so."""
+        """Add a listener for this connection's events. If the connection is open, its first event says so."""
         channel = self.channel
         established = channel.metadata is not None and channel.failure is None
         self.events.add(listener, channel.address if established else None)

@@ -1,5 +1,4 @@
-"""Messages that were prefetched for a consumer and not handed out: their order, which of them must wait, and the
-callers that wait for them."""
+"""Messages that were prefetched and not handed out: their order, their delays, and the callers that wait for them."""
 
 from __future__ import annotations
 
@@ -21,11 +20,11 @@ __all__ = ["Delays", "Inbox", "PriorityInbox", "make_inbox"]
 
 
 class PriorityInbox:
-    """Has the verbs of the plain ``deque`` that a consumer otherwise buffers in: a higher priority comes first, and
-    among equals the order is that of a deque.
+    """An inbox with the methods of the plain ``deque`` that it replaces. Messages of a higher priority come first, and
+    messages of one priority keep their order.
 
-    There is no lock, as with the plain deque: the loop appends while another thread takes. Each lane is a deque, whose
-    verbs are atomic, and no verb needs two lanes to agree.
+    There is no lock, as with the plain deque: the loop appends while another thread takes. Each priority has a deque,
+    whose methods are atomic, and no method needs two deques to agree.
     """
 
     __slots__ = ("_lanes",)
@@ -35,40 +34,40 @@ class PriorityInbox:
         """Highest priority first."""
 
     def append(self, inbound: Inbound) -> None:
-        """Put it behind those of its priority."""
+        """Put a message behind those of its priority."""
         self._lanes[9 - inbound.priority].append(inbound)
 
     def extend(self, inbounds: Iterable[Inbound]) -> None:
-        """Append each."""
+        """Append each message."""
         for inbound in inbounds:
             self.append(inbound)
 
     def appendleft(self, inbound: Inbound) -> None:
-        """Put it before those of its priority."""
+        """Put a message before those of its priority."""
         self._lanes[9 - inbound.priority].appendleft(inbound)
 
     def extendleft(self, inbounds: Iterable[Inbound]) -> None:
-        """Put each before those of its priority, as one: whoever takes meanwhile sees no lower or later one first."""
+        """Put each message before those of its priority, in one step, so that no caller sees a wrong order."""
         given = [*inbounds]
         for place, lane in enumerate(self._lanes):
             lane.extendleft([inbound for inbound in given if 9 - inbound.priority == place])
 
     def popleft(self) -> Inbound:
-        """Take the first of the highest priority.
+        """Take the first message of the highest priority.
 
         Raises:
-            IndexError: there is none.
+            IndexError: there is no message.
         """
         for lane in self._lanes:
             if lane:
                 try:
                     return lane.popleft()
-                except IndexError:  # the other side emptied it meanwhile
+                except IndexError:  # another thread emptied it meanwhile
                     continue
         raise IndexError("pop from an empty PriorityInbox")
 
     def clear(self) -> None:
-        """Drop all."""
+        """Drop all messages."""
         for lane in self._lanes:
             lane.clear()
 
@@ -85,13 +84,14 @@ CallLater = Callable[[float, Callable[[], None]], None]
 class Delays:
     """Keeps the redelivered messages of one consumer back as its policy says.
 
-    The broker redelivers at once, so the wait is here, and begins when the message would be handed out. The consumer's
-    thread asks, the loop's timer answers later; each field is written by one side at a time.
+    The broker redelivers at once, so the client waits, from the moment when the message could be handed out. The
+    consumer's thread starts the wait, and the loop's timer ends it. Each field is written by one side at a time.
 
     Args:
-        policy: how long (S115).
-        blocking: whether later messages wait behind it, so that their order is kept; else they overtake it (S116).
-        inbox: of the consumer; what waited goes back to its head.
+        policy: the lengths of the waits (S115).
+        blocking: whether later messages wait behind a delayed one, so that the order is kept; otherwise they overtake
+            it (S116).
+        inbox: the inbox of the consumer; a message goes back to its head after the wait.
         call_later: ``call_later(seconds, callback)``, on the loop.
         due: called on the loop when a wait is over.
     """
@@ -115,20 +115,23 @@ class Delays:
 
     @property
     def blocks(self) -> bool:
-        """Whether nothing may be handed out now."""
+        """Whether no message may be handed out now."""
         return self._blocking and bool(self._waiting)
 
     def __len__(self) -> int:
-        """How many messages wait outside the inbox."""
+        """The number of messages that wait outside the inbox."""
         return 0 if self._blocking else len(self._waiting)
 
     def must_wait(self, inbound: Inbound) -> bool:
-        """Whether a message that was just taken out of the inbox is kept back; then it is somewhere safe already."""
+        """Whether a message that was just taken out of the inbox is kept back.
+
+        If it is, this method has stored the message already.
+        """
         count = inbound.redelivery_count + inbound.redeliveries
         if count == 0 or self._policy.exceeded(count):
             return False
         if self._ready.pop(inbound, None) == count or self._passed == (inbound, count):
-            self._passed = inbound, count  # put back after a look (S176), it need not wait again
+            self._passed = inbound, count  # a message that was put back after a look (S176) need not wait again
             return False
         delay = redelivery_delay(self._policy, count)
         if delay <= 0:
@@ -138,13 +141,13 @@ class Delays:
             if self._blocking:
                 self._inbox.appendleft(inbound)
             self._call_later(delay, lambda: self._over(inbound, count))
-        except BaseException:  # Ctrl-C: without its timer it would wait for ever
+        except BaseException:  # at Ctrl-C, because without its timer the message would wait for ever
             self._waiting.pop(inbound, None)
             raise
         return True
 
     def _over(self, inbound: Inbound, count: int) -> None:
-        if self._waiting.pop(inbound, None) is None:  # handed back, or the consumer is over
+        if self._waiting.pop(inbound, None) is None:  # the message was given back, or the consumer is closed
             return
         self._ready[inbound] = count
         if not self._blocking:
@@ -152,11 +155,11 @@ class Delays:
         self._due()
 
     def __contains__(self, inbound: Inbound) -> bool:
-        """Whether it waits outside the inbox."""
+        """Whether the message waits outside the inbox."""
         return not self._blocking and inbound in self._waiting
 
     def release(self) -> list[Inbound]:
-        """Forget every wait; return the messages that are not in the inbox."""
+        """End every wait, and return the messages that are not in the inbox."""
         waiting, self._waiting = self._waiting, {}
         self._ready.clear()
         return [] if self._blocking else [*waiting]
@@ -208,16 +211,16 @@ class Inbox:
         self._look = look
         self._arrivals: deque[Completion[None]] = deque()
         self._unasked: deque[Inbound] = deque()
-        """What came, and the guard's file was not asked about yet."""
+        """Messages that arrived and were not looked up in the guard's file yet."""
         self._weighs = (guard is not None or identifies) and self._guard is None
         self._heavy: list[Inbound] = []
-        """Large messages by which the guard cannot know them yet: the digest of 100 MB takes a third of a second."""
+        """Large messages whose digest is not computed yet. The digest of 100 MB takes a third of a second."""
         self.untold = False
-        """Whether the next message waits for what that file says, or for a digest."""
+        """Whether the next message waits for an answer of the guard's file, or for a digest."""
         self.checks = delays is not None or self._guard is not None
         """Whether :meth:`keeps_back` may keep a message back."""
         self.deliver: Callable[[Inbound], None] = messages.append
-        """Buffers one message; nobody is woken yet."""
+        """Appends one message. No caller is woken yet."""
         if self._weighs:
             self.deliver = self._deliver_weighed
         elif self._guard is not None:
@@ -236,13 +239,13 @@ class Inbox:
         self.messages.append(inbound)
 
     def redeliver(self, inbounds: Sequence[Inbound]) -> None:
-        """Put back, before what is buffered, what the caller had; oldest first."""
+        """Put messages that the caller had before the waiting ones, the oldest first."""
         self.messages.extendleft(reversed(inbounds))
         if self._guard is not None:
             self._unasked.extend(inbound for inbound in inbounds if inbound.known is None)
 
     def wake(self) -> None:
-        """Wake the callers that wait, and ask the guard's file about the new messages."""
+        """Wake the callers that wait, and look up the new messages in the guard's file."""
         if self._unasked and self._guard is not None:
             self._guard.look_up([*taken(self._unasked)], lambda: self._runtime.submit_from_thread(self._told))
         if self._heavy:
@@ -252,18 +255,18 @@ class Inbox:
             arrival.succeed()
 
     def _told(self) -> None:
-        """The guard's file told of some messages, or wrote what waited, or they have their digests; on the loop."""
+        """On the loop: the guard's file answered for some messages, or wrote the waiting ones, or digests are ready."""
         self.untold = False
         self._look()
 
     def clear(self) -> None:
-        """Drop all: the broker has these messages again, and no outcome for them would arrive."""
+        """Drop all messages. The broker has them again, and takes no outcome for them."""
         self.messages.clear()
         if self.delays is not None:
             self.delays.release()
 
     def interrupted(self) -> None:
-        """The connection is lost: all of it comes again."""
+        """The connection is lost, so the broker will deliver all these messages again."""
         self.clear()
         self._unasked.clear()
         self._heavy.clear()
@@ -272,17 +275,19 @@ class Inbox:
     # -- from the consumer's side -------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        """How many messages wait here."""
+        """The number of messages that wait here."""
         return len(self.messages) + (0 if self.delays is None else len(self.delays))
 
     @property
     def blocked(self) -> bool:
-        """Whether the next message must wait, for its time or for what the guard must know."""
+        """Whether the next message must wait, for its delay or for the guard."""
         return self.untold or (self.delays is not None and self.delays.blocks)
 
     def keeps_back(self, inbound: Inbound) -> bool:
-        """Whether a message that was just taken must wait. Then it is in the inbox again, or among the delayed
-        messages."""
+        """Whether a message that was just taken must wait.
+
+        If it must, it is in the inbox again, or among the delayed messages.
+        """
         waits = self._must_wait_for_digest(inbound) if self._guard is None else self._must_wait_for_file(inbound)
         if waits:
             self.messages.appendleft(inbound)
@@ -290,21 +295,22 @@ class Inbox:
         return self.delays is not None and self.delays.must_wait(inbound)
 
     def _must_wait_for_digest(self, inbound: Inbound) -> bool:
-        """Whether another thread is at work on a large message."""
+        """Whether another thread computes the digest of a large message."""
         if self._weighs and inbound.known is None and inbound.heavy:
-            self.untold = True  # before the second look, as below
+            self.untold = True  # before the second look, for the reason given below
             if inbound.known is None:
                 return True
             self.untold = False
         return False
 
     def _must_wait_for_file(self, inbound: Inbound) -> bool:
-        """Whether the guard's file has not told yet of this message, or is too far behind with what was processed."""
+        """Whether the guard's file has not answered for this message yet, or is too far behind with its writes."""
         file = None if self._guard is None else self._guard.file
         if file is None:
             return False
         if inbound.known is None and not inbound.redeliveries:
-            self.untold = True  # before the look: the file tells of the message first, and the loop undoes this later
+            # before the look: the file answers for the message first, and the loop undoes this later
+            self.untold = True
             if inbound.known is None:
                 return True
             self.untold = False
@@ -315,25 +321,25 @@ class Inbox:
         return False
 
     def __contains__(self, inbound: Inbound) -> bool:
-        """Whether a message is here, or waits for its time."""
+        """Whether the message is here, or waits for its delay."""
         return inbound in self.messages or (self.delays is not None and inbound in self.delays)
 
     def take_all(self) -> list[Inbound]:
-        """Take out all, also what waits for its time."""
+        """Take out all messages, also the delayed ones."""
         if self.delays is not None:
             self.messages.extend(self.delays.release())
         return [*taken(self.messages)]
 
     def expect(self) -> Completion[None]:
-        """Return what the next :meth:`wake` completes."""
+        """Return the completion that the next :meth:`wake` completes."""
         arrival: Completion[None] = Completion()
         self._arrivals.append(arrival)
         return arrival
 
     def forget(self, arrival: Completion[None]) -> None:
-        """Nobody waits for this one any more."""
+        """Remove a completion for which nobody waits any more."""
         if not arrival.done:
-            with suppress(ValueError):  # it was taken out to be woken
+            with suppress(ValueError):  # a wake has removed it already
                 self._arrivals.remove(arrival)
 
 
@@ -345,7 +351,7 @@ def make_inbox(
     *,
     transacted: bool,
 ) -> Inbox:
-    """Return the inbox of a consumer, as the options say; a browser shows the order of the queue, at once."""
+    """Return the inbox of a consumer, as the options say. A browser shows the order of the queue, without delays."""
     options, runtime = channel.options, channel.runtime
     replays = transacted and not info.browser and channel.url.failover.transaction_replay
     by_priority = options.local_message_priority and not info.browser

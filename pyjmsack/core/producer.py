@@ -1,4 +1,4 @@
-"""Sending: what is stamped on a message, when a send waits, and how much may be under way (S61-S74)."""
+"""Sending: the headers that a send sets, the sends that wait, and the limit of sends on their way (S61-S74)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Seconds = float | timedelta
 
 
 class Encoders:
-    """The encoders of one producer, by destination: making one takes longer than using it."""
+    """The encoders of one producer, by destination, because making an encoder takes longer than using it."""
 
     __slots__ = ("_by_target", "_encoder", "_provider", "target")
 
@@ -47,7 +47,7 @@ class Encoders:
         self._provider = provider
         self._by_target: dict[Destination, Encoder] = {}
         self.target: Destination | None = None
-        """Of the last message."""
+        """The encoder of the last message."""
         self._encoder: Encoder = _no_encoder
 
     def to(self, target: Destination) -> Encoder:
@@ -59,7 +59,8 @@ class Encoders:
     def _look_up(self, target: Destination) -> Encoder:
         encoder = self._by_target.get(target)
         if encoder is None:
-            if len(self._by_target) >= 1000:  # an anonymous producer may meet any number of destinations
+            # limited, because a producer without a destination may meet any number of destinations
+            if len(self._by_target) >= 1000:
                 self._by_target.clear()
             encoder = self._provider.encoder(target)
             if len(target.name) <= LONGEST:
@@ -67,14 +68,16 @@ class Encoders:
         return encoder
 
     def forget(self) -> None:
-        """The broker is another one: encode for that from now on. On the loop; a message that is being encoded at this
-        moment keeps its encoder and says so."""
+        """Encode for another broker from now on, after a failover; on the loop.
+
+        A message that is being encoded at this moment keeps its encoder and says so.
+        """
         self.target = None
         self._by_target.clear()
 
 
 class Defaults:
-    """What a send uses where its caller gives nothing (S152-S158)."""
+    """The values that a send uses if its caller gives none (S152-S158)."""
 
     __slots__ = (
         "delay_ms",
@@ -97,31 +100,31 @@ class Defaults:
         self.disable_message_timestamp = disable_message_timestamp
 
     def set_delivery_mode(self, value: int) -> None:
-        """Set the default, checked (S152)."""
+        """Check and set the default (S152)."""
         self.delivery_mode = _delivery_mode(value)
 
     def set_priority(self, value: int) -> None:
-        """Set the default, checked (S152)."""
+        """Check and set the default (S152)."""
         self.priority = _priority(value)
 
     def set_time_to_live(self, value: Seconds) -> None:
-        """Set the default, checked (S154)."""
+        """Check and set the default (S154)."""
         self.ttl_ms = _millis(value, "time_to_live")
         self.time_to_live = value
 
     def set_delivery_delay(self, value: Seconds) -> None:
-        """Set the default, checked (S157)."""
+        """Check and set the default (S157)."""
         self.delay_ms = _millis(value, "delivery_delay")
         self.delivery_delay = value
 
 
 class Producer:
-    """The core of one producer; used by one thread at a time, like its session.
+    """The core of one producer. One thread at a time may use it, as for its session.
 
     Args:
-        session: as its members see it.
+        session: the part of the session that its members use.
         info: id and destination.
-        completions: returns the session's completion listeners, which are made by the first of them.
+        completions: returns the session's completion listeners; the first call makes them.
         leave: called with the id when the producer is closed.
     """
 
@@ -149,7 +152,7 @@ class Producer:
         self._hand_over = self.window.hand_over_transacted if self.transacted else self.window.hand_over
         self._id_prefix = f"{channel.message_id_prefix}:{info.session_id}:{info.id}-"
         self._number = 0
-        # a bound destination that cannot be deleted needs no check with every message
+        # a fixed destination that cannot be deleted is not checked with every message
         self._stays = info.destination is not None and not info.destination.is_temporary
         self._force_sync = options.force_sync_send or (
             options.send_timeout is not None and options.send_timeout_forces_sync
@@ -181,7 +184,7 @@ class Producer:
             raise IllegalStateException("a commit or rollback of this session is under way; send when it has returned")
         bound = self.info.destination
         target = bound if destination is None and self._stays else self._target(destination)
-        assert target is not None  # a producer whose destination stays has one
+        assert target is not None  # a producer with a fixed destination has one encoder
         message = to_message(message)
         if self._channel.transforms.sent is not None:
             message = self._channel.transforms.sent(message, target)
@@ -199,7 +202,7 @@ class Producer:
         payload = encoder(message, ttl) if trace is None else _encoded(encoder, message, ttl, trace)
         if self._max_size is not None and len(payload) > self._max_size:
             error = ResourceAllocationException(
-                f"the message takes {len(payload)} bytes, wireFormat.maxFrameSize allows {self._max_size}"
+                f"expected a message of at most {self._max_size} bytes (wireFormat.maxFrameSize), not {len(payload)}"
             )
             if trace is not None:
                 trace.end(error)
@@ -226,9 +229,10 @@ class Producer:
         message._delivery_time = now + delay if delay else 0
         message._destination = target
         message._redelivery_count = 0
-        message._user_id = self._user_id  # never what the caller wrote into it (S71)
+        message._user_id = self._user_id  # never a value that the caller wrote into the message (S71)
         if delay:
-            self._channel.require("delivery-delay")  # a broker that ignores it would deliver at once (S157)
+            # refused, because a broker that ignores the delay would deliver at once (S157)
+            self._channel.require("delivery-delay")
 
     def _target(self, destination: Destination | None) -> Destination:
         bound = self.info.destination
@@ -251,7 +255,7 @@ class Producer:
     # -- the way out --------------------------------------------------------------------------------------------
 
     def submit(self, outbound: Send, *, awaited: bool = False) -> None:
-        """Hand a prepared message to the provider: at once if the caller waits for it, else with those that follow."""
+        """Give a prepared message to the provider: at once if the caller waits, otherwise with the next ones."""
         if self.transacted and outbound.message_id is not None:
             self._session.transactions.current.sent.append(outbound.message_id)
         submit = self._channel.submit if awaited else self._channel.submit_lazily
@@ -261,7 +265,7 @@ class Producer:
         window.bytes_submitted += len(outbound.payload)
 
     def submit_with_listener(self, listener: CompletionListener, then: Done | None, message: object, *how: Any) -> None:
-        """Prepare and submit a message; the listener, and ``then`` if given, are told of its outcome (S73, S74)."""
+        """Prepare and submit a message. The listener, and ``then`` if given, get its outcome (S73, S74)."""
         completions = self._completions()
         entry = completions.entry(listener, then)
         try:
@@ -270,7 +274,8 @@ class Producer:
             completions.add(entry, sent)
             self.submit(outbound)
         except BaseException:
-            if entry.message is not None:  # Ctrl-C: else the listeners of later sends would wait for this one for ever
+            # at Ctrl-C, because the listeners of later sends would wait for this send for ever
+            if entry.message is not None:
                 lost = JMSException("the send was interrupted; the message may have been stored")
                 self._channel.submit(entry.answered, lost)
             raise
@@ -298,7 +303,7 @@ class Producer:
         deadline = Deadline(self._channel.options.send_timeout, "jms.sendTimeout")
         try:
             in_time = done.done or (yield done, deadline.remaining()) or done.done
-        except BaseException:  # the caller gave up: what did not leave yet never will
+        except BaseException:  # the caller gave up: a message that was not sent yet is never sent
             self._channel.submit(self._channel.provider.withdraw, outbound, withdrawn)
             raise
         if not in_time:
@@ -321,14 +326,14 @@ class Producer:
         return self.window.wait_for_room(lambda: self.closed)
 
     def report(self, error: BaseException | None) -> None:
-        """Outcome of a send nobody waits for: a failure goes to the exception listener (S64)."""
+        """Take the outcome of a send for which nobody waits. A failure goes to the exception listener (S64)."""
         if error is not None and not self.transacted:
             self._channel.events.report(error)
 
     # -- end ----------------------------------------------------------------------------------------------------
 
     def close(self) -> Steps[None]:
-        """Detach; what was sent before is answered first. Idempotent."""
+        """Detach the producer after all its sends are answered. A second call has no effect."""
         if self.closed:
             return
         answered: Completion[None] = Completion()
@@ -340,7 +345,7 @@ class Producer:
             self._leave(self.info.id)
             self._channel.submit(self.window.when_answered, answered)
             yield answered, deadline.remaining()
-        except BaseException:  # the caller gave up: detach without waiting, when what was sent is answered
+        except BaseException:  # the caller gave up: detach without waiting, as soon as all sends are answered
             answered.add_callback(lambda _: self._submit_detach(done))
             self._channel.submit(self.window.when_answered, answered)
             raise
@@ -351,7 +356,7 @@ class Producer:
         self._channel.submit(self._channel.provider.close_producer, self.info.id, done)
 
     def all_answered(self, deadline: Deadline) -> Steps[None]:
-        """Wait until the broker has answered every send so far (S74)."""
+        """Wait until the broker has answered all sends so far (S74)."""
         answered: Completion[None] = Completion()
         self._channel.submit(self.window.when_answered, answered)
         yield answered, deadline.remaining()
@@ -362,12 +367,12 @@ class Producer:
         self._session.check_open()
 
     def describe(self) -> str:
-        """Return the destination's name for messages."""
+        """Return the destination's name for error texts."""
         return describe(self.info)
 
 
 def max_frame_size(url: BrokerUrl) -> int | None:
-    """Return the least ``wireFormat.maxFrameSize`` of the brokers: a message must pass at each of them."""
+    """Return the smallest ``wireFormat.maxFrameSize`` of the brokers, because each broker must take the message."""
     streams = [member.transport for member in url.members or (url,)]
     limits = [stream.max_frame_size for stream in streams if stream.max_frame_size_enabled]
     return min((limit for limit in limits if limit is not None), default=None)

@@ -32,15 +32,15 @@ T = TypeVar("T", TemporaryQueue, TemporaryTopic)
 
 
 class SessionFace(Protocol):
-    """What a face does for one of its sessions."""
+    """The part of a face that serves one of its sessions."""
 
     @property
     def acknowledger(self) -> Acknowledger:
-        """What ``message.acknowledge()`` and the outcomes of one message do."""
+        """Return the object that carries out ``message.acknowledge()`` and the outcomes of one message."""
         ...
 
     def feed(self, listening: Listening) -> Any:
-        """Feed the listener of a consumer; a dispatcher calls this. In asyncio it returns an awaitable."""
+        """Feed the listener of a consumer, on a dispatcher. In asyncio this returns an awaitable."""
         ...
 
 
@@ -48,10 +48,9 @@ class Session:
     """The core of one session.
 
     Args:
-        channel: the connection.
+        channel: the way to the broker.
         info: id and acknowledge mode.
-        subscriptions, temporaries: of the connection.
-        face: makes what the face does for this session.
+        subscriptions, temporaries: those of the connection. face: the part of the face for this session.
         leave: called with the id when the session ends.
         consumer_made: called when there is a new consumer.
     """
@@ -88,16 +87,15 @@ class Session:
 
     @property
     def closed(self) -> bool:
-        """Whether nothing can be done with the session any more."""
+        """Whether the session is closed."""
         return self.state.closed
 
     def check_open(self) -> None:
-        """Raise if session or connection is closed or lost (S125)."""
+        """Check that neither the session nor the connection is closed or lost (S125)."""
         self.state.check_open()
 
     def update(self) -> None:
-        """Something changed that decides whether messages are handed out: let them flow, and wake the callers that
-        wait.
+        """Decide again whether messages flow, and wake the callers that wait.
 
         Messages flow while the connection is started and the session is neither closing nor ending a transaction. A
         message handed out during a commit would belong to no transaction.
@@ -119,7 +117,7 @@ class Session:
         return self._completions
 
     def check_not_in_callback(self, what: str) -> None:
-        """Raise if the caller is inside a completion listener of this session (S74)."""
+        """Check that the caller is not inside a completion listener of this session (S74)."""
         if self._completions is not None and self._completions.dispatcher.running_here():
             raise IllegalStateException(f"{what} is not allowed inside a completion listener of the session (S74)")
 
@@ -142,11 +140,12 @@ class Session:
         return producer
 
     def check_browser(self, queue: Destination, selector: str | None) -> None:
-        """Raise what speaks against browsing this, before the broker is asked (S134).
+        """Check that this destination can be browsed, before the broker is asked (S134).
 
         Raises:
             UnsupportedFeatureException: this broker would consume the queue.
-            InvalidSelectorException, InvalidDestinationException: the selector is wrong, or this is no queue.
+            InvalidSelectorException, InvalidDestinationException: the selector is wrong, or the destination is not a
+                queue.
         """
         self.check_open()
         self._sources.check(queue, selector)
@@ -162,15 +161,16 @@ class Session:
         subscription: Subscription | None = None,
         pulls: bool = True,
     ) -> Steps[Consumer]:
-        """Attach a consumer, a browser or a named subscriber; messages flow once the connection is started (S120).
+        """Attach a consumer, a browser or a named subscriber. Messages flow after the connection is started (S120).
 
         Args:
-            pulls: whether somebody calls ``receive``, so that prefetch 0 makes sense.
+            pulls: whether the consumer is used with ``receive``, which prefetch 0 needs.
 
         Raises:
-            UnsupportedFeatureException: this protocol and broker cannot do it; nothing was asked of the broker.
-            InvalidSelectorException: the selector is wrong; nothing was asked unless ``jms.validateSelector`` is off.
-            InvalidDestinationException: it is a temporary destination of another connection (S130).
+            UnsupportedFeatureException: the broker cannot do it over this protocol; no request was sent.
+            InvalidSelectorException: the selector is wrong; no request was sent, unless ``jms.validateSelector`` is
+                off.
+            InvalidDestinationException: the destination is a temporary one of another connection (S130).
             IllegalStateException: the subscription's name is in use (S141, S143).
         """
         self.check_open()
@@ -219,8 +219,8 @@ class Session:
         """Attach a subscriber with a name (S141, S143).
 
         Raises:
-            IllegalStateException: durable, unshared, and without a client id of the user's (S141); or as
-                ``create_consumer``.
+            IllegalStateException: the subscription is durable and unshared, and the user set no client id (S141); or as
+                for ``create_consumer``.
             JMSException: the name is empty or contains ``|`` (S143).
         """
         self.check_open()
@@ -237,7 +237,7 @@ class Session:
         """Delete a durable subscription (S141).
 
         Raises:
-            IllegalStateException: it has a consumer on this connection.
+            IllegalStateException: the subscription has a consumer on this connection.
             InvalidDestinationException: there is no such subscription.
         """
         self.check_open()
@@ -255,7 +255,7 @@ class Session:
     # -- acknowledgement ----------------------------------------------------------------------------------------
 
     def acknowledge(self, outcome: Outcome = Outcome.ACCEPTED) -> None:
-        """CLIENT mode: one outcome for all delivered messages of the session, across consumers (S25, S26)."""
+        """CLIENT mode: one outcome for all messages that the session handed out, at all its consumers (S25, S26)."""
         self.check_open()
         self._require(outcome)
         if self.info.ack_mode is AckMode.CLIENT_ACKNOWLEDGE:
@@ -265,12 +265,12 @@ class Session:
                 consumer.unsettled.settle_delivered(outcome)
 
     def acknowledge_message(self, message: Message) -> None:
-        """``message.acknowledge()`` by the mode; ``JMS_AMQP_ACK_TYPE`` chooses the outcome (S28, S38)."""
+        """Do ``message.acknowledge()`` by the mode. ``JMS_AMQP_ACK_TYPE`` chooses the outcome (S28, S38)."""
         self.check_open()
         outcome = _outcome(message._ack_type)
         if self.info.ack_mode.individual:
             self.settle_message(message, outcome)
-        elif message._delivery.settled:  # a second call is a no-op, even if more was delivered meanwhile (S28)
+        elif message._delivery.settled:  # a second call does nothing, even if more was handed out meanwhile (S28)
             return
         elif message._delivery.generation <= self.channel.lost_generation:  # newer messages are not covered (S95)
             for consumer in [*self.consumers.values()]:
@@ -279,7 +279,7 @@ class Session:
             self.acknowledge(outcome)
 
     def settle_message(self, message: Message, outcome: Outcome) -> None:
-        """An outcome for this message alone."""
+        """Send an outcome for this message alone."""
         self.check_open()
         self._require(outcome)
         consumer = self.consumers.get(message._delivery.consumer_id)
@@ -290,12 +290,12 @@ class Session:
         consumer.unsettled.settle_one(message._delivery, outcome)
 
     def _require(self, outcome: Outcome) -> None:
-        """Refuse an outcome that this broker would take for another one (S119)."""
+        """Refuse an outcome that this broker would replace by another one (S119)."""
         if outcome is not Outcome.ACCEPTED:
             self.channel.require(_FEATURES[outcome])
 
     def recover(self) -> None:
-        """Deliver again what is not acknowledged (S32, S33).
+        """Let the messages that are not acknowledged be delivered again (S32, S33).
 
         Raises:
             IllegalStateException: the session is transacted (S7).
@@ -307,7 +307,7 @@ class Session:
             consumer.recover()
 
     def undo(self) -> Steps[None]:
-        """A listener raised: its messages come again, counted, by the session's own verb (S20)."""
+        """After an error of a listener, let its messages be delivered again, counted (S20)."""
         if self.info.transacted:
             yield from self.rollback()
         else:
@@ -320,13 +320,15 @@ class Session:
 
         Raises:
             IllegalStateException: the session is not transacted (S7), or the caller is in a completion listener (S74).
-            TransactionRolledBackException: it was rolled back, or the outcome is unknown (S79, S86, S87, S94).
+            TransactionRolledBackException: the transaction was rolled back, or its outcome is unknown (S79, S86, S87,
+                S94).
         """
         self._check_transacted("commit()")
         yield from self._traced("commit", self.transactions.commit())
 
     def rollback(self) -> Steps[None]:
-        """Undo the transaction's work; its messages come again, before newer ones, counted (S80, S83).
+        """Undo the transaction's work. Its messages are delivered again, before newer ones, and the redelivery is
+        counted (S80, S83).
 
         Raises:
             IllegalStateException: the session is not transacted (S7), or the caller is in a completion listener (S74).
@@ -354,14 +356,15 @@ class Session:
             consumer.interrupted()
 
     def restored(self) -> None:
-        """The connection is there again, perhaps at another broker; on the loop."""
+        """The connection is restored, perhaps at another broker; on the loop."""
         for producer in [*self.producers.values()]:
             producer.encoders.forget()
 
     # -- end ----------------------------------------------------------------------------------------------------
 
     def close(self, deadline: Deadline | None = None) -> Steps[None]:
-        """Close: wait for the listener at work, hand messages back, roll back, end (S30, S31, S74, S84, S124).
+        """Close the session: wait for the running listener, give messages back, roll back, and end (S30, S31, S74, S84,
+        S124).
 
         Raises:
             IllegalStateException: called from a listener of this session (S14) or a completion listener (S74).
@@ -382,7 +385,7 @@ class Session:
         finally:
             try:
                 self.state.state = State.CLOSED
-                if not finished and self.channel.usable:  # the caller gave up: end it without waiting
+                if not finished and self.channel.usable:  # the caller gave up: end the session without waiting
                     for consumer in [*self.consumers.values()]:
                         consumer.abandon()
                     self._submit_end(Completion())
@@ -393,7 +396,7 @@ class Session:
     def _close(self, deadline: Deadline | None) -> Steps[None]:
         self.state.started = False
         deadline = deadline or Deadline(self.channel.options.close_timeout)
-        yield from self.dispatchers.idle(deadline)  # the listener at work may still acknowledge and send
+        yield from self.dispatchers.idle(deadline)  # the running listener may still acknowledge and send
         self.state.state = State.CLOSED
         if not self.info.transacted:
             for producer in [*self.producers.values()]:
@@ -429,7 +432,7 @@ class Session:
         yield from ended(done, deadline, "closing the session")
 
     def _submit_end(self, done: Completion[None]) -> None:
-        """Detach the consumers and end the session; the broker rolls back what is open (S84)."""
+        """Detach the consumers and end the session. The broker rolls back the open transaction (S84)."""
         self._leave(self.info.id)
         for consumer in [*self.consumers.values()]:
             consumer.submit_end(Completion())

@@ -1,8 +1,8 @@
 """How the core waits without knowing how its caller waits.
 
 A step generator yields ``(completion, timeout)`` and is sent ``True`` when the completion is done, ``False`` when the
-time ran out first. ``yield from`` composes them. What waits for the broker says so in two words: :func:`answered` for
-the answer to a request, :func:`ended` for the end of what is closed.
+time ran out first. ``yield from`` composes generators. There are two ways to wait for the broker: :func:`answered`
+waits for the answer to a request, and :func:`ended` waits for a close.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Deadline:
     """A point of monotonic time shared by the steps of one operation.
 
     Args:
-        seconds: from now; ``None`` means never.
-        option: the name of the option that says how long, for the error that says that it was too long.
+        seconds: the time from now; ``None`` means no limit.
+        option: the name of the option that sets this time; the error names the option.
     """
 
     __slots__ = ("_at", "_option", "_seconds")
@@ -40,12 +40,12 @@ class Deadline:
         self._option = option
 
     def remaining(self) -> float | None:
-        """Return seconds left, never negative, or ``None``."""
+        """Return the seconds that are left, never negative; ``None`` without a limit."""
         return None if self._at is None else max(0.0, self._at - monotonic())
 
     @property
     def expired(self) -> bool:
-        """Whether no time is left."""
+        """Whether the time is over."""
         return self._at is not None and monotonic() >= self._at
 
     def __str__(self) -> str:
@@ -58,8 +58,7 @@ def answered(
     """Wait for the answer to a request.
 
     Args:
-        done: completed by the answer.
-        deadline: until when.
+        done: the completion of the answer. deadline: the end of the wait.
         what: what the caller waits for, for the error.
         undo: called if the caller does not get the answer and the request may still succeed.
 
@@ -78,7 +77,7 @@ def answered(
 
 
 def ended(done: Completion[None], deadline: Deadline, what: str) -> Steps[None]:
-    """Wait until something is closed. A close that fails, or that a silent peer never answers, is no error (S123)."""
+    """Wait until an object is closed. A failed close, or a broker that never answers, is not an error (S123)."""
     yield done, deadline.remaining()
     if not done.done:
         log.warning("%s: no answer within jms.closeTimeout; going on", what)
@@ -87,9 +86,8 @@ def ended(done: Completion[None], deadline: Deadline, what: str) -> Steps[None]:
 
 
 def together(all_steps: Iterable[Steps[None]], deadline: Deadline) -> Steps[None]:
-    """Take several at a time, so that the broker is asked by all before anybody waits; for no longer than ``deadline``.
-
-    One that raises ends all: the others are broken off, and clean up.
+    """Run several steps at a time, no longer than ``deadline``. All of them send their requests before the first one
+    waits. If one raises, the others are ended, and clean up.
     """
     under_way = [*all_steps]
     try:
@@ -109,7 +107,7 @@ def together(all_steps: Iterable[Steps[None]], deadline: Deadline) -> Steps[None
 
 
 def _advance(steps: Steps[None], in_time: bool | None) -> Wait | None:
-    """Go on until they wait; ``None`` when they are over."""
+    """Run the steps until they wait. Return ``None`` when they are done."""
     try:
         return next(steps) if in_time is None else steps.send(in_time)
     except StopIteration:
@@ -117,7 +115,7 @@ def _advance(steps: Steps[None], in_time: bool | None) -> Wait | None:
 
 
 def give_up(steps: Steps[None]) -> None:
-    """Start steps for a caller who is gone, and break them off where they would wait: they clean up."""
+    """Run steps for a caller that gave up, and end them where they would wait, so that they clean up."""
     with suppress(StopIteration, JMSException):
         next(steps)
     steps.close()

@@ -44,7 +44,7 @@ def _refused(note: str) -> Support:
 
 FEATURES: Final[Mapping[str, str]] = {
     "transacted-send": "sends of a transaction appear together at the commit",
-    "transacted-receive": "receipts take effect with the sends of their transaction",
+    "transacted-receive": "received messages are acknowledged together with the sends of their transaction",
     "reject": "reject(): to the dead-letter queue",
     "release": "release(): hand one message back, uncounted",
     "modified-failed": "modify(): hand one message back, counted",

@@ -54,8 +54,8 @@ class ConnectionMetadata:
     encrypted: bool = False
     """Whether the connection uses TLS."""
     transaction_guarantee: str = "atomic"
-    """What a transaction of this connection promises: ``"atomic"``, or ``"at-least-once"`` where the broker applies
-    receipts apart from sends (S88)."""
+    """What a transaction of this connection promises: ``"atomic"``, or ``"at-least-once"`` if the broker acknowledges
+    received messages apart from the sends (S88)."""
 
 
 @dataclass(eq=False)

@@ -111,7 +111,8 @@ class StompSession:
             done.succeed()
             return
         unconfirmed = ConnectionLostException(
-            "the sends are committed, but the broker did not confirm the receipts: those messages may come again (S88);"
+            "the sends are committed, but the broker did not confirm that the received messages are acknowledged, "
+            "so they may be delivered again (S88);"
             f" {error}"
         )
         unconfirmed.__cause__ = error

@@ -224,7 +224,7 @@ def test_a_message_over_the_largest_size_raises_and_nothing_leaves() -> None:
     bench = Bench("wireFormat.maxFrameSize=10")
     producer = bench.producer()
     send(bench, producer, "x" * 10)
-    with pytest.raises(ResourceAllocationException, match=r"11 bytes, wireFormat.maxFrameSize allows 10"):
+    with pytest.raises(ResourceAllocationException, match=r"at most 10 bytes \(wireFormat.maxFrameSize\), not 11"):
         send(bench, producer, "x" * 11)
     assert [outbound.payload for outbound in bench.provider.sent] == [b"x" * 10]
     assert not producer.window.full
