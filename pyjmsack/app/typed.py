@@ -25,6 +25,8 @@ _PARSED: Final[dict[type, Callable[[str], Any]]] = {
 }
 """Types that JSON writes as text."""
 _DEEPEST: Final = 64
+_MOST_TRIES: Final = 1_000_000
+"""Tries of one body to find the type of a value among several."""
 
 
 def is_model(kind: Any) -> bool:
@@ -77,7 +79,23 @@ def _fields(kind: Any) -> tuple[tuple[str, Any, bool], ...]:
     )
 
 
-def build(kind: Any, value: Any, where: str = "the body", depth: int = 0) -> Any:
+class _Tries:
+    """How many values may still be tried as one of several types: each nested union doubles the work."""
+
+    def __init__(self) -> None:
+        self.left = _MOST_TRIES
+
+    def use(self, where: str) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise _TooManyError(f"{where}: more than {_MOST_TRIES:,} tries to find the type among several")
+
+
+class _TooManyError(MessageFormatException):
+    """No other type is tried after this."""
+
+
+def build(kind: Any, value: Any, where: str = "the body", depth: int = 0, tries: _Tries | None = None) -> Any:
     """Return a value of JSON as ``kind``.
 
     Args:
@@ -85,29 +103,31 @@ def build(kind: Any, value: Any, where: str = "the body", depth: int = 0) -> Any
             JSON, or ``list[...]``, ``dict[str, ...]``, ``tuple[..., ...]``, ``X | None`` of these.
         value: from ``json.loads``.
         where: for the error.
+        depth, tries: of the value around this one.
 
     Raises:
         MessageFormatException: the value does not fit. Names that a dataclass does not have are ignored.
     """
     if depth > _DEEPEST:
         raise MessageFormatException(f"{where}: nested more than {_DEEPEST} deep")
+    tries = tries or _Tries()
     origin = typing.get_origin(kind)
     if kind is Any or kind is object:
         return value
     if origin is typing.Annotated:
-        return build(typing.get_args(kind)[0], value, where, depth)
+        return build(typing.get_args(kind)[0], value, where, depth, tries)
     if origin in (typing.Union, types.UnionType):
-        return _one_of(typing.get_args(kind), value, where, depth)
+        return _one_of(typing.get_args(kind), value, where, depth, tries)
     if origin is typing.Literal:
         if value in typing.get_args(kind):
             return value
         raise _wrong(kind, value, where)
     if origin is not None or kind in (list, dict, tuple):
-        return _container(origin or kind, typing.get_args(kind), value, where, depth)
+        return _container(origin or kind, typing.get_args(kind), value, where, depth, tries)
     if is_model(kind):
         return _model(kind, value, where)
     if dataclasses.is_dataclass(kind):
-        return _dataclass(kind, value, where, depth)
+        return _dataclass(kind, value, where, depth, tries)
     return _scalar(kind, value, where)
 
 
@@ -136,24 +156,27 @@ def _scalar(kind: Any, value: Any, where: str) -> Any:
     raise _wrong(kind, value, where)
 
 
-def _one_of(kinds: tuple[Any, ...], value: Any, where: str, depth: int) -> Any:
+def _one_of(kinds: tuple[Any, ...], value: Any, where: str, depth: int, tries: _Tries) -> Any:
     if value is None and type(None) in kinds:
         return None
     found = [kind for kind in kinds if kind is not type(None)]
     for kind in found[:-1]:
+        tries.use(where)
         try:
-            return build(kind, value, where, depth + 1)
+            return build(kind, value, where, depth + 1, tries)
+        except _TooManyError:
+            raise
         except MessageFormatException:
             continue
-    return build(found[-1], value, where, depth + 1)
+    return build(found[-1], value, where, depth + 1, tries)
 
 
-def _container(origin: Any, inside: tuple[Any, ...], value: Any, where: str, depth: int) -> Any:
+def _container(origin: Any, inside: tuple[Any, ...], value: Any, where: str, depth: int, tries: _Tries) -> Any:
     if isinstance(origin, type) and issubclass(origin, Mapping):
         if not isinstance(value, Mapping):
             raise _wrong(dict, value, where)
         kind = inside[1] if len(inside) == 2 else Any
-        return {key: build(kind, each, f"{where}, {key!r}", depth + 1) for key, each in value.items()}
+        return {key: build(kind, each, f"{where}, {key!r}", depth + 1, tries) for key, each in value.items()}
     if not isinstance(value, list) or not isinstance(origin, type):
         raise _wrong(list, value, where)
     kind = inside[0] if inside else Any
@@ -161,18 +184,18 @@ def _container(origin: Any, inside: tuple[Any, ...], value: Any, where: str, dep
         if len(inside) != len(value):
             raise MessageFormatException(f"{where}: expected {len(inside)} values, not {len(value)}")
         pairs = zip(inside, value, strict=True)
-        return tuple(build(each, item, f"{where}[{at}]", depth + 1) for at, (each, item) in enumerate(pairs))
-    items = [build(kind, each, f"{where}[{number}]", depth + 1) for number, each in enumerate(value)]
+        return tuple(build(each, item, f"{where}[{at}]", depth + 1, tries) for at, (each, item) in enumerate(pairs))
+    items = [build(kind, each, f"{where}[{number}]", depth + 1, tries) for number, each in enumerate(value)]
     return origin(items) if origin in (tuple, set, frozenset) else items
 
 
-def _dataclass(kind: Any, value: Any, where: str, depth: int) -> Any:
+def _dataclass(kind: Any, value: Any, where: str, depth: int, tries: _Tries) -> Any:
     if not isinstance(value, Mapping):
         raise _wrong(kind, value, where)
     given = {}
     for name, inner, needed in _fields(kind):
         if name in value:
-            given[name] = build(inner, value[name], f"{where}, {name!r} of {kind.__name__}", depth + 1)
+            given[name] = build(inner, value[name], f"{where}, {name!r} of {kind.__name__}", depth + 1, tries)
         elif needed:
             raise MessageFormatException(f"{where}: {kind.__name__} needs {name!r}, which is not there")
     try:

@@ -124,7 +124,7 @@ def _checked(make: Make, place: str, data: bytes, as_bytes: bool) -> Item:
         raise InputError(
             f"{place}: not UTF-8 ({error.reason} at byte {error.start}); --bytes sends it as it is"
         ) from error
-    except (ValueError, TypeError, JMSException) as error:
+    except (AttributeError, LookupError, RecursionError, TypeError, ValueError, JMSException) as error:
         raise InputError(f"{place}: {error}") from error
 
 
@@ -157,6 +157,8 @@ def _from_json(place: str, data: bytes, _: bool) -> Item:
         message.reply_to = Topic(document["reply_to"]) if topic else Queue(document["reply_to"])
     expiration = document.get("expiration")
     expires = expiration and datetime.fromisoformat(expiration)
+    if expires and expires.tzinfo is None:
+        raise ValueError(f"expiration: {expiration!r} has no time zone, such as +00:00")
     return Item(place, message, _json_options(document), expires, hashlib.sha256(data.strip()).hexdigest())
 
 
@@ -217,14 +219,17 @@ def _stdin_lines(stop: Stop) -> Iterator[bytes]:
     except io.UnsupportedOperation:  # standard input of a test has no file descriptor
         yield from stream
         return
-    rest = b""
+    rest = bytearray()
     while not stop.requested:
         if not stop.wait(readable=descriptor):
             continue
         chunk = os.read(descriptor, _CHUNK)
         if not chunk:
             break
-        *lines, rest = (rest + chunk).split(b"\n")
-        yield from (line + b"\n" for line in lines)
+        *ends, last = chunk.split(b"\n")
+        for end in ends:
+            yield bytes(rest) + end + b"\n"
+            rest.clear()
+        rest += last
     if rest and not stop.requested:
-        yield rest
+        yield bytes(rest)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from pyjmsack import JMSException, JMSSecurityException, UnsupportedFeatureException
 from pyjmsack.management.artemis import Artemis, forbidden
 from pyjmsack.management.classic import Classic
 
-__all__ = ["TIMEOUT", "Verbs", "explained", "verbs_of"]
+__all__ = ["TIMEOUT", "Verbs", "explained", "understood", "verbs_of"]
 
 TIMEOUT = 30.0
+_SHOWN = 200
+"""Characters of a reason."""
 Verbs = Artemis | Classic
 
 
@@ -27,6 +32,18 @@ def verbs_of(broker: str) -> Artemis:
             " http://NAME:PASSWORD@HOST:8161/api/jolokia (--jolokia, PYJMSACK_JOLOKIA)"
         )
     return Artemis()
+
+
+@contextmanager
+def understood() -> Iterator[None]:
+    """Raise a ``JMSException`` where an answer does not have the form that a broker gives it."""
+    try:
+        yield
+    except JMSException:
+        raise
+    except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        text = f"{type(error).__name__}: {error}"[:_SHOWN]
+        raise JMSException(f"the broker's answer does not have the expected form: {text}") from error
 
 
 def explained(error: JMSException) -> JMSException:

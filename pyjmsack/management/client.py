@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import Any, TypeVar
 
 from pyjmsack import Connection, ConnectionFactory, JMSException, Queue
-from pyjmsack.management._asking import TIMEOUT, Verbs, explained, verbs_of
+from pyjmsack.management._asking import TIMEOUT, Verbs, explained, understood, verbs_of
 from pyjmsack.management.artemis import ADDRESS, answer_of, request_message
 from pyjmsack.management.classic import Classic
 from pyjmsack.management.jolokia import Jolokia
@@ -78,12 +78,13 @@ class Manager:
         try:
             request = next(steps)
             while True:
-                try:
-                    answer = self._ask(request)
-                except JMSException as error:
-                    request = steps.throw(error)
-                else:
-                    request = steps.send(answer)
+                with understood():
+                    try:
+                        answer = self._ask(request)
+                    except JMSException as error:
+                        request = steps.throw(error)
+                    else:
+                        request = steps.send(answer)
         except StopIteration as end:
             value: T = end.value
             return value

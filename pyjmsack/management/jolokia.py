@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 import urllib.error
 import urllib.request
+from http.client import HTTPException
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
@@ -24,6 +26,18 @@ __all__ = ["Jolokia"]
 _EXPECTED = "Jolokia's URL: expected http://HOST:PORT/api/jolokia or https://..."
 _LARGEST = 64 << 20
 """The most bytes of one answer. Some hundred thousand queues fit."""
+
+_PIECE = 1 << 16
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows no redirection, because the login would go along."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """Let the answer be an error."""
+
+
+_OPENER = urllib.request.build_opener(_NoRedirects)
 
 
 class Jolokia:
@@ -85,19 +99,28 @@ class Jolokia:
     def _post(self, body: bytes) -> bytes:
         question = urllib.request.Request(self.url, body, self._headers)  # noqa: S310 - http and https only, see above
         try:
-            with urllib.request.urlopen(question, timeout=self._timeout) as answer:  # noqa: S310 - as above
-                data: bytes = answer.read(_LARGEST + 1)
+            with _OPENER.open(question, timeout=self._timeout) as answer:
+                return self._read(answer)
         except urllib.error.HTTPError as error:
             with error:
                 raise self._refused(error.code) from None
         except TimeoutError as error:
             raise RequestTimedOutException(f"Jolokia at {self.url} did not answer in {self._timeout:g} s") from error
-        except (urllib.error.URLError, OSError) as error:
+        except (HTTPException, OSError) as error:
             reason = getattr(error, "reason", error)
             raise ConnectionLostException(f"cannot connect to Jolokia at {self.url}: {reason}") from error
-        if len(data) > _LARGEST:
-            raise JMSException(f"Jolokia at {self.url} answered with more than {_LARGEST >> 20} MB")
-        return data
+
+    def _read(self, answer: Any) -> bytes:
+        """Read an answer, within the time and the size that one may have."""
+        end = time.monotonic() + self._timeout
+        data = bytearray()
+        while piece := answer.read1(_PIECE):
+            data += piece
+            if len(data) > _LARGEST:
+                raise JMSException(f"Jolokia at {self.url} answered with more than {_LARGEST >> 20} MB")
+            if time.monotonic() > end:
+                raise TimeoutError
+        return bytes(data)
 
     def _refused(self, code: int) -> JMSException:
         if code in (401, 403):

@@ -29,6 +29,7 @@ LIMITS = {
     "nested values in a message": "providers/amqp/wire.py MAX_DEPTH",
     "nested values of an object message": "message/object.py MAX_DEPTH",
     "nested values of a JSON body": "app/typed.py _DEEPEST",
+    "tries to find the type": "app/typed.py _MOST_TRIES",
     "elements without bytes": "providers/amqp/wire.py MAX_EMPTY_ELEMENTS",
     "keys of a map": "message/mapping.py MAX_OTHER_KEYS",
     "such keys with one hash": "message/mapping.py SAME_HASH",
@@ -60,6 +61,7 @@ LIMITS = {
     "one message of a WebSocket": "io/websocket.py _MOST",
     "a selector, in characters": "selector/__init__.py MAX_LENGTH",
     "nested parentheses": "selector/grammar.py MAX_DEPTH",
+    "ended operations that wait": "core/tracing.py MOST",
     "sends of a producer": "core/send_window.py WINDOW",
     "workers of a listener": "app/listener.py _MOST",
     "sends of `app.sender`": "app/sender.py SESSIONS",
@@ -76,6 +78,7 @@ LIMITS = {
 """Each row of the table with a fixed number, by its beginning, and where the number stands."""
 NO_LIMITS = {
     "backoff.py _LONGEST": "a wait of 1 to 30 s, which nobody chooses",
+    "management/_asking.py _SHOWN": "how much of a reason an error shows",
     "management/model.py _LONGEST": "a name that somebody typed",
     "message/properties.py _TTL_LIMIT": "a field of AMQP has 32 bits",
     "providers/amqp/encode.py _LARGEST_SECTION": "a section of AMQP has a length of 32 bits",

@@ -167,3 +167,23 @@ def test_a_body_that_contains_itself_is_refused() -> None:
 
 def test_unknown_names_are_ignored_so_that_a_sender_may_add_fields() -> None:
     assert JsonConverter().from_message(TextMessage('{"to": "ann", "cc": "bob"}'), Email) == Email("ann")
+
+
+@dataclass
+class Left:
+    child: Left | Right
+
+
+@dataclass
+class Right:
+    child: Left | Right
+
+
+def test_a_nested_body_of_several_possible_types_is_refused_before_it_costs_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each level doubled the work: a body of 300 bytes held up a worker for hours."""
+    monkeypatch.setattr("pyjmsack.app.typed._MOST_TRIES", 1000)
+    body = '{"child": ' * 30 + "5" + "}" * 30
+    with pytest.raises(MessageFormatException, match="1,000 tries to find the type among several"):
+        JsonConverter().from_message(TextMessage(body), Left)

@@ -1,0 +1,109 @@
+"""Answers that no broker should give: each is a JMSException of the call that asked, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from pyjmsack import ConnectionFactory, ConnectionLostException, JMSException, RequestTimedOutException, aio
+from pyjmsack import management as blocking
+from pyjmsack.management import aio as tasks
+
+FACTORY = "amqp://localhost"
+Server = Callable[..., tuple[str, list[bytes]]]
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """Answer each request with the same bytes; return the URL, and the requests as they come."""
+    with ExitStack() as stack:
+
+        def serve(*pieces: bytes, pause: float = 0) -> tuple[str, list[bytes]]:
+            listening = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+            requests: list[bytes] = []
+            over = threading.Event()
+
+            def run() -> None:
+                try:
+                    while True:
+                        connection, _ = listening.accept()
+                        with connection:
+                            requests.append(connection.recv(65536))
+                            for piece in pieces:
+                                connection.sendall(piece)
+                                over.wait(pause)
+                except OSError:  # the test is over, or the client has gone
+                    return
+
+            thread = threading.Thread(target=run)
+            thread.start()
+            stack.callback(thread.join, 10)
+            stack.callback(listening.shutdown, socket.SHUT_RDWR)
+            stack.callback(over.set)
+            return f"http://me:secret@127.0.0.1:{listening.getsockname()[1]}/api/jolokia", requests
+
+        yield serve
+
+
+def answered(body: bytes) -> bytes:
+    return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n" + body
+
+
+def value(value: Any) -> bytes:
+    return answered(json.dumps({"status": 200, "value": value}).encode())
+
+
+HOSTILE = {
+    "no-json": answered(b"<html>"),
+    "deep": answered(b"[" * 200_000),
+    "long-number": answered(b'{"status": 200, "value": ' + b"9" * 5000 + b"}"),
+    "not-utf-8": answered(b'"\xff"'),
+    "other-form": value({"a": 5}),
+    "list": value([1, 2]),
+    "no-http": b"SSH-2.0-OpenSSH\r\n",
+    "endless-header": b"HTTP/1.1 200 OK\r\nX: " + b"x" * 100_000,
+    "many-headers": b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 1000 + b"\r\n",
+    "half": b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{",
+    "nothing": b"",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_an_answer_that_is_none_of_jolokia_is_a_jms_exception(name: str, server: Server) -> None:
+    """In both faces; it was an error of Python's parsers before, and a traceback of the command line."""
+    url, _ = server(HOSTILE[name])
+    with blocking.Manager(ConnectionFactory(FACTORY), jolokia=url) as manager, pytest.raises(JMSException) as caught:
+        manager.queues()
+    assert "secret" not in str(caught.value)
+
+    async def ask() -> None:
+        async with tasks.Manager(aio.ConnectionFactory(FACTORY), jolokia=url) as manager:
+            await manager.queues()
+
+    with pytest.raises(JMSException):
+        asyncio.run(ask())
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_the_login_does_not_go_where_an_answer_leads(status: int, server: Server) -> None:
+    elsewhere, requests = server(value({}))
+    target = elsewhere.replace("me:secret@", "").encode()
+    url, _ = server(b"HTTP/1.1 %d Moved\r\nLocation: %s\r\nContent-Length: 0\r\n\r\n" % (status, target))
+    with blocking.Manager(ConnectionFactory(FACTORY), jolokia=url) as manager, pytest.raises(JMSException):
+        manager.queues()
+    assert requests == []
+
+
+def test_an_answer_that_drips_is_over_with_the_time_of_a_request(server: Server) -> None:
+    """Each byte came within the time-out of the socket, so the answer had no end."""
+    url, _ = server(answered(b"["), *[b" "] * 2000, pause=0.02)
+    manager = blocking.Manager(ConnectionFactory(FACTORY), jolokia=url, timeout=0.2)
+    with manager, pytest.raises((RequestTimedOutException, ConnectionLostException)):
+        manager.queues()
