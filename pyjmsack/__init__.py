@@ -61,6 +61,7 @@ from pyjmsack.types import (
     Int,
     Long,
     Outcome,
+    PossiblyMillisecondsWarning,
     Short,
 )
 from pyjmsack.uri import prefetch_for
@@ -105,6 +106,7 @@ __all__ = [
     "ObjectCodec",
     "ObjectMessage",
     "Outcome",
+    "PossiblyMillisecondsWarning",
     "Queue",
     "QueueBrowser",
     "RequestTimedOutException",

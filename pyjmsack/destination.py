@@ -7,18 +7,19 @@ queue ``orders``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 from urllib.parse import parse_qsl
 
 from pyjmsack.errors import IllegalStateException, InvalidDestinationException
+from pyjmsack.java_options.names import JavaNames
 
-__all__ = ["Destination", "Queue", "TemporaryQueue", "TemporaryTopic", "Topic"]
+__all__ = ["Destination", "Queue", "TemporaryQueue", "TemporaryTopic", "Topic", "named"]
 
 D = TypeVar("D", bound="_Temporary")
 T = TypeVar("T", bound="Destination")
 
 
-class Destination:
+class Destination(JavaNames):
     """A queue or a topic.
 
     Args:
@@ -86,6 +87,28 @@ class Topic(Destination):
     is_topic = True
     jms_type = 1
     capability = "topic"
+
+
+_SCHEMES: Final = ("queue", "topic", "temp-queue", "temp-topic")
+N = TypeVar("N", Queue, Topic)
+
+
+def named(kind: type[N], name: str) -> N:
+    """Return a destination by a name that may begin with ``queue://`` or ``topic://``, as ActiveMQ's client reads it.
+
+    Raises:
+        InvalidDestinationException: the name is empty, or that of another kind.
+    """
+    scheme, mark, rest = name.partition("://") if isinstance(name, str) else ("", "", "")
+    if not mark or scheme.lower() not in _SCHEMES:
+        return kind(name)
+    if scheme.lower() == ("topic" if kind.is_topic else "queue"):
+        return kind(rest)
+    what = scheme.lower().replace("temp-", "temporary ")
+    instead = f"create_{what.replace(' ', '_')}({'' if 'temp' in what else repr(rest)})"
+    raise InvalidDestinationException(
+        f"{name!r} names a {what}, and a {'topic' if kind.is_topic else 'queue'} was expected; use {instead}"
+    )
 
 
 class _Temporary(Destination):

@@ -19,6 +19,7 @@ __all__ = [
     "Int",
     "Long",
     "Outcome",
+    "PossiblyMillisecondsWarning",
     "Short",
     "Value",
 ]
@@ -38,6 +39,10 @@ class ConnectionState(str, Enum):
     """It is lost for good; closing is all that can be done."""
 
     __str__ = str.__str__
+
+
+class PossiblyMillisecondsWarning(UserWarning):
+    """A time in seconds is so large that it may be meant in milliseconds, as in Java."""
 
 
 class AckMode(IntEnum):

@@ -46,7 +46,7 @@ FACE = [
 ]
 
 APP = ["App", "ConnectionState", "Header", "JsonConverter", "Retry"]
-HELPERS = ["prefetch_for"]
+HELPERS = ["PossiblyMillisecondsWarning", "prefetch_for"]
 MANAGEMENT = [
     "BrokerStatus",
     "ConnectionStatus",

@@ -13,6 +13,7 @@ from pyjmsack.core.facade import ConsumerFacade
 from pyjmsack.core.session import Session
 from pyjmsack.core.stats import seconds
 from pyjmsack.destination import Destination
+from pyjmsack.java_options.names import StrictNames
 from pyjmsack.message import Message
 
 __all__ = ["MessageConsumer", "QueueBrowser"]
@@ -111,7 +112,7 @@ class MessageConsumer(ConsumerFacade):
         await self.close()
 
 
-class QueueBrowser:
+class QueueBrowser(StrictNames):
     """Looks at the messages of a queue without taking them; each iteration starts at the head (S134)."""
 
     def __init__(self, core: Session, face: SessionFace, queue: Destination, selector: str | None) -> None:

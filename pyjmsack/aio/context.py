@@ -24,6 +24,9 @@ class JMSContext(Session):
     The first consumer or browser starts the connection, unless ``auto_start`` is off.
     """
 
+    auto_start: bool = True
+    """Whether the first consumer or browser starts the connection."""
+
     def __init__(self, core: core_session.Session, connection: Connection, auto_start: bool, owner: bool) -> None:
         super().__init__(core, connection._core)
         self._connection = connection

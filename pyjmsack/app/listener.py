@@ -14,7 +14,7 @@ from pyjmsack.app.converters import Converter
 from pyjmsack.app.joining import CURRENT, Joined, Recorder
 from pyjmsack.app.retry import Retry
 from pyjmsack.app.steps import Face, Steps
-from pyjmsack.destination import Destination, Queue, Topic
+from pyjmsack.destination import Destination, Queue, Topic, named
 from pyjmsack.message import Message
 from pyjmsack.types import AckMode
 
@@ -47,10 +47,12 @@ class Settings:
 
 
 def destination_of(destination: str | Destination, topic: bool = False) -> Destination:
-    """Return the queue, or topic, of a name; a destination stays what it is."""
+    """Return the queue, or topic, of a name or of ``topic://name``; a destination stays what it is."""
     if isinstance(destination, Destination):
         return destination
-    return Topic(destination) if topic else Queue(destination)
+    if destination.lower().startswith("topic://"):
+        topic = True
+    return named(Topic, destination) if topic else named(Queue, destination)
 
 
 def span(concurrency: int | str) -> tuple[int, int]:

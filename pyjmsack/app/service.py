@@ -15,7 +15,7 @@ from pyjmsack.app.converters import Converter, JsonConverter
 from pyjmsack.app.description import described
 from pyjmsack.app.joining import CURRENT
 from pyjmsack.app.link import Link
-from pyjmsack.app.listener import Listener, Settings
+from pyjmsack.app.listener import Listener, Settings, destination_of
 from pyjmsack.app.retry import Retry
 from pyjmsack.app.sender import Sender
 from pyjmsack.app.steps import Event, Face, Steps, Task
@@ -152,7 +152,7 @@ class Service:
     ) -> None:
         if self._running:
             raise IllegalStateException("the app is running; register its listeners before it starts")
-        known = name or (destination.name if isinstance(destination, Destination) else destination)
+        known = name or destination_of(destination, settings.topic).name
         if known in self._listeners:
             raise ValueError(f"there is a listener {known!r} already; give this one another name=")
         listener = Listener(known, function, destination, settings, self._converter, self._face, self)

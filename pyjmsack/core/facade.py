@@ -15,8 +15,9 @@ from pyjmsack.core.requestor import Requestor
 from pyjmsack.core.session import Session
 from pyjmsack.core.stats import ConsumerStats
 from pyjmsack.core.tracing import Processed
-from pyjmsack.destination import Destination, Queue, TemporaryQueue, Topic
+from pyjmsack.destination import Destination, Queue, TemporaryQueue, Topic, named
 from pyjmsack.errors import JMSException
+from pyjmsack.java_options.names import StrictNames
 from pyjmsack.message import (
     BytesMessage,
     MapMessage,
@@ -36,7 +37,7 @@ M = TypeVar("M", bound=Message)
 __all__ = ["ConnectionFacade", "ConsumerFacade", "ProducerFacade", "RequestorFacade", "SessionFacade"]
 
 
-class ConnectionFacade:
+class ConnectionFacade(StrictNames):
     """The part of a connection that does not wait."""
 
     def __init__(self, core: Connection) -> None:
@@ -113,7 +114,7 @@ class ConnectionFacade:
             warnings.warn(f"unclosed connection {self!r}", ResourceWarning, stacklevel=2, source=self)
 
 
-class SessionFacade:
+class SessionFacade(StrictNames):
     """The part of a session that does not wait."""
 
     def __init__(self, core: Session) -> None:
@@ -139,18 +140,19 @@ class SessionFacade:
         return self._core.channel.the_metadata.transaction_guarantee if self._core.info.transacted else "none"
 
     def create_queue(self, name: str) -> Queue:
-        """Return a queue by name; it may carry options, ``orders?consumer.prefetchSize=10``.
+        """Return a queue by name; it may carry options, ``orders?consumer.prefetchSize=10``. ``queue://orders`` is the
+        queue ``orders``, as for ActiveMQ's client.
 
         Raises:
-            InvalidDestinationException: the name is empty.
+            InvalidDestinationException: the name is empty, or names a topic: ``topic://orders``.
         """
         self._core.check_open()
-        return Queue(name)
+        return named(Queue, name)
 
     def create_topic(self, name: str) -> Topic:
-        """Return a topic by name; as ``create_queue``."""
+        """Return a topic by name; as ``create_queue``, with ``topic://prices``."""
         self._core.check_open()
-        return Topic(name)
+        return named(Topic, name)
 
     def create_message(self) -> Message:
         """Return a message without a body."""
@@ -205,7 +207,7 @@ class SessionFacade:
         return f"<{type(self).__module__}.{type(self).__name__} {self.acknowledge_mode.name}, {state}>"
 
 
-class ProducerFacade:
+class ProducerFacade(StrictNames):
     """The part of a producer that does not wait. The attributes are defaults for each send (S152)."""
 
     def __init__(self, core: Producer) -> None:
@@ -275,7 +277,7 @@ class ProducerFacade:
         return f"<{type(self).__module__}.{type(self).__name__} for {self._core.describe()}>"
 
 
-class RequestorFacade:
+class RequestorFacade(StrictNames):
     """The part of a requestor that does not wait."""
 
     def __init__(self, core: Requestor) -> None:
@@ -295,7 +297,7 @@ class RequestorFacade:
         return f"<{type(self).__module__}.{type(self).__name__} to {self.destination}>"
 
 
-class ConsumerFacade:
+class ConsumerFacade(StrictNames):
     """The part of a consumer that does not wait."""
 
     def __init__(self, core: Consumer) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pyjmsack.core.transformer import hook
 from pyjmsack.errors import InvalidClientIDException, UnsupportedFeatureException
 from pyjmsack.extras import missing_extra
+from pyjmsack.java_options.names import StrictNames
 from pyjmsack.spi.registry import create_ledger, create_tracing
 from pyjmsack.spi.resources import ConnectionInfo
 from pyjmsack.uri import parse_url, redact
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["FactoryFacade"]
 
 
-class FactoryFacade:
+class FactoryFacade(StrictNames):
     """Parses and checks everything a connection needs, without connecting.
 
     Args:

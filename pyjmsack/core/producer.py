@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 from uuid import uuid4
 
 from pyjmsack.core.completions import CompletionListener, Completions
 from pyjmsack.core.recording import RecordedSend, RecordedSends
 from pyjmsack.core.send_window import Done, Send, SendWindow, describe
 from pyjmsack.core.state import SessionState
+from pyjmsack.core.stats import warn_of_milliseconds
 from pyjmsack.core.steps import Deadline, Steps, ended
 from pyjmsack.core.tracing import TracedSend
 from pyjmsack.destination import Destination
@@ -410,6 +411,9 @@ def _priority(value: int) -> int:
     return value
 
 
+_YEAR: Final = 365 * 86_400
+
+
 def _millis(value: Any, name: str) -> int:
     if value == 0:
         return 0
@@ -417,4 +421,7 @@ def _millis(value: Any, name: str) -> int:
         value = value.total_seconds()
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
         raise MessageFormatException(f"{name} {value!r}: expected seconds (a number of at least 0) or a timedelta")
-    return max(1, round(value * 1000))
+    milliseconds: int = max(1, round(value * 1000))
+    if isinstance(value, int) and value > _YEAR:
+        warn_of_milliseconds(f"a {name}", value)
+    return milliseconds

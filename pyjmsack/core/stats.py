@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from dataclasses import dataclass
 from datetime import timedelta
 
-from pyjmsack.types import AckType
+from pyjmsack.types import AckType, PossiblyMillisecondsWarning
 
-__all__ = ["ConsumerStats", "Counts", "seconds"]
+__all__ = ["ConsumerStats", "Counts", "seconds", "warn_of_milliseconds"]
 
 LONGEST = 1_000_000_000
 """Seconds, 31 years: well below what locks and event loops take."""
+
+
+_LIKE_MILLISECONDS = 1000
 
 
 def seconds(timeout: float | timedelta | None) -> float | None:
@@ -29,7 +34,22 @@ def seconds(timeout: float | timedelta | None) -> float | None:
     if not 0 <= value <= LONGEST:
         shown = repr(timeout) if isinstance(value, float) or abs(value) < 10**18 else "of more than 18 digits"
         raise ValueError(f"timeout {shown}: expected seconds from 0 to {LONGEST:,}, or None to wait for ever")
+    if value >= _LIKE_MILLISECONDS and isinstance(timeout, int):
+        warn_of_milliseconds("a time-out", timeout)
     return value
+
+
+def warn_of_milliseconds(what: str, value: int) -> None:
+    """Warn the caller of this library, once for each place, that a time is in seconds."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "pyjmsack":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(
+        f"{what} of {value} is in seconds ({timedelta(seconds=value)}); Java has milliseconds there: write"
+        f" {value / 1000:.15g} if {value} ms were meant, or a timedelta",
+        PossiblyMillisecondsWarning,
+        stacklevel=level,
+    )
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pyjmsack.destination import Destination
 from pyjmsack.errors import MessageFormatException, MessageNotWriteableException
+from pyjmsack.java_options.names import no_such_name
 from pyjmsack.types import DeliveryMode, Outcome
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ class Headers:
             elif name in _LOADABLE:
                 value = self._lazy.load_header(name)
             else:
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+                raise AttributeError(no_such_name(type(self), name), name=name, obj=self)
             setattr(self, name, value)
             return value
 

@@ -22,6 +22,9 @@ class JMSContext(Session):
     The first consumer or browser starts the connection, unless ``auto_start`` is off.
     """
 
+    auto_start: bool = True
+    """Whether the first consumer or browser starts the connection."""
+
     def __init__(self, connection: Connection, ack_mode: int, *, auto_start: bool = True, owner: bool = True) -> None:
         try:
             core = connection._run(connection._core.create_session(ack_mode, None))

@@ -8,7 +8,20 @@ from typing import Annotated, Any
 
 import pytest
 
-from pyjmsack import App, Header, InvalidURLException, Message, MessageFormatException, Retry, Session, TextMessage, aio
+from pyjmsack import (
+    App,
+    Header,
+    InvalidDestinationException,
+    InvalidURLException,
+    Message,
+    MessageFormatException,
+    Queue,
+    Retry,
+    Session,
+    TextMessage,
+    Topic,
+    aio,
+)
 from pyjmsack.backoff import Backoff
 
 URL = "amqp://localhost:1"
@@ -117,6 +130,15 @@ def test_functions_that_cannot_be_listeners_are_refused_when_the_program_starts(
     with pytest.raises(TypeError, match=r"takes neither \(error, message\) nor \(error\)"):
         app.listener("q", on_error=lambda a, b, c: None)(nothing)
     assert not app.listeners
+
+
+def test_a_destination_may_have_the_scheme_that_java_writes() -> None:
+    app = App(URL)
+    app.listener("queue://a")(nothing)
+    app.listener("topic://b")(nothing)
+    assert {name: each.destination for name, each in app.listeners.items()} == {"a": Queue("a"), "b": Topic("b")}
+    with pytest.raises(InvalidDestinationException, match="names a queue"):
+        app.listener("queue://c", topic=True)(nothing)
 
 
 def test_two_listeners_of_one_queue_need_two_names() -> None:

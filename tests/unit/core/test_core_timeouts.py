@@ -12,7 +12,7 @@ from pyjmsack.core.stats import seconds
 
 @pytest.mark.parametrize(
     ("given", "expected"),
-    [(None, None), (0, 0), (1, 1), (0.5, 0.5), (timedelta(milliseconds=20), 0.02), (10**9, 10**9)],
+    [(None, None), (0, 0), (1, 1), (0.5, 0.5), (timedelta(milliseconds=20), 0.02), (1e9, 10**9)],
 )
 def test_a_time_out_is_seconds_a_timedelta_or_none(given: Any, expected: float | None) -> None:
     assert seconds(given) == expected

@@ -1,0 +1,79 @@
+"""Names of the Java interface on our objects: what to write instead, so that no wrong name passes in silence."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+__all__ = ["JavaNames", "StrictNames", "no_such_name"]
+
+_WORDS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_PROPERTY: Final = re.compile(r"(get|set)(Boolean|Byte|Short|Int|Long|Float|Double|String|Object)Property")
+_OTHERS: Final = {
+    "clearProperties": "properties.clear()",
+    "createDurableSubscriber": "create_durable_consumer",
+    "createPublisher": "create_producer",
+    "createReceiver": "create_consumer",
+    "createSender": "create_producer",
+    "createSubscriber": "create_consumer",
+    "getMetaData": "metadata",
+    "getPropertyNames": "properties",
+    "getQueueName": "name",
+    "getTopicName": "name",
+    "metaData": "metadata",
+    "propertyExists": "name in message.properties",
+    "publish": "send",
+    "queueName": "name",
+    "receiveNoWait": "receive_nowait",
+    "topicName": "name",
+}
+"""What does not follow from the name."""
+
+
+def no_such_name(kind: type, name: str) -> str:
+    """Return the text of the error for a name that a class does not have, with the Python name if it is one of Java."""
+    plain = f"{kind.__name__!r} object has no attribute {name!r}"
+    found = _ours(kind, name)
+    return plain if found is None else f"{plain}; in Python it is {found}"
+
+
+def _ours(kind: type, name: str) -> str | None:
+    if name.startswith("_"):
+        return None
+    if _PROPERTY.fullmatch(name):
+        return "message.properties['name']"
+    if name in _OTHERS and (not _OTHERS[name].isidentifier() or hasattr(kind, _OTHERS[name])):
+        return _OTHERS[name]
+    for prefix in ("", "get", "set", "is", "JMS", "getJMS", "setJMS"):
+        rest = name.removeprefix(prefix)
+        candidate = _WORDS.sub("_", rest).lower()
+        if name.startswith(prefix) and candidate != name and candidate.isidentifier() and hasattr(kind, candidate):
+            return candidate
+    return None
+
+
+class JavaNames:
+    """Answers a Java name with ours when it is read."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:  # type checkers must keep refusing misspelt attributes
+
+        def __getattr__(self, name: str) -> Any:
+            if hasattr(type(self), name):  # a property of ours raised AttributeError: show that error
+                return object.__getattribute__(self, name)
+            raise AttributeError(no_such_name(type(self), name), name=name, obj=self)
+
+
+class StrictNames(JavaNames):
+    """Refuses each public name that the class does not have, on writing as well.
+
+    ``producer.timeToLive = 1000`` would be a new attribute that nobody reads.
+    """
+
+    if not TYPE_CHECKING:
+
+        def __setattr__(self, name: str, value: object) -> None:
+            if not name.startswith("_") and not hasattr(type(self), name):
+                raise AttributeError(no_such_name(type(self), name), name=name, obj=self)
+            super().__setattr__(name, value)
