@@ -24,6 +24,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "backoff": set(),
     "extras": set(),
     "recognition": set(),
+    "logging": set(),
     "probing": set(),
     "spi": {"spi", "vocabulary"},
     "core": {"core", "spi", "vocabulary"},

@@ -1,0 +1,112 @@
+"""The log of this library as JSON, or as ``key=value``, one line for each event.
+
+The library logs to the loggers that docs/logging.md names, and sets up no handler by itself. One call does::
+
+    import pyjmsack.logging
+
+    pyjmsack.logging.json()
+
+Programs that have a logging configuration of their own use :class:`JsonFormatter` or :class:`KeyValueFormatter` there.
+Importing this module changes nothing.
+"""
+
+from __future__ import annotations
+
+import json as _json
+import logging
+import re
+import sys
+from datetime import datetime, timezone
+from typing import Final, TextIO
+
+__all__ = ["JsonFormatter", "KeyValueFormatter", "json", "key_value"]
+
+_LONGEST: Final = 8192
+"""Characters of one value: a peer chooses the length of some texts."""
+_LOGIN: Final = re.compile(r"(?<=://)([^\s/:@]*):[^\s/]*@")
+_PLAIN: Final = re.compile(r"[\w./:@+-]+")
+_OURS: Final = "_pyjmsack_handler"
+
+
+class JsonFormatter(logging.Formatter):
+    """Formats a record as one JSON object in one line.
+
+    Its members are ``time`` (UTC, ISO 8601), ``level``, ``logger``, ``event`` (the text before its values are filled
+    in, which is the same for all events of a kind), ``message`` (the whole text) and ``thread``; for an exception
+    ``error`` and ``traceback`` too. A password in a URL becomes ``***``, and each value has 8,192 characters at most.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        return _json.dumps(self._fields(record), ensure_ascii=True)
+
+    def _fields(self, record: logging.LogRecord) -> dict[str, str]:
+        moment = datetime.fromtimestamp(record.created, timezone.utc)
+        fields = {
+            "time": moment.isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "event": str(record.msg),
+            "message": record.getMessage(),
+            "thread": record.threadName or "",
+        }
+        if record.exc_info is not None and record.exc_info[1] is not None:
+            error = record.exc_info[1]
+            fields["error"] = f"{type(error).__name__}: {error}"
+            fields["traceback"] = self.formatException(record.exc_info)
+        return {name: _harmless(value) for name, value in fields.items()}
+
+
+class KeyValueFormatter(JsonFormatter):
+    """Formats a record as ``key=value key="value with spaces"`` in one line, with the members of the JSON object."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        return " ".join(f"{name}={_quoted(value)}" for name, value in self._fields(record).items())
+
+
+def json(level: int | str = logging.INFO, stream: TextIO | None = None) -> logging.Handler:
+    """Write the library's log as JSON, one object a line.
+
+    A second call replaces the handler of the first one. Handlers of the application stay, but those of the root logger
+    get the records of this library no more, because each event would be written twice.
+
+    Args:
+        level: the least level that is written.
+        stream: where to; standard error if ``None``.
+
+    Returns:
+        The handler.
+
+    Raises:
+        ValueError: there is no such level.
+    """
+    return _set_up(JsonFormatter(), level, stream)
+
+
+def key_value(level: int | str = logging.INFO, stream: TextIO | None = None) -> logging.Handler:
+    """Write the library's log as ``key=value``; everything else is as in :func:`json`."""
+    return _set_up(KeyValueFormatter(), level, stream)
+
+
+def _set_up(formatter: logging.Formatter, level: int | str, stream: TextIO | None) -> logging.Handler:
+    handler = logging.StreamHandler(sys.stderr if stream is None else stream)
+    handler.setFormatter(formatter)
+    handler.setLevel(level)
+    setattr(handler, _OURS, True)
+    log = logging.getLogger("pyjmsack")
+    for former in [each for each in log.handlers if hasattr(each, _OURS)]:
+        log.removeHandler(former)
+    log.addHandler(handler)
+    log.setLevel(handler.level)
+    log.propagate = False
+    return handler
+
+
+def _harmless(text: str) -> str:
+    shown = _LOGIN.sub(r"\1:***@", text)
+    return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 1]}…"
+
+
+def _quoted(value: str) -> str:
+    return value if _PLAIN.fullmatch(value) else _json.dumps(value, ensure_ascii=True)
