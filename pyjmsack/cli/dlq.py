@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
 
 import click
 
-from pyjmsack import AckMode, Connection, Message, Queue
+from pyjmsack import AckMode, Connection, Message, Queue, UnsupportedFeatureException
 from pyjmsack.cli.dead_letters import Choice, cause_of, choice_of, dead_letter_queue, origin_of, place_of
 from pyjmsack.cli.export import check_whole, opened_output
 from pyjmsack.cli.managing import (
@@ -36,6 +36,8 @@ from pyjmsack.cli.transfer import DEFAULT_BATCH, Pace, Target, Transfer, check_l
 __all__ = ["dlq"]
 
 _SHOWN = 20
+_AHEAD = 400
+"""Letters from the future that one run takes: ActiveMQ Classic shows a browser no more."""
 _MOST_GROUPS = 1000
 _OTHERS = "(more origins and causes)"
 
@@ -264,34 +266,56 @@ def retry(
     by = "broker"
     if count is None:
         by = "client"
-        job = _retrying(queue, choice, artemis, limit, transaction)
-        with stop_on_signals() as stop, counting("Retrying", limit) as show_count:
-            count = job.run(login, Pace(rate, stop), stop, show_count)
+        target: Target = lambda message: place_of(message, queue) if choice.fits(message, queue) else None  # noqa: E731
+        job = Transfer(queue, target, choosy=not artemis, limit=limit, batch=transaction or DEFAULT_BATCH)
+        with _opened(login, wanted) as letters:  # without an origin by the selector, so that all is atomic
+            rounds = _rounds(letters, *(["_AMQ_ORIG_QUEUE IS NOT NULL"] if artemis else []))
+        count = _run(job, rounds, login, rate, "Retrying")
     if as_json:
         print_json({"queue": queue, "retried": count, "by": by})
     else:
         click.echo(f"Sent {count:,} dead letters back from {visible(queue)}, by the {by}.")
 
 
-def _retrying(queue: str, choice: Choice, artemis: bool, limit: int | None, transaction: int | None) -> Transfer:
-    """Return the job.
+@dataclass(frozen=True)
+class _Round:
+    """Letters that are taken, by a selector, and how many at most."""
 
-    On Artemis the selector leaves out letters without an origin, so that the broker can do all in one step.
+    selector: str
+    limit: int | None = None
+
+
+def _rounds(letters: _Letters, *parts: str) -> list[_Round]:
+    """Return what is to be taken: the letters that are there now, and not their copies that die again meanwhile.
+
+    Copies that this process sends have a later time stamp than those letters. The clock of a sender may be ahead of
+    ours: its letters come in a round of their own, which takes no more than there are now.
     """
-    target: Target = lambda message: place_of(message, queue) if choice.fits(message, queue) else None  # noqa: E731
-    parts = ["_AMQ_ORIG_QUEUE IS NOT NULL"] if artemis else []
-    selector = _until_now(choice, *parts)
-    batch = transaction or DEFAULT_BATCH
-    return Transfer(queue, target, selector, choosy=not artemis, limit=limit, batch=batch)
+    now = int(time.time() * 1000)
+    shared = [*filter(None, [letters.choice.selector]), *parts]
+    rounds = [_Round(" AND ".join([*shared, f"JMSTimestamp <= {now}"]))]
+    ahead = replace(letters, choice=replace(letters.choice, selector=" AND ".join([*shared, f"JMSTimestamp > {now}"])))
+    times: list[int] = []
+    with suppress(UnsupportedFeatureException):  # STOMP on Artemis has no browser: such letters stay
+        times = [round(each.timestamp.timestamp() * 1000) for each in ahead.browse(_AHEAD) if each.timestamp]
+    if times:
+        rounds.append(_Round(f"{ahead.choice.selector} AND JMSTimestamp <= {max(times)}", len(times)))
+    if len(times) == _AHEAD:
+        remark(f"Of the letters whose time stamp is ahead of this clock {_AHEAD} are taken: run the command again.")
+    return rounds
 
 
-def _until_now(choice: Choice, *parts: str) -> str:
-    """Return the selector of a choice, for letters that were sent until now.
-
-    A copy that this process sends has a new time stamp. So a copy that becomes a dead letter again is not taken again
-    and again.
-    """
-    return " AND ".join([*filter(None, [choice.selector]), f"JMSTimestamp <= {int(time.time() * 1000)}", *parts])
+def _run(job: Transfer, rounds: list[_Round], login: Login, rate: float | None, what: str) -> int:
+    """Run a job round by round; return how many letters were moved."""
+    wanted, moved = job.limit, 0
+    with stop_on_signals() as stop, counting(what, wanted) as show_count:
+        for each in rounds:
+            left = None if wanted is None else wanted - moved
+            limit = min((number for number in (left, each.limit) if number is not None), default=None)
+            if stop.requested or limit == 0:
+                break
+            moved += replace(job, selector=each.selector, limit=limit).run(login, Pace(rate, stop), stop, show_count)
+    return moved
 
 
 def _say_what(letters: _Letters, limit: int | None, done: str, as_json: bool) -> None:
@@ -356,11 +380,10 @@ def _each_to(
             raise click.UsageError(f"TARGET is the dead-letter queue {queue} itself")
         if dry_run:
             return sum(1 for _ in letters.browse(limit))
+        rounds = _rounds(letters)
     places: Target = lambda message: target if choice.fits(message, queue) else None  # noqa: E731 - one expression
-    batch = transaction or DEFAULT_BATCH
-    job = Transfer(queue, places, _until_now(choice), choosy=choice.choosy, limit=limit, batch=batch)
-    with stop_on_signals() as stop, counting("Moving", limit) as show_count:
-        return job.run(login, Pace(rate, stop), stop, show_count)
+    job = Transfer(queue, places, choosy=choice.choosy, limit=limit, batch=transaction or DEFAULT_BATCH)
+    return _run(job, rounds, login, rate, "Moving")
 
 
 @dlq.command("export")

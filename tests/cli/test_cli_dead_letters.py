@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import time
 from datetime import datetime, timezone
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -76,6 +78,22 @@ def test_older_letters_are_chosen_by_the_time_they_were_sent(cli: Cli, queue_nam
     give_up(cli.url, queue_name, ["a"])
     assert json.loads(cli.ok("dlq", "ls", "--origin", queue_name, "--older-than", "1h", "--json"))["groups"] == []
     assert json.loads(cli.ok("dlq", "purge", "--origin", queue_name, "--cause", "failed", "--yes", "--json"))["removed"]
+
+
+@pytest.mark.parametrize("command", ["move", "retry"])
+def test_letters_of_a_sender_whose_clock_is_ahead_are_taken_once(
+    cli: Cli, queue_name: str, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were left: only letters with a time stamp up to now were chosen, by the clock of this process."""
+    give_up(cli.url, queue_name, ["a", "b", "c"])
+    behind = SimpleNamespace(time=lambda: time.time() - 3600)
+    monkeypatch.setattr("pyjmsack.cli.dlq.time", behind)
+    target = f"{queue_name}.parked" if command == "move" else queue_name
+    arguments = [command, *([target] if command == "move" else ["--yes"])]
+    for number in (2, 1):
+        cli.ok("dlq", *arguments, "--origin", queue_name, "--limit", 2, "--transaction", 1)
+        assert len(take_all(cli.url, target, wait_for=number)) == number
+    assert json.loads(cli.ok("dlq", "ls", "--origin", queue_name, "--json"))["groups"] == []
 
 
 @pytest.mark.timeout(300)
