@@ -85,6 +85,8 @@ def parse_url(url: str, options: Mapping[str, object] | None = None) -> BrokerUr
 def _parsed(url: str, options: Mapping[str, object]) -> BrokerUrl:
     if scheme_of(url) == FAILOVER:
         return _failover(url, options)
+    if url.lstrip().startswith("("):  # as the Artemis client writes it
+        refuse("broker URL", "a list of brokers needs failover: before it, such as failover:(amqp://a,amqp://b)")
     return _single(url, options)
 
 

@@ -178,6 +178,13 @@ def test_every_scheme_of_a_java_client_is_known() -> None:
         assert "unknown scheme" not in str(caught.value)
 
 
+def test_a_list_of_brokers_as_artemis_writes_it_is_answered_with_failover() -> None:
+    """And no part of the list is shown, because it may hold a password."""
+    with pytest.raises(InvalidURLException, match=r"needs failover: before it.*failover:\(amqp://a") as caught:
+        parse_url("(tcp://x:1,tcp://y:2)?ha=true&password=secret")
+    assert "secret" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("option", "hint"),
     [
