@@ -67,6 +67,18 @@ def _scenarios(send_async: float, receive: float | None, listener: float, send: 
         ),
         replace(_variant("send-async-ledger", "send_async, with a ledger", "{url}", 0.95), ledger=True),
         replace(_variant("receive-ledger", "receive, AUTO, with a ledger", "{url}", 0.95), ledger=True),
+        *_traced(),
+    )
+
+
+def _traced() -> tuple[Scenario, ...]:
+    """With OpenTelemetry, of which a tenth is sampled (``benchmarks/tracing.py``)."""
+    url = "{url}?jms.tracing=opentelemetry"
+    one_by_one = _variant("send-traced", "send, one by one, traced", url, 0.95)
+    return (
+        _variant("send-async-traced", "send_async, traced", url, 0.95),
+        _variant("receive-traced", "receive, AUTO, traced", url, 0.95),
+        replace(one_by_one, pipelined=False, variant_of="send", same_job_as="send"),
     )
 
 

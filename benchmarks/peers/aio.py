@@ -12,6 +12,7 @@ from typing import Any
 
 from benchmarks.job import PATIENCE, Job, Scenarios, Timing, login
 from benchmarks.peers.sync import CLIENT, TRANSACTION, read
+from benchmarks.tracing import prepare
 from pyjmsack import AckMode, DeliveryMode, Message
 from pyjmsack.aio import ConnectionFactory, MessageConsumer, MessageProducer, Session
 
@@ -21,6 +22,7 @@ _UNDER_WAY = 1000  # unconfirmed sends; the broker gives no more credit than tha
 @asynccontextmanager
 async def _session(job: Job, mode: AckMode) -> AsyncIterator[Session]:
     username, password = login()
+    prepare(job)
     factory = ConnectionFactory(job.url, username=username, password=password, ledger=job.ledger or None)
     async with factory.create_connection() as connection:
         await connection.start()

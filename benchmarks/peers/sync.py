@@ -10,6 +10,7 @@ from functools import partial
 from importlib.metadata import version
 
 from benchmarks.job import PATIENCE, BenchmarkError, Job, Scenarios, Timing, check_text, login
+from benchmarks.tracing import prepare
 from pyjmsack import (
     AckMode,
     ConnectionFactory,
@@ -29,6 +30,7 @@ TRANSACTION = 5
 @contextmanager
 def _session(job: Job, mode: AckMode) -> Iterator[Session]:
     username, password = login()
+    prepare(job)
     factory = ConnectionFactory(job.url, username=username, password=password, ledger=job.ledger or None)
     with factory.create_connection() as connection:
         connection.start()

@@ -33,6 +33,8 @@ _NAMES = {
     Outcome.MODIFIED_FAILED: "modify",
     Outcome.MODIFIED_FAILED_UNDELIVERABLE: "modify",
 }
+GATHER = 0.1
+"""Seconds for which ended operations gather, because waking a thread costs more than ending a span."""
 MOST = 10_000
 """Ended operations of a connection that wait for the dispatcher. More come only if an exporter blocks; they are dropped
 then, so that the exporter does not fill the memory."""
@@ -170,6 +172,7 @@ class Traces:
         self._waiting: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
         self._scheduled = False
         self._dropped = 0
+        self._closed = False
 
     def leads_to(self, metadata: ConnectionMetadata, client_id: str) -> None:
         """The connection is open, or open again, at this broker."""
@@ -199,18 +202,23 @@ class Traces:
         safely(operation.end)
 
     def later(self, call: Callable[..., Any], *arguments: Any) -> None:
-        """Let the dispatcher make a call; either side."""
+        """Let the dispatcher make a call, soon; either side."""
         if len(self._waiting) >= MOST:
             self._dropped += 1
             if self._dropped == 1:
                 log.warning("an exporter or span processor blocks: more than %d spans wait, and more are dropped", MOST)
             return
         self._waiting.append((call, arguments))
-        if not self._scheduled:
+        if not self._scheduled and not self._closed:  # after that nobody is left to tell it
             self._scheduled = True
-            if self._dispatcher is None:
-                self._dispatcher = self._runtime.dispatcher("pyjmsack-tracing")
-            self._dispatcher.submit(self._run)
+            self._runtime.call_later(GATHER, self._wake)
+
+    def _wake(self) -> None:
+        if self._closed:  # a timer from before
+            return
+        if self._dispatcher is None:
+            self._dispatcher = self._runtime.dispatcher("pyjmsack-tracing")
+        self._dispatcher.submit(self._run)
 
     def _run(self) -> None:
         self._scheduled = False  # first: what is appended from here on submits again
@@ -218,7 +226,9 @@ class Traces:
             safely(call, *arguments)
 
     def close(self, deadline: Deadline) -> Steps[None]:
-        """Wait until all that waits is told, then end the dispatcher."""
+        """Tell all that waits, then end the dispatcher."""
+        self._run()
+        self._closed = True
         if self._dispatcher is not None:
             yield from all_called(self._dispatcher, deadline)
             self._dispatcher.close()

@@ -46,7 +46,8 @@ _SETTER: Final = PropertySetter()
 _NOTHING: Final = Context()
 _TYPES: Final = {"send": "send", "receive": "receive", "process": "process"}
 """The type of each operation. All others settle."""
-Attributes = dict[str, Any]
+Attributes = Mapping[str, Any]
+NONE: Final[Attributes] = {}
 
 
 class _Place:
@@ -56,9 +57,9 @@ class _Place:
 
     def __init__(self, operation: str, destination: Destination | None, common: Attributes, *, bound: bool) -> None:
         kind = {"messaging.operation.name": operation, "messaging.operation.type": _TYPES.get(operation, "settle")}
-        measured: Attributes = {key: value for key, value in common.items() if key != "messaging.client.id"}
-        self.attributes: Attributes = {**common, **kind}
-        self.measured: Attributes = {**measured, **kind}
+        measured = {key: value for key, value in common.items() if key != "messaging.client.id"}
+        self.attributes: dict[str, Any] = {**common, **kind}
+        self.measured: dict[str, Any] = {**measured, **kind}
         """The attributes of metrics, of which there may be few different ones."""
         where: str = common.get("server.address", "")
         if "server.port" in common:
@@ -127,7 +128,7 @@ class OpenTelemetryTracing:
     def leads_to(self, metadata: ConnectionMetadata, client_id: str) -> None:
         """The connection is open, or open again, at this broker."""
         server = urlsplit(metadata.url)
-        common: Attributes = {"messaging.system": SYSTEM, "messaging.client.id": client_id[:LONGEST]}
+        common: dict[str, Any] = {"messaging.system": SYSTEM, "messaging.client.id": client_id[:LONGEST]}
         if server.hostname is not None:
             common["server.address"] = server.hostname
         if server.port is not None:
@@ -151,20 +152,26 @@ class OpenTelemetryTracing:
         self,
         place: _Place,
         kind: SpanKind,
-        more: Attributes,
+        message: Message | None = None,
+        more: Attributes = NONE,
         *,
         parent: Context | None = None,
         links: Sequence[Link] = (),
         since: int | None = None,
     ) -> Span:
-        """Start a span."""
-        attributes = {**place.attributes, **more} if more else place.attributes
-        return self.tracer.start_span(place.name, parent, kind, attributes, links, since)
+        """Start a span. The sampler sees the attributes of the place alone, as the conventions allow: so a span that is
+        not sampled costs no more of them."""
+        span = self.tracer.start_span(place.name, parent, kind, place.attributes, links, since)
+        if span.is_recording():
+            if message is not None:
+                span.set_attributes(_about(message))
+            span.set_attributes(more)
+        return span
 
     def extract(self, message: Message) -> Context:
         """Return the context that the producer wrote into a message."""
         properties: Mapping[str, Any] | None = message._properties
-        if not properties:
+        if not properties or not any(field in properties for field in self._fields):
             return _NOTHING
         return self.propagator.extract(properties, _NOTHING, _GETTER)
 
@@ -178,12 +185,11 @@ class OpenTelemetryTracing:
         if foreign and not message._properties_readonly:  # of a received message: it belongs to the earlier send
             given = get_current_span(self.extract(message)).get_span_context()
         place = self.place("send", destination, bound=bound)
-        more = _about(message)
         if given.is_valid:  # made by the application, for the message and not for this send of it
-            span = self.start(place, SpanKind.CLIENT, more, links=[Link(given)])
+            span = self.start(place, SpanKind.CLIENT, message, links=[Link(given)])
             properties = None
         else:
-            span = self.start(place, SpanKind.PRODUCER, more)
+            span = self.start(place, SpanKind.PRODUCER, message)
             properties = {**own}
             for field in self._fields if foreign else ():
                 properties.pop(field, None)
@@ -200,16 +206,22 @@ class OpenTelemetryTracing:
         return OpenTelemetryConsumer(self, info)
 
     def operation(
-        self, name: str, destination: Destination | None, more: Attributes, *, created: Sequence[SpanContext]
+        self,
+        name: str,
+        destination: Destination | None,
+        message: Message | None,
+        more: Attributes,
+        *,
+        created: Sequence[SpanContext],
     ) -> _Operation:
         """Return an operation that settles."""
         place = self.place(name, destination)
-        span = self.start(place, SpanKind.CLIENT, more, links=[Link(each) for each in created[:LINKS]])
+        span = self.start(place, SpanKind.CLIENT, message, more, links=[Link(each) for each in created[:LINKS]])
         return _Operation(span, None if self.instruments is None else self.instruments.operation, place.measured)
 
     def transaction(self, name: str, count: int) -> _Operation:
         """``commit`` or ``rollback`` of a transaction with ``count`` messages begins."""
-        return self.operation(name, None, {"messaging.batch.message_count": count}, created=())
+        return self.operation(name, None, None, {"messaging.batch.message_count": count}, created=())
 
 
 class _Sending(_Operation):
@@ -234,7 +246,7 @@ class OpenTelemetryConsumer:
     def __init__(self, tracing: OpenTelemetryTracing, info: ConsumerInfo) -> None:
         self._tracing = tracing
         self._destination = info.destination
-        self._more: Attributes = {}
+        self._more: dict[str, Any] = {}
         if info.subscription is not None:
             self._more["messaging.destination.subscription.name"] = info.subscription.name
 
@@ -246,10 +258,11 @@ class OpenTelemetryConsumer:
             self._remember(message, created)
         links = [Link(created)] if created.is_valid else []
         place = tracing.place("receive", self._destination)
-        more = {**self._more, **_about(message), **_count(message)}
-        span = tracing.start(place, SpanKind.CLIENT, more, links=links, since=since)
+        span = tracing.start(place, SpanKind.CLIENT, message, self._more, links=links, since=since)
+        if span.is_recording():
+            span.set_attributes(_count(message))
         call(tracing.settings.receive_hook, span, message)
-        if accepts:
+        if accepts and (span.is_recording() or tracing.instruments is not None):  # else its child is not sampled either
             self._accept(message, set_span_in_context(span), links)
         self._consumed(place)
         histogram = None if tracing.instruments is None else tracing.instruments.operation
@@ -258,7 +271,7 @@ class OpenTelemetryConsumer:
     def _accept(self, message: Message, parent: Context, links: Sequence[Link]) -> None:
         tracing = self._tracing
         place = tracing.place("accept", self._destination)
-        span = tracing.start(place, SpanKind.CLIENT, _about(message), parent=parent, links=links)
+        span = tracing.start(place, SpanKind.CLIENT, message, parent=parent, links=links)
         histogram = None if tracing.instruments is None else tracing.instruments.operation
         _Operation(span, histogram, self._measured(place)).end()
 
@@ -266,7 +279,7 @@ class OpenTelemetryConsumer:
         """Make the span of a call of ``receive`` that raises."""
         tracing = self._tracing
         place = tracing.place("receive", self._destination)
-        span = tracing.start(place, SpanKind.CLIENT, self._more, since=since)
+        span = tracing.start(place, SpanKind.CLIENT, None, self._more, since=since)
         histogram = None if tracing.instruments is None else tracing.instruments.operation
         _Operation(span, histogram, self._measured(place)).end(error)
 
@@ -282,9 +295,10 @@ class OpenTelemetryConsumer:
         elif tracing.settings.process_parent == "ambient":
             parent = set_span_in_context(INVALID_SPAN, context)
         place = tracing.place("process", self._destination)
-        more = {**self._more, **_about(message), **_count(message)}
         links = [Link(created)] if created.is_valid else []
-        span = tracing.start(place, SpanKind.CONSUMER, more, parent=parent, links=links)
+        span = tracing.start(place, SpanKind.CONSUMER, message, self._more, parent=parent, links=links)
+        if span.is_recording():
+            span.set_attributes(_count(message))
         call(tracing.settings.receive_hook, span, message)
         if not received:
             self._consumed(place)
@@ -296,14 +310,14 @@ class OpenTelemetryConsumer:
         tracing = self._tracing
         created = tracing.created.get(message._delivery)
         known = [] if created is None else [created]
-        return tracing.operation(name, self._destination, {**self._more, **_about(message)}, created=known)
+        return tracing.operation(name, self._destination, message, self._more, created=known)
 
     def acknowledge(self, name: str, inbounds: Sequence[Inbound]) -> _Operation:
         """Several messages get their outcome together."""
         found = (self._tracing.created.get(inbound) for inbound in inbounds)
         created = [*{(each.trace_id, each.span_id): each for each in found if each is not None}.values()]
         more = {**self._more, "messaging.batch.message_count": len(inbounds)}
-        return self._tracing.operation(name, self._destination, more, created=created)
+        return self._tracing.operation(name, self._destination, None, more, created=created)
 
     def _remember(self, message: Message, created: SpanContext) -> None:
         """Keep the context of a message until it is acknowledged."""
@@ -344,7 +358,7 @@ def call(hook: Hook | None, span: Span, message: Message) -> None:
 
 def _about(message: Message) -> Attributes:
     """Return the attributes of one message."""
-    found: Attributes = {}
+    found: dict[str, Any] = {}
     if message._message_id is not None:
         found["messaging.message.id"] = message._message_id[:LONGEST]
     if message._correlation_id is not None:

@@ -9,7 +9,7 @@ import pytest
 
 from contract.brokers import alike, only_on
 from contract.harness import Completed, Gate, Heard, Jms, take, texts
-from pyjmsack import AckMode, Message, ResourceAllocationException
+from pyjmsack import AckMode, App, Message, ResourceAllocationException, aio
 
 pytest.importorskip("opentelemetry.sdk", reason="the extra otel is not installed")
 
@@ -520,3 +520,36 @@ async def test_the_option_of_the_url_traces_without_an_instrumentor(
     await (await session.create_producer(jms.queue)).send("one")
     await (await (await jms.session()).create_producer(jms.queue)).send("two")
     assert len(traced.named("send")) == 1
+
+
+@alike("an App knows neither face nor protocol")
+async def test_a_listener_of_an_app_is_a_process_span(jms: Jms, traced: Tracing) -> None:
+    """The commit of its transaction, and what it sends, are children of the span; its ``receive`` has none."""
+    heard, out = Heard[str](), f"{jms.queue.name}.out"
+    await jms.send("work")
+    if jms.face.name == "aio":
+        service = aio.App(jms.url)
+
+        @service.listener(jms.queue)
+        async def listen(body: str) -> None:
+            await service.sender.send(out, body)
+            heard(body)
+
+        async with service:
+            assert await heard.next() == "work"
+    else:
+        blocking = App(jms.url)
+
+        @blocking.listener(jms.queue)
+        def listen_blocking(body: str) -> None:
+            blocking.sender.send(out, body)
+            heard(body)
+
+        with blocking:
+            assert await heard.next() == "work"
+    work, sent = traced.named("send")
+    process = traced.one("process")
+    assert parent_of(process) == id_of(work)
+    assert traced.named("receive") == []
+    assert parent_of(traced.one("commit")) == id_of(process)
+    assert parent_of(sent) == id_of(process)

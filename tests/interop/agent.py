@@ -8,19 +8,20 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from pyjmsack import Byte, Char, Double, Float, Int, Long, Short
 
-__all__ = ["Agent", "JavaMissingError", "typed"]
+__all__ = ["Agent", "JavaMissingError", "telemetry_agent", "typed"]
 
 _PROJECT = Path(__file__).parent / "java"
 _TARGET = _PROJECT / "target"
 _JAR = _TARGET / "interop.jar"
 _LIBRARIES = _TARGET / "lib" / "*"
+_TELEMETRY = "opentelemetry-javaagent", "2.16.0"
 _JAVA_NAMES = {
     bool: "boolean",
     Byte: "byte",
@@ -59,9 +60,14 @@ def _text(value: Any) -> str:
 
 
 class Agent:
-    """One Java client, ``qpid`` or ``openwire``."""
+    """One Java client, ``qpid`` or ``openwire``.
 
-    def __init__(self, client: str) -> None:
+    Args:
+        client: which of the two.
+        options: more options of the JVM.
+    """
+
+    def __init__(self, client: str, options: Sequence[str] = ()) -> None:
         java = _java()
         with _only_one():
             if _stale():
@@ -71,6 +77,7 @@ class Agent:
                 java,
                 "-Xmx256m",
                 "-XX:TieredStopAtLevel=1",
+                *options,
                 "-cp",
                 f"{_JAR}{os.pathsep}{_TARGET / 'lib'}/*",
                 "interop.Agent",
@@ -104,6 +111,31 @@ class Agent:
     def close(self) -> None:
         """End the process."""
         self._process.communicate()
+
+
+def telemetry_agent() -> Path:
+    """Return the jar of the OpenTelemetry agent for Java, fetched by Maven once.
+
+    Raises:
+        JavaMissingError: there is no Maven, or it cannot fetch the jar.
+    """
+    name, number = _TELEMETRY
+    jar = _TARGET / "telemetry" / f"{name}-{number}.jar"
+    with _only_one():
+        if not jar.exists():
+            _copy(f"io.opentelemetry.javaagent:{name}:{number}", jar.parent)
+    return jar
+
+
+def _copy(artifact: str, folder: Path) -> None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise JavaMissingError("there is no mvn on PATH to fetch the OpenTelemetry agent")
+    goal = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
+    command = [maven, "--quiet", "--batch-mode", goal, f"-Dartifact={artifact}", f"-DoutputDirectory={folder}"]
+    fetched = subprocess.run(command, cwd=_PROJECT, capture_output=True, text=True, check=False)
+    if fetched.returncode != 0:
+        raise JavaMissingError(f"Maven cannot fetch {artifact}: {fetched.stdout[-300:]}")
 
 
 def _java() -> str:

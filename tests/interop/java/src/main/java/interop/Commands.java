@@ -14,8 +14,12 @@ import jakarta.jms.Queue;
 import jakarta.jms.QueueBrowser;
 import jakarta.jms.Session;
 import jakarta.jms.TemporaryQueue;
+import jakarta.jms.TextMessage;
 import jakarta.jms.Topic;
 import java.util.Collections;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
 
 /** What the agent can do on one connection. */
 final class Commands {
@@ -40,6 +44,7 @@ final class Commands {
             case "reply" -> reply(command);
             case "request" -> request(command);
             case "groups" -> groups(command);
+            case "forward" -> forward(command);
             default -> throw new IllegalArgumentException("unknown command " + command);
         };
     }
@@ -136,6 +141,29 @@ final class Commands {
             ObjectNode description = messages.describe(answer);
             description.put("answers", request.getJMSMessageID());
             return description;
+        }
+    }
+
+    /** Sends a message on, in a listener, which is where a tracing agent knows what it belongs to. */
+    private JsonNode forward(JsonNode command) throws JMSException {
+        BlockingQueue<String> answers = new LinkedBlockingQueue<>();
+        try (Session listening = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
+                MessageProducer producer = listening.createProducer(listening.createQueue(command.get("to").asText()));
+                MessageConsumer consumer = listening.createConsumer(destination(command))) {
+            consumer.setMessageListener(message -> answers.offer(sentOn(listening, producer, message)));
+            return JSON.valueToTree(answers.poll(20, TimeUnit.SECONDS));
+        } catch (InterruptedException error) {
+            throw new IllegalStateException(error);
+        }
+    }
+
+    private static String sentOn(Session session, MessageProducer producer, Message message) {
+        try {
+            String body = ((TextMessage) message).getText();
+            producer.send(session.createTextMessage(body));
+            return body;
+        } catch (JMSException error) {
+            return error.toString();
         }
     }
 

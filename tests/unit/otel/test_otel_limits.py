@@ -1,0 +1,68 @@
+"""What a hostile producer can write as a context: it is bounded before it is parsed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("opentelemetry.sdk", reason="the extra otel is not installed")
+
+from opentelemetry.baggage import get_all
+from opentelemetry.context import Context
+from opentelemetry.propagate import get_global_textmap
+from opentelemetry.trace import get_current_span
+
+from pyjmsack.otel.limits import PropertyGetter, PropertySetter
+
+GOOD = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("traceparent", "0" * 1_000_000),
+        ("traceparent", 42),
+        ("traceparent", None),
+        ("tracestate", "a=1," * 1000),
+        ("tracestate", b"a=1"),
+        ("baggage", ",".join(["a=1"] * 10_000)),
+        ("baggage", ",".join(["a=1"] * 65)),
+        ("baggage", "a=" + "1" * 8191),
+        ("baggage", "a=\u2603"),
+        ("baggage", "no value"),
+        ("baggage", True),
+        ("X-B3-TraceId", "0" * 1025),
+    ],
+)
+def test_a_value_that_is_too_long_or_no_string_is_absent(key: str, value: Any) -> None:
+    assert PropertyGetter().get({key.replace("-", "__dash__"): value}, key) is None
+
+
+def test_values_within_the_limits_are_read_as_they_are() -> None:
+    baggage = ",".join(["a=1"] * 63 + ["b=" + "1" * 7000 + ";metadata"])
+    carrier = {"traceparent": GOOD, "baggage": baggage, "X__dash__B3__dash__TraceId": "1"}
+    getter = PropertyGetter()
+    assert [getter.get(carrier, key) for key in ("traceparent", "baggage", "X-B3-TraceId", "tracestate")] == [
+        [GOOD],
+        [baggage],
+        ["1"],
+        None,
+    ]
+    assert getter.keys(carrier) == [], "a propagator that looks by prefix would look at all properties"
+
+
+def test_a_dash_in_a_key_is_written_as_the_java_agent_writes_it() -> None:
+    carrier: dict[str, Any] = {}
+    PropertySetter().set(carrier, "X-B3-TraceId", "1")
+    assert carrier == {"X__dash__B3__dash__TraceId": "1"}
+
+
+def test_hostile_baggage_does_not_take_the_trace_with_it_and_writes_no_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    carrier = {"traceparent": GOOD, "baggage": "a b=1,=,\u2603=1"}
+    context = get_global_textmap().extract(carrier, Context(), PropertyGetter())
+    assert format(get_current_span(context).get_span_context().span_id, "016x") == "b7ad6b7169203331"
+    assert get_all(context) == {}
+    assert caplog.records == []
