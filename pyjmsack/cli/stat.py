@@ -78,21 +78,29 @@ def stat(
     show = _FORMATS["json" if as_json else format_name]
     with stop_on_signals() as stop:
 
-        def shown(queues: Callable[[str], list[QueueStatus]]) -> bool:
+        def shown(queues: Callable[[str], list[QueueStatus]], one: Callable[[str], object] = str) -> bool:
             while True:
-                show(sorted(queues(pattern), key=_order(sort)))
+                found = queues(pattern)
+                if not found and watch is None and not _is_pattern(pattern):
+                    one(pattern)  # a manager raises the error with the nearest names
+                show(sorted(found, key=_order(sort)))
                 if watch is None:
                     return True
                 stop.wait(watch)
                 if stop.requested:
                     return True
 
-        if by_broker(login, jolokia, "Without management", lambda manager: shown(manager.queues)) is None:
+        work = lambda manager: shown(manager.queues, manager.queue)  # noqa: E731 - one expression
+        if by_broker(login, jolokia, "Without management", work) is None:
             shown(partial(_counted, login))
 
 
 def _order(sort: str) -> Callable[[QueueStatus], tuple[int, str]]:
     return lambda status: (0 if sort == "name" else -(getattr(status, sort) or 0), status.name)
+
+
+def _is_pattern(name: str) -> bool:
+    return bool(set(name) & set("*?["))
 
 
 def _counted(login: Login, name: str) -> list[QueueStatus]:
@@ -101,7 +109,7 @@ def _counted(login: Login, name: str) -> list[QueueStatus]:
     Raises:
         Failure: the name is a pattern, because nobody but the manager knows the names.
     """
-    if set(name) & set("*?["):
+    if _is_pattern(name):
         raise Failure(
             "only a user who may manage the broker can list queues; "
             "give the whole name of one queue to count it by browsing"

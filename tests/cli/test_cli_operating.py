@@ -44,6 +44,15 @@ def test_stat_shows_queues_as_table_json_and_for_prometheus(cli: Cli, queue_name
     assert "# TYPE pyjmsack_queue_added_total counter" in lines
 
 
+def test_stat_of_a_queue_that_is_not_there_names_the_nearest(cli: Cli, queue_name: str) -> None:
+    """It showed an empty table, as if the queue were there; a pattern that fits nothing still does."""
+    put(cli.url, queue_name, ["a"])
+    result = cli.run("stat", f"{queue_name}x")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert f"'{queue_name}'" in result.stderr
+    assert cli.run("stat", f"{queue_name}x*").exit_code == 0
+
+
 def test_stat_of_a_watched_queue_ends_with_a_signal(cli: Cli, queue_name: str) -> None:
     put(cli.url, queue_name, ["a"])
     process = cli.start("stat", queue_name, "--watch", "50ms", "--json")
