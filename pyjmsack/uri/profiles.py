@@ -14,6 +14,7 @@ PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
         "jms.prefetchPolicy.optimizeDurableTopicPrefetch": "1000",
         "jms.prefetchPolicy.topicPrefetch": "32767",
         "jms.redeliveryPolicy.maxRedeliveries": "6",  # S114
+        "jms.redeliveryPolicy.outcome": "REJECTED",  # that client's POISON acknowledgement dead-letters (S112)
         "jms.redeliveryPolicy.initialRedeliveryDelay": "1000",
         "jms.redeliveryPolicy.redeliveryDelay": "1000",
         "jms.closeTimeout": "15000",

@@ -22,6 +22,7 @@ def test_every_option_of_a_profile_is_honoured_and_differs_from_our_default(prof
 def test_activemq_profile_has_the_limits_of_that_client_s114() -> None:
     parsed = parse_url("amqp://h?profile=activemq")
     assert parsed.connection.redelivery_policy.max_redeliveries == 6
+    assert parsed.connection.redelivery_policy.outcome is Outcome.REJECTED, "the seventh time makes a dead letter"
     assert parsed.connection.prefetch_policy == PrefetchPolicy(1000, 32767, 500, 100, 1000)
     assert parsed.connection.connect_timeout is None
     assert (parsed.amqp.idle_timeout, parsed.transport.connect_timeout) == (30.0, 30.0)
