@@ -27,6 +27,8 @@ __all__ = ["WebSocketEngine"]
 
 _MOST: Final = 32768
 """Bytes of one message; Artemis refuses frames of more than 65536."""
+_MOST_EMPTY: Final = 1000
+"""Pings and frames without data that may arrive together."""
 _HTTP: Final = b"HTTP/"
 _OVER: Final = (ConnectionState.REMOTE_CLOSING, ConnectionState.CLOSED)
 _ORDERLY: Final = (CloseReason.NORMAL_CLOSURE, CloseReason.GOING_AWAY, CloseReason.NO_STATUS_RCVD)
@@ -72,7 +74,7 @@ class WebSocketEngine:
         try:
             self._check_head(data)
             self._connection.receive_data(data)
-            happened = [*self._connection.events()]
+            happened = self._events()
         except (RemoteProtocolError, ValueError) as error:  # header lines that are not ASCII are a UnicodeDecodeError
             lost = ConnectionLostException(f"{self._endpoint} does not speak WebSocket as it should: {error}")
             lost.__cause__ = error
@@ -83,6 +85,17 @@ class WebSocketEngine:
             self._stream.flush()
             if self._reason is not None or self._connection.state in _OVER:
                 self._stream.close()
+
+    def _events(self) -> list[events.Event]:
+        """Return what the bytes say. Frames without data are few, because each costs time and says nothing."""
+        happened: list[events.Event] = []
+        empty = 0
+        for event in self._connection.events():
+            happened.append(event)
+            empty += not (isinstance(event, events.BytesMessage | events.TextMessage) and event.data)
+            if empty > _MOST_EMPTY:
+                raise RemoteProtocolError(f"more than {_MOST_EMPTY:,} frames without data at once")
+        return happened
 
     def _check_head(self, data: bytes) -> None:
         """Refuse at once bytes that are no HTTP answer, because the parser would wait for the end of their first

@@ -148,6 +148,21 @@ def test_a_ping_is_answered() -> None:
     assert [(type(event), event.payload) for event in pair.seen] == [(events.Pong, b"are you there")]
 
 
+@pytest.mark.parametrize("frame", [b"\x89\x00", b"\x82\x00"], ids=["ping", "empty"])
+def test_a_flood_of_frames_without_data_ends_the_connection(frame: bytes) -> None:
+    """64 KiB of them held up the loop, and so every other connection, for seconds."""
+    pair = Pair()
+    pair.pump()
+    pair.engine.receive_data(frame * 1000)
+    assert not pair.wire.closed
+    pair.engine.receive_data(frame * 30_000)
+    assert pair.wire.closed
+    pair.engine.connection_lost(None)
+    (lost,) = pair.inner.lost
+    assert isinstance(lost, ConnectionLostException)
+    assert "1,000 frames without data" in str(lost)
+
+
 def test_a_ping_that_comes_together_with_a_close_frame_is_not_answered() -> None:
     pair = Pair()
     pair.say(events.Ping(payload=b"are you there"), events.CloseConnection(code=1000))
