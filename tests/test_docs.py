@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from shared_brokers import Served
 
 from _pyjmsack_pytestplugin import _KINDS
 from pyjmsack.cli.demo.rows import FAILOVER_ROWS, ROWS
@@ -75,15 +76,31 @@ def rules() -> list[re.Match[str]]:
 
 
 @pytest.mark.parametrize("program", programs().values(), ids=programs().keys())
-def test_a_program_in_the_documentation_prints_what_stands_below_it(program: Program, broker_url: str) -> None:
-    run(program, broker_url)
+def test_a_program_in_the_documentation_prints_what_stands_below_it(program: Program, any_broker: Served) -> None:
+    run(program, any_broker)
 
 
-def run(program: Program, broker_url: str) -> None:
+@pytest.mark.parametrize(
+    ("page", "package"), [("from-proton", "proton"), ("from-stomp-py", "stomp")], ids=["proton", "stomp.py"]
+)
+def test_the_old_program_of_a_guide_prints_the_same_as_the_new_one(page: str, package: str, any_broker: Served) -> None:
+    """The new one runs in the test above."""
+    pytest.importorskip(package, reason=f"the package of {package} is not installed")
+    text = (ROOT / "docs" / "howto" / f"{page}.md").read_text(encoding="utf-8")
+    old = re.search(r"^```python old_\w+\.py\n(.*?)^```\n\n```text\n(.*?)^```\n", text, re.MULTILINE | re.DOTALL)
+    assert old is not None
+    assert [program.output for program in programs_of(ROOT / "docs" / "howto" / f"{page}.md")] == [old[2]]
+    run(Program(old[1], old[2]), any_broker)
+
+
+def run(program: Program, broker: Served) -> None:
     """Run a program of a page against a broker, and compare what it prints with the page."""
     assert program.output is not None, "a ```text block with the output is missing"
-    source = program.source.replace("amqp://localhost:5672", broker_url)
-    assert broker_url in source, "it would not run against the broker of the tests"
+    source = program.source.replace("amqp://localhost:5672", broker.amqp_url)
+    source = source.replace("stomp://localhost:61613", broker.stomp_url)
+    host, _, port = broker.stomp_url.removeprefix("stomp://").partition(":")
+    source = source.replace('("localhost", 61613)', f'("{host}", {port})')
+    assert source != program.source, "it would not run against the broker of the tests"
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", source],
         capture_output=True,
@@ -109,10 +126,10 @@ def test_the_tutorial_shows_the_programs_of_its_folder() -> None:
 
 
 @pytest.mark.full_tier("ten programs, one after the other")
-def test_the_programs_of_the_tutorial_tell_one_story(broker_url: str) -> None:
+def test_the_programs_of_the_tutorial_tell_one_story(any_broker: Served) -> None:
     """They share their queues, and the last ones leave nothing behind."""
     for program in programs_of(ROOT / "docs" / "tutorial.md"):
-        run(program, broker_url)
+        run(program, any_broker)
 
 
 def test_the_readme_is_short_and_has_a_program_in_each_face() -> None:
