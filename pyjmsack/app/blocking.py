@@ -101,7 +101,7 @@ class BlockingFace:
         return isinstance(error, GeneratorExit)
 
     def here(self) -> object:
-        """Return the thread: a session belongs to one (S15)."""
+        """Return the thread, because a session belongs to one thread (S15)."""
         return threading.get_ident()
 
 

@@ -199,5 +199,5 @@ class App(Service):
 
 
 def iter_wait(flag: Event) -> Steps[None]:
-    """Wait for a flag: steps."""
+    """Wait for a flag. This is a generator of steps."""
     yield flag.wait

@@ -33,7 +33,7 @@ class Workspace:
         self._lock = FileLock(self.directory / "pyjmsack.lock")
 
     def claim(self) -> None:
-        """Reserve the directory until :meth:`kill` or :meth:`close`: because a second broker in it would wait for ever.
+        """Reserve the directory until :meth:`kill` or :meth:`close`, because a second broker in it would wait for ever.
 
         Raises:
             BrokerError: another broker works in it.

@@ -21,8 +21,6 @@ def wrong_port(url: str) -> str | None:
     """Return a text about a port that speaks another protocol than the URL, ``None`` if there is no other protocol.
 
     The function does not ask for a WebSocket, because the errors of a WebSocket name the answer already.
-
-    Nothing is asked for a WebSocket, whose own errors say what it meets.
     """
     parts = urlsplit(url)
     if parts.scheme not in _EXPECTED or parts.hostname is None:

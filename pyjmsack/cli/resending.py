@@ -21,9 +21,6 @@ def renewed(message: Message, duplicate_id: str | None = None) -> Message:
 
     The properties of its last delivery are dropped. Its duplicate id is dropped too, because the broker remembers the
     id and would drop the message without an error.
-
-    What belongs to its last delivery is dropped, and so is its duplicate id: the broker remembers that one, and would
-    throw the message away without a word.
     """
     kept = {name: value for name, value in message.properties.items() if name not in _OF_THE_DELIVERY}
     message.clear_properties()

@@ -53,5 +53,5 @@ class Browser:
         return message
 
     def close(self) -> Steps[None]:
-        """End it. Idempotent."""
+        """End the browser. A second call has no effect."""
         return self._consumer.close()

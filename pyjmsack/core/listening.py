@@ -26,7 +26,7 @@ Listener = Callable[[Message], Any]
 BATCH = 64
 """Messages a listener gets before the session's other consumers, and in asyncio other tasks, have a turn."""
 PAUSE = 1.0
-"""Seconds until the dispatcher comes by again after an error that is not the listener's."""
+"""Seconds until the dispatcher tries again after an error that did not come from the listener."""
 
 
 class Workers:

@@ -44,7 +44,7 @@ def refuse_commands(outbox: deque[Command], error: Exception) -> None:
 
 
 class Queue(Protocol[T_co]):
-    """The part of a deque that the side uses which takes messages out."""
+    """The methods of a deque that are used to take messages out."""
 
     def __len__(self) -> int: ...
 

@@ -20,7 +20,7 @@ T = TypeVar("T", TemporaryQueue, TemporaryTopic)
 
 
 class Temporaries:
-    """What the connection made and did not delete.
+    """The temporary destinations that the connection made and did not delete.
 
     Args:
         channel: the connection.

@@ -1,8 +1,8 @@
-"""A connection's way to its tracing: nothing here runs, and nothing costs, without one.
+"""The tracing of a connection. Without tracing, none of this code runs.
 
-What a sampler, a span processor, an exporter or a hook of the user raises is logged and stays here: it never changes
-what becomes of a message. Such code never runs on the I/O loop of the blocking face either: a send that nobody waits
-for is answered there, so its span is ended on a dispatcher.
+An error of a sampler, a span processor, an exporter or a hook of the user is logged and goes no further, so that it
+never changes the outcome of a message. Such code never runs on the I/O loop of the blocking face either: a send that
+nobody waits for is answered there, so its span is ended on a dispatcher.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class TracedSend:
         self._traces = traces
         self._operation = operation
         self.properties = properties
-        """What the message has instead of its own properties while it is encoded."""
+        """The properties that the message has while it is encoded, in place of its own."""
         self._awaited = False
         """Whether the caller waits for the answer, and ends the operation."""
 
@@ -120,7 +120,7 @@ class TracedConsumer:
             safely(self._tracing.receive, message, since, accepts=accepts)
 
     def receiving(self, steps: Steps[T]) -> Steps[T]:
-        """Wait for a message with these steps, and tell if that fails."""
+        """Wait for a message with these steps, and record an error if the wait fails."""
         began = time_ns()
         try:
             return (yield from steps)

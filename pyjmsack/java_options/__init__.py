@@ -1,4 +1,4 @@
-"""What becomes of each option of a Java client: one table for the hints of the URL parser and for ``pyjmsack migrate``.
+"""The replacements of Java clients' options: one table for the hints of the URL parser and for ``pyjmsack migrate``.
 
 Options of Qpid JMS and ActiveMQ Classic that this library knows by the same name are rows of ``pyjmsack.uri`` and stand
 there alone. This room has the rest: every option of the Artemis client, and what the others have besides. The tests

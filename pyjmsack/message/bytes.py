@@ -108,7 +108,7 @@ class BytesMessage(Message):
         try:
             self._append(form.pack(value))
         except (ArithmeticError, TypeError, ValueError, StructError) as error:
-            raise MessageFormatException(f"write_{name}: {value!r} is no Java {name}") from error
+            raise MessageFormatException(f"write_{name}: expected a Java {name}, not {value!r}") from error
 
     def _check_readable(self) -> None:
         if not self._body_readonly:

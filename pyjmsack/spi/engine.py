@@ -16,7 +16,7 @@ from pyjmsack.uri import BrokerUrl, Endpoint
 __all__ = ["Connector", "Engine", "Piece", "Reading", "Stream", "Timer", "loss"]
 
 Piece = Callable[[bytes, "JMSException | None"], None]
-"""Gets the next piece of a body, or the error for which there is none."""
+"""A function that takes the next piece of a body, or the error because of which there is no piece."""
 
 
 class Engine(Protocol):

@@ -17,7 +17,7 @@ __all__ = ["JMSContext"]
 
 
 class JMSContext(Session):
-    """A session that owns its connection: whatever a session offers, and ``start``, ``stop`` and ``create_context``.
+    """A session that owns its connection: all methods of a session, and ``start``, ``stop`` and ``create_context``.
 
     The first consumer or browser starts the connection, unless ``auto_start`` is off.
     """

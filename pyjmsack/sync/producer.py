@@ -134,7 +134,7 @@ class MessageProducer(ProducerFacade):
         )
 
     def close(self) -> None:
-        """Close after what was sent is answered; idempotent."""
+        """Close when the broker has answered all sends. A second call has no effect."""
         self._run(self._core.close())
 
     def __enter__(self) -> MessageProducer:

@@ -78,8 +78,8 @@ def parse_address(what: str, url: str) -> Address:
     """Take the URL of a single broker apart; ``what`` names it in error messages.
 
     Raises:
-        InvalidURLException: it is malformed, or its scheme is none of ours.
-        UnsupportedFeatureException: a scheme that is known and not there yet.
+        InvalidURLException: the URL is malformed, or its scheme is unknown.
+        UnsupportedFeatureException: the scheme is known, but not supported yet.
     """
     scheme, rest = _split_scheme(what, url)
     user_info, rest = split_user_info(rest)

@@ -68,8 +68,6 @@ class Job:
 
         After a kill a broker may have forgotten acknowledgements of lines of the first part. It delivers these lines
         again, before it delivers the second part.
-
-        What a broker forgot that it was told about the first ones comes again before the others.
         """
         lines = self.source.lines
         first = len(lines) * 9 // 10 if self.kills.left else len(lines)

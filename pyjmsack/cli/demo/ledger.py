@@ -26,10 +26,6 @@ class Ledger:
     failure comes after the line is stored, and proves that the broker does not deliver the line again. ``broker_dies``
     is for rows in which the broker is killed. A message that is delivered again need not be marked as redelivered then,
     and a stored line must not be delivered again (S105).
-
-    ``fails_after`` is for the modes in which the broker has forgotten a message that fails: there the failure comes
-    after the line is stored, and proves that it is not delivered again. ``broker_dies`` is for rows in which it does:
-    a message that comes again need not be marked then, and one that was stored must not come again at all (S105).
     """
 
     def __init__(self, source: Source, *, fails_after: bool = False, broker_dies: bool = False) -> None:

@@ -110,7 +110,7 @@ class DeadLetters:
         receiver.settle(inbound, Outcome.ACCEPTED if error is None else Outcome.MODIFIED_FAILED)
 
     def afterwards(self, concerns: Callable[[AmqpReceiver], bool], then: Callable[[], None]) -> None:
-        """Call this when no message of such receivers is being copied: an end of their links would return it."""
+        """Call ``then`` when no message of these receivers is being copied, because the end of a link gives it back."""
         if any(map(concerns, self._under_way.values())):
             self._waiting.append((concerns, then))
         else:

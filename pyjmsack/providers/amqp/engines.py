@@ -86,7 +86,7 @@ class EngineListener(Protocol):
         ...
 
     def on_failure(self, error: JMSException) -> None:
-        """The connection is over and nothing more will come of it. Called once."""
+        """The connection has ended, and no more events follow. Called once."""
         ...
 
     def on_burst_end(self) -> None:
@@ -227,7 +227,7 @@ class AmqpEngine(ABC):
     Args:
         listener: gets the connection's events.
         sasl: makes the login for a stream that is encrypted or not; ``None`` for no SASL layer.
-        options: how it is to work.
+        options: the settings of the connection.
     """
 
     name: str

@@ -235,7 +235,7 @@ class Gathered:
         self._pieces: list[bytes] = []
 
     def write(self, piece: bytes, *, last: bool) -> None:
-        """Take a piece; send with the last."""
+        """Take a piece of a body. The last piece sends the message."""
         self._pieces.append(piece)
         if not last:
             self._wants()

@@ -134,7 +134,7 @@ def _key(inbound: Inbound) -> bytes | None:
 
 
 class Again(Outbound):
-    """The repetition of a send whose caller already got the answer of a lost broker."""
+    """The second copy of a send whose caller already got the answer of a lost broker."""
 
     __slots__ = ("_done",)
 

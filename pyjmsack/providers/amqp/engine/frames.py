@@ -44,7 +44,7 @@ class FrameReader:
         self._pieces: list[bytes] = []
         self._kept = 0
         self._wanted = len(PROTOCOL_HEADER)
-        """Bytes that have to be here before there is anything to do."""
+        """The number of bytes that must arrive before the next step."""
 
     def cut(self, data: bytes) -> Iterator[tuple[int, bytes, int, int]]:
         """Take bytes; yield each complete frame as its channel, a buffer, and where in that the body begins and ends.

@@ -281,8 +281,8 @@ class ReceiverLink(Link):
             self._session.send_flow(self)
 
     def settle(self, delivery_id: int, state: bytes) -> None:
-        """Settle a message with an encoded outcome, or transactional state; ``b""``: without. Of one that is settled,
-        or whose link is gone, the peer knows already."""
+        """Settle a message with an encoded outcome, or transactional state; or without one
+        (``b""``). If the message is settled, or its link is gone, send nothing, because the peer knows."""
         if delivery_id in self.unsettled:
             self.unsettled.discard(delivery_id)
             self._session.connection.settle(self._session.channel, True, delivery_id, state)

@@ -156,7 +156,7 @@ class Session:
         return True
 
     def queue(self, outgoing: Outgoing | OutgoingStream) -> None:
-        """Send a message, or a piece, behind those that wait, in as many transfers as it takes and fit the window."""
+        """Send a message or a piece after the waiting ones, in several transfers if the window requires that."""
         self._queue.append(outgoing)
         self._send_queued()
 
@@ -226,7 +226,7 @@ class Session:
         return event
 
     def on_disposition(self, buffer: bytes, start: int, end: int) -> list[Event]:
-        """Take outcomes of our messages, or hear that the peer settled some of its own (2.7.6)."""
+        """Take outcomes of our messages, or note that the peer settled messages of its own (2.7.6)."""
         role, first, last, settled, encoded = read_disposition(buffer, start, end)
         if not role:
             if settled:
