@@ -54,7 +54,7 @@ napoleon_numpy_docstring = False
 nitpick_ignore_regex = [
     # of the standard library and of other packages, whose indexes are not here, because the build has no network
     (r"py:.*", r"(_?asyncio|collections|concurrent|contextlib|datetime|decimal|enum|os|pathlib)\b.*"),
-    (r"py:.*", r"(pyarrow|ssl|types|typing|uuid)\b.*"),
+    (r"py:.*", r"(logging|pyarrow|ssl|str|string|types|typing|uuid)\b.*"),
     (r"py:.*", r"(Any|Callable|Future|Iterable|Iterator|Mapping|PathLike|Path|SSLContext|Self|Sequence)"),
     # annotations that name a module of this project that is no interface, a variable of a type, or an alias
     (r"py:.*", r"pyjmsack\.[a-z_]+\..*"),

@@ -383,7 +383,7 @@ class Consumer:
         self.finish_if_closed()
 
     def leave_transaction(self) -> None:
-        """The transaction is ending, and nobody waits for that."""
+        """The transaction ends without a caller that waits for its end."""
         self.unsettled.in_transaction = False
 
     # -- end ----------------------------------------------------------------------------------------------------

@@ -279,7 +279,7 @@ class Listening:
         """Look for messages once more, because the dispatcher found none and stops, and one may have come meanwhile.
 
         Called in the turn in which :meth:`begin` gave none. A worker leaves in a turn of its own: either before that
-        look, or it finds that the dispatcher has left, and lets it come by.
+        look, or it finds that the dispatcher has left, and starts it again.
         """
         self._scheduled = False
         source = self._source

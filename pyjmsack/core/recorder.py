@@ -23,7 +23,7 @@ class Recorder:
         self._url = url
         self._closed = False
         self.metadata: ConnectionMetadata | None = None
-        """Where the connection leads now; another object after a failover."""
+        """The broker of the connection now. After a failover this is another object."""
 
     def tail(self, *values: object) -> str:
         """Return the last field of a line: these columns, and where the connection leads now. Whoever writes many lines

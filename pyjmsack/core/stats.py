@@ -71,8 +71,8 @@ class ConsumerStats:
     expired: int
     """Not handed out, as their time to live was over; the broker expires them, or dead-letters them (S156, S190)."""
     poisoned: int
-    """Given up here: they came back too often, could not be decoded, or were rejected; the broker dead-letters or drops
-    them, or gives them to others (S111, S118, S166, S190)."""
+    """Messages that this consumer gave up: they were delivered too often, could not be decoded, or were rejected. The
+    broker dead-letters or drops them, or delivers them to other consumers (S111, S118, S166, S190)."""
     stale: int
     """Acknowledged too late, when the connection that delivered them was lost: nothing was sent (S95)."""
 

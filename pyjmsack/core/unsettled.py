@@ -124,8 +124,8 @@ class AckBatch:
 class AckWindow:
     """How many messages a caller may hold unacknowledged (S56).
 
-    ActiveMQ once stalled a consumer at 1.5 times its prefetch. ``jms.ackWindow=1.5`` brings that back; without it the
-    consumer goes on and one warning says that acknowledgements may have been forgotten.
+    ActiveMQ once stalled a consumer at 1.5 times its prefetch. ``jms.ackWindow=1.5`` makes this client do the same;
+    without it the consumer goes on and one warning says that acknowledgements may have been forgotten.
 
     Args:
         prefetch: messages; with 0 there is neither stall nor warning.

@@ -137,7 +137,7 @@ class QueueBrowser(StrictNames):
             run(browser.close())
 
     def close(self) -> None:
-        """End every iteration under way; idempotent."""
+        """End every iteration under way. A second call has no effect."""
         self._closed = True
         while self._open:
             self._run(self._open.pop().close())

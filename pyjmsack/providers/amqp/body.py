@@ -94,7 +94,7 @@ def _classify_value(mark: int | None, value: Any) -> tuple[int, Any]:
 
 
 def _nothing(mark: int | None) -> tuple[int, Any]:
-    """Return the body of a message that has none."""
+    """Return the value that stands for the body of a message without a body."""
     if mark == BYTES:
         return BYTES, b""
     if mark == MAP:

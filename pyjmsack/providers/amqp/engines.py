@@ -121,7 +121,7 @@ class StreamEnd(Protocol):
     """A message that is sent in pieces."""
 
     def write(self, piece: bytes, *, last: bool) -> None:
-        """Send a piece; the first is not asked for."""
+        """Send a piece of a body. The engine asks for each piece except the first."""
         ...
 
     def abort(self) -> None:
@@ -160,7 +160,7 @@ class ReceiverEnd(LinkEnd, Protocol):
     """A link to receive on."""
 
     def grant(self, credit: int) -> None:
-        """Allow so many more messages; nothing happens on a link that is over."""
+        """Allow this number of further messages. Does nothing on a link that has ended."""
         ...
 
     def start_drain(self, credit: int = 0) -> None:

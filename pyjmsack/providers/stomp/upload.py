@@ -99,7 +99,7 @@ class Uploads:
         self._arrived(upload)
 
     def end(self) -> None:
-        """Nothing more of this frame is wanted."""
+        """End the upload, because no more bytes of this frame are needed."""
         if self._reading is not None:
             self._reading.close()
         self.current = self._reading = None
