@@ -33,7 +33,7 @@ _PIECE = 1 << 16
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
     """Follows no redirection, because the login would go along."""
 
-    def redirect_request(self, *_: Any) -> None:
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> None:
         """Let the answer be an error."""
 
 
