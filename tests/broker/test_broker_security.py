@@ -98,6 +98,6 @@ def test_the_files_with_logins_are_for_their_owner_only(secured: Embedded) -> No
 
 @pytest.mark.parametrize("users", [{"": "x"}, {"a": ""}, {"a,b": "x"}, {" a": "hidden"}])
 def test_a_login_that_the_brokers_files_cannot_hold_is_refused(kind: type[Embedded], users: dict[str, str]) -> None:
-    with pytest.raises(ValueError, match="users: a name needs") as caught:
+    with pytest.raises(ValueError, match="users: expected a name and a password") as caught:
         kind(users=users)
     assert "hidden" not in str(caught.value)
