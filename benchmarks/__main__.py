@@ -240,12 +240,11 @@ def shift_command(
     """
     from benchmarks import shift  # need the extra [testing], which the others do not
     from benchmarks import slow_cleanup as slow
-    from pyjmsack.broker import EmbeddedArtemis
 
     total, told = shift.Total(), 0
     options = f"amqp.singleCredit={policy}&amqp.engine={engine}"
     with shift.busy(processes), tempfile.TemporaryDirectory() as directory:
-        broker = slow.SlowCleanUp(Path(directory), slow_cleanup).broker if slow_cleanup else EmbeddedArtemis
+        broker = slow.SlowCleanUp(Path(directory), slow_cleanup).broker if slow_cleanup else None
         for total in shift.run_rounds(options, rounds, seed, healthy=healthy, broker=broker):
             click.echo(f"{total.flows} flows, {total.messages:,} messages, {total.torn} torn, {len(total.bad)} bad")
             for found in total.bad[told:]:

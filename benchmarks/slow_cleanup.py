@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import zipfile
@@ -39,7 +40,8 @@ class SlowCleanUp:
             for file in classes.glob("*.class"):
                 jar.write(file, file.name)
         self._configuration = directory / "broker.xml"
-        self._configuration.write_text(_BROKER.read_text().replace("</core>", f"  {_PLUGIN}\n  </core>"))
+        text = _BROKER.read_text().replace("</core>", f"  {_PLUGIN}\n  </core>")
+        self._configuration.write_text(re.sub("(<max-delivery-attempts>)[0-9]+", r"\g<1>-1", text))
         self._pause = milliseconds
 
     def broker(self) -> EmbeddedArtemis:
