@@ -11,6 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from pyjmsack import BytesMessage, Message, Queue
+from pyjmsack.cli.existing import check_queue
+from pyjmsack.cli.managing import jolokia_option
 from pyjmsack.cli.options import Login, connection_options
 from pyjmsack.cli.receive_output import as_document, body_text
 from pyjmsack.cli.terminal import printable, stdout_console, visible_json
@@ -24,23 +26,36 @@ _BODY = 200
 @click.command()
 @click.argument("queue")
 @connection_options
+@jolokia_option
 @click.option("--selector", metavar="TEXT", help="Only messages for which this holds.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help=f"At most N; {_TABLE_LIMIT} in a table.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, as `receive --format jsonl`.")
-def browse(queue: str, login: Login, selector: str | None, limit: int | None, as_json: bool) -> None:
-    """Show the messages of QUEUE without taking them."""
+def browse(
+    queue: str, login: Login, jolokia: str | None, selector: str | None, limit: int | None, as_json: bool
+) -> None:
+    """Show the messages of QUEUE without taking them.
+
+    \b
+    pyjmsack browse orders --selector "region = 'EU'"
+    pyjmsack browse orders --limit 5 --json
+    """
     with login.factory().create_connection() as connection, connection.create_session() as session:
         connection.exception_listener = lambda error: None  # the browser raises the error that this listener would get
+        checked = check_queue(connection, login, jolokia, queue)
         connection.start()
         with session.create_browser(Queue(queue), selector) as browser:
-            if as_json:
-                for message in islice(browser, limit):
-                    click.echo(visible_json(json.dumps(as_document(message), ensure_ascii=False, default=str)))
-            else:
-                _show(queue, browser, limit or _TABLE_LIMIT)
+            seen = _print(islice(browser, limit)) if as_json else _show(queue, browser, limit or _TABLE_LIMIT)
+        checked.warn_if_empty(seen)
 
 
-def _show(queue: str, messages: Iterable[Message], limit: int) -> None:
+def _print(messages: Iterable[Message]) -> int:
+    seen = 0
+    for seen, message in enumerate(messages, 1):  # noqa: B007 - the last number is returned
+        click.echo(visible_json(json.dumps(as_document(message), ensure_ascii=False, default=str)))
+    return seen
+
+
+def _show(queue: str, messages: Iterable[Message], limit: int) -> int:
     looking = iter(messages)
     rows = list(islice(looking, limit))
     more = next(looking, None) is not None
@@ -57,6 +72,7 @@ def _show(queue: str, messages: Iterable[Message], limit: int) -> None:
     click.echo(f"{printable(queue, _BODY)}: {_count(len(rows), more)}")
     if rows:
         stdout_console().print(table)
+    return len(rows)
 
 
 def _count(shown: int, more: bool) -> str:

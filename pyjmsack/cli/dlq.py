@@ -14,6 +14,7 @@ import click
 
 from pyjmsack import AckMode, Connection, Message, Queue, UnsupportedFeatureException
 from pyjmsack.cli.dead_letters import Choice, cause_of, choice_of, dead_letter_queue, origin_of, place_of
+from pyjmsack.cli.existing import check_queue
 from pyjmsack.cli.export import check_whole, opened_output
 from pyjmsack.cli.managing import (
     ask_before,
@@ -32,6 +33,7 @@ from pyjmsack.cli.receive_output import as_document
 from pyjmsack.cli.stopping import stop_on_signals
 from pyjmsack.cli.terminal import counting, visible
 from pyjmsack.cli.transfer import DEFAULT_BATCH, Pace, Target, Transfer, check_left
+from pyjmsack.management import UnknownQueueError
 
 __all__ = ["dlq"]
 
@@ -51,6 +53,7 @@ class _Wanted:
     selector: str | None
     cause: str | None
     older_than: float | None
+    jolokia: str | None
 
 
 def _choosing(command: Command) -> Command:
@@ -63,9 +66,10 @@ def _choosing(command: Command) -> Command:
         selector: str | None,
         cause: str | None,
         older_than: float | None,
+        jolokia: str | None,
         **options: object,
     ) -> object:
-        return command(*arguments, wanted=_Wanted(queue, origin, selector, cause, older_than), **options)
+        return command(*arguments, wanted=_Wanted(queue, origin, selector, cause, older_than, jolokia), **options)
 
     chosen.__doc__, chosen.__name__ = command.__doc__, command.__name__
     chosen.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined] # click reads it
@@ -78,7 +82,7 @@ def _choosing(command: Command) -> Command:
         click.option("--older-than", type=duration, metavar="TIME", help="Only those sent longer ago, such as 2h."),
     ):
         made = option(made)
-    return made
+    return jolokia_option(made)
 
 
 @dataclass
@@ -88,9 +92,13 @@ class _Letters:
     connection: Connection
     queue: str
     choice: Choice
+    absent: bool = False
+    """The broker has no such queue yet, because it had no dead letter."""
 
     def browse(self, limit: int | None = None) -> Iterator[Message]:
         """Yield the chosen dead letters without taking them."""
+        if self.absent:
+            return
         seen = 0
         with (
             self.connection.create_session() as session,
@@ -155,6 +163,12 @@ def _opened(login: Login, wanted: _Wanted) -> Iterator[_Letters]:
         connection.exception_listener = lambda error: None
         connection.start()
         letters = _Letters(connection, dead_letter_queue(connection, wanted.queue), Choice())
+        try:
+            check_queue(connection, login, wanted.jolokia, letters.queue)
+        except UnknownQueueError:
+            if wanted.queue is not None:
+                raise
+            letters.absent = True
         letters.choice = choice_of(letters.artemis, wanted.selector, wanted.origin, wanted.cause, wanted.older_than)
         yield letters
 
@@ -225,7 +239,6 @@ def show(login: Login, wanted: _Wanted, limit: int, as_json: bool) -> None:
 
 @dlq.command()
 @connection_options
-@jolokia_option
 @_choosing
 @moving_options
 @click.option("--dry-run", is_flag=True, help="Say what would be sent back, and do nothing.")
@@ -233,7 +246,6 @@ def show(login: Login, wanted: _Wanted, limit: int, as_json: bool) -> None:
 @json_option
 def retry(
     login: Login,
-    jolokia: str | None,
     wanted: _Wanted,
     limit: int | None,
     rate: float | None,
@@ -258,10 +270,10 @@ def retry(
             _say_what(letters, limit, "would be sent back to", as_json)
             return
         queue, choice, artemis = letters.queue, letters.choice, letters.artemis
-    count = None
-    if limit is None and rate is None and transaction is None and not choice.choosy:
+        count = 0 if letters.absent else None
+    if count is None and limit is None and rate is None and transaction is None and not choice.choosy:
         count = by_broker(
-            login, jolokia, "Sent back by this process", lambda manager: manager.retry(queue, choice.selector)
+            login, wanted.jolokia, "Sent back by this process", lambda manager: manager.retry(queue, choice.selector)
         )
     by = "broker"
     if count is None:
@@ -291,6 +303,8 @@ def _rounds(letters: _Letters, *parts: str) -> list[_Round]:
     Copies that this process sends have a later time stamp than those letters. The clock of a sender may be ahead of
     ours: its letters come in a round of their own, which takes no more than there are now.
     """
+    if letters.absent:
+        return []
     now = int(time.time() * 1000)
     shared = [*filter(None, [letters.choice.selector]), *parts]
     rounds = [_Round(" AND ".join([*shared, f"JMSTimestamp <= {now}"]))]

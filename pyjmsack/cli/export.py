@@ -10,7 +10,8 @@ import click
 
 from pyjmsack import AckMode, Connection, Message, Queue
 from pyjmsack.cli.errors import Failure
-from pyjmsack.cli.managing import json_option, print_json, remark
+from pyjmsack.cli.existing import check_queue
+from pyjmsack.cli.managing import jolokia_option, json_option, print_json, remark
 from pyjmsack.cli.options import Login, connection_options
 from pyjmsack.cli.receive_job import ReceiveJob
 from pyjmsack.cli.receive_output import RENDERERS, Output, Stream, open_output
@@ -27,6 +28,7 @@ _CLASSIC_SHOWS = 400
 @click.argument("queue")
 @click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
 @connection_options
+@jolokia_option
 @click.option("--selector", metavar="TEXT", help="Only messages for which this holds.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N messages.")
 @click.option("--take", is_flag=True, help="Take the messages off the queue; each is acknowledged when it is written.")
@@ -35,6 +37,7 @@ def export(
     queue: str,
     file: Path | None,
     login: Login,
+    jolokia: str | None,
     selector: str | None,
     limit: int | None,
     take: bool,
@@ -50,16 +53,21 @@ def export(
     A line has the body, the headers and the properties with their types. The queue keeps the messages, unless --take is
     given. FILE must not exist. With FILE, --json prints how many were written.
     """
-    with stop_on_signals() as stop, counting("Exporting", limit) as show:
+    with (
+        stop_on_signals() as stop,
+        counting("Exporting", limit) as show,
+        login.factory(jms__receiveLocalOnly=True).create_connection() as connection,
+    ):
+        # receive() and the browser raise the error that this listener would get
+        connection.exception_listener = lambda error: None
+        checked = check_queue(connection, login, jolokia, queue)
         output = opened_output(file, stop)
-        with login.factory(jms__receiveLocalOnly=True).create_connection() as connection:
-            # receive() and the browser raise the error that this listener would get
-            connection.exception_listener = lambda error: None
-            connection.start()
-            if take:
-                written = _take(connection, queue, selector, limit, output, stop, show)
-            else:
-                written = _look(connection, queue, selector, limit, output, stop, show)
+        connection.start()
+        if take:
+            written = _take(connection, queue, selector, limit, output, stop, show)
+        else:
+            written = _look(connection, queue, selector, limit, output, stop, show)
+    checked.warn_if_empty(written)
     if as_json and file is not None:
         print_json({"queue": queue, "written": written, "file": str(file)})
     else:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 import click
 
 from pyjmsack import Connection, Message, Queue, Topic
-from pyjmsack.cli.managing import duration, print_json
+from pyjmsack.cli.existing import check_queue
+from pyjmsack.cli.managing import duration, jolokia_option, print_json
 from pyjmsack.cli.options import Login, connection_options
 from pyjmsack.cli.receive_output import as_document, body_text
 from pyjmsack.cli.stopping import Stop, stop_on_signals
@@ -73,6 +74,7 @@ def _checked(_: click.Context, __: click.Parameter, template: str) -> str:
 @click.command()
 @click.argument("destination")
 @connection_options
+@jolokia_option
 @click.option("--topic", is_flag=True, help="DESTINATION is a topic: a subscription of its own, which ends with this.")
 @click.option("--selector", metavar="TEXT", help="Only messages for which this holds.")
 @click.option(
@@ -85,6 +87,7 @@ def _checked(_: click.Context, __: click.Parameter, template: str) -> str:
 def tail(
     destination: str,
     login: Login,
+    jolokia: str | None,
     topic: bool,
     selector: str | None,
     lines: int,
@@ -113,6 +116,7 @@ def tail(
         connection.start()
         coming = _subscribed(connection, destination, selector, stop)
         if not topic:
+            check_queue(connection, login, jolokia, destination)
             coming = _browsed(connection, destination, selector, lines, interval, stop)
         for number, message in enumerate(coming, 1):
             _show(message, template, as_json)

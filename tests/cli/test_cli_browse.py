@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
+import pytest
 from cli_support import Cli, put, take_all
+
+from pyjmsack import ConnectionFactory
+from pyjmsack.management import Manager
 
 
 def test_the_table_shows_messages_and_takes_none(cli: Cli, queue_name: str) -> None:
@@ -51,5 +56,55 @@ def test_bytes_are_shown_by_length(cli: Cli, queue_name: str) -> None:
 
 
 def test_an_empty_queue_has_no_messages(cli: Cli, queue_name: str) -> None:
+    with Manager(ConnectionFactory(cli.url)) as manager:
+        manager.create_queue(queue_name)
     assert "0 messages" in cli.ok("browse", queue_name)
     assert cli.ok("browse", queue_name, "--json") == ""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["browse"], ["browse", "--json"], ["tail"], ["export"], ["export", "--take"], ["dlq", "ls", "--queue"]],
+    ids=" ".join,
+)
+def test_a_misspelt_queue_is_not_created_and_the_nearest_is_named(
+    cli: Cli, queue_name: str, command: list[str]
+) -> None:
+    """Looking into a queue creates it at Artemis, so that the command said 0 messages of a typing error."""
+    put(cli.url, queue_name, ["a"])
+    result = cli.run(*command, f"{queue_name}x")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert f"'{queue_name}'" in result.stderr
+    with Manager(ConnectionFactory(cli.url)) as manager:
+        assert [each.name for each in manager.queues(f"{queue_name}*")] == [queue_name]
+
+
+def test_an_export_of_a_misspelt_queue_leaves_no_file(cli: Cli, queue_name: str, tmp_path: Path) -> None:
+    assert cli.run("export", queue_name, tmp_path / "out.jsonl").exit_code == 1
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_user_who_may_not_manage_is_told_that_the_name_was_not_checked(guarded: Cli, queue_name: str) -> None:
+    """And can still browse."""
+    login = ["--user", "alice"]
+    result = guarded.run("browse", queue_name, *login, PYJMSACK_PASSWORD="wonderland")
+    assert result.exit_code == 0, result.output
+    assert f"Whether the queue {queue_name} exists is not known, because" in result.stderr
+    guarded.run("send", queue_name, *login, stdin="one\n", PYJMSACK_PASSWORD="wonderland")
+    result = guarded.run("browse", queue_name, *login, PYJMSACK_PASSWORD="wonderland")
+    assert "1 messages" in result.stdout
+    assert result.stderr == ""
+
+
+def test_before_the_first_dead_letter_there_is_none(classic: tuple[str, str], queue_name: str) -> None:
+    """ActiveMQ Classic creates its queue of dead letters with the first one; looking creates no queue."""
+    url, jolokia = classic
+    cli = Cli(url)
+    with Manager(ConnectionFactory(url), jolokia=jolokia) as manager:
+        there = {each.name for each in manager.queues()}
+        name = "ActiveMQ.DLQ"
+        if name in there:
+            manager.delete_queue(name)
+        assert "0 dead letters" in cli.ok("dlq", "ls", "--jolokia", jolokia)
+        assert "back from" in cli.ok("dlq", "retry", "--jolokia", jolokia)
+        assert name not in {each.name for each in manager.queues()}
