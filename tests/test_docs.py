@@ -8,6 +8,7 @@ import importlib.util
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -75,7 +76,14 @@ def rules() -> list[re.Match[str]]:
     return [*_RULE.finditer((ROOT / "docs" / "semantics.md").read_text(encoding="utf-8"))]
 
 
-@pytest.mark.parametrize("program", programs().values(), ids=programs().keys())
+def programs_as_rows() -> Iterator[Any]:
+    """Yield the programs. The fast tier runs those of the README only, because each starts a Python of its own."""
+    for name, program in programs().items():
+        marks = () if name.startswith("README.md") else pytest.mark.full_tier("each program is a process")
+        yield pytest.param(program, id=name, marks=marks)
+
+
+@pytest.mark.parametrize("program", [*programs_as_rows()])
 def test_a_program_in_the_documentation_prints_what_stands_below_it(program: Program, any_broker: Served) -> None:
     run(program, any_broker)
 

@@ -124,7 +124,16 @@ def afterwards(o: SimpleNamespace) -> None:
     o.session.close()
 
 
-@pytest.fixture(params=VERBS, ids=lambda verb: verb.name)
+IN_FULL_TIER = ("send in a transaction", "send with a listener", "receive in a transaction", "recover", "rollback")
+"""Verbs that have most of their lines in common with another verb, and take seconds."""
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(verb, id=verb.name, marks=pytest.mark.full_tier("has a like") if verb.name in IN_FULL_TIER else ())
+        for verb in VERBS
+    ]
+)
 def verb(request: pytest.FixtureRequest) -> Verb:
     """Each of them."""
     verb: Verb = request.param
