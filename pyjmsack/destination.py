@@ -96,6 +96,9 @@ N = TypeVar("N", Queue, Topic)
 def named(kind: type[N], name: str) -> N:
     """Return a destination by a name that may begin with ``queue://`` or ``topic://``, as ActiveMQ's client reads it.
 
+    A name that ActiveMQ Classic gave a temporary destination, ``temp-queue://ID:...``, stays as it is: that is its
+    address over AMQP, which a program may have from a ``reply_to``.
+
     Raises:
         InvalidDestinationException: the name is empty, or that of another kind.
     """
@@ -104,6 +107,8 @@ def named(kind: type[N], name: str) -> N:
         return kind(name)
     if scheme.lower() == ("topic" if kind.is_topic else "queue"):
         return kind(rest)
+    if scheme.lower() == ("temp-topic" if kind.is_topic else "temp-queue") and rest.startswith("ID:"):
+        return kind(name)
     what = scheme.lower().replace("temp-", "temporary ")
     instead = f"create_{what.replace(' ', '_')}({'' if 'temp' in what else repr(rest)})"
     raise InvalidDestinationException(

@@ -99,11 +99,11 @@ def test_a_lost_message_is_found(brokers: Callable[[str], Any], monkeypatch: pyt
     receive = Ledger.receive
     monkeypatch.setattr(Ledger, "receive", lambda ledger, text: None if text == "77" else receive(ledger, text))
     url = f"failover:({brokers('artemis').amqp_url})"
-    arguments = ("--minutes", 0.05, "--kill-every", 1, "--face", "asyncio", "--patience", 10, "--url", url)
+    arguments = ("--minutes", 0.05, "--kill-every", 1, "--face", "asyncio", "--patience", 20, "--url", url)
     document = soaked(*arguments, exit_code=1)
     assert [flow["lost"] for flow in document["flows"]] == [1, 1, 0]
     assert "AUTO (asyncio): 1 lost (numbers 77)" in document["problems"]
-    assert any("nothing arrived for 10 s" in problem for problem in document["problems"])
+    assert any("nothing arrived for 20 s" in problem for problem in document["problems"])
 
 
 async def arrives(clock: Iterable[float], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -420,7 +420,7 @@ def test_a_broker_without_room_fails_the_task_in_time(options: MakeOptions, brok
 
 
 def test_a_row_without_its_key_fails_the_task_by_name(options: MakeOptions) -> None:
-    with pytest.raises(ValueError, match="'key' is the dedupColumn and null"):
+    with pytest.raises(ValueError, match="column 'key' is the dedupColumn, and must not be null"):
         send_rows(options(dedupColumn="key"), rows_of(body=["a"], key=pa.array([None], pa.string())))
 
 

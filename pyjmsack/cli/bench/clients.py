@@ -117,10 +117,15 @@ class Receiver(Client):
         self._made = connection.create_session().create_consumer(self._queue)
 
     def work(self, turns: Turns) -> None:
-        """Receive until the turns end; without a time, until the queue has no more."""
-        while turns.next() is not None:
+        """Receive until the turns end; without a time, until the queue has no more.
+
+        The queue may have no more for this client because the rest lies in the buffer of another one. Then the other
+        client gets the turn.
+        """
+        while turns.next(keep=True) is not None:
             began = time.monotonic()
             message = _next(self._made, turns, patient=self._plan.seconds is not None)
+            turns.settle(used=message is not None)
             if message is None:
                 break
             body = message.body

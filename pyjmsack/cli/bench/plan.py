@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 __all__ = ["Plan", "Turns"]
 
+_LOOK = 0.2
+"""Seconds between two looks at the clock while all turns are taken."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -31,12 +34,13 @@ class Turns:
     """
 
     def __init__(self, count: int | None, seconds: float | None, rate: float | None) -> None:
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
         self._ended = threading.Event()
         self._count = count
         self._gap = 1 / rate if rate else 0.0
         self._seconds = seconds
         self._given = 0
+        self._kept = 0
         self._began = time.monotonic()
 
     def begin(self) -> None:
@@ -62,13 +66,21 @@ class Turns:
         """Whether the time is over, or :meth:`end` was called; turns may have been given for all messages."""
         return self.ended or self._late(time.monotonic())
 
-    def next(self) -> float | None:
-        """Wait for the next turn; return the moment it was meant for, ``None`` if there is none any more."""
-        with self._lock:
+    def next(self, *, keep: bool = False) -> float | None:
+        """Wait for the next turn; return the moment it was meant for, ``None`` if there is none any more.
+
+        Args:
+            keep: the caller may have no use for the turn. It says so with :meth:`settle`, and until then other callers
+                with ``keep`` wait, instead of being told that all turns are taken.
+        """
+        with self._changed:
+            while keep and self._kept and self.over and not self.time_over:
+                self._changed.wait(_LOOK)
             if self.over:
                 return None
             number = self._given
             self._given += 1
+            self._kept += keep
         if not self._gap:
             return time.monotonic()
         moment = self._began + number * self._gap
@@ -77,6 +89,13 @@ class Turns:
         if (left := moment - time.monotonic()) > 0:
             self._ended.wait(left)
         return None if self.ended else moment
+
+    def settle(self, *, used: bool) -> None:
+        """End a turn that was taken with ``keep``; one that was not used goes to somebody else."""
+        with self._changed:
+            self._kept -= 1
+            self._given -= not used
+            self._changed.notify_all()
 
     def _late(self, moment: float) -> bool:
         return self._seconds is not None and moment - self._began >= self._seconds

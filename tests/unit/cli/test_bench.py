@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import pytest
@@ -53,6 +54,18 @@ def test_with_a_rate_a_late_client_gets_the_moments_that_were_meant() -> None:
     moments = [moment for _ in range(5) if (moment := turns.next()) is not None]
     assert [later - former for former, later in pairwise(moments)] == pytest.approx([1e-6] * 4, abs=1e-9)
     assert moments[0] >= began
+
+
+def test_a_turn_for_which_one_client_found_no_message_goes_to_the_client_that_has_it() -> None:
+    turns = Turns(1, None, None)
+    assert turns.next(keep=True) is not None
+    with ThreadPoolExecutor(1) as other:
+        waiting = other.submit(turns.next, keep=True)
+        turns.settle(used=False)
+        assert waiting.result(10) is not None
+        waiting = other.submit(turns.next, keep=True)
+        turns.settle(used=True)
+        assert waiting.result(10) is None
 
 
 def test_the_end_wakes_nobody_for_another_turn() -> None:
