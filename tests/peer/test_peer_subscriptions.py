@@ -197,7 +197,7 @@ def test_the_subscribers_of_a_shared_name_keep_topic_and_selector(face: Face, ki
 def test_a_name_is_free_again_once_the_broker_has_answered_the_detach(face: Face) -> None:
     """S141: until then a new consumer waits, bounded by jms.requestTimeout."""
     peer = face.peer(silent={"detach"})
-    session = face.session(peer, "jms.closeTimeout=10", "jms.requestTimeout=100", **OWN)
+    session = face.session(peer, "jms.closeTimeout=10", "jms.requestTimeout=1000", **OWN)
     subscribe(session, DURABLE).close()
     with pytest.raises(RequestTimedOutException, match="the end of another consumer of sub"):
         subscribe(session, DURABLE)

@@ -89,7 +89,7 @@ def test_a_declare_that_is_never_answered_times_out(face: Face) -> None:
     """Catalogue 58."""
     peer = face.peer(on_declare=unanswered)
     with pytest.raises(RequestTimedOutException):
-        transacted(face, peer, "jms.requestTimeout=100")
+        transacted(face, peer, "jms.requestTimeout=500")
 
 
 def test_sends_carry_the_transaction(face: Face) -> None:
@@ -271,7 +271,7 @@ def test_a_discharge_rejected_without_a_condition_is_a_rollback_too(face: Face) 
 def test_a_discharge_that_is_never_answered_times_out_as_rolled_back(face: Face) -> None:
     """Catalogue 58, S94: nobody knows; the cause says it was a time-out."""
     peer = face.peer(on_discharge=unanswered)
-    session = transacted(face, peer, "jms.requestTimeout=100")
+    session = transacted(face, peer, "jms.requestTimeout=500")
     session.create_producer(Q).send("x")
     with pytest.raises(TransactionRolledBackException) as caught:
         session.commit()
@@ -281,7 +281,7 @@ def test_a_discharge_that_is_never_answered_times_out_as_rolled_back(face: Face)
 def test_a_commit_whose_sends_get_no_credit_times_out(face: Face) -> None:
     """S66, S86: and they never leave, in this or another transaction."""
     peer = face.peer()
-    session = transacted(face, peer, "jms.requestTimeout=100")
+    session = transacted(face, peer, "jms.requestTimeout=500")
     peer.script.credit = 0
     producer = session.create_producer(Q)
     producer.send("stuck")
