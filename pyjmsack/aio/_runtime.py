@@ -76,6 +76,10 @@ class AioRuntime:
         """Run ``work`` on a thread of the loop's executor, then ``then`` on the loop."""
         self.loop.run_in_executor(None, work).add_done_callback(lambda _: then())
 
+    def away(self, work: Callable[[], Any]) -> Any:
+        """Run work that waits for a disk on a thread of the loop's executor, and return its future."""
+        return self.loop.run_in_executor(None, work)
+
     def _run(self) -> None:
         self._scheduled = False
         run_commands(self._outbox)

@@ -10,7 +10,7 @@ from pyjmsack.core.channel import Channel
 from pyjmsack.core.guard import DuplicateGuard
 from pyjmsack.core.transformer import received
 from pyjmsack.errors import JMSException, MessageFormatException
-from pyjmsack.message import Message
+from pyjmsack.message import BytesMessage, Message
 from pyjmsack.spi.envelope import Inbound, NotOneMessageError
 from pyjmsack.spi.resources import ConsumerInfo
 from pyjmsack.types import AckType, Outcome
@@ -90,12 +90,22 @@ class Admission:
         transacted: whether the session is.
     """
 
-    __slots__ = ("_checks_expiry", "_destination", "_guard", "_too_often", "_transforms", "_validate_names", "limit")
+    __slots__ = (
+        "_away",
+        "_checks_expiry",
+        "_destination",
+        "_guard",
+        "_too_often",
+        "_transforms",
+        "_validate_names",
+        "limit",
+    )
 
     def __init__(self, channel: Channel, info: ConsumerInfo, guard: DuplicateGuard | None, *, transacted: bool) -> None:
         options = channel.options
         policy = options.redelivery_policy_for(info.destination)
         self._destination = info.destination
+        self._away = channel.runtime.away
         self._guard = guard
         self._transforms = channel.transforms
         self._validate_names = options.validate_property_names
@@ -129,4 +139,6 @@ class Admission:
         message._redelivery_count = inbound.redelivery_count + redeliveries
         message._delivery = inbound
         message._validate_names = self._validate_names
+        if isinstance(message, BytesMessage):
+            message._away = self._away
         return message

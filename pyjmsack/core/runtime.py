@@ -126,6 +126,10 @@ class Runtime(Protocol):
         of it. Called on the loop."""
         ...
 
+    def away(self, work: Callable[[], Any]) -> Any:
+        """Run work of the caller that waits for a disk. In asyncio return an awaitable of its result."""
+        ...
+
     def call_later(self, delay: float, callback: Callable[[], None]) -> None:
         """Run ``callback`` on the loop after ``delay`` seconds."""
         ...

@@ -17,6 +17,7 @@ from typing import Any, cast
 from pyjmsack.errors import ConnectionLostException, JMSException, RequestTimedOutException
 from pyjmsack.io.inquiry import History, Inquiry
 from pyjmsack.io.reading import BodyReading
+from pyjmsack.io.spooling import Spool, Spooler
 from pyjmsack.io.tls import client_context, handshake_error, refusal
 from pyjmsack.message import BodySource
 from pyjmsack.recognition import mismatch, recognise
@@ -54,6 +55,8 @@ class Driver(asyncio.Protocol):
         self._loop = loop
         self._transport: asyncio.Transport | None = None
         self._paused = False
+        self._deaf = False
+        """Whether nothing is read for now."""
         self._closing = False
         self._timer: asyncio.TimerHandle | None = None
         self._socket: TransportSocket | None = None
@@ -176,6 +179,18 @@ class Driver(asyncio.Protocol):
                 return
             transport.write(chunks[0] if len(chunks) == 1 else b"".join(chunks))
 
+    def pause(self) -> None:
+        """Read nothing until :meth:`resume`."""
+        if self._transport is not None and not self._closing and not self._deaf:
+            self._deaf = True
+            self._transport.pause_reading()
+
+    def resume(self) -> None:
+        """Read again."""
+        if self._transport is not None and not self._closing and self._deaf:
+            self._deaf = False
+            self._transport.resume_reading()
+
     def close(self) -> None:
         """Write the remaining bytes and close."""
         if not self._closing and self._transport is not None:
@@ -220,6 +235,7 @@ class AsyncioConnector:
         self._ssl_context = ssl_context
         self._history = history or History()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._spooler = Spooler(self.elsewhere)
 
     def for_url(self, url: BrokerUrl) -> AsyncioConnector:
         """Return one of its own for a member of a failover URL."""
@@ -242,6 +258,10 @@ class AsyncioConnector:
     def read(self, source: BodySource) -> BodyReading:
         """Return a reading of a body, with a thread of its own once it is asked for a piece."""
         return BodyReading(self._loop, source)
+
+    def spool(self, directory: str | None, told: Callable[[int], None]) -> Spool:
+        """Return a place for a large message that arrives, in a file."""
+        return self._spooler.open(directory, told)
 
     def cancel(self) -> None:
         """Give up streams that are still being opened."""

@@ -157,6 +157,16 @@ class WebSocketEngine:
         if self._stream is not None:
             self._stream.retick()
 
+    def pause(self) -> None:
+        """Read nothing until :meth:`resume`."""
+        if self._stream is not None:
+            self._stream.pause()
+
+    def resume(self) -> None:
+        """Read again."""
+        if self._stream is not None:
+            self._stream.resume()
+
     def close(self) -> None:
         """Write the remaining bytes and a Close frame. Do not wait for an answer, because the protocol has ended
         already.

@@ -10,12 +10,14 @@ from pyjmsack.message.factory import to_message
 from pyjmsack.message.map import MapMessage
 from pyjmsack.message.object import ObjectMessage
 from pyjmsack.message.properties import Properties
-from pyjmsack.message.source import BodySource, to_source
+from pyjmsack.message.source import PIECE, BodySource, to_source
+from pyjmsack.message.spooled import SpooledBytesMessage
 from pyjmsack.message.stream import StreamMessage
 from pyjmsack.message.streamed import StreamedBytesMessage
 from pyjmsack.message.text import TextMessage
 
 __all__ = [
+    "PIECE",
     "Acknowledger",
     "BodySource",
     "BytesMessage",
@@ -27,6 +29,7 @@ __all__ = [
     "ObjectMessage",
     "Properties",
     "SerializedObject",
+    "SpooledBytesMessage",
     "StreamMessage",
     "StreamedBytesMessage",
     "TextMessage",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from functools import partial
 from struct import Struct
 from struct import error as StructError  # noqa: N812 - the name "error" alone says too little
-from typing import Any, ClassVar
+from typing import IO, Any, ClassVar
 
 from pyjmsack.errors import (
     MessageEOFException,
@@ -13,6 +16,7 @@ from pyjmsack.errors import (
 )
 from pyjmsack.message.base import Message
 from pyjmsack.message.convert import kind_of
+from pyjmsack.message.saving import Chunks, check_target, save
 from pyjmsack.message.utf import decode_utf, encode_utf
 from pyjmsack.types import Char
 
@@ -46,7 +50,7 @@ class BytesMessage(Message):
         MessageNotWriteableException: (``write_`` methods) the message is read-only.
     """
 
-    __slots__ = ("_buffer", "_position")
+    __slots__ = ("_away", "_buffer", "_position")
 
     wire_type: ClassVar[int] = 3
 
@@ -55,6 +59,8 @@ class BytesMessage(Message):
         self._body = b"" if data is None else _as_bytes(data)
         self._buffer: bytearray | None = None
         self._position: int = 0
+        self._away: Callable[[Callable[[], int]], Any] | None = None
+        """How the face that received the message lets work take its time; ``None``: on the spot."""
 
     @property
     def data(self) -> bytes:
@@ -83,6 +89,35 @@ class BytesMessage(Message):
         self._flush()
         self._body_readonly = True
         self._position = 0
+
+    def save_to(self, target: os.PathLike[Any] | IO[bytes]) -> Any:
+        """Write the whole body to a file (S168). The message may have been acknowledged before, and its connection may
+        be closed.
+
+        Args:
+            target: a ``pathlib.Path``, or a binary file that is open for writing. The file at a path appears, and
+                replaces another one, when all of the body is written; a failure leaves nothing at the path.
+
+        Returns:
+            The number of bytes. For a message that ``pyjmsack.aio`` received, an awaitable of it: a thread writes.
+
+        Raises:
+            MessageFormatException: ``target`` is something else. OSError: the file cannot be written.
+        """
+        check_target(target)
+        work = partial(save, self._content(), target)
+        return work() if self._away is None else self._away(work)
+
+    def chunks(self) -> Chunks:
+        """Return the body in pieces of at most 256 KiB, to iterate over with ``for``, or with ``async for`` (S168). A
+        large body over AMQP is read from its temporary file meanwhile, and not loaded into memory."""
+        return Chunks(self._content(), self._away)
+
+    def _content(self) -> Any:
+        """Return the body, or where it comes from."""
+        if self._buffer is not None:
+            self._flush()
+        return self._body
 
     def clear_body(self) -> None:
         """Make the body empty and write-only."""

@@ -28,13 +28,14 @@ RECEIVED_DEFAULTS: dict[str, Any] = {
     "_properties_readonly": True,
     "_body_readonly": True,
     "_amqp_ttl": None,
+    "_away": None,
     "_buffer": None,
     "_part": None,
     "_position": 0,
 }
 """The value of an empty slot of a received message, if the wire has no word for it.
 
-The last three slots belong to ``BytesMessage`` and ``StreamMessage``.
+The last four slots belong to ``BytesMessage`` and ``StreamMessage``.
 """
 
 

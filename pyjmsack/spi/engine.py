@@ -13,7 +13,7 @@ from pyjmsack.errors import ConnectionLostException, JMSException
 from pyjmsack.message import BodySource
 from pyjmsack.uri import BrokerUrl, Endpoint
 
-__all__ = ["Connector", "Engine", "Piece", "Reading", "Stream", "Timer", "loss"]
+__all__ = ["Connector", "Engine", "Piece", "Reading", "Spool", "Stream", "Timer", "loss"]
 
 Piece = Callable[[bytes, "JMSException | None"], None]
 """A function that takes the next piece of a body, or the error because of which there is no piece."""
@@ -56,6 +56,14 @@ class Stream(Protocol):
         """Ask the engine soon for its next deadline again, because a deadline moved nearer."""
         ...
 
+    def pause(self) -> None:
+        """Read nothing from the peer until :meth:`resume`. A second call does nothing."""
+        ...
+
+    def resume(self) -> None:
+        """Read again. Does nothing if the stream is not paused."""
+        ...
+
     def close(self) -> None:
         """Write the remaining bytes, then close."""
         ...
@@ -85,6 +93,46 @@ class Reading(Protocol):
         ...
 
 
+class Spool(Protocol):
+    """The place of one large message that arrives, in a file that is written away from the loop. It goes with its last
+    user."""
+
+    @property
+    def written(self) -> int:
+        """Bytes that are in the file."""
+        ...
+
+    @property
+    def unwritten(self) -> int:
+        """Bytes of all messages of this connection that wait for the disk."""
+        ...
+
+    @property
+    def error(self) -> JMSException | None:
+        """Why no more can be written."""
+        ...
+
+    def write(self, data: bytes) -> None:
+        """Append bytes, later. On the loop."""
+        ...
+
+    def finish(self) -> None:
+        """No more bytes come; those that wait are still written. On the loop."""
+        ...
+
+    def drop(self) -> None:
+        """Nobody wants the message any more, so its bytes may go. On the loop."""
+        ...
+
+    def read(self, position: int, size: int) -> bytes:
+        """Return bytes that were written. From any thread.
+
+        Raises:
+            OSError: they cannot be read.
+        """
+        ...
+
+
 class Connector(Protocol):
     """Gives a provider new streams, the time and timers. Used on the loop only."""
 
@@ -111,6 +159,11 @@ class Connector(Protocol):
 
     def read(self, source: BodySource) -> Reading:
         """Return a reading of a body; nothing is read before it is asked for."""
+        ...
+
+    def spool(self, directory: str | None, told: Callable[[int], None]) -> Spool:
+        """Return a place for a message, in a file in a directory (``None`` = where temporary files are). ``told`` is
+        called on the loop after each write, also a failed one, with ``Spool.unwritten``."""
         ...
 
 

@@ -102,6 +102,10 @@ class SyncRuntime:
         """Run ``work`` on a thread of the loop's executor, then ``then`` on the loop. Called on the loop."""
         self.loop.run_in_executor(None, work).add_done_callback(lambda _: then())
 
+    def away(self, work: Callable[[], Any]) -> Any:
+        """Run work that waits for a disk: here, on the caller's thread."""
+        return work()
+
     def hurry(self) -> None:
         """Somebody waits for what was queued lazily."""
         if self._gathering and not self._woken:

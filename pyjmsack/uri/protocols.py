@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pyjmsack.uri.option import (
     BOOLEAN,
+    BYTES_OR_UNLIMITED,
     MILLIS_AT_LEAST_1,
     MILLIS_OR_FOREVER,
     NAME,
@@ -73,6 +74,20 @@ class AmqpOptions:
         "python",
         "what speaks AMQP 1.0: pyjmsack itself, in Python alone, or python-qpid-proton (the extra `proton`)",
         "pyjmsack",
+    )
+    spool_over: int | None = option(
+        "amqp.spoolOver",
+        BYTES_OR_UNLIMITED,
+        "4194304",
+        "a bytes message of more bytes is received into a temporary file instead of memory; -1 or 0: never",
+        "S168",
+    )
+    spool_directory: str | None = option(
+        "amqp.spoolDirectory",
+        TEXT,
+        None,
+        "the directory of these files; when unset that of Python's tempfile, which TMPDIR names",
+        "S168",
     )
     channel_max: int = option("amqp.channelMax", integer(0, 65535), "32767", "highest channel number (sessions - 1)")
     single_credit: str = option(

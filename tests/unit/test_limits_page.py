@@ -22,6 +22,9 @@ WORDS = re.compile("DEEPEST|DEPTH|KEPT|LARGEST|LEAST|LIMIT|LONGEST|MAX|MOST|SHOW
 LIMITS = {
     "messages that come without credit": "providers/amqp/receiver.py _OVERDRAFT",
     "bytes that are kept of a message": "providers/amqp/engine/deliveries.py KEPT_OF_OVERSIZE",
+    "bytes that wait for the disk": "providers/amqp/engines.py MOST_UNWRITTEN",
+    "data sections of a message": "providers/amqp/pieces.py _MOST_SECTIONS",
+    "the footer of such": "providers/amqp/pieces.py _MOST_FOOTER",
     "a delivery tag of AMQP": "providers/amqp/engine/fastpath.py MAX_TAG_SIZE",
     "the command of a STOMP frame": "providers/stomp/frames.py _LONGEST_COMMAND",
     "a header line that is kept": "providers/stomp/frames.py _LONGEST_NAME",

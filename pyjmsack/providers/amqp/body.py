@@ -14,7 +14,7 @@ from pyjmsack.providers.amqp.foreign import as_jms, as_jms_map
 from pyjmsack.providers.amqp.sections import DATA, NAMES, SEQUENCE, VALUE, Span
 from pyjmsack.providers.amqp.wire import decode_value, malformed
 
-__all__ = ["read_body"]
+__all__ = ["is_plain_bytes", "read_body"]
 
 MESSAGE, OBJECT, MAP, BYTES, STREAM, TEXT = range(6)
 """Wire types of the JMS classes (S165)."""
@@ -126,6 +126,15 @@ def _classify_data(mark: int | None, body: bytes, content_type: str | None, star
         return OBJECT, SerializedObject(body)
     charset = charset_of(content_type)
     return (BYTES, body) if charset is None else (TEXT, _decode_text(body, charset, start))
+
+
+def is_plain_bytes(mark: int | None, content_type: str | None) -> bool:
+    """Return True if data sections with this mark and content type are the body of a bytes message, as they are."""
+    if content_type is not None and is_portable(content_type):
+        return False
+    if mark is None or not MESSAGE <= mark <= TEXT or mark in (MAP, STREAM):
+        return content_type != JAVA_SERIALIZED and charset_of(content_type) is None
+    return mark == BYTES
 
 
 def charset_of(content_type: str | None) -> str | None:

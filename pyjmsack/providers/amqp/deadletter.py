@@ -16,6 +16,8 @@ from typing import Any
 from pyjmsack.destination import Queue
 from pyjmsack.errors import MessageFormatException
 from pyjmsack.providers.amqp import sections
+from pyjmsack.providers.amqp.download import SpooledInbound
+from pyjmsack.providers.amqp.encode import streamed
 from pyjmsack.providers.amqp.engines import AmqpEngine
 from pyjmsack.providers.amqp.inbound import AmqpInbound
 from pyjmsack.providers.amqp.oversize import Oversize
@@ -26,7 +28,8 @@ from pyjmsack.providers.amqp.wire_encode import encode_value
 from pyjmsack.providers.amqp.wire_types import Timestamp, UByte
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.demands import is_dead_letter_queue
-from pyjmsack.spi.envelope import Outbound
+from pyjmsack.spi.engine import Connector
+from pyjmsack.spi.envelope import Outbound, Payload
 from pyjmsack.spi.resources import ProducerInfo
 from pyjmsack.types import Outcome
 
@@ -45,14 +48,25 @@ class DeadLetters:
         session: the connection's own.
         queue: the dead-letter queue.
         address: what the broker calls that queue.
+        connector: reads the bodies that are in files.
         copies: whether the broker would discard messages that are not persistent, so that they are copied.
     """
 
-    def __init__(self, engine: AmqpEngine, session: AmqpSession, queue: Queue, address: str, *, copies: bool) -> None:
+    def __init__(
+        self,
+        engine: AmqpEngine,
+        session: AmqpSession,
+        queue: Queue,
+        address: str,
+        connector: Connector,
+        *,
+        copies: bool,
+    ) -> None:
         self._engine = engine
         self._session = session
         self._queue = queue
         self._address = address
+        self._connector = connector
         self._copies = copies
         self._sender: AmqpSender | None = None
         self._numbers = count(1)
@@ -75,12 +89,14 @@ class DeadLetters:
             return False
         elif isinstance(inbound, Oversize):
             why = "it is too large to be copied to the dead-letter queue, and rejecting would discard it"
+        elif isinstance(inbound, SpooledInbound) and inbound.has_footer:
+            why = "it is large and has a footer, which cannot be copied, and rejecting would discard it"
         if why is not None:
             log.error("a message of %s waits for the end of this consumer: %s", receiver.info.destination.name, why)
             return True
         if self._sender is None or self._sender.closed is not None:
             self._sender = self._attach()
-        copy = _Copy(_without_expiry(inbound), partial(self._copied, receiver, inbound))
+        copy = _Copy(_payload(inbound), partial(self._copied, receiver, inbound))
         self._under_way[copy] = receiver
         self._sender.send(copy)
         return True
@@ -90,7 +106,16 @@ class DeadLetters:
         session = self._session
         name = f"pyjmsack:dead-letters:{next(self._numbers)}"
         info = ProducerInfo(_LINK, 0, self._queue)
-        sender = AmqpSender(self._engine, session.end, name, info, self._address, session.send_state)
+        sender = AmqpSender(
+            self._engine,
+            session.end,
+            name,
+            info,
+            self._address,
+            session.send_state,
+            connector=self._connector,
+            takes_back=False,
+        )
         session.links[_LINK] = sender
         opened: Completion[None] = Completion()
         opened.add_callback(lambda _: None if opened.error is None else sender.fail(opened.error))
@@ -122,7 +147,7 @@ class _Copy(Outbound):
 
     __slots__ = ("_done",)
 
-    def __init__(self, payload: bytes, done: Callable[[_Copy, BaseException | None], None]) -> None:
+    def __init__(self, payload: Payload, done: Callable[[_Copy, BaseException | None], None]) -> None:
         self.payload = payload
         self.presettled = self.transacted = self.notifies = False
         self._done = done
@@ -130,6 +155,14 @@ class _Copy(Outbound):
     def done(self, error: BaseException | None) -> None:
         """Handle the outcome of the copy."""
         self._done(self, error)
+
+
+def _payload(inbound: AmqpInbound) -> Payload:
+    """Return the copy of a message. The body of a large one is read from its file while the copy is sent."""
+    payload = _without_expiry(inbound)
+    if not isinstance(inbound, SpooledInbound):
+        return payload
+    return streamed(payload[: sections.body_begins(payload)], inbound.body)
 
 
 def _without_expiry(inbound: AmqpInbound) -> bytes:

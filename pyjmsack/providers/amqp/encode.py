@@ -90,10 +90,15 @@ def encode(
             *(() if later else _BODIES[kind](message)),
         )
     )
-    return _streamed(payload, message._body) if later else payload
+    return streamed(payload, message._body) if later else payload
 
 
-def _streamed(head: bytes, source: BodySource) -> StreamedPayload:
+def streamed(head: bytes, source: BodySource) -> StreamedPayload:
+    """Return a message with these sections before its body, and a body that is read while it is sent.
+
+    Raises:
+        MessageFormatException: the body is too large for a section.
+    """
     if source.length > _LARGEST_SECTION:
         raise MessageFormatException(f"body: {source.length:,} bytes; AMQP has room for {_LARGEST_SECTION:,}")
     return StreamedPayload(head, _SIZED_HEAD(b"\x00\x53\x75\xb0", source.length), source, empty=_DATA8_HEADS[0])

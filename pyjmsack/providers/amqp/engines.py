@@ -32,6 +32,10 @@ __all__ = [
 ]
 
 log = logging.getLogger("pyjmsack.amqp")
+MOST_UNWRITTEN = 8 << 20
+"""Bytes of large messages that may wait for the disk before nothing more is read from the socket."""
+_FEW_UNWRITTEN = 2 << 20
+"""With so few the socket is read again."""
 
 
 class LinkHandler(Protocol):
@@ -55,6 +59,16 @@ class LinkHandler(Protocol):
 
     def on_oversize(self, delivery: Any, start: bytes, size: int, settled: bool) -> None:
         """A message of ``size`` bytes, more than the link takes, went by; its first bytes are ``start``."""
+        ...
+
+    def on_beginning(self, delivery: Any, start: bytes) -> None:
+        """So many bytes of a message are here that it may be taken in pieces: the owner calls
+        :meth:`ReceiverEnd.take_pieces`, or gets the message whole."""
+        ...
+
+    def on_piece(self, payload: bytes, more: bool, settled: bool, aborted: bool) -> None:
+        """More of a message that is taken in pieces; the last one has no ``more``. The peer took an ``aborted`` message
+        back."""
         ...
 
     def on_outcome(self, context: Any, state: Composite | None) -> None:
@@ -167,6 +181,10 @@ class ReceiverEnd(LinkEnd, Protocol):
         """Ask the peer to use up the credit now, and as much more."""
         ...
 
+    def take_pieces(self) -> None:
+        """Take the message that begins to arrive in pieces, in answer to :meth:`LinkHandler.on_beginning`."""
+        ...
+
     def settle(self, delivery: Any, state: bytes, /) -> None:
         """Settle a message with an encoded outcome or transactional state."""
         ...
@@ -191,9 +209,10 @@ class SessionEnd(Protocol):
         *,
         max_message_size: int | None = None,
         overdraft: int | None = 0,
+        pieces_over: int | None = None,
     ) -> ReceiverEnd:
         """Attach a link to receive on, for messages of so many bytes; ``overdraft`` messages without credit are no
-        reason to end anything, ``None``: any number."""
+        reason to end anything, ``None``: any number. Larger messages than ``pieces_over`` are offered in pieces."""
         ...
 
     def end(self) -> None:
@@ -339,6 +358,23 @@ class AmqpEngine(ABC):
         """Write what is pending."""
         if self.stream is not None:
             self.stream.flush()
+
+    def pace(self, unwritten: int) -> None:
+        """Read nothing more from the socket while so many bytes wait for the disk."""
+        if self.stream is None or self.failed is not None:
+            return
+        if unwritten > MOST_UNWRITTEN:
+            self.stream.pause()
+        elif unwritten <= _FEW_UNWRITTEN:
+            self.stream.resume()
+
+    def apart(self, work: Callable[[], None]) -> None:
+        """Do what becomes possible without bytes of the peer, such as handing out a message that is now on the disk,
+        and finish the burst that this is."""
+        if self.failed is None:
+            work()
+            self._listener.on_burst_end()
+            self.flush()
 
     def fail(self, error: JMSException) -> None:
         """End the connection with this error; later ones are ignored."""

@@ -8,6 +8,7 @@ brokers change the rest, and ``tests/faults/test_identity.py`` looks on each of 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from hashlib import sha256
 from typing import Any
 
@@ -15,7 +16,7 @@ from pyjmsack.errors import MessageFormatException
 from pyjmsack.providers.amqp import sections
 from pyjmsack.providers.amqp.wire import decode_value, told
 
-__all__ = ["LARGE", "as_it_came", "as_values"]
+__all__ = ["LARGE", "as_it_came", "as_values", "head_parts"]
 
 LARGE = 4096
 """From so many bytes on, a digest stands for the message, so that no second copy of a large message is kept."""
@@ -28,29 +29,34 @@ def as_it_came(message: sections.Sections, payload: bytes) -> bytes:
     assert message._properties is not None  # the caller looked for the id
     start = message._properties[0]
     end = len(payload)
-    return _head(message) + (payload[start:] if end - start <= LARGE else _digest(payload, start, end))
+    return head_parts(message) + (payload[start:] if end - start <= LARGE else _digest(payload, start, end))
 
 
-def as_values(message: sections.Sections, payload: bytes, fields: list[Any]) -> bytes:
+def as_values(
+    message: sections.Sections, payload: bytes, fields: list[Any], bodies: Iterable[bytes] | None = None
+) -> bytes:
     """Return the identity for a broker that writes the values of a message anew when it delivers again.
 
     ActiveMQ Classic does: it leaves out empty fields at the end, and takes the shortest form of a size or number. So
     values are compared, with their types, and the names of a map in any order.
+
+    Args:
+        bodies: what stands for each section of the body, if the body is not in the payload.
     """
-    parts = [_head(message), repr(fields).encode(), b"\0"]
+    parts = [head_parts(message), repr(fields).encode(), b"\0"]
     span = message._application_properties
     if span is not None:
         parts.append(_values(payload, span))
     after = max(end for _, end in (message._properties or (0, 0), span or (0, 0), *message._body))
-    for section in message._body:
-        parts += (b"\0%d" % message._body_code, _body(payload, section))
+    for body in bodies or (_body(payload, section) for section in message._body):
+        parts += (b"\0%d" % message._body_code, body)
     if after < len(payload):
         parts += (b"\0footer", _values(payload, (after + 3, len(payload))))
     whole = b"".join(parts)
     return whole if len(whole) <= LARGE else parts[0] + _digest(whole, 0, len(whole))
 
 
-def _head(message: sections.Sections) -> bytes:
+def head_parts(message: sections.Sections) -> bytes:
     """Return the parts of header and annotations that the sender wrote, without the time to live and the counts, which
     the broker changes."""
     header = message._header

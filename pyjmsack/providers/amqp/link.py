@@ -128,6 +128,14 @@ class AmqpLink:
         """See the subclass."""
         raise AssertionError("a link without deliveries got one")
 
+    def on_beginning(self, delivery: Any, start: bytes) -> None:
+        """See the subclass."""
+        raise AssertionError("a link without deliveries got one")
+
+    def on_piece(self, payload: bytes, more: bool, settled: bool, aborted: bool) -> None:
+        """See the subclass."""
+        raise AssertionError("a link without deliveries got one")
+
     def on_outcome(self, context: Any, state: Composite | None) -> None:
         """See the subclass."""
         raise AssertionError("a link without deliveries got an outcome")

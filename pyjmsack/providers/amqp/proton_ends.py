@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from proton import Condition, Delivery, Endpoint, Link, Receiver, Sender, Session
 
-from pyjmsack.providers.amqp.engine.deliveries import KEPT_OF_OVERSIZE
+from pyjmsack.providers.amqp.engine.deliveries import Assembly
 from pyjmsack.providers.amqp.engine.performatives import Attach, Error
 from pyjmsack.providers.amqp.engines import LinkHandler, SessionHandler
 from pyjmsack.providers.amqp.proton_words import (
@@ -30,7 +29,7 @@ L = TypeVar("L", bound="ProtonLink")
 __all__ = ["ProtonLink", "ProtonReceiver", "ProtonSender", "ProtonSession"]
 
 _PIECE = 1 << 16
-"""Bytes of a message that is too large, to be dropped at once."""
+"""Bytes of a message that are taken from proton at once."""
 
 
 class ProtonSession:
@@ -63,11 +62,12 @@ class ProtonSession:
         *,
         max_message_size: int | None = None,
         overdraft: int | None = 0,
+        pieces_over: int | None = None,
     ) -> ProtonReceiver:
         """Attach a link to receive on; proton never minds an overdraft."""
         assert self._session is not None  # as above
         link = self._session.receiver(attach.link_name)
-        return self._with(ProtonReceiver(self._engine, link, attach, owner, max_message_size))
+        return self._with(ProtonReceiver(self._engine, link, attach, owner, max_message_size, pieces_over))
 
     def _with(self, link: L) -> L:
         self._links.add(link)
@@ -253,15 +253,23 @@ class ProtonReceiver(ProtonLink):
 
     Args:
         max_message_size: bytes of the largest message that is kept; ``None`` = any.
+        pieces_over: bytes of a message after which its owner is asked to take it in pieces; ``None``: never.
     """
 
     def __init__(
-        self, engine: ProtonEngine, link: Receiver, attach: Attach, owner: LinkHandler, max_message_size: int | None
+        self,
+        engine: ProtonEngine,
+        link: Receiver,
+        attach: Attach,
+        owner: LinkHandler,
+        max_message_size: int | None,
+        pieces_over: int | None,
     ) -> None:
         super().__init__(engine, link, attach, owner)
-        self._max_message_size = math.inf if max_message_size is None else max_message_size
-        self._dropped: tuple[bytes, int] | None = None
-        """First bytes and size so far of the message that is arriving, if it is too large."""
+        self._max_message_size = max_message_size
+        self._pieces_over = pieces_over
+        self._assembly: Assembly | None = None
+        """The message that is arriving."""
         self._numbers = count(1)
         self._unsettled: dict[int, Delivery] = {}
         """What was delivered and not settled, by the number that its owner has."""
@@ -289,35 +297,65 @@ class ProtonReceiver(ProtonLink):
         self._unsettled.clear()
         super().forget()
 
+    def take_pieces(self) -> None:
+        """Take the message that is arriving in pieces; see :meth:`.ReceiverLink.take_pieces`."""
+        if self._assembly is not None:
+            self._assembly.pass_on()
+
     def on_delivery(self, delivery: Delivery) -> None:
-        """Take a complete message; of one that is too large, drop what is here."""
+        """Take what is here of a message. One that is here as a whole is the rule."""
         if not delivery.readable:
             return
-        if self._dropped is not None or delivery.pending > self._max_message_size:
-            self._drop(delivery)
-        if delivery.partial:
-            return
-        dropped, self._dropped = self._dropped, None
+        assembly = self._assembly
+        if assembly is None:
+            assembly = self._assembly = Assembly(next(self._numbers), self._max_message_size)
         if delivery.aborted:
-            delivery.settle()
-            self.owner.on_flow()
+            self._finish(delivery, None)
+            if assembly.in_pieces:
+                self.owner.on_piece(b"", False, bool(delivery.settled), True)
+            else:
+                self.owner.on_flow()
             return
-        payload = b"" if dropped is not None else bytes(self._link.recv(delivery.pending) or b"")
+        for piece in self._pieces(delivery):
+            self._add(assembly, piece)
+        if not delivery.partial:
+            self._finish(delivery, assembly)
+
+    def _pieces(self, delivery: Delivery) -> Iterator[bytes]:
+        """Yield what is here, at least one piece; a large message piece by piece, so that there is no second copy."""
+        while True:
+            yield bytes(self._link.recv(min(delivery.pending, _PIECE)) or b"")
+            if delivery.pending <= 0:
+                return
+
+    def _add(self, assembly: Assembly, piece: bytes) -> None:
+        over = self._pieces_over
+        if assembly.in_pieces:
+            self.owner.on_piece(piece, True, False, False)
+        elif over is not None and not assembly.offered and assembly.size + len(piece) > over:
+            assembly.offered = True
+            start = assembly.kept() + piece  # before a limit drops anything of it
+            assembly.add(piece, settled=False)
+            self.owner.on_beginning(assembly.delivery_id, start)
+        else:
+            assembly.add(piece, settled=False)
+
+    def _finish(self, delivery: Delivery, assembly: Assembly | None) -> None:
+        """End a delivery. ``None``: the peer took the message back."""
+        self._assembly = None
+        settled = bool(delivery.settled) or assembly is None
+        if assembly is None:
+            delivery.settle()
+            return
         self._link.advance()
-        number, settled = next(self._numbers), bool(delivery.settled)
+        number = assembly.delivery_id
         if settled:
             delivery.settle()
         else:
             self._unsettled[number] = delivery
-        if dropped is None:
-            self.owner.on_message(number, payload, settled)
+        if assembly.in_pieces:
+            self.owner.on_piece(b"", False, settled, False)
+        elif assembly.oversize:
+            self.owner.on_oversize(number, assembly.kept(), assembly.size, settled)
         else:
-            self.owner.on_oversize(number, *dropped, settled)
-
-    def _drop(self, delivery: Delivery) -> None:
-        """Drop what is here of a delivery, piece by piece: at no time is there a second copy of it."""
-        start, size = self._dropped or (b"", 0)
-        while (pending := min(delivery.pending, _PIECE)) > 0:
-            piece = bytes(self._link.recv(pending))
-            start, size = start + piece[: KEPT_OF_OVERSIZE - len(start)], size + pending
-        self._dropped = (start, size)
+            self.owner.on_message(number, assembly.kept(), settled)

@@ -94,7 +94,9 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
         dialect = self._dialect
         queue = Queue(self._url.amqp.dead_letter_queue or dialect.dead_letters)
         session = self._resources.sessions[0]
-        self._dead_letters = DeadLetters(self._the_engine, session, queue, self.address(queue), copies=dialect.discards)
+        self._dead_letters = DeadLetters(
+            self._the_engine, session, queue, self.address(queue), self._connector, copies=dialect.discards
+        )
 
     def _open_session(self, number: int, session: AmqpSession) -> Completion[None]:
         self._resources.sessions[number] = session
@@ -278,6 +280,8 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
             max_size=self._url.connection.max_message_size,
             drain_timeout=self._url.amqp.drain_timeout,
             single=self._single_credit(info),
+            spool_over=self._url.amqp.spool_over,
+            spool_directory=self._url.amqp.spool_directory,
         )
         self._resources.receivers[info.id] = receiver
         session.links[info.id] = receiver

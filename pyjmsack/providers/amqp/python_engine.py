@@ -11,6 +11,7 @@ from pyjmsack.providers.amqp.engine import Connection, Session
 from pyjmsack.providers.amqp.engine.errors import ViolationError
 from pyjmsack.providers.amqp.engine.events import (
     ATTACHED,
+    BEGINNING,
     BEGUN,
     CLOSED,
     CREDIT,
@@ -21,6 +22,7 @@ from pyjmsack.providers.amqp.engine.events import (
     OPENED,
     OUTCOME,
     OVERSIZE,
+    PIECE,
     Event,
 )
 from pyjmsack.providers.amqp.engine.frames import FrameReader
@@ -125,6 +127,10 @@ class PythonEngine(AmqpEngine):
             subject.owner.on_remote_close()
         elif kind == OVERSIZE:
             subject.owner.on_oversize(*event[2:])
+        elif kind == BEGINNING:
+            subject.owner.on_beginning(*event[2:])
+        elif kind == PIECE:
+            subject.owner.on_piece(*event[2:])
         elif kind == OPENED:
             self._opened()
         elif kind == CLOSED:

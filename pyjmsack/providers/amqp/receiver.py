@@ -10,6 +10,7 @@ from typing import Any
 from pyjmsack.destination import Topic
 from pyjmsack.errors import JMSException, RequestTimedOutException
 from pyjmsack.providers.amqp import caution
+from pyjmsack.providers.amqp.arrivals import Arrivals
 from pyjmsack.providers.amqp.engine.performatives import (
     ACCEPTED,
     RELEASED,
@@ -110,6 +111,8 @@ class AmqpReceiver(AmqpLink):
         max_size: bytes of the largest message that is kept (``jms.maxMessageSize``).
         drain_timeout: seconds a drain may stay unanswered before the link is closed (``amqp.drainTimeout``).
         single: whether the link has credit for one message at a time (:mod:`pyjmsack.providers.amqp.caution`).
+        spool_over: bytes of a message over which a bytes message goes to a file (``amqp.spoolOver``).
+        spool_directory: where that file is; ``None`` = where temporary files are.
     """
 
     def __init__(
@@ -129,6 +132,8 @@ class AmqpReceiver(AmqpLink):
         max_size: int,
         drain_timeout: float | None,
         single: caution.Single = caution.Single.NO,
+        spool_over: int | None = None,
+        spool_directory: str | None = None,
     ) -> None:
         attach = _described(name, info, address, explicit_client_id)
         super().__init__(engine, session, attach, f"the consumer of {info.destination.name}")
@@ -160,10 +165,20 @@ class AmqpReceiver(AmqpLink):
         self._drained: list[Completion[None]] = []
         self._drain_timer: Timer | None = None
         self._repeat_timer: Timer | None = None
+        self._spool_over = spool_over if spool_over is not None and spool_over < max_size else None
+        self._arrivals = Arrivals(connector, spool_directory, max_size, self._take, self._written)
+        self._drains_behind: list[Completion[None]] = []
+        """Drains that begin when nothing that arrived waits for the disk."""
+        self._flow_behind = False
+        """Whether a change of credit is looked at then, too."""
 
     def _attach(self) -> None:
         self._link = self._session.attach_receiver(
-            self._description, self, max_message_size=self._max_size, overdraft=None
+            self._description,
+            self,
+            max_message_size=self._max_size,
+            overdraft=None,
+            pieces_over=self._spool_over,
         )
 
     # -- flow ---------------------------------------------------------------------------------------------------
@@ -182,7 +197,7 @@ class AmqpReceiver(AmqpLink):
         if self._drained:
             self._replenish_after_drain = True
             return
-        credit, buffered = self._link.credit, self._sink.buffered()
+        credit, buffered = self._link.credit, self._sink.buffered() + len(self._arrivals)
         held = credit + buffered
         if self.caution.single:
             self._grant_one(credit, buffered)
@@ -219,6 +234,10 @@ class AmqpReceiver(AmqpLink):
         if self.closed is not None:
             done.fail(self.closed)
             return
+        if self._arrivals:
+            self._drains_behind.append(done)
+            self._limit_drain()
+            return
         self._held_back = True
         credit = max(0, self._link.credit)
         if credit == 0 and (self.info.prefetch > 0 or self._stopped) and not self._drained:
@@ -230,9 +249,12 @@ class AmqpReceiver(AmqpLink):
             self._arrived_in_drain = self._pulling = False
             self._engine.barrier()  # credit just granted goes out first: Artemis delivers on that, then sees the drain
             self._link.start_drain(0 if credit else 1 - self._link.credit)
-            if self._drain_timeout is not None:
-                self._drain_timer = self._connector.call_later(self._drain_timeout, self._drain_overdue)
+            self._limit_drain()
             self._restart_timer(_REPEAT_DRAIN, partial(self._repeat_drain, _REPEAT_DRAIN))
+
+    def _limit_drain(self) -> None:
+        if self._drain_timeout is not None and self._drain_timer is None:
+            self._drain_timer = self._connector.call_later(self._drain_timeout, self._drain_overdue)
 
     def stop(self, done: Completion[None]) -> None:
         """Stop delivering: credit is drained, and messages that still arrive are given back uncounted (S31)."""
@@ -250,9 +272,11 @@ class AmqpReceiver(AmqpLink):
         A drain is over when no credit is left (AMQP 1.0 2.6.7). So a message that takes the last credit ends the drain
         before Artemis has written its answer. This late answer then takes the credit that is granted next.
         """
-        if self._link.credit > 0 or self._pausing:
+        if self._arrivals:
+            self._flow_behind = True
+        elif self._link.credit > 0 or self._pausing:
             return
-        if not self._drained:
+        elif not self._drained:
             self._grant_again()
         elif self._answers_owed and not self._arrived_in_drain:
             self._answers_owed -= 1
@@ -308,10 +332,9 @@ class AmqpReceiver(AmqpLink):
 
     def _drain_overdue(self) -> None:
         self._drain_timer = None
-        error = RequestTimedOutException(
-            f"{self._what} did not answer a drain within amqp.drainTimeout ({self._drain_timeout:g} s); it is closed"
-        )
-        self._give_up(error)
+        what = "the file of a large message was not written" if self._arrivals else "a drain was not answered"
+        text = f"{self._what}: {what} within amqp.drainTimeout ({self._drain_timeout:g} s); it is closed"
+        self._give_up(RequestTimedOutException(text))
 
     def _give_up(self, error: JMSException) -> None:
         """Close the link, because the broker breaks the rules of the protocol."""
@@ -319,6 +342,7 @@ class AmqpReceiver(AmqpLink):
         self._part()
         self._engine.flush()
         self._sink.detached(error)
+        self._forget_arrivals(error)
         self._end_drain(error)
 
     # -- deliveries ---------------------------------------------------------------------------------------------
@@ -327,11 +351,55 @@ class AmqpReceiver(AmqpLink):
         """Put a complete message into the inbox. Only a careful link reads its header here."""
         if self.caution.single:
             self.caution.took(payload)
-        self._take(delivery, AmqpInbound(payload), settled)
+        self._arrivals.add(delivery, AmqpInbound(payload), settled)
 
     def on_oversize(self, delivery: Any, start: bytes, size: int, settled: bool) -> None:
         """Put the kept part of a message that is too large into the inbox, so that the message can be refused."""
-        self._take(delivery, Oversize(start, size, self._max_size), settled)
+        self._arrivals.add(delivery, Oversize(start, size, self._max_size), settled)
+
+    def on_beginning(self, delivery: Any, start: bytes) -> None:
+        """Have a large bytes message written to a file."""
+        if self._arrivals.begin(delivery, start):
+            self._link.take_pieces()
+
+    def on_piece(self, payload: bytes, more: bool, settled: bool, aborted: bool) -> None:
+        """Take more of the large message, unless it was given up."""
+        if not self._arrivals.arriving:
+            return
+        if aborted:
+            self._arrivals.abort()
+            self.on_flow()
+            return
+        self._engine.pace(self._arrivals.feed(payload))
+        if not more:
+            download = self._arrivals.end(settled)
+            if self.caution.single:
+                self.caution.took(download.start)
+            self._go_on()
+
+    def _written(self, unwritten: int) -> None:
+        """A part of a large message was written to its file, or cannot be written."""
+        self._engine.pace(unwritten)
+        failure = self._arrivals.failure
+        if failure is not None and self.closed is None:
+            self._give_up(failure)
+        elif self._arrivals:
+            self._engine.apart(self._go_on)
+
+    def _go_on(self) -> None:
+        """Do what no longer waits for the disk."""
+        self._arrivals.go_on()
+        if self._arrivals:
+            return
+        drains, self._drains_behind = self._drains_behind, []
+        if drains and not self._drained and self._drain_timer is not None:
+            self._drain_timer.cancel()
+            self._drain_timer = None
+        for done in drains:
+            self.drain(done)
+        flowed, self._flow_behind = self._flow_behind, False
+        if flowed:
+            self.on_flow()
 
     def _take(self, delivery: Any, inbound: AmqpInbound, settled: bool) -> None:
         if (settled or not self._stopped) and self.closed is None:  # what is settled cannot go back
@@ -341,7 +409,7 @@ class AmqpReceiver(AmqpLink):
         self._pulling = False
         if self._drained:
             self._arrived_in_drain = True
-            if self._link.credit <= 0:
+            if self._link.credit <= 0 and not self._arrivals:
                 self._answers_owed = _LATE_ANSWERS
                 self._end_drain(None)
 
@@ -398,7 +466,14 @@ class AmqpReceiver(AmqpLink):
     def _ended(self, error: JMSException) -> None:
         if self._caution_timer is not None:
             self._caution_timer.cancel()
+        self._forget_arrivals(error)
         self._end_drain(error)
+
+    def _forget_arrivals(self, error: JMSException) -> None:
+        self._arrivals.forget()
+        drains, self._drains_behind = self._drains_behind, []
+        for done in drains:
+            done.fail(error)
 
     def _lost(self, error: JMSException) -> None:
         self._sink.detached(error)

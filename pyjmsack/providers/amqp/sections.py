@@ -19,6 +19,7 @@ __all__ = [
     "Header",
     "Sections",
     "Span",
+    "body_begins",
     "content",
     "read_application_properties",
     "read_header",
@@ -258,6 +259,25 @@ def split(data: bytes) -> Iterator[tuple[int, int, Span]]:
             code, start = _long_descriptor(data, position, end)
         position = _section_end(data, start, end, code)
         yield code, begin, (start, position)
+
+
+def body_begins(data: bytes) -> int | None:
+    """Return where the first data section begins, if these are the first bytes of a message that has one.
+
+    ``None`` if its body is of another kind, does not begin in these bytes, or the sections before it are malformed.
+    """
+    position, end = 0, len(data)
+    while position < end:
+        code = _DESCRIPTORS.get(data[position : position + 3])
+        if code is None or code > DATA:
+            return None
+        if code == DATA:
+            return position
+        try:
+            position = _section_end(data, position + 3, end, code)
+        except MessageFormatException:  # it goes beyond these bytes
+            return None
+    return None
 
 
 def _read_header(data: bytes, start: int, end: int) -> Header:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from io import BytesIO
 from typing import Any, Final
 
 from pyjmsack.providers.amqp.engine.errors import ViolationError
@@ -58,25 +59,30 @@ class Assembly:
             and the others are dropped as they arrive.
     """
 
-    __slots__ = ("_bytes", "_limit", "delivery_id", "settled", "size")
+    __slots__ = ("_bytes", "_limit", "delivery_id", "in_pieces", "offered", "settled", "size")
 
     def __init__(self, delivery_id: int, limit: int | None) -> None:
         self.delivery_id = delivery_id
         self.settled = False
         self.size = 0
         """The number of bytes that arrived, including those that were dropped."""
+        self.offered = False
+        """True if the owner of the link was asked whether it takes the message in pieces."""
+        self.in_pieces = False
+        """True if the owner takes the pieces as they come, so that nothing is kept here."""
         self._limit = limit
-        self._bytes = bytearray()  # and no list of pieces: they may be tiny
+        # no list of pieces, because they may be tiny; and no bytearray, because a BytesIO gives its bytes away uncopied
+        self._bytes = BytesIO()
 
     def add(self, piece: bytes, settled: bool) -> None:
         """Add the payload of one transfer. The message is settled if one of its transfers is."""
         self.size += len(piece)
         self.settled = self.settled or settled
         if self.oversize:
-            del self._bytes[KEPT_OF_OVERSIZE:]
-            self._bytes += piece[: KEPT_OF_OVERSIZE - len(self._bytes)]
-        else:
-            self._bytes += piece
+            kept = self._bytes.seek(min(self._bytes.tell(), KEPT_OF_OVERSIZE))
+            self._bytes.truncate()
+            piece = piece[: KEPT_OF_OVERSIZE - kept]
+        self._bytes.write(piece)
 
     @property
     def oversize(self) -> bool:
@@ -85,7 +91,12 @@ class Assembly:
 
     def kept(self) -> bytes:
         """Return the message; of one that is too large, its first bytes."""
-        return bytes(self._bytes)
+        return self._bytes.getvalue()
+
+    def pass_on(self) -> None:
+        """Keep nothing any more, because the owner of the link takes the pieces as they come."""
+        self.in_pieces = True
+        self._bytes = BytesIO()
 
 
 class Outgoing:

@@ -9,6 +9,8 @@ event                                         the peer ...
 ``(CREDIT, link)``                            sent a Flow: ``link.credit`` and ``link.drain`` are what they are now
 ``(DELIVERY, link, id, payload, settled)``    sent a whole message
 ``(OVERSIZE, link, id, start, size, settled)`` sent a message over the limit of the link; its first bytes are kept
+``(BEGINNING, link, id, start)``              sent more than the link takes whole; see :meth:`.ReceiverLink.take_pieces`
+``(PIECE, link, payload, more, settled, aborted)`` sent more of a message that is taken in pieces
 ``(OUTCOME, link, context, state)``           told what became of a message of ours; ``None``: settled, no outcome
 ``(DETACHED, link)``                          detached; ``link.remote_error`` and ``link.remote_closed`` say how
 ``(ENDED, session)``                          ended the session and so its links; ``session.remote_error`` says why
@@ -25,6 +27,7 @@ from typing import Any, Final, TypeAlias
 
 __all__ = [
     "ATTACHED",
+    "BEGINNING",
     "BEGUN",
     "CLOSED",
     "CREDIT",
@@ -35,6 +38,7 @@ __all__ = [
     "OPENED",
     "OUTCOME",
     "OVERSIZE",
+    "PIECE",
     "Event",
 ]
 
@@ -51,3 +55,5 @@ ENDED: Final = 7
 CLOSED: Final = 8
 FAILED: Final = 9
 OVERSIZE: Final = 10
+BEGINNING: Final = 11
+PIECE: Final = 12

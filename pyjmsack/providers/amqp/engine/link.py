@@ -12,7 +12,7 @@ from pyjmsack.providers.amqp.engine.deliveries import (
     serial_distance,
 )
 from pyjmsack.providers.amqp.engine.errors import StateError, ViolationError
-from pyjmsack.providers.amqp.engine.events import CREDIT, DELIVERY, OVERSIZE, Event
+from pyjmsack.providers.amqp.engine.events import BEGINNING, CREDIT, DELIVERY, OVERSIZE, PIECE, Event
 from pyjmsack.providers.amqp.engine.fastpath import TransferHeads
 from pyjmsack.providers.amqp.engine.performatives import Attach, Detach, Error, Flow
 from pyjmsack.providers.amqp.engine.streams import OutgoingStream
@@ -225,15 +225,25 @@ class ReceiverLink(Link):
         max_message_size: bytes of the largest message that is kept; ``None`` = any.
         overdraft: messages without credit after which the peer is in the wrong; ``None``: the caller minds its credit,
             which goes below 0.
+        pieces_over: bytes of a message after which its owner is asked whether it takes the message in pieces; ``None``:
+            each message comes whole.
     """
 
-    __slots__ = ("_assembly", "_credit", "_discarding", "_max_message_size", "_overdraft", "unsettled")
+    __slots__ = ("_assembly", "_credit", "_discarding", "_max_message_size", "_overdraft", "_pieces_over", "unsettled")
 
     def __init__(
-        self, session: Session, local: Attach, owner: Any, *, max_message_size: int | None, overdraft: int | None
+        self,
+        session: Session,
+        local: Attach,
+        owner: Any,
+        *,
+        max_message_size: int | None,
+        overdraft: int | None,
+        pieces_over: int | None = None,
     ) -> None:
         super().__init__(session, local, owner)
         self._overdraft = overdraft
+        self._pieces_over = pieces_over
         self._max_message_size = max_message_size
         self._credit = 0
         self._assembly: Assembly | None = None
@@ -279,6 +289,13 @@ class ReceiverLink(Link):
             self._credit += credit
             self.drain = True
             self._session.send_flow(self)
+
+    def take_pieces(self) -> None:
+        """Take the message that is arriving in pieces: an event for each transfer that follows, and nothing is kept.
+        In answer to ``BEGINNING``, before the next event is asked for; else the message is gathered and comes whole.
+        """
+        if self._assembly is not None:
+            self._assembly.pass_on()
 
     def settle(self, delivery_id: int, state: bytes) -> None:
         """Settle a message with an encoded outcome, or transactional state; or without one
@@ -342,16 +359,36 @@ class ReceiverLink(Link):
         self._discarding = more
 
     def _continue(self, assembly: Assembly, settled: bool, more: bool, aborted: bool, payload: bytes) -> Event | None:
+        number = assembly.delivery_id
+        if assembly.in_pieces:
+            return self._pass_on(assembly, settled, more, aborted, payload)
         if aborted:  # nothing of it counts but the credit it took
             self._assembly = None
             return CREDIT, self
+        if more and self._is_to_offer(assembly, len(payload)):
+            start = assembly.kept() + payload  # before a limit drops anything of it
+            assembly.offered = True
+            assembly.add(payload, settled)
+            return BEGINNING, self, number, start
         assembly.add(payload, settled)
         if more:
             return None
         self._assembly = None
-        number, settled = assembly.delivery_id, assembly.settled
+        settled = assembly.settled
         if not settled:
             self.unsettled.add(number)
         if assembly.oversize:
             return OVERSIZE, self, number, assembly.kept(), assembly.size, settled
         return DELIVERY, self, number, assembly.kept(), settled
+
+    def _is_to_offer(self, assembly: Assembly, size: int) -> bool:
+        return self._pieces_over is not None and not assembly.offered and assembly.size + size > self._pieces_over
+
+    def _pass_on(self, assembly: Assembly, settled: bool, more: bool, aborted: bool, payload: bytes) -> Event:
+        """Pass a transfer on to the owner, who takes the message in pieces."""
+        assembly.settled = assembly.settled or settled
+        if aborted or not more:
+            self._assembly = None
+            if not aborted and not assembly.settled:
+                self.unsettled.add(assembly.delivery_id)
+        return PIECE, self, payload, more, assembly.settled, aborted

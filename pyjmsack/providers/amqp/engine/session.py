@@ -102,6 +102,7 @@ class Session:
         *,
         max_message_size: int | None = None,
         overdraft: int | None = 0,
+        pieces_over: int | None = None,
     ) -> ReceiverLink:
         """Attach a link to receive on.
 
@@ -110,12 +111,15 @@ class Session:
             owner: the caller's own.
             max_message_size: bytes; of a message that is larger only the start is kept. ``None`` = no limit.
             overdraft: messages without credit after which the peer is in the wrong; ``None``: the caller minds that.
+            pieces_over: bytes after which ``owner`` is asked to take a message in pieces; ``None`` = never.
 
         Raises:
             StateError: as :meth:`attach_sender`.
         """
         local = self._described(attach, role=True)
-        link = ReceiverLink(self, local, owner, max_message_size=max_message_size, overdraft=overdraft)
+        link = ReceiverLink(
+            self, local, owner, max_message_size=max_message_size, overdraft=overdraft, pieces_over=pieces_over
+        )
         return self._attach(link)
 
     def _described(self, attach: Attach, *, role: bool) -> Attach:

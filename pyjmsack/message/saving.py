@@ -1,0 +1,98 @@
+"""Writes a body to a file, or gives it away in pieces (S168)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from inspect import isawaitable
+from secrets import token_hex
+from typing import IO, Any
+
+from pyjmsack.errors import MessageFormatException
+from pyjmsack.message.source import PIECE, BodySource
+
+__all__ = ["Chunks", "check_target", "save"]
+
+
+class Chunks:
+    """The body of a message in pieces of at most 256 KiB, for ``for`` and for ``async for``. Each loop begins at the
+    start of the body. With ``async for`` a thread reads the file of a message that ``pyjmsack.aio`` received, so that
+    the event loop does not wait for the disk.
+    """
+
+    __slots__ = ("_away", "_body")
+
+    def __init__(self, body: bytes | BodySource, away: Callable[[Callable[[], Any]], Any] | None = None) -> None:
+        self._body = body
+        self._away = away if isinstance(body, BodySource) else None
+
+    def __iter__(self) -> Iterator[bytes]:
+        body = self._body
+        if isinstance(body, BodySource):
+            return body.pieces()
+        return (body[start : start + PIECE] for start in range(0, len(body), PIECE))
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        pieces = iter(self)
+        while True:
+            read = partial(_next, pieces)
+            found = read() if self._away is None else self._away(read)
+            piece = await found if isawaitable(found) else found
+            if not piece:
+                return
+            yield piece
+
+
+def _next(pieces: Iterator[bytes]) -> bytes:
+    """Return the next piece, ``b""`` at the end."""
+    return next(pieces, b"")
+
+
+def check_target(target: object) -> None:
+    """Look whether a body can be saved there.
+
+    Raises:
+        MessageFormatException: it is neither a path nor a binary file.
+    """
+    if isinstance(target, os.PathLike):
+        return
+    if isinstance(target, str):
+        raise MessageFormatException("save_to: expected a pathlib.Path or a binary file, not str")
+    if not hasattr(target, "write"):
+        raise MessageFormatException(f"save_to: expected a pathlib.Path or a binary file, not {type(target).__name__}")
+    if hasattr(target, "encoding"):
+        raise MessageFormatException("save_to: the file is open for text; open it with mode 'wb'")
+
+
+def save(body: bytes | BodySource, target: os.PathLike[Any] | IO[bytes]) -> int:
+    """Write a body, and return the number of its bytes.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    if not isinstance(target, os.PathLike):
+        return _copy(body, target)
+    path = os.fsdecode(target)
+    # in the same directory, so that it can be moved to its place in one step
+    part = os.path.join(os.path.dirname(path), f".pyjmsack-{token_hex(8)}.part")
+    try:
+        with open(part, "xb") as file:
+            size = _copy(body, file)
+        os.replace(part, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(part)
+        raise
+    return size
+
+
+def _copy(body: bytes | BodySource, file: IO[bytes]) -> int:
+    size = 0
+    for piece in Chunks(body):
+        rest = memoryview(piece)
+        while rest:  # a file without a buffer may take fewer
+            rest = rest[file.write(rest) :]
+        size += len(piece)
+    return size

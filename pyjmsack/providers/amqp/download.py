@@ -1,0 +1,195 @@
+"""A large bytes message that arrives in pieces: its bytes go to a file, and it is handed out when all are there (S168).
+
+The message is complete before anybody gets it. So acknowledgement, failover and the guard against duplicates need to
+know nothing of it. The loop makes a small step for each transfer, and none for the whole.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from hashlib import sha256
+from typing import Any
+
+from pyjmsack.destination import Destination
+from pyjmsack.errors import JMSException, MessageFormatException
+from pyjmsack.message import PIECE, Message, SpooledBytesMessage
+from pyjmsack.providers.amqp import sections
+from pyjmsack.providers.amqp.engine.deliveries import KEPT_OF_OVERSIZE
+from pyjmsack.providers.amqp.identity import LARGE, as_values, head_parts
+from pyjmsack.providers.amqp.inbound import AmqpInbound
+from pyjmsack.providers.amqp.oversize import Oversize
+from pyjmsack.providers.amqp.pieces import EMPTY, DataSections
+from pyjmsack.spi.bodies import SpooledBody
+from pyjmsack.spi.engine import Spool
+
+__all__ = ["Download", "SpooledInbound"]
+
+
+class SpooledInbound(AmqpInbound):
+    """A large bytes message. Its payload is the message with an empty body; all of it is in a file."""
+
+    __slots__ = ("_size", "_spool", "body", "spans")
+
+    def __init__(self, payload: bytes, spool: Spool, spans: list[tuple[int, int]], size: int) -> None:
+        super().__init__(payload)
+        self._spool = spool
+        self._size = size
+        self.spans = spans
+        self.body = SpooledBody(spool, spans)
+
+    @property
+    def has_footer(self) -> bool:
+        """Whether a section comes behind the body."""
+        return not self.payload.endswith(EMPTY)
+
+    def to_message(self, consumer_destination: Destination | None = None) -> Message:
+        """Return a message of its own; see :meth:`AmqpInbound.to_message`."""
+        self.consumer_destination = consumer_destination
+        try:
+            self._decode()
+        except MessageFormatException:
+            self.unreadable = True
+            raise
+        message = SpooledBytesMessage.__new__(SpooledBytesMessage)
+        message._lazy = self
+        message._body = self.body
+        message._redelivery_count = self._header.delivery_count
+        return message
+
+    @property
+    def heavy(self) -> bool:
+        """Whether the first call of :meth:`identity`, which reads the file, is still to come."""
+        return self._identity is None
+
+    def identity(self) -> bytes | None:
+        """Return what :meth:`AmqpInbound.identity` would for the whole message; ``None`` if the file cannot be read:
+        then the message may come twice, and is never skipped in error."""
+        if self._identity is None:
+            with suppress(OSError, MessageFormatException):  # to_message() will say so
+                self._identity = self._identify(self._decode())
+        return self._identity
+
+    def _identify(self, fields: list[Any]) -> bytes | None:
+        if fields[sections.MESSAGE_ID] is None or self._properties is None:
+            return None
+        if self.kept_whole:
+            start = self._properties[0]
+            return head_parts(self) + self._digest(start, self._size - start)
+        return as_values(self, self.payload, fields, map(self._told, self.spans))
+
+    def _told(self, span: tuple[int, int]) -> bytes:
+        return b"binary " + (self._spool.read(*span) if span[1] <= LARGE else self._digest(*span))
+
+    def _digest(self, begin: int, size: int) -> bytes:
+        digest = sha256()
+        for position in range(begin, begin + size, PIECE):
+            digest.update(self._spool.read(position, min(PIECE, begin + size - position)))
+        return b"sha256 %b" % digest.digest()
+
+
+class _Refused(AmqpInbound):
+    """A message that cannot be decoded, of which only the head was kept."""
+
+    __slots__ = ("_error",)
+
+    def __init__(self, payload: bytes, error: MessageFormatException) -> None:
+        super().__init__(payload)
+        self._error = error
+
+    def to_message(self, consumer_destination: Destination | None = None) -> Message:
+        """Raise an error, because the message is damaged.
+
+        Raises:
+            MessageFormatException: always.
+        """
+        self.unreadable = True
+        raise self._error
+
+
+class Download:
+    """One large bytes message as it arrives.
+
+    Args:
+        delivery: the engine's.
+        start: the first bytes of the message.
+        head: the sections before its body, see :func:`head_of`.
+        spool: where its bytes go.
+        limit: bytes that it may have (``jms.maxMessageSize``); of a larger one the first bytes are kept.
+    """
+
+    def __init__(self, delivery: Any, start: bytes, head: bytes, spool: Spool, limit: int) -> None:
+        self.delivery = delivery
+        self.settled = False
+        self.start = start[:KEPT_OF_OVERSIZE]
+        self._head = head
+        self._spool = spool
+        self._limit = limit
+        self._size = 0
+        self._sections = DataSections(len(head))
+        self._error: MessageFormatException | None = None
+        self._whole = False
+        self._add(start, start[len(head) :])
+
+    @property
+    def failure(self) -> JMSException | None:
+        """Why the message cannot be kept."""
+        return self._spool.error
+
+    @property
+    def over(self) -> bool:
+        """Whether all of the message is here, and in the file."""
+        return self._whole and (self._is_dropped or self._spool.written == self._size)
+
+    @property
+    def unwritten(self) -> int:
+        """Bytes of all messages of this connection that wait for the disk."""
+        return self._spool.unwritten
+
+    @property
+    def _is_dropped(self) -> bool:
+        return self._error is not None or self._size > self._limit
+
+    def feed(self, data: bytes) -> None:
+        """Take the payload of a transfer."""
+        self._add(data, data)
+
+    def _add(self, data: bytes, of_body: bytes) -> None:
+        was_dropped = self._is_dropped
+        self._size += len(data)
+        if was_dropped:
+            return
+        try:
+            self._sections.feed(of_body)
+        except MessageFormatException as error:
+            self._error = error
+        if self._is_dropped:
+            self._spool.drop()
+        else:
+            self._spool.write(data)
+
+    def finish(self, settled: bool) -> None:
+        """Nothing more of the message comes. ``settled``: the broker wants no outcome."""
+        self.settled = settled
+        self._whole = True
+        if self._is_dropped:
+            return
+        try:
+            self._sections.end()
+            self._spool.finish()
+        except MessageFormatException as error:
+            self._error = error
+            self._spool.drop()
+
+    def drop(self) -> None:
+        """Nobody gets the message: the broker took it back, or its link ended."""
+        if not self._is_dropped and not self._whole:
+            self._spool.drop()
+
+    def inbound(self) -> AmqpInbound:
+        """Return the message, when it is over."""
+        if self._size > self._limit:
+            return Oversize(self.start, self._size, self._limit)
+        payload = self._head + EMPTY + bytes(self._sections.footer)
+        if self._error is not None:
+            return _Refused(self._head + EMPTY, self._error)
+        return SpooledInbound(payload, self._spool, self._sections.spans, self._size)

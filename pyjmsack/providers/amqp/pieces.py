@@ -1,0 +1,131 @@
+"""The sections of a large message that arrives in pieces (3.2): where its body is, without a look at the content."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyjmsack.errors import MessageFormatException
+from pyjmsack.providers.amqp.body import is_plain_bytes
+from pyjmsack.providers.amqp.inbound import AmqpInbound
+from pyjmsack.providers.amqp.sections import body_begins
+from pyjmsack.spi.envelope import NotOneMessageError
+
+__all__ = ["EMPTY", "DataSections", "head_of"]
+
+EMPTY: Final = b"\x00\x53\x75\xa0\x00"
+"""A data section without content. It stands for the body, so that the head can be read like a message."""
+_MOST_SECTIONS = 65_536
+"""Data sections of one message."""
+_MOST_FOOTER = 65_536
+"""Bytes of its footer."""
+
+
+def _heads() -> dict[bytes, tuple[int, bool]]:
+    """Return all beginnings of a data section or footer, with the width of their size, and whether it is a footer."""
+    found = {}
+    for code, name, types in ((0x75, b"amqp:data:binary", (0xA0, 0xB0)), (0x78, b"amqp:footer:map", (0xC1, 0xD1))):
+        for descriptor in (b"\x53%c" % code, b"\x80" + bytes(7) + b"%c" % code, b"\xa3%c%b" % (len(name), name)):
+            for kind, width in zip(types, (1, 4), strict=True):
+                found[b"\x00%b%c" % (descriptor, kind)] = (width, code == 0x78)
+    return found
+
+
+_HEADS: Final = _heads()
+
+
+def head_of(start: bytes) -> bytes | None:
+    """Return the sections before the body, if this is the beginning of a bytes message whose body is in data sections.
+
+    Args:
+        start: the first bytes of a message.
+
+    Returns:
+        ``None`` if it is another message, or its head is not complete or cannot be read: then it is gathered in memory,
+        and decoded as a whole.
+    """
+    position = body_begins(start)
+    if position is None:
+        return None
+    head = AmqpInbound(start[:position] + EMPTY)
+    try:
+        content_type = head._content_type(head._decode())
+    except MessageFormatException:
+        return None
+    return start[:position] if is_plain_bytes(head._annotations.wire_type, content_type) else None
+
+
+class DataSections:
+    """Finds the content of the data sections of one message, whose bytes may be cut anywhere.
+
+    Args:
+        position: where the first section begins in the message.
+
+    Attributes:
+        spans: beginnings and lengths of the contents so far.
+        footer: the section behind the body; empty if there is none.
+    """
+
+    def __init__(self, position: int) -> None:
+        self.spans: list[tuple[int, int]] = []
+        self.footer = bytearray()
+        self._position = position
+        self._begun = bytearray()
+        """The head of a section, as long as it is not complete."""
+        self._left = 0
+        """Bytes of the section that are still to come."""
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes.
+
+        Raises:
+            NotOneMessageError: another message begins in them.
+            MessageFormatException: these are no data sections, or too many.
+        """
+        place, end = 0, len(data)
+        while place < end:
+            size = min(self._left, end - place) or 1
+            if not self._left:
+                self._begun += data[place : place + 1]
+                self._look(self._position + 1)
+            else:
+                self._left -= size
+                if self.footer:
+                    self.footer += data[place : place + size]
+            place += size
+            self._position += size
+
+    def end(self) -> None:
+        """Check that the message may end here.
+
+        Raises:
+            MessageFormatException: it ends inside a section.
+        """
+        if self._left or self._begun:
+            raise MessageFormatException(f"data section: it ends {self._left or 'some'} bytes too early")
+
+    def _look(self, position: int) -> None:
+        """Look whether the head of a section is complete. ``position``: behind the bytes of it that are here."""
+        begun = bytes(self._begun)
+        if self.footer:
+            raise NotOneMessageError("something comes behind the footer")
+        for head, (width, is_footer) in _HEADS.items():
+            if begun.startswith(head):
+                if len(begun) == len(head) + width:
+                    self._begin(begun, int.from_bytes(begun[-width:], "big"), position, is_footer)
+                return
+        if not any(head.startswith(begun) for head in _HEADS):
+            if begun[:2] == b"\x00\x53" and 0x70 <= begun[-1] <= 0x78 and len(begun) == 3:
+                raise NotOneMessageError("another section comes behind the body")
+            raise MessageFormatException("data section: something else than a data section or a footer comes")
+
+    def _begin(self, begun: bytes, size: int, position: int, is_footer: bool) -> None:
+        self._begun.clear()
+        self._left = size
+        if is_footer:
+            if size > _MOST_FOOTER:
+                raise MessageFormatException(f"footer section: {size:,} bytes, expected at most {_MOST_FOOTER:,}")
+            self.footer += begun
+        elif len(self.spans) == _MOST_SECTIONS:
+            raise MessageFormatException(f"data section: more than {_MOST_SECTIONS:,} of them")
+        else:
+            self.spans.append((position, size))

@@ -1,0 +1,135 @@
+"""The files of large messages: shared, in order, gone with their last message."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pyjmsack.io import spooling
+from pyjmsack.io.spooling import Spooler
+
+
+class Thread:
+    """Stands for the thread that writes: works when the test says so."""
+
+    def __init__(self) -> None:
+        self.works: list[tuple[Callable[[], None], Callable[[], None]]] = []
+
+    def __call__(self, work: Callable[[], None], then: Callable[[], None]) -> None:
+        self.works.append((work, then))
+
+    def run(self) -> None:
+        while self.works:
+            work, then = self.works.pop(0)
+            work()
+            then()
+
+
+def test_one_write_at_a_time_and_each_is_told() -> None:
+    """S168: with the bytes of all messages that still wait."""
+    thread, told = Thread(), list[int]()
+    spooler = Spooler(thread)
+    one, other = spooler.open(None, told.append), spooler.open(None, told.append)
+    one.write(b"12")
+    one.write(b"345")
+    other.write(b"6")
+    assert len(thread.works) == 1
+    assert one.unwritten == other.unwritten == 6
+    one.finish()
+    thread.run()
+    assert (one.written, other.written, told) == (5, 1, [4, 0, 0])
+    assert (one.read(1, 3), other.read(0, 1)) == (b"234", b"6")
+    with pytest.raises(OSError, match="2 bytes too early"):
+        other.read(0, 3)
+
+
+def test_messages_share_a_file_one_after_the_other() -> None:
+    """S168: a descriptor for each message would be too many."""
+    thread = Thread()
+    spooler = Spooler(thread)
+    places = []
+    for number in range(50):
+        spool = spooler.open(None, lambda unwritten: None)
+        spool.write(b"%04d" % number)
+        spool.finish()
+        places.append(spool)
+    thread.run()
+    assert [place.read(0, 4) for place in places] == [b"%04d" % number for number in range(50)]
+    assert len({id(place._file) for place in places}) == 1
+
+
+def test_a_full_file_is_followed_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spooling, "_ENOUGH", 10)
+    spooler = Spooler(Thread())
+    files = []
+    for _ in range(3):
+        spool = spooler.open(None, lambda unwritten: None)
+        spool.write(b"123456")
+        spool.finish()
+        files.append(spool._file)
+    assert files[0] is files[1] is not files[2]
+
+
+def test_the_place_of_a_dropped_message_is_used_again() -> None:
+    thread = Thread()
+    spooler = Spooler(thread)
+    kept = spooler.open(None, lambda unwritten: None)
+    kept.write(b"kept")
+    kept.finish()
+    dropped = spooler.open(None, lambda unwritten: None)
+    dropped.write(b"dropped")
+    dropped.drop()
+    dropped.write(b"more")
+    after = spooler.open(None, lambda unwritten: None)
+    after.write(b"after")
+    after.finish()
+    thread.run()
+    assert (kept.read(0, 4), after.read(0, 5), after._begin) == (b"kept", b"after", 4)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="looks at the open files in /proc")
+def test_a_file_is_closed_with_its_last_message_and_has_no_name(tmp_path: Path) -> None:
+    """S168: nothing of it stays, whatever ends the process."""
+    thread = Thread()
+    spooler = Spooler(thread)
+    one, other = spooler.open(str(tmp_path), lambda unwritten: None), None
+    one.write(b"1")
+    one.finish()
+    other = spooler.open(str(tmp_path), lambda unwritten: None)
+    other.write(b"2")
+    other.finish()
+    thread.run()
+    assert list(tmp_path.iterdir()) == []
+    assert inside(tmp_path) == 1
+    del one
+    assert inside(tmp_path) == 1
+    del other
+    assert inside(tmp_path) == 0
+
+
+def inside(directory: Path) -> int:
+    """Return how many files of a directory this process has open."""
+    found = 0
+    for path in Path("/proc/self/fd").iterdir():
+        try:
+            found += os.readlink(path).startswith(str(directory))
+        except OSError:  # the descriptor of the look itself
+            continue
+    return found
+
+
+def test_an_error_is_kept_and_names_the_options(tmp_path: Path) -> None:
+    """S168."""
+    thread, told = Thread(), list[int]()
+    spool = Spooler(thread).open(str(tmp_path / "none"), told.append)
+    spool.write(b"1")
+    thread.run()
+    spool.write(b"2")
+    thread.run()
+    assert spool.written == 0
+    assert told == [0]
+    assert "amqp.spoolDirectory" in str(spool.error)
+    assert isinstance(spool.error.__cause__ if spool.error else None, FileNotFoundError)
