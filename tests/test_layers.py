@@ -47,6 +47,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "otel": {"otel", "spi", "vocabulary"},
     "broker": {"broker", "errors"},
     "management": {"management", "pyjmsack", "aio"},
+    "kombu": {"kombu", "pyjmsack", "aio", "vocabulary"},
     "cli": {"cli", "migrate", "probing", "spark", "testing", *PUBLIC},
     "testing": {"testing", *PUBLIC},
     "spark": {"spark", *PUBLIC},
@@ -93,6 +94,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "ledger": {"pyarrow"},
     "migrate": {"yaml"},
     "otel": {"opentelemetry"},
+    "kombu": {"amqp", "kombu"},
     "testing": {"testcontainers", "docker"},
 }
 
@@ -277,6 +279,7 @@ def test_importing_a_face_is_light(module: str) -> None:
         "cryptography",
         "wsproto",
         "docker",
+        "kombu",
         "testcontainers",
     }
     assert not third_party & {name.partition(".")[0] for name in loaded}

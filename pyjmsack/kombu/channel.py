@@ -1,0 +1,426 @@
+"""A channel of kombu: declares, sends, consumes and acknowledges."""
+
+# kombu has no types, so a checker that reads its source infers some that are too narrow to be overridden
+# pyright: reportIncompatibleMethodOverride=false
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timezone
+from itertools import count
+from typing import Any, ClassVar
+from uuid import uuid4
+
+from amqp.protocol import queue_declare_ok_t
+from kombu.exceptions import ChannelError
+from kombu.transport import virtual
+
+from pyjmsack import ConnectionLostException, DeliveryMode, Destination, JMSException, Message, Queue
+from pyjmsack.kombu.connection import Connection
+from pyjmsack.kombu.envelope import DUPLICATE_ID, ROUTING_KEY, from_jms, reply_destination, to_envelope, to_jms
+from pyjmsack.kombu.names import ExchangeKind, queue_name
+from pyjmsack.kombu.receiving import Binding, Delivery, Feed
+from pyjmsack.kombu.window import Window
+
+__all__ = ["Channel", "QoS"]
+
+log = logging.getLogger("pyjmsack.kombu")
+_PREDECLARED = {f"amq.{kind.value}": kind.value for kind in ExchangeKind}
+_TRANSIENT = 1
+_MARK = "pyjmsack_mark"
+"""Key of a property that is the same in each try of one ``publish`` of kombu. It never leaves as such."""
+
+
+class QoS:
+    """What kombu has not acknowledged, by delivery tag; the prefetch count.
+
+    Acknowledgements may come from any thread. Nothing is ever sent again by this side: what is not acknowledged when
+    the channel closes goes back to the broker as it is.
+    """
+
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
+        self.window = Window()
+        self._delivered: dict[str, tuple[Any, Delivery]] = {}
+
+    @property
+    def prefetch_count(self) -> int:
+        """Messages that may be unacknowledged; 0 = no limit."""
+        return self.window.limit
+
+    @prefetch_count.setter
+    def prefetch_count(self, value: int) -> None:
+        self.channel.checked().post(self.window.change, value or 0)
+
+    def can_consume(self) -> bool:
+        """Whether there is room for one more message."""
+        return not self.window.limit or self.window.held < self.window.limit
+
+    def can_consume_max_estimate(self) -> int | None:
+        """Return how many more there is room for, ``None`` for any number."""
+        return max(self.window.limit - self.window.held, 0) if self.window.limit else None
+
+    def append(self, message: Any, delivery_tag: str, delivery: Delivery | None = None) -> None:
+        """Note a message that kombu gets."""
+        if delivery is not None:
+            self._delivered[delivery_tag] = message, delivery
+
+    def get(self, delivery_tag: str) -> Any:
+        """Return a message that is not acknowledged.
+
+        Raises:
+            KeyError: there is none with this tag.
+        """
+        return self._delivered[delivery_tag][0]
+
+    def ack(self, delivery_tag: str) -> None:
+        """Tell the broker that a message was processed."""
+        self._settle(delivery_tag, "accept")
+
+    def reject(self, delivery_tag: str, requeue: bool = False) -> None:
+        """Give a message back to its queue, or tell the broker that it is a dead letter."""
+        self._settle(delivery_tag, "release" if requeue else "reject")
+
+    def _settle(self, delivery_tag: str, outcome: str) -> None:
+        connection = self.channel.checked()
+        found = self._delivered.pop(delivery_tag, None)  # one step: of two threads one gets it
+        if found is None:
+            log.debug("%s: no unacknowledged message has the tag %s", outcome, delivery_tag)
+            return
+        connection.settle(found[1], outcome)
+
+    def up_to(self, delivery_tag: str) -> Iterator[str]:
+        """Yield the tags of the unacknowledged messages up to this one."""
+        for tag in [*self._delivered]:
+            yield tag
+            if tag == delivery_tag:
+                return
+
+    def release_all(self) -> None:
+        """Give all unacknowledged messages back to their queues."""
+        for tag in [*self._delivered]:
+            self._settle(tag, "release")
+
+    restore_unacked = release_all
+
+    def restore_unacked_once(self, stderr: Any = None) -> None:
+        """Nothing to do: the broker has the messages."""
+
+    def restore_visible(self, *args: Any, **kwargs: Any) -> None:
+        """Nothing to do: the broker has the messages."""
+
+
+class Channel(virtual.Channel):
+    """A channel.
+
+    Args:
+        connection: what :meth:`Transport.establish_connection` returned.
+    """
+
+    supports_fanout = True
+    do_restore = False
+    body_encoding: ClassVar[str | None] = None
+    from_transport_options = ("deadletter_queue",)
+
+    connection: Connection | None
+    closed: bool
+    _qos: QoS
+
+    def __init__(self, connection: Connection, **kwargs: Any) -> None:
+        super().__init__(connection, **kwargs)
+        self._feeds: dict[str, tuple[Feed, Any, bool]] = {}
+        self._tags = count(1)
+        self._tag_prefix = uuid4().hex
+        self._qos = QoS(self)
+
+    def checked(self) -> Connection:
+        """Return the connection.
+
+        Raises:
+            ConnectionLostException: the connection or the channel is closed, so that what came by it comes again.
+        """
+        connection = self.connection
+        if connection is None or self.closed:
+            raise ConnectionLostException("the channel is closed; what it had not acknowledged is delivered again")
+        connection.check()
+        return connection
+
+    @property
+    def consumed(self) -> list[str]:
+        """The queues that this channel consumes."""
+        return self._active_queues
+
+    # -- declaring ----------------------------------------------------------------------------------------------
+
+    def queue_declare(self, queue: str | None = None, passive: bool = False, **kwargs: Any) -> Any:
+        """Declare a queue. It is made at the broker by its first message or consumer.
+
+        Returns:
+            Name, number of messages and number of consumers. The messages are counted if ``passive`` is set, the
+            consumers never.
+        """
+        queue = queue or f"amq.gen-{uuid4()}"
+        if passive:
+            return queue_declare_ok_t(queue, self._size(queue), 0)
+        temporary = bool(kwargs.get("exclusive") or kwargs.get("auto_delete"))
+        self.checked().queues.declare(queue, temporary=temporary)
+        return queue_declare_ok_t(queue, 0, 0)
+
+    def queue_bind(
+        self,
+        queue: str,
+        exchange: str | None = None,
+        routing_key: str = "",
+        arguments: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Bind a queue to an exchange.
+
+        Raises:
+            ChannelError: the exchange is not declared, or this broker has no such binding.
+            JMSException: the broker refused it.
+        """
+        exchange = exchange or "amq.direct"
+        connection = self.checked()
+        binding = Binding(self._kind(exchange), exchange, routing_key or "")
+        connection.call(connection.queues.bind(queue, binding))
+        if not self.state.has_binding(queue, *binding.name):
+            self.state.binding_declare(queue, *binding.name, arguments)
+
+    def queue_unbind(
+        self,
+        queue: str,
+        exchange: str | None = None,
+        routing_key: str = "",
+        arguments: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """End a binding; what it brought stays in the queue."""
+        connection, name = self.checked(), (exchange or "amq.direct", routing_key or "")
+        connection.call(connection.queues.unbind(queue, name))
+        self.state.binding_delete(queue, *name)
+
+    def queue_delete(self, queue: str, if_unused: bool = False, if_empty: bool = False, **kwargs: Any) -> Any:
+        """Remove a queue with its messages, unless ``if_empty`` is set and there are some."""
+        if if_empty and self._size(queue):
+            return None
+        connection = self.checked()
+        removed = connection.call(connection.queues.delete(queue))
+        self.state.queue_bindings_delete(queue)
+        return removed
+
+    def exchange_delete(self, exchange: str, if_unused: bool = False, nowait: bool = False) -> None:
+        """End all bindings of this connection to an exchange."""
+        for binding in [key for key in self.state.bindings if key.exchange == exchange]:
+            self.queue_unbind(binding.queue, exchange, binding.routing_key)
+        self.state.exchanges.pop(exchange, None)
+
+    def after_reply_message_received(self, queue: str) -> None:
+        """Nothing to do: a queue of replies ends with its consumer."""
+
+    def list_bindings(self) -> Iterator[tuple[str, str, str]]:
+        """Return queue, exchange and routing key of each binding of this connection."""
+        return ((key.queue, key.exchange, key.routing_key) for key in [*self.state.bindings])
+
+    def _kind(self, exchange: str) -> ExchangeKind:
+        declared = self.state.exchanges.get(exchange)
+        kind = declared["type"] if declared is not None else _PREDECLARED.get(exchange)
+        if kind is None:
+            raise ChannelError(
+                f"NOT_FOUND - no exchange {exchange!r}: declare it on this connection first, because its type decides"
+                " where its messages go",
+                (60, 40),
+                "Channel.basic_publish",
+                "404",
+            )
+        try:
+            return ExchangeKind(kind)
+        except ValueError:
+            known = ", ".join(one.value for one in ExchangeKind)
+            raise ChannelError(f"exchange {exchange!r} has the type {kind!r}; this transport has {known}") from None
+
+    def _size(self, queue: str) -> int:
+        connection = self.checked()
+        return connection.call(connection.queues.size(queue))
+
+    def _purge(self, queue: str) -> int:
+        connection = self.checked()
+        return connection.call(connection.queues.purge(queue))
+
+    # -- sending ------------------------------------------------------------------------------------------------
+
+    def basic_publish(self, message: dict[str, Any], exchange: str, routing_key: str, **kwargs: Any) -> None:
+        """Send a message to an exchange. A persistent message is at the broker when this returns.
+
+        Raises:
+            ChannelError: the exchange is not declared.
+            ConnectionLostException: the connection was lost before the broker answered.
+            JMSException: the broker refused the message.
+        """
+        connection, body = self.checked(), message["body"]
+        mark = message["properties"].setdefault(_MARK, uuid4().hex)
+        self._inplace_augment_message(message, exchange, routing_key)
+        shown = {**message, "properties": {k: v for k, v in message["properties"].items() if k != _MARK}}
+        outgoing = to_jms(shown, body) if connection.settings.envelope == "jms" else to_envelope(shown)
+        outgoing.properties[DUPLICATE_ID] = mark
+        if exchange:
+            outgoing.properties[ROUTING_KEY] = routing_key or ""
+        how = self._how(connection, message)
+        for destination in self._destinations(exchange or "", routing_key or ""):
+            connection.send(destination, outgoing, how)
+
+    def _destinations(self, exchange: str, routing_key: str) -> list[Destination]:
+        if not exchange:
+            return [reply_destination(routing_key)]
+        queues = self.checked().queues
+        found: list[Destination] = [queues.topic(self._kind(exchange), exchange, routing_key)]
+        if queues.routes_locally:
+            found += [Queue(queue_name(name)) for name in queues.durable_queues(exchange, routing_key)]
+        return found
+
+    def _how(self, connection: Connection, message: dict[str, Any]) -> dict[str, Any]:
+        """Return delivery mode, priority, time to live and delay of a message."""
+        properties = message["properties"]
+        transient = properties.get("delivery_mode") == _TRANSIENT
+        how: dict[str, Any] = {
+            "delivery_mode": DeliveryMode.NON_PERSISTENT if transient else DeliveryMode.PERSISTENT,
+            "priority": self._get_message_priority(message),
+        }
+        expiration = properties.get("expiration")
+        if expiration is not None:
+            how["time_to_live"] = max(int(expiration), 1) / 1000
+        eta = message["headers"].get("eta") if connection.settings.native_eta else None
+        if eta is not None and (delay := _seconds_until(eta)) > 0:
+            how["delivery_delay"] = delay
+        return how
+
+    def encode_body(self, body: str | bytes, encoding: str | None = None) -> tuple[Any, str | None]:
+        """Return a body as it stands in a JSON text: text as it is, bytes in base64."""
+        if isinstance(body, str):
+            return body, "utf-8"
+        return self.codecs["base64"].encode(body), "base64"
+
+    # -- consuming ----------------------------------------------------------------------------------------------
+
+    def basic_consume(self, queue: str, no_ack: bool, callback: Any, consumer_tag: str, **kwargs: Any) -> None:
+        """Call ``callback`` with the messages of a queue, from :meth:`Connection.drain_events` of kombu.
+
+        Raises:
+            JMSException: the broker refused it.
+        """
+        window = Window() if no_ack else self.qos.window
+        feed = self.checked().consume(self, consumer_tag, queue, window)
+        self._feeds[consumer_tag] = feed, callback, no_ack
+        self._consumers.add(consumer_tag)
+        self._tag_to_queue[consumer_tag] = queue
+        self._active_queues.append(queue)
+
+    def basic_cancel(self, consumer_tag: str) -> None:
+        """End consuming. A queue that deletes itself ends with its last consumer."""
+        found = self._feeds.pop(consumer_tag, None)
+        if found is None:
+            return
+        feed = found[0]
+        self._consumers.discard(consumer_tag)
+        self._tag_to_queue.pop(consumer_tag, None)
+        self._active_queues.remove(feed.queue)
+        connection = self.connection
+        if connection is None or not connection.alive:
+            return
+        connection.cancel(feed)
+        if connection.queues.is_temporary(feed.queue) and not connection.consumes(feed.queue):
+            connection.call(connection.queues.forget(feed.queue))
+            self.state.queue_bindings_delete(feed.queue)
+
+    def deliver(self, delivery: Delivery) -> None:
+        """Give a message to the callback of its consumer."""
+        found = None if delivery.feed is None else self._feeds.get(delivery.feed.tag)
+        if found is None or found[0] is not delivery.feed:  # cancelled by the callback of the message before
+            self.checked().settle(delivery, "release")
+            return
+        _, callback, no_ack = found
+        message = self._received(delivery, no_ack=no_ack)
+        if message is not None:
+            callback(message)
+
+    def _received(self, delivery: Delivery, *, no_ack: bool) -> Any:
+        """Return the message of kombu, ``None`` if it is none."""
+        connection, tag = self.checked(), f"{self._tag_prefix}.{next(self._tags)}"
+        try:
+            payload = from_jms(delivery.message)
+        except (JMSException, ValueError) as error:
+            log.error("a message of %s cannot be read and becomes a dead letter: %s", delivery.queue, error)
+            connection.settle(delivery, "reject")
+            return None
+        _complete(payload, tag, delivery)
+        message = self.Message(payload, channel=self)
+        if no_ack:
+            connection.settle(delivery, "accept")
+        else:
+            self.qos.append(message, tag, delivery)
+        return message
+
+    def basic_get(self, queue: str, no_ack: bool = False, **kwargs: Any) -> Any:
+        """Return a message that the broker has now for a queue, ``None`` if there is none."""
+        connection = self.checked()
+        message: Message | None = connection.call(connection.queues.get(queue))
+        if message is None:
+            return None
+        window = Window() if no_ack else self.qos.window
+        delivery = Delivery(queue, message, window)
+        connection.post(window.take)
+        return self._received(delivery, no_ack=no_ack)
+
+    def basic_ack(self, delivery_tag: str, multiple: bool = False) -> None:
+        """Acknowledge a message; with ``multiple`` all that came before it, too.
+
+        Raises:
+            ConnectionLostException: the connection is lost or closed, so that the message is delivered again.
+        """
+        for tag in self.qos.up_to(delivery_tag) if multiple else (delivery_tag,):
+            self.qos.ack(tag)
+
+    def basic_recover(self, requeue: bool = False) -> None:
+        """Give all unacknowledged messages back to their queues."""
+        self.qos.release_all()
+
+    def close(self) -> None:
+        """End the consumers, and give what is not acknowledged back to the queues."""
+        if self.closed:
+            return
+        connection = self.connection
+        if connection is not None and connection.alive:
+            for tag in [*self._feeds]:
+                self.basic_cancel(tag)
+            self.qos.release_all()
+        self.closed = True
+        if connection is not None:
+            connection.close_channel(self)
+            self.connection = None
+        self.exchange_types = None
+
+    @property
+    def qos(self) -> QoS:
+        """The unacknowledged messages and the prefetch count."""
+        return self._qos
+
+
+def _complete(payload: dict[str, Any], tag: str, delivery: Delivery) -> None:
+    """Set what the receiving side knows better than the sender."""
+    properties, message = payload["properties"], delivery.message
+    properties["delivery_tag"] = tag
+    info = properties["delivery_info"]
+    info.setdefault("exchange", "")
+    info.setdefault("routing_key", delivery.queue)
+    info["redelivered"] = bool(message.redelivered)
+    info["delivery_count"] = message.delivery_count
+
+
+def _seconds_until(eta: Any) -> float:
+    """Return the seconds until an ETA of Celery, 0 if it names no time zone: then the worker waits for it."""
+    try:
+        when = eta if isinstance(eta, datetime) else datetime.fromisoformat(str(eta).replace("Z", "+00:00"))
+    except ValueError:
+        return 0
+    return (when - datetime.now(timezone.utc)).total_seconds() if when.tzinfo is not None else 0

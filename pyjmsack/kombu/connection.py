@@ -1,0 +1,348 @@
+"""One connection to a broker, as kombu knows it: channels, queues, and the messages that came for them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from array import array
+from collections import deque
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from time import monotonic
+from typing import Any, Final, TypeVar
+
+from kombu.transport.virtual.base import BrokerState
+
+from pyjmsack import AckMode, ConnectionLostException, Destination, JMSException, Message
+from pyjmsack.aio import Connection as JmsConnection
+from pyjmsack.aio import ConnectionFactory, MessageProducer, Session
+from pyjmsack.kombu.envelope import Outgoing
+from pyjmsack.kombu.loop import LoopThread
+from pyjmsack.kombu.queues import Queues
+from pyjmsack.kombu.receiving import Delivery, Feed
+from pyjmsack.kombu.settings import Settings
+from pyjmsack.kombu.window import Window
+
+__all__ = ["Connection"]
+
+log = logging.getLogger("pyjmsack.kombu")
+T = TypeVar("T")
+_SIGNAL: Final = b"."
+WITHOUT_LIMIT: Final = 100
+"""Prefetch of a consumer whose channel has no prefetch count."""
+
+
+class Connection:
+    """What :meth:`Transport.establish_connection` returns.
+
+    The attributes :attr:`client`, :attr:`state`, :attr:`channels` and those of channel numbers are what
+    :class:`kombu.transport.virtual.Channel` expects of its connection.
+
+    Args:
+        client: the :class:`kombu.Connection`.
+        settings: how to connect.
+
+    Raises:
+        JMSException: the broker cannot be reached, or refuses the login.
+    """
+
+    channel_max = 65_535
+
+    def __init__(self, client: Any, settings: Settings) -> None:
+        self.client = client
+        self.settings = settings
+        self.state = BrokerState()
+        self.channels: list[Any] = []
+        self._used_channel_ids = array("H")
+        self.error: BaseException | None = None
+        """Why the connection is of no use any more."""
+        self.closed = False
+        self._ready: deque[Delivery] = deque()
+        self._signalled = False
+        self._reader, self._writer = socket.socketpair()
+        self._writer.setblocking(False)
+        self._hubs: list[Any] = []
+        self._loop = LoopThread()
+        try:
+            self._loop.call(self._open())
+        except BaseException:
+            self._end()
+            raise
+
+    async def _open(self) -> None:
+        settings = self.settings
+        factory = ConnectionFactory(
+            settings.url,
+            username=settings.username,
+            password=settings.password,
+            options=settings.options,
+            ssl_context=settings.ssl_context,
+        )
+        self._jms: JmsConnection = await factory.create_connection()
+        self._jms.exception_listener = self._reported
+        self._jms.add_connection_listener(self)
+        self._session: Session = await self._jms.create_session(AckMode.INDIVIDUAL_ACKNOWLEDGE)
+        self._producer: MessageProducer = await self._session.create_producer()
+        self.queues = Queues(self._session, self._jms.metadata)
+        await self._jms.start()
+
+    # -- calls from any thread ----------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Raise if the connection is closed or lost.
+
+        Raises:
+            ConnectionLostException: it is.
+        """
+        if self.error is not None:
+            raise ConnectionLostException(f"the connection to the broker is lost: {self.error}") from self.error
+        if self.closed:
+            raise ConnectionLostException("the connection to the broker is closed")
+
+    @property
+    def alive(self) -> bool:
+        """Whether the connection can be used in this process."""
+        return not self.closed and self.error is None and not self._loop.foreign
+
+    def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the loop of the connection and wait for it.
+
+        Raises:
+            ConnectionLostException: the connection is closed or lost.
+        """
+        try:
+            self.check()
+        except BaseException:
+            coroutine.close()
+            raise
+        return self._loop.call(coroutine)
+
+    def post(self, call: Callable[..., Any], *arguments: Any) -> None:
+        """Run a call on the loop of the connection, soon.
+
+        Raises:
+            ConnectionLostException: the connection is closed or lost.
+        """
+        self.check()
+        self._loop.post(call, *arguments)
+
+    def send(self, destination: Destination, outgoing: Outgoing, how: dict[str, Any]) -> None:
+        """Send a message. A persistent message is at the broker when this returns.
+
+        Args:
+            destination: where it goes.
+            outgoing: the message.
+            how: arguments of the producer: delivery mode, priority, time to live, delay.
+
+        Raises:
+            ConnectionLostException: the connection was lost before the broker answered.
+            JMSException: the broker refused the message.
+        """
+        self.call(self._send(destination, outgoing, how))
+
+    async def _send(self, destination: Destination, outgoing: Outgoing, how: dict[str, Any]) -> None:
+        body, session = outgoing.body, self._session
+        message: Message
+        message = session.create_text_message(body) if isinstance(body, str) else session.create_bytes_message(body)
+        message.correlation_id = outgoing.correlation_id
+        message.reply_to = outgoing.reply_to
+        for name, value in outgoing.properties.items():
+            message.properties[name] = value
+        await self._producer.send(message, destination, **how)
+
+    def consume(self, owner: Any, tag: str, queue: str, window: Window) -> Feed:
+        """Begin to consume a queue, for a channel.
+
+        Raises:
+            JMSException: the broker refused it.
+        """
+        return self.call(self._consume(owner, tag, queue, window))
+
+    async def _consume(self, owner: Any, tag: str, queue: str, window: Window) -> Feed:
+        by_credit = self._jms.metadata.protocol.lower() == "amqp"
+        prefetch = 0 if window.limit and by_credit else window.limit or WITHOUT_LIMIT
+        releases = by_credit and self.queues.is_artemis
+        sources = self.queues.sources(queue)
+        feed = Feed(owner, tag, queue, sources, window, self, prefetch=prefetch, releases=releases)
+        await feed.open()
+        return feed
+
+    def cancel(self, feed: Feed) -> None:
+        """End consuming. Messages that kombu has not got go back to the broker."""
+        self.call(self._cancel(feed))
+
+    async def _cancel(self, feed: Feed) -> None:
+        await feed.close()
+        for _ in range(len(self._ready)):
+            delivery = self._ready.popleft()
+            if delivery.feed is feed:
+                self.give_back(delivery)
+            else:
+                self._ready.append(delivery)
+
+    def settle(self, delivery: Delivery, outcome: str) -> None:
+        """Give a message its outcome: ``accept``, ``reject`` or ``release``.
+
+        The outcome has left for the socket when this returns, because a task that is acknowledged early must not run
+        again if its worker is killed in the middle.
+
+        Raises:
+            ConnectionLostException: the connection is closed or lost, and the broker delivers the message again.
+        """
+        self.call(self._settled(delivery, outcome))
+
+    async def _settled(self, delivery: Delivery, outcome: str) -> None:
+        self._settle(delivery, outcome)
+        await asyncio.sleep(0)  # the face of asyncio writes at the end of a turn of the loop
+
+    def _settle(self, delivery: Delivery, outcome: str) -> None:
+        delivery.window.held -= 1
+        delivery.window.wake()
+        try:
+            getattr(delivery.message, outcome)()
+        except JMSException as error:
+            log.warning("a message of %s comes again: its outcome %s did not leave: %s", delivery.queue, outcome, error)
+
+    def give_back(self, delivery: Delivery) -> None:
+        """Give a message that kombu never got back to the broker; on the loop."""
+        delivery.window.arrived -= 1
+        self._settle(delivery, "release")
+
+    # -- what came ----------------------------------------------------------------------------------------------
+
+    def arrived(self, delivery: Delivery) -> None:
+        """Take a message from a lane; on the loop."""
+        self._ready.append(delivery)
+        self._signal()
+
+    def failed(self, error: BaseException) -> None:
+        """Note that the connection is of no use any more; on the loop."""
+        if self.error is None and not self.closed:
+            self.error = error
+            self._ready.clear()  # the broker delivers them again
+            self._signal()
+
+    def on_connection_failure(self, error: JMSException) -> None:
+        """The connection is lost: called by pyjmsack."""
+        self.failed(error)
+
+    def _reported(self, error: JMSException) -> None:
+        log.warning("the broker reports an error that no caller waits for: %s", error)
+
+    def _signal(self) -> None:
+        """Make the file descriptor readable, once per burst."""
+        if not self._signalled:
+            self._signalled = True
+            with suppress(OSError):  # closed meanwhile
+                self._writer.send(_SIGNAL)
+
+    def fileno(self) -> int:
+        """Return the descriptor that is readable when messages came, or the connection was lost."""
+        return self._reader.fileno()
+
+    def next(self) -> Delivery | None:
+        """Return the next message that came, ``None`` if there is none."""
+        try:
+            delivery = self._ready.popleft()
+        except IndexError:
+            return None
+        window = delivery.window
+        window.taken += 1
+        if window.blocked:
+            with suppress(ConnectionLostException):
+                self.post(window.wake)
+        return delivery
+
+    @property
+    def has_more(self) -> bool:
+        """Whether messages are there."""
+        return bool(self._ready)
+
+    def wait(self, timeout: float | None) -> Delivery:
+        """Return the next message, waiting for it.
+
+        Args:
+            timeout: seconds; ``None`` waits for ever.
+
+        Raises:
+            socket.timeout: no message came in time.
+            ConnectionLostException: the connection is lost.
+        """
+        deadline = None if timeout is None else monotonic() + timeout
+        while True:
+            self.clear_signal()
+            self.check()
+            delivery = self.next()
+            if delivery is not None:
+                return delivery
+            left = None if deadline is None else deadline - monotonic()
+            if left is not None and left <= 0:
+                raise TimeoutError("timed out")
+            self._reader.settimeout(left)
+            self._reader.recv(1, socket.MSG_PEEK)
+
+    def clear_signal(self) -> None:
+        """Take the signal, if there is one. What came before is found by :meth:`next` after this."""
+        self._reader.settimeout(0)
+        with suppress(BlockingIOError):
+            self._reader.recv(4096)
+            self._signalled = False
+
+    @staticmethod
+    def deliver(delivery: Delivery) -> None:
+        """Give a message to the consumer of kombu that it is for."""
+        assert delivery.feed is not None  # only those of consumers wait here
+        delivery.feed.owner.deliver(delivery)
+
+    def consumes(self, queue: str) -> bool:
+        """Whether a channel consumes a queue."""
+        return any(queue in channel.consumed for channel in self.channels)
+
+    # -- the end ------------------------------------------------------------------------------------------------
+
+    def register(self, hub: Any, callback: Callable[..., Any]) -> None:
+        """Call ``callback`` on a hub of kombu when messages came."""
+        if hub not in self._hubs:
+            self._hubs.append(hub)
+        hub.add_reader(self.fileno(), callback, self, hub)
+
+    def unregister(self, hub: Any) -> None:
+        """End what :meth:`register` began."""
+        if hub in self._hubs:
+            self._hubs.remove(hub)
+            with suppress(Exception):  # a hub that was reset knows the descriptor no more, by errors of many kinds
+                hub.remove_reader(self.fileno())
+
+    def close(self) -> None:
+        """Close the connection: what was acknowledged leaves, what was not is delivered again, by the broker."""
+        if self.closed:
+            return
+        self.closed = True
+        for hub in [*self._hubs]:
+            self.unregister(hub)
+        if not self._loop.foreign:
+            with suppress(JMSException, TimeoutError, OSError):
+                self._loop.call(self._jms.close(), self.settings.close_timeout)
+        self._end()
+
+    def forget(self) -> None:
+        """Leave the connection to the process that made it, in a child of a fork."""
+        if not self._loop.foreign:
+            self.close()
+            return
+        self.closed = True
+        self._end()
+
+    def _end(self) -> None:
+        self._loop.stop()
+        self._reader.close()
+        self._writer.close()
+        self._ready.clear()
+
+    def close_channel(self, channel: Any) -> None:
+        """Forget a channel, which has closed itself."""
+        with suppress(ValueError):
+            self._used_channel_ids.remove(channel.channel_id)
+        with suppress(ValueError):
+            self.channels.remove(channel)

@@ -1,0 +1,134 @@
+"""The event loop of one connection to a broker, on a thread of its own.
+
+Celery and kombu call from any thread. All that belongs to the connection lives on its loop; the other threads leave
+calls here. A connection has its own thread, so nothing is shared between connections, and a child made by ``fork`` has
+nothing to repair: it opens connections of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError, Future
+from typing import Any, TypeVar
+
+from pyjmsack import ConnectionLostException
+
+__all__ = ["LoopThread"]
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """A running event loop on a thread of its own."""
+
+    def __init__(self) -> None:
+        self._pid = os.getpid()
+        self._loop = asyncio.new_event_loop()
+        self._posted: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
+        self._awake = False
+        self._stopped = False
+        self._ended = False
+        self._waited_for: set[Future[Any]] = set()
+        self._thread = threading.Thread(target=self._run, name="pyjmsack-kombu", daemon=True)
+        self._thread.start()
+
+    @property
+    def foreign(self) -> bool:
+        """Whether this process is a child made by ``fork``, in which the thread does not run."""
+        return self._pid != os.getpid()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+        finally:
+            tasks = asyncio.all_tasks(self._loop)
+            for task in tasks:
+                task.cancel()
+            self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.close()
+            self._ended = True  # first, so that a caller who comes from now on sees it
+            for future in [*self._waited_for]:
+                future.cancel()
+
+    def post(self, call: Callable[..., Any], *arguments: Any) -> None:
+        """Run a call on the loop, soon, after those posted before; the first of a burst wakes the loop.
+
+        Raises:
+            ConnectionLostException: the loop has ended.
+        """
+        self._check()
+        self._posted.append((call, arguments))
+        if not self._awake:
+            self._awake = True
+            self._wake(self._run_posted)
+
+    def _run_posted(self) -> None:
+        self._awake = False  # first, so that a call which is posted from now on wakes the loop again
+        while self._posted:
+            call, arguments = self._posted.popleft()
+            try:
+                call(*arguments)
+            except Exception as error:  # the others are nobody's fault
+                self._loop.call_exception_handler({"message": "a call to the broker failed", "exception": error})
+
+    def call(self, coroutine: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
+        """Run a coroutine on the loop and wait for its result. If the wait is interrupted, the coroutine is cancelled.
+
+        Args:
+            coroutine: what to run.
+            timeout: seconds to wait; ``None`` = as long as the coroutine takes, which has limits of its own.
+
+        Raises:
+            ConnectionLostException: the loop has ended, before the call or during it.
+            TimeoutError: the time is over.
+        """
+        try:
+            self._check()
+            future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        except BaseException as error:
+            coroutine.close()
+            if isinstance(error, RuntimeError):  # the loop was closed meanwhile
+                raise ConnectionLostException("the connection to the broker is closed") from error
+            raise
+        self._waited_for.add(future)
+        if self._ended:
+            future.cancel()
+        try:
+            return future.result(timeout)
+        except CancelledError as error:
+            raise ConnectionLostException("the connection to the broker was closed during the call") from error
+        except BaseException:
+            future.cancel()
+            raise
+        finally:
+            self._waited_for.discard(future)
+
+    def stop(self, timeout: float = 5.0) -> None:
+        """End the loop and its thread; waits ``timeout`` seconds at most. A second call has no effect."""
+        if self._stopped or self.foreign:
+            self._stopped = True
+            return
+        self._stopped = True
+        self._wake(self._loop.stop)
+        if threading.current_thread() is not self._thread:
+            self._thread.join(timeout)
+
+    def _check(self) -> None:
+        if self._stopped or self.foreign:
+            raise ConnectionLostException(
+                "this connection to the broker belongs to another process, which made it before a fork"
+                if self.foreign
+                else "the connection to the broker is closed"
+            )
+
+    def _wake(self, call: Callable[[], Any]) -> None:
+        try:
+            self._loop.call_soon_threadsafe(call)
+        except RuntimeError as error:  # the loop was closed meanwhile
+            raise ConnectionLostException("the connection to the broker is closed") from error

@@ -1,0 +1,150 @@
+"""How names of kombu become names of JMS: queues, topics of exchanges, subscriptions.
+
+A name of kombu may hold characters that mean something to a broker or to pyjmsack, such as the wildcards of Artemis and
+Classic, ``::`` (queue of an address on Artemis) and ``?`` (options). Such a character is written as ``~`` and two
+hexadecimal digits, and so is ``~`` itself. So two names of kombu never become one.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import Final
+
+from pyjmsack import InvalidDestinationException
+
+__all__ = [
+    "ExchangeKind",
+    "Pattern",
+    "escaped",
+    "key_of",
+    "queue_name",
+    "subscription_name",
+    "topic_name",
+    "topic_pattern",
+    "unescaped",
+]
+
+_SPECIAL: Final = re.compile(r"[~,>*#?|\s\x00-\x1f\x7f]|:(?=[:/])")
+_ESCAPED: Final = re.compile(r"(?:~[0-9a-f]{2})+")
+_LONGEST: Final = 1000
+"""Characters of the longest name: the sender of a task chooses the name of the queue for its result."""
+_EMPTY: Final = "~"
+"""An empty name: no other name becomes a single ``~``."""
+
+
+class ExchangeKind(str, Enum):
+    """The kinds of exchanges that the transport knows."""
+
+    DIRECT = "direct"
+    TOPIC = "topic"
+    FANOUT = "fanout"
+
+
+def escaped(name: str, *, one_word: bool = False) -> str:
+    """Return a name without the characters that are special to a broker; ``one_word``: without dots, too.
+
+    Raises:
+        InvalidDestinationException: the name is too long.
+    """
+    if not name:
+        return _EMPTY
+    if len(name) > _LONGEST:
+        raise InvalidDestinationException(
+            f"the name {name[:40]!r}... has {len(name)} characters; {_LONGEST} are allowed"
+        )
+    plain = _SPECIAL.sub(_escape, name)
+    return plain.replace(".", "~2e") if one_word else plain
+
+
+def _escape(found: re.Match[str]) -> str:
+    return "".join(f"~{byte:02x}" for byte in found[0].encode())
+
+
+def unescaped(text: str) -> str:
+    """Return the name that :func:`escaped` made this text of."""
+    if text == _EMPTY:
+        return ""
+    return _ESCAPED.sub(lambda found: bytes.fromhex(found[0].replace("~", "")).decode(errors="replace"), text)
+
+
+def queue_name(queue: str) -> str:
+    """Return the name of the JMS queue of a queue of kombu."""
+    return escaped(queue)
+
+
+def topic_name(kind: ExchangeKind, exchange: str, routing_key: str) -> str:
+    """Return the name of the topic of the messages that an exchange gets with this routing key.
+
+    A direct exchange has one word for its routing key, and a topic exchange one word for its name, so that names and
+    keys with dots never meet.
+    """
+    return f"kombu.{kind.value}.{_tail(kind, exchange, routing_key)}"
+
+
+def _tail(kind: ExchangeKind, exchange: str, routing_key: str) -> str:
+    if kind is ExchangeKind.FANOUT:
+        return escaped(exchange)
+    if kind is ExchangeKind.DIRECT:
+        return f"{escaped(exchange)}.{escaped(routing_key, one_word=True)}"
+    return f"{escaped(exchange, one_word=True)}.{escaped(routing_key)}"
+
+
+def topic_pattern(exchange: str, pattern: str, *, any_sequence: str) -> str:
+    """Return the name of the topics to subscribe to for a binding to a topic exchange.
+
+    Args:
+        exchange: its name.
+        pattern: the routing key of the binding, with the wildcards ``*`` (one word) and ``#`` (any words).
+        any_sequence: the broker's wildcard for any words: ``#`` on Artemis, which may stand anywhere. On Classic ``>``,
+            which may stand only at the end; the topics from there on then come too, and :class:`Pattern` sorts out.
+    """
+    words = []
+    for word in pattern.split("."):
+        if word == "#" and any_sequence == ">":
+            words.append(">")
+            break
+        words.append(word if word in ("*", "#") else escaped(word))
+    return f"kombu.topic.{escaped(exchange, one_word=True)}.{'.'.join(words)}"
+
+
+def subscription_name(queue: str, topic: str) -> str:
+    """Return the name of the durable subscription that a queue has to a topic of an exchange."""
+    return f"{escaped(queue)}.{topic}".replace("*", "~2a").replace("#", "~23")
+
+
+def key_of(kind: ExchangeKind, exchange: str, topic: str) -> str:
+    """Return the routing key of a message by the topic that it came from: that of a sender that is not kombu."""
+    prefix = topic_name(kind, exchange, "x")[:-1]
+    _, found, key = topic.partition(prefix)
+    return unescaped(key) if found and kind is not ExchangeKind.FANOUT else ""
+
+
+class Pattern:
+    """The routing keys that a binding to a topic exchange covers."""
+
+    def __init__(self, pattern: str) -> None:
+        self.text = pattern
+        self._words = tuple(pattern.split("."))
+
+    def matches(self, routing_key: str) -> bool:
+        """Whether the binding covers this key. The work is the product of the numbers of words at most."""
+        reached = {0}
+        pattern = self._words
+        for word in routing_key.split("."):
+            reached = self._past_hashes(reached)
+            reached = {
+                place if pattern[place] == "#" else place + 1
+                for place in reached
+                if place < len(pattern) and pattern[place] in ("#", "*", word)
+            }
+        return len(pattern) in self._past_hashes(reached)
+
+    def _past_hashes(self, places: set[int]) -> set[int]:
+        """Add the places that are reached if a ``#`` covers no word."""
+        found = set(places)
+        for place in sorted(places):
+            while place < len(self._words) and self._words[place] == "#":
+                place += 1
+                found.add(place)
+        return found

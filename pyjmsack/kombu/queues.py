@@ -1,0 +1,265 @@
+"""The queues of kombu at a broker of JMS.
+
+A queue of kombu is the JMS queue of its name, to which the default exchange sends, and a subscription for each of its
+bindings to an exchange. A durable queue has durable subscriptions, which its consumers in all processes share. The
+subscriptions of an exclusive queue, or of one that deletes itself, belong to the connection that bound the queue, and
+are open from then on, so that what is sent before somebody consumes waits.
+
+============================ ========================================== ==============================================
+broker                       durable queue with a binding               the others
+============================ ========================================== ==============================================
+Artemis, AMQP                shared durable subscription                topic consumer
+Classic                      queue of a virtual topic                   topic consumer
+Artemis, STOMP; others       none: the sender puts into the queues      topic consumer
+                             that are declared on its own connection
+============================ ========================================== ==============================================
+
+All coroutines here run on the loop of the connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kombu.exceptions import ChannelError
+
+from pyjmsack import Message, Queue, Topic
+from pyjmsack.aio import MessageConsumer, Session
+from pyjmsack.kombu.names import ExchangeKind, escaped, queue_name, subscription_name, topic_name, topic_pattern
+from pyjmsack.kombu.receiving import Binding, Source
+
+__all__ = ["COUNTED", "Queues"]
+
+_AHEAD: Final = 100
+"""Prefetch of a subscription that belongs to one connection: nobody else could get what waits there."""
+COUNTED: Final = 10_000
+"""Messages of a queue that are counted at most: they are looked at one by one."""
+Name = tuple[str, str]
+
+
+@dataclass
+class _Declared:
+    """A queue of kombu, as this connection declared it."""
+
+    temporary: bool = False
+    bindings: dict[Name, Binding] = field(default_factory=dict)
+    subscriptions: dict[Name, MessageConsumer] = field(default_factory=dict)
+    """The consumers of a temporary queue's bindings."""
+
+
+class Queues:
+    """The queues that a connection has declared.
+
+    Args:
+        session: of the connection.
+        metadata: of the connection: which broker it is.
+    """
+
+    def __init__(self, session: Session, metadata: Any) -> None:
+        self._session = session
+        self._declared: dict[str, _Declared] = {}
+        self.is_artemis: bool = metadata.broker == "artemis"
+        self._is_classic: bool = metadata.broker.startswith("classic-")
+        self._shares = self.is_artemis and metadata.protocol.lower() == "amqp"
+
+    @property
+    def routes_locally(self) -> bool:
+        """Whether the sender puts a message into the durable queues that it knows of."""
+        return not self._shares and not self._is_classic
+
+    def declare(self, queue: str, *, temporary: bool) -> None:
+        """Note what a queue is; it comes to be with its first message or consumer. Called on any thread."""
+        self._declared.setdefault(queue, _Declared()).temporary = temporary
+
+    def is_temporary(self, queue: str) -> bool:
+        """Whether a queue ends with its last consumer."""
+        return queue in self._declared and self._declared[queue].temporary
+
+    def topic(self, kind: ExchangeKind, exchange: str, routing_key: str) -> Topic:
+        """Return the topic to which an exchange sends."""
+        return Topic(self._prefix + topic_name(kind, exchange, routing_key))
+
+    def durable_queues(self, exchange: str, routing_key: str) -> list[str]:
+        """Return the durable queues of this connection that an exchange sends to."""
+        return [
+            name
+            for name, declared in [*self._declared.items()]
+            if not declared.temporary
+            and any(binding.matches(exchange, routing_key) for binding in [*declared.bindings.values()])
+        ]
+
+    @property
+    def _prefix(self) -> str:
+        return "VirtualTopic." if self._is_classic else ""
+
+    # -- bindings -----------------------------------------------------------------------------------------------
+
+    async def bind(self, queue: str, binding: Binding) -> None:
+        """Bind a queue to an exchange: from now on the messages of the exchange wait in the queue.
+
+        Raises:
+            ChannelError: this broker has no such binding.
+            JMSException: the broker refused the subscription.
+        """
+        declared = self._declared.setdefault(queue, _Declared())
+        if binding.name in declared.bindings:
+            return
+        if declared.temporary:
+            topic = f"{self._address(binding)}?consumer.prefetchSize={_AHEAD}"
+            declared.subscriptions[binding.name] = await self._session.create_consumer(Topic(topic))
+        elif not self.routes_locally:
+            await (await self._shared(queue, binding, 0)).close()
+        declared.bindings[binding.name] = binding
+
+    def _address(self, binding: Binding) -> str:
+        """Return the name of the topics that a binding subscribes to."""
+        if binding.kind is not ExchangeKind.TOPIC:
+            return self._prefix + topic_name(binding.kind, binding.exchange, binding.routing_key)
+        wildcard = ">" if self._is_classic else "#"
+        return self._prefix + topic_pattern(binding.exchange, binding.routing_key, any_sequence=wildcard)
+
+    async def _shared(self, queue: str, binding: Binding, prefetch: int) -> MessageConsumer:
+        """Return a consumer of what a durable queue gets by a binding."""
+        address, options = self._address(binding), f"?consumer.prefetchSize={prefetch}"
+        if not self._is_classic:
+            name = subscription_name(queue, address)
+            return await self._session.create_shared_durable_consumer(Topic(address + options), name)
+        if "*" in address or ">" in address:
+            raise ChannelError(
+                f"queue {queue!r} cannot be bound to the topic exchange {binding.exchange!r} with"
+                f" {binding.routing_key!r}: ActiveMQ Classic keeps nothing for wildcards; bind the queue with plain"
+                " keys, make it exclusive, or use Artemis"
+            )
+        consumer_queue = f"Consumer.{escaped(queue, one_word=True)}.{address}"
+        return await self._session.create_consumer(Queue(consumer_queue + options))
+
+    async def unbind(self, queue: str, name: Name) -> None:
+        """End a binding. What it brought before goes into the queue."""
+        declared = self._declared.get(queue)
+        binding = declared.bindings.pop(name, None) if declared is not None else None
+        if declared is None or binding is None:
+            return
+        if (consumer := declared.subscriptions.pop(name, None)) is not None:
+            await consumer.close()
+        elif not self.routes_locally:
+            await self._end(queue, binding, keep=True)
+
+    async def _end(self, queue: str, binding: Binding, *, keep: bool) -> int:
+        """End the subscription of a durable queue; return how many messages it had."""
+        consumer = await self._shared(queue, binding, _AHEAD)
+        try:
+            count = await self._emptied(consumer, Queue(queue_name(queue)) if keep else None)
+        finally:
+            await consumer.close()
+        if not self._is_classic:
+            await self._session.unsubscribe(subscription_name(queue, self._address(binding)))
+        return count
+
+    async def _emptied(self, consumer: MessageConsumer, to: Queue | None) -> int:
+        """Take all messages from a consumer, and send them to a queue if one is given; return how many there were."""
+        count = 0
+        async with self._session.create_producer(to) as producer:
+            while (message := await consumer.receive(0)) is not None:
+                if to is not None:
+                    await producer.send(message)
+                message.accept()
+                count += 1
+        return count
+
+    # -- consuming ----------------------------------------------------------------------------------------------
+
+    def sources(self, queue: str) -> list[Source]:
+        """Return the places from which the messages of a queue come."""
+        declared = self._declared.get(queue) or _Declared()
+        found = [Source(self._opener(queue), single=declared.temporary)]
+        for name, binding in [*declared.bindings.items()]:
+            consumer = declared.subscriptions.get(name)
+            wanted = self._sieve(declared, binding)
+            if consumer is not None or not self.routes_locally:
+                found.append(Source(self._opener(queue, binding), wanted, consumer, single=False))
+        return found
+
+    def _opener(self, queue: str, binding: Binding | None = None) -> Callable[[int], Any]:
+        if binding is not None:
+            return lambda prefetch: self._shared(queue, binding, prefetch)
+        name = queue_name(queue)
+        return lambda prefetch: self._session.create_consumer(Queue(f"{name}?consumer.prefetchSize={prefetch}"))
+
+    @staticmethod
+    def _sieve(declared: _Declared, binding: Binding) -> Callable[[Message], bool] | None:
+        """Return what tells whether a message that came by a binding is for the queue. A message that several bindings
+        of the queue cover comes by each of them; the first by name counts."""
+        if binding.kind is not ExchangeKind.TOPIC:
+            return None
+
+        def wanted(message: Message) -> bool:
+            key = binding.key_of(message)
+            if not binding.matches(binding.exchange, key):
+                return False
+            earlier = (one for name, one in declared.bindings.items() if name < binding.name)
+            return not any(one.matches(binding.exchange, key) for one in earlier)
+
+        return wanted
+
+    async def get(self, queue: str) -> Message | None:
+        """Return a message that the broker has now for a queue, ``None`` if there is none."""
+        for source in self.sources(queue):
+            consumer = source.consumer or await source.open_consumer(0)
+            try:
+                while (message := await consumer.receive(0)) is not None:
+                    if source.wanted is None or source.wanted(message):
+                        return message
+                    message.accept()
+            finally:
+                if source.consumer is None:
+                    await consumer.close()
+        return None
+
+    async def size(self, queue: str) -> int:
+        """Return how many messages a queue has that nobody has got yet, counted up to :data:`COUNTED`.
+
+        What waits in a subscription is counted if this connection has it, and otherwise not: nobody can look into the
+        subscription of others.
+
+        Raises:
+            UnsupportedFeatureException: this broker shows nobody its messages.
+        """
+        count = 0
+        async with self._session.create_browser(Queue(queue_name(queue))) as browser:
+            async for _ in browser:
+                count += 1
+                if count >= COUNTED:
+                    break
+        declared = self._declared.get(queue) or _Declared()
+        return count + sum(consumer.stats.buffered for consumer in declared.subscriptions.values())
+
+    async def purge(self, queue: str) -> int:
+        """Remove the messages of a queue that nobody has; return how many there were."""
+        count = 0
+        for source in self.sources(queue):
+            consumer = source.consumer or await source.open_consumer(_AHEAD)
+            try:
+                count += await self._emptied(consumer, None)
+            finally:
+                if source.consumer is None:
+                    await consumer.close()
+        return count
+
+    async def delete(self, queue: str) -> int:
+        """Remove a queue with its messages; return how many there were."""
+        count = await self.purge(queue)
+        declared = self._declared.get(queue) or _Declared()
+        for name, binding in [*declared.bindings.items()]:
+            del declared.bindings[name]
+            if name not in declared.subscriptions and not self.routes_locally:
+                count += await self._end(queue, binding, keep=False)
+        await self.forget(queue)
+        return count
+
+    async def forget(self, queue: str) -> None:
+        """Forget a queue, and end the subscriptions that this connection alone has."""
+        declared = self._declared.pop(queue, None)
+        for consumer in [] if declared is None else declared.subscriptions.values():
+            await consumer.close()

@@ -1,0 +1,253 @@
+"""How messages come from the broker: sources, and the lanes that consume from them.
+
+A lane is a consumer without prefetch, which asks the broker for one message at a time. So the number of messages that a
+worker has, and no other worker can get, is exact. The window of the channel says whether a lane may ask. A source that
+has messages gets more lanes, so that the worker need not wait for each message on its own.
+
+Everything here runs on the loop of the connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, Final, Protocol
+
+from pyjmsack import JMSException, Message
+from pyjmsack.aio import MessageConsumer
+from pyjmsack.kombu.envelope import ROUTING_KEY
+from pyjmsack.kombu.names import ExchangeKind, Pattern, key_of
+from pyjmsack.kombu.window import Window
+
+__all__ = ["LANES", "Binding", "Delivery", "Feed", "Source"]
+
+LANES: Final = 8
+"""Consumers that one worker may have on a busy queue."""
+Opener = Callable[[int], Awaitable[MessageConsumer]]
+
+
+class Delivery:
+    """A message on its way to kombu, or in the hands of kombu.
+
+    Args:
+        queue: the queue of kombu.
+        message: the message of JMS.
+        window: where it takes a place.
+        feed: the consumer of kombu that it is for; ``None``: somebody asked for it.
+    """
+
+    __slots__ = ("feed", "message", "queue", "window")
+
+    def __init__(self, queue: str, message: Message, window: Window, feed: Feed | None = None) -> None:
+        self.queue = queue
+        self.message = message
+        self.window = window
+        self.feed = feed
+
+
+class Sink(Protocol):
+    """Where the lanes put what came."""
+
+    def arrived(self, delivery: Delivery) -> None:
+        """Take a message."""
+        ...
+
+    def failed(self, error: BaseException) -> None:
+        """A lane ended with an error, so that the connection is of no use any more."""
+        ...
+
+
+class Binding:
+    """What a queue is bound to: an exchange, with a routing key."""
+
+    def __init__(self, kind: ExchangeKind, exchange: str, routing_key: str) -> None:
+        self.kind = kind
+        self.exchange = exchange
+        self.routing_key = routing_key
+        self._pattern = Pattern(routing_key)
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """The exchange and the routing key."""
+        return self.exchange, self.routing_key
+
+    def matches(self, exchange: str, routing_key: str) -> bool:
+        """Whether the binding covers a message."""
+        if exchange != self.exchange:
+            return False
+        if self.kind is ExchangeKind.DIRECT:
+            return routing_key == self.routing_key
+        return self.kind is ExchangeKind.FANOUT or self._pattern.matches(routing_key)
+
+    def key_of(self, message: Message) -> str:
+        """Return the routing key of a message that came by this binding."""
+        key = message.properties.get(ROUTING_KEY)
+        if isinstance(key, str):
+            return key
+        return key_of(self.kind, self.exchange, message.destination.name if message.destination else "")
+
+
+class Source:
+    """One place from which the messages of a queue of kombu come.
+
+    Args:
+        open_consumer: opens a consumer with a prefetch.
+        wanted: whether a message is for this queue, and came by no other source of it.
+        consumer: a consumer that is open as long as the queue: that of a subscription which dies with the consumer.
+        single: whether one consumer must do.
+    """
+
+    def __init__(
+        self,
+        open_consumer: Opener,
+        wanted: Callable[[Message], bool] | None = None,
+        consumer: MessageConsumer | None = None,
+        *,
+        single: bool,
+    ) -> None:
+        self.open_consumer = open_consumer
+        self.wanted = wanted
+        self.consumer = consumer
+        self.lanes = 1 if single or consumer is not None else LANES
+        self.asked = 0
+
+
+class Feed:
+    """What comes from the sources of a queue to one consumer of kombu.
+
+    Args:
+        owner: the channel of kombu that has the consumer.
+        tag: the consumer tag of kombu.
+        queue: the queue of kombu.
+        sources: where messages come from.
+        window: the room for them.
+        sink: who gets them.
+        prefetch: of each lane: 0, unless the room has no limit or the protocol has no credit.
+        releases: whether a message that came too early may go back to the broker, for another worker.
+    """
+
+    def __init__(
+        self,
+        owner: Any,
+        tag: str,
+        queue: str,
+        sources: list[Source],
+        window: Window,
+        sink: Sink,
+        *,
+        prefetch: int,
+        releases: bool,
+    ) -> None:
+        self.owner = owner
+        self.tag = tag
+        self.queue = queue
+        self.window = window
+        self._sources = sources
+        self._sink = sink
+        self._prefetch = prefetch
+        self._releases = releases
+        self._lanes: list[tuple[Source, asyncio.Task[None]]] = []
+        self._own: list[MessageConsumer] = []
+        self._closed = False
+
+    async def open(self) -> None:
+        """Open a lane on each source.
+
+        Raises:
+            JMSException: the broker refused a consumer.
+        """
+        try:
+            for source in self._sources:
+                consumer = source.consumer or await self._opened(source)
+                self._start(source, consumer)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _opened(self, source: Source) -> MessageConsumer:
+        consumer = await source.open_consumer(self._prefetch)
+        self._own.append(consumer)
+        return consumer
+
+    def _start(self, source: Source, consumer: MessageConsumer) -> None:
+        self._lanes.append((source, asyncio.get_running_loop().create_task(self._run(source, consumer))))
+
+    async def close(self) -> None:
+        """End all lanes. What was asked for goes back to the broker; what kombu has may still be settled."""
+        self._closed = True
+        while self._lanes:
+            tasks = [task for _, task in self._lanes]
+            self._lanes.clear()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        while self._own:
+            with suppress(JMSException):  # the connection is lost, and the consumer with it
+                await self._own.pop().close()
+
+    async def _run(self, source: Source, consumer: MessageConsumer) -> None:
+        try:
+            while not self._closed:
+                message = await self._receive(source, consumer)
+                if message is None:  # somebody closed the consumer
+                    return
+                await self._pass_on(source, message)
+                self._widen(source)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            self._sink.failed(error)
+
+    async def _receive(self, source: Source, consumer: MessageConsumer) -> Message | None:
+        window = self.window
+        await window.room(source)
+        window.asked += 1
+        source.asked += 1
+        try:
+            return await consumer.receive()
+        finally:
+            window.asked -= 1
+            source.asked -= 1
+
+    async def _pass_on(self, source: Source, message: Message) -> None:
+        window = self.window
+        if source.wanted is not None and not source.wanted(message):
+            _settle(message.accept)
+            return
+        if window.limit and window.held >= window.limit:  # several queues were asked, and more than one answered
+            if self._releases:
+                _settle(message.release)
+                return
+            try:
+                await window.room(source)
+            except asyncio.CancelledError:
+                _settle(message.release)
+                raise
+        window.held += 1
+        window.arrived += 1
+        self._sink.arrived(Delivery(self.queue, message, window, self))
+
+    def _widen(self, source: Source) -> None:
+        """Open one more lane on a source that has messages, as long as there may be room for it."""
+        if self._prefetch > 0 or self._closed:
+            return
+        lanes = sum(1 for one, _ in self._lanes if one is source)
+        if lanes < min(source.lanes, self.window.limit or source.lanes):
+            self._lanes.append((source, asyncio.get_running_loop().create_task(self._lane(source))))
+
+    async def _lane(self, source: Source) -> None:
+        try:
+            consumer = await self._opened(source)
+        except JMSException as error:
+            self._sink.failed(error)
+            return
+        await self._run(source, consumer)
+
+
+def _settle(outcome: Callable[[], Any]) -> None:
+    """Give a message an outcome, unless the connection is lost: then the broker delivers the message again."""
+    try:
+        outcome()
+    except JMSException:
+        return

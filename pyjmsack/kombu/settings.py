@@ -1,0 +1,143 @@
+"""What a connection of kombu says about the broker: its URL, the login, TLS and the options of the transport."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote
+
+from pyjmsack import InvalidURLException
+from pyjmsack.uri import redact
+
+__all__ = ["SCHEMES", "Settings", "masked", "settings_of"]
+
+SCHEMES: Final = ("jms", "jms+amqp", "jms+amqps", "jms+stomp", "jms+stomp+ssl", "jms+failover")
+"""The schemes of broker URLs. kombu takes the part before the first ``+`` for the name of the transport, except where
+it switches to an alternate."""
+_SECURE: Final = ("amqps:", "stomp+ssl:", "amqpwss:", "stomp+wss:")
+_ENVELOPES: Final = ("kombu", "jms")
+_DEFAULTS: Final = {
+    "jms.closeTimeout": 5000,
+    "jms.requestTimeout": 30_000,
+    "jms.connectTimeout": None,
+    "transport.connectTimeout": None,
+    "jms.localMessagePriority": "true",
+}
+"""Options that the transport sets where the URL does not: nothing waits for a broker for ever, and priorities count in
+the client, too. ``None`` is the connect timeout of kombu."""
+_RECONNECTING: Final = ("failover.maxReconnectAttempts", "failover.startupMaxReconnectAttempts")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is needed to connect."""
+
+    url: str
+    username: str | None
+    password: str | None
+    options: Mapping[str, object]
+    ssl_context: ssl.SSLContext | None
+    envelope: str
+    native_eta: bool
+
+    @property
+    def close_timeout(self) -> float:
+        """Seconds that the end of a connection may take before its thread is given up."""
+        return 10.0
+
+
+def settings_of(client: Any) -> Settings:
+    """Return the settings of a connection of kombu.
+
+    Args:
+        client: a :class:`kombu.Connection`.
+
+    Raises:
+        InvalidURLException: the URL, or an option of the transport, is wrong.
+    """
+    url = _url(client)
+    given: Mapping[str, Any] = client.transport_options or {}
+    envelope = given.get("envelope", "kombu")
+    if envelope not in _ENVELOPES:
+        raise InvalidURLException(f"transport option envelope={envelope!r}: expected one of {', '.join(_ENVELOPES)}")
+    password: Any = client.password() if callable(client.password) else client.password
+    return Settings(
+        url,
+        client.userid or None,
+        password or None,
+        _options(url, given.get("jms_options") or {}, client.connect_timeout),
+        _context(url, client.ssl),
+        envelope,
+        bool(given.get("native_eta", False)),
+    )
+
+
+def _url(client: Any) -> str:
+    host: str = client.hostname or "localhost"
+    name: str = client.transport_cls if isinstance(client.transport_cls, str) else ""
+    if "://" in host:
+        if host.startswith("jms://"):
+            raise InvalidURLException(
+                f"broker URL jms://...: write the protocol after a plus sign: {SCHEMES[1]}://host"
+            )
+        return host.removeprefix("jms+")
+    scheme = name.removeprefix("jms+") if name.startswith("jms+") else "amqp"
+    if ":" in host and not host.startswith("["):
+        host = f"[{host}]"
+    port = f":{client.port}" if client.port else ""
+    return f"{scheme}://{host}{port}"
+
+
+def _options(url: str, given: Mapping[str, object], connect_timeout: float | None) -> dict[str, object]:
+    options = dict(given)
+    for name, value in _DEFAULTS.items():
+        if name not in options and f"{name}=" not in url:
+            limit = value if value is not None else round(1000 * connect_timeout) if connect_timeout else None
+            if limit is not None:
+                options[name] = limit
+    if url.startswith("failover:"):
+        for name in _RECONNECTING:
+            if name in options or f"{name}=" in url or f"{name.removeprefix('failover.')}=" in url:
+                raise InvalidURLException(
+                    f"option {name}: a connection of Celery is not restored behind its back, because Celery recovers"
+                    " itself; leave the option out"
+                )
+        options[_RECONNECTING[0]] = 0
+        options[_RECONNECTING[1]] = 1
+    return options
+
+
+def _context(url: str, given: Any) -> ssl.SSLContext | None:
+    """Return the TLS context of ``broker_use_ssl``, which is true or a mapping with the names of :mod:`ssl`."""
+    if not given:
+        return None
+    if not url.startswith(_SECURE):
+        raise InvalidURLException(
+            f"broker_use_ssl is set and the broker URL {redact(url)} has no TLS; write jms+amqps:// or jms+stomp+ssl://"
+        )
+    if not isinstance(given, Mapping):
+        return None
+    known = {"ca_certs", "certfile", "keyfile", "cert_reqs", "password"}
+    names = {name.removeprefix("ssl_"): value for name, value in given.items()}
+    if unknown := sorted(names.keys() - known):
+        raise InvalidURLException(f"broker_use_ssl: unknown {', '.join(unknown)}; known are {', '.join(sorted(known))}")
+    context = ssl.create_default_context(cafile=names.get("ca_certs"))
+    if names.get("cert_reqs", ssl.CERT_REQUIRED) == ssl.CERT_NONE:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if names.get("certfile"):
+        context.load_cert_chain(names["certfile"], names.get("keyfile"), names.get("password"))
+    return context
+
+
+def masked(client: Any, *, include_password: bool, mask: str) -> str:
+    """Return the URL of a connection as kombu shows it: with the scheme of this transport, without passwords."""
+    url = _url(client)
+    user = client.userid
+    if include_password:
+        login = f"{quote(user, safe='')}:{quote(str(client.password or ''), safe='')}@" if user else ""
+        return f"jms+{url.replace('://', f'://{login}', 1)}"
+    shown = redact(url).replace("***", mask)
+    return f"jms+{shown.replace('://', f'://{quote(user, safe=str())}:{mask}@', 1) if user else shown}"

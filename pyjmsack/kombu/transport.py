@@ -1,0 +1,138 @@
+"""The transport of kombu: makes connections and channels, and delivers what came."""
+
+# kombu has no types, so a checker that reads its source infers some that are too narrow to be overridden
+# pyright: reportIncompatibleMethodOverride=false
+
+from __future__ import annotations
+
+import builtins
+from importlib.metadata import version
+from typing import Any, Final
+
+from kombu.exceptions import ChannelError
+from kombu.transport import base, virtual
+
+from pyjmsack import JMSException, RequestTimedOutException
+from pyjmsack.kombu.channel import Channel as JmsChannel
+from pyjmsack.kombu.connection import Connection
+from pyjmsack.kombu.settings import SCHEMES, masked, settings_of
+
+__all__ = ["SCHEMES", "Transport"]
+
+_BURST: Final = 50
+"""Messages that are delivered before the other callbacks of a hub have a turn."""
+
+
+class Transport(base.Transport):
+    """The transport.
+
+    Args:
+        client: the :class:`kombu.Connection`.
+    """
+
+    Channel = JmsChannel
+    Management = virtual.Management
+    can_parse_url = True
+    default_port = 5672
+    driver_type = "jms"
+    driver_name = "pyjmsack"
+    connection_errors = (*virtual.Transport.connection_errors, builtins.ConnectionError, RequestTimedOutException)
+    channel_errors = (ChannelError, JMSException)
+    recoverable_connection_errors = connection_errors
+    recoverable_channel_errors = ()
+    implements = virtual.Transport.implements.extend(
+        asynchronous=True,
+        exchange_type=frozenset({"direct", "topic", "fanout"}),
+        heartbeats=False,
+        batch_publish=False,
+    )
+
+    def establish_connection(self) -> Connection:
+        """Connect to the broker.
+
+        Raises:
+            JMSException: the broker cannot be reached, or refuses the login; or the URL is wrong.
+        """
+        return Connection(self.client, settings_of(self.client))
+
+    def close_connection(self, connection: Connection) -> None:
+        """Close a connection and its channels."""
+        for channel in [*connection.channels]:
+            channel.close()
+        connection.close()
+
+    def _collect(self, connection: Connection | None) -> None:
+        """Forget a connection: kombu calls this when it was lost, and in the child of a fork."""
+        if connection is not None:
+            connection.forget()
+
+    def verify_connection(self, connection: Connection) -> bool:
+        """Whether a connection can be used."""
+        return connection.alive
+
+    def create_channel(self, connection: Connection) -> JmsChannel:
+        """Return a new channel.
+
+        Raises:
+            ConnectionLostException: the connection is lost or closed.
+        """
+        connection.check()
+        channel = self.Channel(connection)
+        connection.channels.append(channel)
+        return channel
+
+    def close_channel(self, channel: JmsChannel) -> None:
+        """Close a channel."""
+        channel.close()
+
+    def drain_events(self, connection: Connection, timeout: float | None = None, **kwargs: Any) -> None:
+        """Wait for a message and give it to its consumer.
+
+        Args:
+            connection: whose consumers get messages.
+            timeout: seconds; ``None`` waits for ever, 0 does not wait.
+
+        Raises:
+            socket.timeout: no message came in time.
+            ConnectionLostException: the connection is lost.
+        """
+        connection.deliver(connection.wait(timeout))
+
+    def register_with_event_loop(self, connection: Connection, loop: Any) -> None:
+        """Deliver messages from an event loop of kombu."""
+        connection.register(loop, self.on_readable)
+
+    def unregister_from_event_loop(self, connection: Connection, loop: Any) -> None:
+        """End what :meth:`register_with_event_loop` began."""
+        connection.unregister(loop)
+
+    def on_readable(self, connection: Connection, loop: Any) -> None:
+        """Deliver what came, in turns with the other callbacks of the event loop.
+
+        Raises:
+            ConnectionLostException: the connection is lost.
+        """
+        if connection.closed:
+            return
+        connection.clear_signal()
+        for _ in range(_BURST):
+            connection.check()
+            delivery = connection.next()
+            if delivery is None:
+                return
+            connection.deliver(delivery)
+        if connection.has_more:
+            loop.call_soon(self.on_readable, connection, loop)
+
+    def driver_version(self) -> str:
+        """Return the version of pyjmsack."""
+        return version("pyjmsack")
+
+    def as_uri(self, uri: str, include_password: bool = False, mask: str = "**") -> str:
+        """Return the broker's URL for people to read, without passwords unless they are asked for."""
+        return masked(self.client, include_password=include_password, mask=mask)
+
+    @property
+    def default_connection_params(self) -> dict[str, Any]:
+        """What kombu shows where the URL says nothing."""
+        return {"hostname": "localhost", "port": self.default_port}

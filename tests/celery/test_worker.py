@@ -1,0 +1,201 @@
+"""Celery workers on real brokers: pools, results, remote control, events, acknowledgements, ETAs."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from contract.brokers import Embedded, Target
+from polling import wait_until
+from shared_brokers import Served
+
+SideMaker = Callable[..., Any]
+
+
+def url_of(target: Target, served: Served) -> str:
+    return served.amqp_url if target.protocol == "amqp" else served.stomp_url
+
+
+@pytest.mark.parametrize(
+    ("target", "pool"),
+    [
+        pytest.param(Target("amqp", "artemis"), "prefork", id="amqp-artemis-prefork"),
+        pytest.param(Target("stomp", "artemis"), "threads", id="stomp-artemis-threads"),
+        *(
+            pytest.param(
+                Target(protocol, broker),
+                pool,
+                id=f"{protocol}-{broker}-{pool}",
+                marks=pytest.mark.whole_tier("the rows above run both protocols and two pools"),
+            )
+            for protocol, broker, pool in (
+                ("amqp", "classic-6", "solo"),
+                ("amqp", "artemis", "threads"),
+                ("amqp", "artemis", "solo"),
+                ("stomp", "artemis", "prefork"),
+                ("amqp", "classic-6", "prefork"),
+                ("stomp", "classic-6", "prefork"),
+            )
+        ),
+    ],
+)
+def test_a_worker_returns_results_obeys_remote_control_and_tells_its_events(
+    target: Target, pool: str, brokers: Callable[[str], Served], side: SideMaker
+) -> None:
+    """Tasks, groups, chains, errors; ping, active queues; revoking; the events of a task."""
+    from celery import chain, group
+
+    own = side(url_of(target, brokers(target.broker)))
+    own.start(pool)
+    tasks, app = own.tasks, own.tasks.app
+    seen = _Events(app)
+    assert tasks.add.delay(2, 3).get(timeout=20) == 5
+    assert sorted(group(tasks.add.s(n, n) for n in range(20)).apply_async().get(timeout=20)) == [*range(0, 40, 2)]
+    linked: Any = chain(tasks.add.s(1, 2), tasks.add.s(10))
+    assert linked.apply_async().get(timeout=20) == 13
+    with pytest.raises(ValueError, match="on purpose"):
+        tasks.fail.delay().get(timeout=20)
+    inspect = app.control.inspect(timeout=20, limit=1)
+    assert [*(inspect.ping() or {}).values()] == [{"ok": "pong"}]
+    assert [queue["name"] for queues in inspect.active_queues().values() for queue in queues] == [
+        app.conf.task_default_queue
+    ]
+    revoked = tasks.effect.apply_async((1,), countdown=3600)
+    app.control.revoke(revoked.id, reply=True, timeout=20, limit=1)
+    wait_until(lambda: seen.wanted <= seen.types)
+    seen.close()
+    assert own.done() == Counter()
+
+
+class _Events:
+    """The types of the events that came, received on a thread."""
+
+    wanted = frozenset({"task-received", "task-started", "task-succeeded", "task-failed"})
+
+    def __init__(self, app: Any) -> None:
+        self.types: set[str] = set()
+        self._app = app
+        self._ready = threading.Event()
+        self._stop = False
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+        assert self._ready.wait(20)
+
+    def _run(self) -> None:
+        with self._app.connection_for_read() as connection:
+            receiver = self._app.events.Receiver(connection, handlers={"*": self._note})
+            with receiver.consumer_context() as (own, _, _):
+                self._ready.set()
+                while not self._stop:
+                    try:
+                        own.drain_events(timeout=0.2)
+                    except TimeoutError:
+                        continue
+
+    def _note(self, event: dict[str, Any]) -> None:
+        self.types.add(event["type"])
+
+    def close(self) -> None:
+        self._stop = True
+        self._thread.join()
+
+
+@pytest.mark.parametrize(
+    "early",
+    [
+        pytest.param(False, id="late"),
+        pytest.param(True, id="early", marks=pytest.mark.whole_tier("late acknowledgement is what may lose or repeat")),
+    ],
+)
+def test_a_task_whose_worker_is_killed_runs_again_only_with_late_acknowledgement(
+    early: bool, any_broker: Served, side: SideMaker, tmp_path: Path
+) -> None:
+    """SIGKILL in the middle of a task. Those behind it were prefetched; none is lost."""
+    own = side(any_broker.amqp_url, task_acks_late=not early, worker_prefetch_multiplier=4)
+    worker, gate = own.start("prefork", "-c", "1"), str(tmp_path / "gate")
+    own.tasks.wait_for.delay(gate)
+    for number in range(10):
+        own.tasks.effect.delay(number)
+    wait_until(lambda: own.done()[f"began {gate}"])
+    inspect = own.tasks.app.control.inspect(timeout=20, limit=1)
+    wait_until(lambda: [[one["acknowledged"] for one in active] for active in inspect.active().values()] == [[early]])
+    own.kill(worker)
+    Path(gate).touch()
+    own.start()
+    assert own.tasks.add.delay(1, 1).get(timeout=30) == 2
+    wait_until(lambda: sum(own.done()[f"done {number}"] for number in range(10)) == 10)
+    once = {f"done {number}": 1 for number in range(10)}
+    again = {f"began {gate}": 1} if early else {f"began {gate}": 2, f"done {gate}": 1}
+    assert own.done() == {**once, **again}
+
+
+@pytest.mark.whole_tier("the row of the worker killed in the middle is the same program")
+def test_a_worker_killed_between_effect_and_acknowledgement_repeats_the_task(
+    any_broker: Served, side: SideMaker, tmp_path: Path
+) -> None:
+    """Celery promises no more: the effect is there twice, not once and not three times."""
+    own = side(any_broker.amqp_url, task_acks_late=True)
+    worker, name = own.start(), str(tmp_path / "died")
+    own.tasks.die_after_effect.delay(name)
+    wait_until(lambda: worker.poll() is not None)
+    own.start()
+    assert own.tasks.add.delay(1, 1).get(timeout=30) == 2
+    assert own.done() == {f"done {name}": 2}
+
+
+@pytest.mark.parametrize(
+    "count", [100, pytest.param(5000, marks=pytest.mark.whole_tier("the row of 100 tasks is the same program"))]
+)
+def test_no_task_is_lost_when_the_broker_is_killed_and_restarted(
+    count: int, mortal_brokers: Callable[[str], Embedded], side: SideMaker
+) -> None:
+    """Tasks are sent, run and acknowledged while the broker dies; Celery connects again by itself."""
+    broker = mortal_brokers("artemis")
+    own = side(broker.amqp_url, task_acks_late=True, broker_connection_timeout=5)
+    worker = own.start("threads")
+    for number in range(count):
+        own.tasks.effect.apply_async((number,), ignore_result=True)
+        if number == count // 2:
+            wait_until(lambda: len(own.done()) > count // 10, 60)
+            broker.kill()
+            broker.restart()
+    wait_until(lambda: len(own.done()) == count, 60 + count / 20)
+    assert worker.poll() is None
+    doubled = own.done().total() - count
+    assert doubled <= 2 * 4 + 2, "more than the worker had: two threads, a prefetch of four"
+
+
+def test_an_eta_waits_at_the_broker_and_not_in_the_worker(any_broker: Served, side: SideMaker) -> None:
+    """``native_eta``: the worker does not know of a task that is due in two hours, and runs a due one once."""
+    own = side(any_broker.amqp_url, broker_transport_options={"native_eta": True})
+    own.start()
+    app, tasks = own.tasks.app, own.tasks
+    tasks.effect.apply_async((1,), eta=datetime.now(timezone.utc) + timedelta(hours=2))
+    soon = tasks.effect.apply_async((2,), countdown=1.5)
+    assert tasks.add.delay(1, 1).get(timeout=20) == 2
+    assert [*(app.control.inspect(timeout=20, limit=1).scheduled() or {}).values()] == [[]]
+    assert soon.get(timeout=20) == 2
+    assert own.done() == {"done 2": 1}
+
+
+@pytest.mark.whole_tier("it watches a worker for seconds")
+def test_an_idle_worker_uses_next_to_no_processor_time(any_broker: Served, side: SideMaker) -> None:
+    """No polling: of five seconds the worker uses a small part."""
+    own = side(any_broker.amqp_url)
+    worker = own.start()
+    assert own.tasks.add.delay(1, 1).get(timeout=20) == 2
+    before = _processor_seconds(worker.pid)
+    time.sleep(5)
+    assert _processor_seconds(worker.pid) - before <= 0.25
+
+
+def _processor_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

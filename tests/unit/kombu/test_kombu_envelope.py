@@ -1,0 +1,79 @@
+"""Messages of kombu in JMS messages: as one JSON text, and as properties that Java reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("kombu", reason="the extra celery is not installed")
+
+from pyjmsack import BytesMessage, Message, Queue, TemporaryQueue, TextMessage
+from pyjmsack.kombu.envelope import Outgoing, from_jms, reply_destination, to_envelope, to_jms
+
+HEADERS: dict[str, Any] = {"task": "shop.add", "retries": 0, "a-b": [1, 2], "eta": None, "big": 1 << 70, "Null": "x"}
+
+
+def sent(**changed: Any) -> dict[str, Any]:
+    return {
+        "body": "[[1, 2], {}]",
+        "content-type": "application/json",
+        "content-encoding": "utf-8",
+        "headers": HEADERS,
+        "properties": {"correlation_id": "c-1", "reply_to": "answers", "delivery_info": {}, **changed},
+    }
+
+
+def arrived(outgoing: Outgoing) -> Message:
+    message: Message = TextMessage() if isinstance(outgoing.body, str) else BytesMessage()
+    if isinstance(message, TextMessage):
+        message.text = str(outgoing.body)
+    else:
+        message.data = outgoing.body  # type: ignore[attr-defined]
+    for name, value in outgoing.properties.items():
+        message.properties[name] = value
+    message.correlation_id = outgoing.correlation_id
+    message.reply_to = outgoing.reply_to
+    return message
+
+
+def test_an_envelope_comes_back_as_it_was() -> None:
+    assert from_jms(arrived(to_envelope(sent()))) == sent()
+
+
+def test_a_message_for_java_has_its_headers_as_properties_and_comes_back() -> None:
+    outgoing = to_jms(sent(), sent()["body"])
+    assert outgoing.properties["task"] == "shop.add"
+    assert outgoing.properties["retries"] == 0
+    assert not {"a-b", "eta", "big", "Null"} & outgoing.properties.keys()
+    found = from_jms(arrived(outgoing))
+    assert found["headers"] == HEADERS
+    assert (found["body"], found["content-type"]) == (sent()["body"], "application/json")
+    assert (found["properties"]["correlation_id"], found["properties"]["reply_to"]) == ("c-1", "answers")
+
+
+def test_a_text_of_a_java_sender_with_a_task_is_json() -> None:
+    message = TextMessage()
+    message.text = "[[1], {}, {}]"
+    message.properties["task"] = "shop.add"
+    found = from_jms(message)
+    assert (found["content-type"], found["content-encoding"]) == ("application/json", "utf-8")
+
+
+@pytest.mark.parametrize("destination", [TemporaryQueue("t-1"), Queue("plain"), Queue("a,b")], ids=str)
+def test_a_reply_finds_the_destination_that_the_sender_named(destination: Queue) -> None:
+    message = TextMessage()
+    message.text = ""
+    message.reply_to = destination
+    assert reply_destination(from_jms(message)["properties"]["reply_to"]) == destination
+
+
+@pytest.mark.parametrize(
+    ("text", "why"), [("[]", "it is not"), ("{}", "it is not"), ('{"properties": 1}', "it is not"), ("{", "Expecting")]
+)
+def test_an_envelope_that_is_none_is_refused(text: str, why: str) -> None:
+    message = TextMessage()
+    message.text = text
+    message.properties["kombu_envelope"] = 1
+    with pytest.raises(ValueError, match=why):
+        from_jms(message)
