@@ -12,12 +12,13 @@ from typing import Any
 import proton
 import pytest
 from peer import PATIENCE, text
-from peer_faces import AioFace, Face
+from peer_faces import AioFace, Face, Told
 from peer_frames import described, transfer
 from proton import uint
 from test_peer_ack import ACCEPTED, MODIFIED, UNDELIVERABLE, each
 
 from pyjmsack import AckMode, JMSException, Queue
+from pyjmsack.io.driver import Driver
 from pyjmsack.io.spooling import SpoolFile
 
 Q = Queue("q")
@@ -140,6 +141,26 @@ def test_messages_behind_a_large_one_wait_for_the_disk_and_the_neighbour_does_no
     assert consumer.stats.buffered == 0
     disk.go_on.set()
     assert consumer.receive(timeout=PATIENCE).body_length == len(BODY)
+    assert consumer.receive(timeout=PATIENCE).text == "behind"
+
+
+def test_nothing_is_read_while_much_waits_for_the_disk(face: Face, disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S168: the memory stays bounded, and the rest arrives when the disk goes on."""
+    told, pause = Told(), Driver.pause
+
+    def paused(driver: Driver) -> None:
+        pause(driver)
+        told(driver._deaf)
+
+    monkeypatch.setattr(Driver, "pause", paused)
+    peer = face.peer()
+    consumer = face.session(peer, OVER).create_consumer(Q)
+    peer.wait_frames("flow")
+    peer.deliver(large(BODY * 20), text("behind"))
+    assert told.first()
+    assert consumer.stats.buffered == 0
+    disk.go_on.set()
+    assert consumer.receive(timeout=PATIENCE).body_length == 20 * len(BODY)
     assert consumer.receive(timeout=PATIENCE).text == "behind"
 
 
