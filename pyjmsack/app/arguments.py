@@ -1,4 +1,4 @@
-"""What a listener's parameters get, decided once by their annotations."""
+"""Decide by the annotations of a listener's parameters which value each parameter gets."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ log = logging.getLogger("pyjmsack.app")
 
 
 def run(steps: Steps[Any]) -> Any:
-    """Make the calls of some steps, one after the other, and return their result."""
+    """Make the calls that the steps yield, one after the other, and return the result of the steps."""
     answer: Callable[[], Any] = steps.__next__
     while True:
         try:
@@ -65,12 +65,12 @@ class Thread:
             log.exception("%s ended", self._thread.name)
 
     def join(self, timeout: float | None = None) -> bool:
-        """Wait for the end; return whether it came."""
+        """Wait until the thread ends; return whether it ended in time."""
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
     def abandon(self) -> None:
-        """A thread cannot be ended from outside; its session is closed under it."""
+        """Do nothing, because a thread cannot be ended from outside; the app closes the session of the thread."""
 
 
 class BlockingFace:

@@ -59,7 +59,7 @@ class Container:
         }
 
     def counts(self) -> Counts:
-        """Return what became of the messages so far."""
+        """Return how many messages were received, succeeded, failed or were rolled back so far."""
         total = Counts()
         total.add(self._ended)
         for worker in [*self._workers]:

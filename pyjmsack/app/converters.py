@@ -1,4 +1,4 @@
-"""Bodies to messages and back."""
+"""Turn bodies into messages, and messages into bodies."""
 
 from __future__ import annotations
 

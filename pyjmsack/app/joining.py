@@ -18,7 +18,7 @@ class Sends(Protocol):
 
 @dataclass
 class Joined:
-    """A listener at work."""
+    """Hold a running listener, and the producer that sends in the transaction of the listener."""
 
     app: object
     """Whose listener it is: the sender of another app knows nothing of the transaction."""

@@ -44,7 +44,7 @@ class Link:
 
     @property
     def state(self) -> str:
-        """As ``connection.state``."""
+        """The state of the connection, with the values of ``connection.state``."""
         connection = self.connection
         if connection is not None:
             return str(connection.state.value)
@@ -52,16 +52,16 @@ class Link:
 
     @property
     def lost(self) -> bool:
-        """Whether the connection is of no use any more."""
+        """Whether the connection can no longer be used."""
         return self.state in ("failed", "closed")
 
     def stop(self) -> None:
-        """End, as soon as the steps that use the connection have ended."""
+        """Close the connection as soon as the steps that use it have ended."""
         self.stopping = True
         self.wake.set()
 
     def run(self) -> Steps[None]:
-        """Connect, serve, and again."""
+        """Connect and serve; connect again when the connection is lost."""
         while not self.stopping:
             try:
                 yield from self._once()

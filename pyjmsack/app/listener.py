@@ -115,7 +115,7 @@ class Listener:
 
     @property
     def needs_client_id(self) -> bool:
-        """Whether its subscription belongs to a client id (S141)."""
+        """Whether the subscription of the listener belongs to a client id (S141)."""
         settings = self.settings
         return settings.subscription is not None and settings.durable and not settings.shared
 

@@ -1,4 +1,4 @@
-"""How often a message comes again after its listener raised, and what becomes of it then."""
+"""Say how often a message is delivered again after its listener raised, and what happens after the last time."""
 
 from __future__ import annotations
 
@@ -65,5 +65,5 @@ class Retry:
         return {f"jms.redeliveryPolicy.{name}": value for name, value in chosen.items()}
 
     def last(self, delivery_count: int) -> bool:
-        """Whether a message that was delivered so often does not come again."""
+        """Whether this delivery of a message was the last one, so that the message is not delivered again."""
         return self.limit is not None and delivery_count > self.limit

@@ -63,7 +63,7 @@ def _how(
     time_to_live: float | timedelta | None,
     delivery_delay: float | timedelta | None,
 ) -> dict[str, Any]:
-    """Return the arguments of a send that were given."""
+    """Return the arguments of a send, without those that the caller left out."""
     how = {
         "delivery_mode": delivery_mode,
         "priority": priority,
@@ -99,7 +99,7 @@ class Sender:
         self.renew(started=False)
 
     def renew(self, *, started: bool = True) -> None:
-        """The app starts, perhaps on another loop than before."""
+        """Prepare for a start of the app, perhaps on another event loop than before."""
         self._started = started
         self._limit = self._face.limit(SESSIONS)
         self.link = Link(self._face, self._factory, "sender", self._serve)

@@ -92,7 +92,7 @@ class Service:
         return {} if "sendtimeout" in given else {"jms.sendTimeout": max(1, round(self._send_timeout * 1000))}
 
     def _prepare(self) -> None:
-        """Make what the face needs besides."""
+        """Make the further objects that the face needs."""
 
     def __repr__(self) -> str:
         state = "running" if self._running else "stopped"

@@ -41,11 +41,11 @@ class Task(Protocol):
     """Steps that run beside the others."""
 
     def join(self, timeout: float | None = None) -> bool | Awaitable[bool]:
-        """A step: wait for the end, at most ``timeout`` seconds; returns whether it came."""
+        """A step: wait until the task ends, at most ``timeout`` seconds; returns whether it ended in time."""
         ...
 
     def abandon(self) -> None:
-        """Nobody waits any longer: cancel the task, where the face can do that."""
+        """Cancel the task where the face can do that, because nobody waits for it any longer."""
         ...
 
 
@@ -62,7 +62,7 @@ class Limit(Protocol):
 
 
 class Face(Protocol):
-    """What the parts ask of a face."""
+    """The methods of a face that the parts of an app call."""
 
     @property
     def coroutines(self) -> bool:

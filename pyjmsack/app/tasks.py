@@ -23,7 +23,7 @@ log = logging.getLogger("pyjmsack.app")
 
 
 async def run(steps: Steps[Any]) -> Any:
-    """Make the calls of some steps, await what can be awaited, and return their result."""
+    """Make the calls that the steps yield, await each awaitable, and return the result of the steps."""
     give: Callable[[Any], Any] = steps.send
     argument: Any = None
     while True:
@@ -66,7 +66,7 @@ class AioTask:
             log.exception("%s ended", self._name)
 
     async def join(self, timeout: float | None = None) -> bool:
-        """Wait for the end; return whether it came."""
+        """Wait until the task ends; return whether it ended in time."""
         await asyncio.wait([self._task], timeout=timeout)
         return self._task.done()
 
@@ -105,7 +105,7 @@ class AioFace:
         return isinstance(error, GeneratorExit | KeyboardInterrupt)
 
     def here(self) -> object:
-        """Return nothing: tasks may share a session (S15)."""
+        """Return ``None``, because tasks may share a session (S15)."""
         return None
 
 

@@ -24,7 +24,7 @@ DRAIN: Final = 10.0
 
 @dataclass
 class Counts:
-    """What became of messages."""
+    """Count the messages that were received, succeeded, failed or were rolled back."""
 
     received: int = 0
     succeeded: int = 0
@@ -81,7 +81,7 @@ class Worker:
         self.task: Task | None = None
 
     def run(self, connection: Any) -> Steps[None]:
-        """Work, until there is no more to do."""
+        """Take messages until the consumer is closed."""
         try:
             session = yield partial(connection.create_session, self._listener.mode)
             try:
@@ -132,7 +132,7 @@ class Worker:
         return partial(self.consumer.drain, DRAIN) if self.keeps_all else self.consumer.close
 
     def _renewed(self, session: Any, producer: Any) -> Steps[Any]:
-        """Return a new producer in the place of one that the broker may have closed.
+        """Return a new producer, because the broker may have closed the old one.
 
         A producer that was closed fails each send of the next messages too, and each failure counts a delivery of a
         message that is in order.

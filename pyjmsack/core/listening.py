@@ -72,7 +72,7 @@ class Workers:
         return identity is not None and any(one.identity() == identity for one in inside)
 
     def leave(self, message: Message) -> None:
-        """The listener is through with this message."""
+        """Note that the listener has finished with this message."""
         worker = self._worker_of.pop(id(message))
         del self._inside[id(message)]
         self._load[worker] -= 1
@@ -84,7 +84,7 @@ class Workers:
 
 
 class Call(NamedTuple):
-    """One message for a listener."""
+    """Hold one message that a listener gets."""
 
     listener: Listener
     message: Message
@@ -129,7 +129,7 @@ class Dispatchers:
         return any(dispatcher.running_here() for dispatcher in self._all)
 
     def idle(self, deadline: Deadline | None = None) -> Steps[None]:
-        """Wait for the running message listeners, unless that is the caller (S124).
+        """Wait for the running message listeners, unless the caller is one of them (S124).
 
         The first dispatcher hands out nothing more after the call at work. What it gave to workers their listeners have
         in hand, also what waits there behind another message of its group.
@@ -151,21 +151,21 @@ class Source(Protocol):
 
     @property
     def closed(self) -> bool:
-        """Whether the consumer hands out nothing any more."""
+        """Whether the consumer has stopped giving messages to the listener."""
         ...
 
     @property
     def stalled(self) -> bool:
-        """Whether nothing is handed out although messages may be there."""
+        """Whether no message is given to the listener although messages may be there."""
         ...
 
     def take_for_listener(self) -> Message | None:
-        """Take the next message the listener may have; in a transaction the message joins it."""
+        """Take the next message that the listener may have; in a transacted session it joins the transaction."""
         ...
 
     @property
     def has_messages(self) -> bool:
-        """Whether messages are there that need not wait for their time."""
+        """Whether a message is there that can be given to the listener now, without waiting for a delivery time."""
         ...
 
 
@@ -262,7 +262,7 @@ class Listening:
         self._session.listeners.discard(self._info.id)
 
     def idle(self, deadline: Deadline | None = None) -> Steps[None]:
-        """Wait for the listeners of the session that are at work, unless that is the caller (S124)."""
+        """Wait for the running listeners of the session, unless the caller is one of them (S124)."""
         return self._dispatchers.idle(deadline)
 
     def schedule(self) -> None:
@@ -314,7 +314,7 @@ class Listening:
         return Call(listener, message, workers, workers.enter(message))
 
     def leave(self, call: Call) -> None:
-        """The listener is through with a message, and all that follows from it is done."""
+        """Note that the listener has finished with a message, and that its outcome is handled."""
         if call.workers is not None:
             call.workers.leave(call.message)
             self.schedule()

@@ -153,7 +153,10 @@ class Deliveries:
             self._write(delivery, "stale" if stale else "accepted")
 
     def _not_handed_over(self, inbound: Inbound, outcome: Outcome) -> None:
-        """Given back unseen, which is no event; or skipped as processed before, expired, or over a limit."""
+        """Record a message that was skipped because it was processed before, has expired or is over a limit.
+
+        A message that was given back unseen is not recorded.
+        """
         if outcome in (Outcome.RELEASED, Outcome.MODIFIED_FAILED) or self._info.browser:
             return
         try:

@@ -25,7 +25,7 @@ MIN_BROWSER_PREFETCH = 1000
 
 
 def check_destination(destination: object) -> None:
-    """Raise if this is no destination, or a temporary one that was deleted.
+    """Raise if the argument is not a destination, or if it is a temporary destination that was deleted.
 
     Raises:
         InvalidDestinationException: as said (S67, S68).

@@ -41,7 +41,7 @@ then, so that the exporter does not fill the memory."""
 
 
 def safely(call: Callable[..., T], *arguments: Any, **named: Any) -> T | None:
-    """Call something of a tracing; log what it raises, and return ``None`` then."""
+    """Call a method of a tracing; if the method raises, log the error and return ``None``."""
     try:
         return call(*arguments, **named)
     except Exception:
@@ -50,7 +50,7 @@ def safely(call: Callable[..., T], *arguments: Any, **named: Any) -> T | None:
 
 
 class TracedSend:
-    """The operation of one send."""
+    """Trace one send, from the encoding of the message to the answer of the broker."""
 
     __slots__ = ("_awaited", "_operation", "_traces", "properties")
 
@@ -63,12 +63,12 @@ class TracedSend:
         """Whether the caller waits for the answer, and ends the operation."""
 
     def answered(self, error: BaseException | None) -> None:
-        """The broker answered; on the loop."""
+        """End the operation, because the broker answered; called on the I/O loop."""
         if self._operation is not None and not self._awaited:
             self._traces.later(self._operation.end, error, time_ns())
 
     def end(self, error: BaseException | None = None) -> None:
-        """The send is over; on the caller's side."""
+        """End the operation, because the send is over; called by the sender's thread or task."""
         if self._operation is not None:
             safely(self._operation.end, error)
 
@@ -87,7 +87,7 @@ class TracedSend:
 
 
 class Processed:
-    """A listener at work on a message."""
+    """Trace the work of a listener on one message."""
 
     __slots__ = ("_processing",)
 
@@ -95,16 +95,16 @@ class Processed:
         self._processing = processing
 
     def end(self, error: BaseException | None) -> None:
-        """The listener returned or raised. Its context stays the current one for what follows."""
+        """End the span, because the listener returned or raised. The context of the span stays current."""
         safely(self._processing.end, error)
 
     def leave(self) -> None:
-        """All that follows is done."""
+        """Leave the context of the span, because all work on the message is done."""
         safely(self._processing.leave)
 
 
 class TracedConsumer:
-    """What one consumer tells."""
+    """Tell the tracing what one consumer does."""
 
     __slots__ = ("_traces", "_tracing", "receives")
 
@@ -115,7 +115,7 @@ class TracedConsumer:
         """Whether ``receive`` has a span. It has none where a listener follows, which has one."""
 
     def receive(self, message: Message, since: int | None, *, accepts: bool) -> None:
-        """``receive`` is about to return this message, which is not acknowledged yet."""
+        """Note that ``receive`` is about to return this message, which is not acknowledged yet."""
         if self.receives:
             safely(self._tracing.receive, message, since, accepts=accepts)
 
@@ -130,18 +130,18 @@ class TracedConsumer:
             raise
 
     def process(self, message: Message) -> Processed | None:
-        """A listener gets this message."""
+        """Begin the span of a listener that gets this message."""
         processing = safely(self._tracing.process, message)
         return None if processing is None else Processed(processing)
 
     def settle(self, outcome: Outcome, message: Message) -> None:
-        """A message gets its outcome. That leaves without a wait, so the operation is over at once."""
+        """Trace the outcome of one message. The outcome is sent without a wait, so the operation ends at once."""
         operation = safely(self._tracing.settle, _NAMES[outcome], message)
         if operation is not None:
             safely(operation.end)
 
     def acknowledge(self, name: str, inbounds: Sequence[Inbound]) -> None:
-        """Several messages get their outcome together."""
+        """Trace the outcome of several messages that are settled together."""
         if inbounds:
             operation = safely(self._tracing.acknowledge, name, inbounds)
             if operation is not None:
@@ -158,7 +158,7 @@ class TracedConsumer:
 
 
 class Traces:
-    """What one connection tells.
+    """Tell the tracing what one connection does.
 
     Args:
         tracing: of this connection.
@@ -175,16 +175,16 @@ class Traces:
         self._closed = False
 
     def leads_to(self, metadata: ConnectionMetadata, client_id: str) -> None:
-        """The connection is open, or open again, at this broker."""
+        """Note the broker to which the connection is open, or open again."""
         safely(self._tracing.leads_to, metadata, client_id)
 
     def send(self, message: Message, target: Destination, *, bound: bool) -> TracedSend | None:
-        """A message is encoded next."""
+        """Begin the operation of a send; called before the message is encoded."""
         sent = safely(self._tracing.send, message, target, bound=bound)
         return None if sent is None else TracedSend(self, sent.operation, sent.properties)
 
     def consumer(self, info: ConsumerInfo) -> TracedConsumer | None:
-        """Return what a new consumer tells."""
+        """Return the tracing of a new consumer."""
         consumer = safely(self._tracing.consumer, info)
         return None if consumer is None else TracedConsumer(self, consumer)
 
@@ -226,7 +226,7 @@ class Traces:
             safely(call, *arguments)
 
     def close(self, deadline: Deadline) -> Steps[None]:
-        """Tell all that waits, then end the dispatcher."""
+        """Make the calls that still wait, then end the dispatcher."""
         self._run()
         self._closed = True
         if self._dispatcher is not None:

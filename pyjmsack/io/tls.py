@@ -18,7 +18,7 @@ _UNKNOWN_AUTHORITY: Final = (18, 19, 20, 21)
 """OpenSSL's codes of a certificate that ends in none of the trusted authorities."""
 
 _NO_TLS: Final = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG", "UNKNOWN_PROTOCOL")
-"""OpenSSL's words for an answer that is no TLS."""
+"""The words of OpenSSL for an answer that is not TLS."""
 
 
 def client_context(transport: TransportOptions, ssl_context: ssl.SSLContext | None) -> ssl.SSLContext:

@@ -98,7 +98,7 @@ class WebSocketEngine:
         return happened
 
     def _check_head(self, data: bytes) -> None:
-        """Refuse at once bytes that are no HTTP answer, because the parser would wait for the end of their first
+        """Refuse at once bytes that are not an HTTP answer, because the parser would wait for the end of their first
         line.
         """
         if len(self._head) < len(_HTTP):

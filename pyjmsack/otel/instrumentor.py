@@ -18,7 +18,7 @@ class PyjmsackInstrumentor(BaseInstrumentor):  # type: ignore[misc]  # of Any, s
     """Makes spans and metrics for connections that are opened from now on. ``opentelemetry-instrument`` finds it."""
 
     def instrumentation_dependencies(self) -> Collection[str]:
-        """Return the package that this is for."""
+        """Return the package that this instrumentor traces."""
         return ("pyjmsack >= 0.1",)
 
     def instrument(self, **kwargs: Any) -> None:
@@ -43,5 +43,5 @@ class PyjmsackInstrumentor(BaseInstrumentor):  # type: ignore[misc]  # of Any, s
         install(lambda: OpenTelemetryTracing(settings))
 
     def _uninstrument(self, **kwargs: Any) -> None:
-        """Open connections keep their tracing until they are closed."""
+        """Stop tracing new connections. Open connections are traced until they are closed."""
         install(None)

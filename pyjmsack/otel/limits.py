@@ -40,7 +40,7 @@ class PropertyGetter(Getter[Mapping[str, Any]]):
     """Reads from the properties of a received message."""
 
     def get(self, carrier: Mapping[str, Any], key: str) -> list[str] | None:
-        """Return the value within a list; ``None`` if it is absent, no string, too long or malformed."""
+        """Return the value in a list; ``None`` if the value is absent, not a string, too long or malformed."""
         value = carrier.get(property_name(key))
         if not isinstance(value, str):
             return None
@@ -58,7 +58,7 @@ class PropertySetter(Setter[dict[str, Any]]):
     """Writes into the properties of a message that is sent."""
 
     def set(self, carrier: dict[str, Any], key: str, value: str) -> None:
-        """Write one value."""
+        """Write one value of the trace context into the message."""
         carrier[property_name(key)] = value
 
 

@@ -44,11 +44,11 @@ class Settings:
         return trace.get_tracer(NAME, version(NAME), self.tracer_provider, SCHEMA)
 
     def propagator(self) -> TextMapPropagator:
-        """Return what writes and reads the context."""
+        """Return the propagator that writes the trace context into messages and reads it from them."""
         return self.propagators or propagate.get_global_textmap()
 
     def instruments(self) -> Instruments | None:
-        """Return the instruments of a new connection; ``None`` if no metrics are collected."""
+        """Return the metric instruments of a new connection; ``None`` if no metrics are collected."""
         provider = self.meter_provider or metrics.get_meter_provider()
         if type(provider).__module__.partition(".sdk")[0].startswith("opentelemetry.metrics"):
             return None  # what the API has without an SDK: it collects nothing
@@ -88,7 +88,7 @@ _instruments: WeakKeyDictionary[MeterProvider, Instruments] = WeakKeyDictionary(
 
 
 def instruments_of(provider: MeterProvider) -> Instruments:
-    """Return the instruments of a provider; the same for each connection, because an SDK warns of doubles."""
+    """Return the instruments of a provider; all connections share them, because an SDK warns about duplicates."""
     found = _instruments.get(provider)
     if found is None:
         found = _instruments[provider] = Instruments(provider)

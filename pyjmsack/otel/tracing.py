@@ -51,7 +51,7 @@ NONE: Final[Attributes] = {}
 
 
 class _Place:
-    """What the spans and metrics of one operation on one destination have in common."""
+    """Hold the attributes that all spans and metrics of one operation on one destination share."""
 
     __slots__ = ("attributes", "measured", "name")
 
@@ -79,7 +79,7 @@ class _Place:
 
 
 class _Operation:
-    """One span, and the metrics of what it is the span of."""
+    """Hold the span of one operation, and measure the operation."""
 
     __slots__ = ("_began", "_error", "_histogram", "_measured", "_records", "span")
 
@@ -94,7 +94,7 @@ class _Operation:
         self._error: BaseException | None = None
 
     def end(self, error: BaseException | None = None, at: int | None = None) -> None:
-        """The operation is over: end its span, and measure how long it took."""
+        """End the span of the operation, and measure how long the operation took."""
         span = self.span
         if error is not None and span.is_recording():
             span.set_attribute("error.type", type(error).__qualname__)
@@ -107,7 +107,7 @@ class _Operation:
 
 
 def failed(measured: Attributes, error: BaseException | None) -> Attributes:
-    """Return the attributes of a metric with the error among them."""
+    """Return the attributes of a metric, with the error added."""
     return measured if error is None else {**measured, "error.type": type(error).__qualname__}
 
 
@@ -126,7 +126,7 @@ class OpenTelemetryTracing:
         self._places: dict[tuple[str, Destination | None, bool], _Place] = {}
 
     def leads_to(self, metadata: ConnectionMetadata, client_id: str) -> None:
-        """The connection is open, or open again, at this broker."""
+        """Note the broker to which the connection is open, or open again."""
         server = urlsplit(metadata.url)
         common: dict[str, Any] = {"messaging.system": SYSTEM, "messaging.client.id": client_id[:LONGEST]}
         if server.hostname is not None:
@@ -137,7 +137,7 @@ class OpenTelemetryTracing:
         self._places = {}
 
     def place(self, operation: str, destination: Destination | None, *, bound: bool = True) -> _Place:
-        """Return what the spans of an operation on a destination have in common."""
+        """Return the attributes that all spans of an operation on a destination share."""
         key = (operation, destination, bound)
         place = self._places.get(key)
         if place is None:
@@ -178,7 +178,7 @@ class OpenTelemetryTracing:
     # -- sending ------------------------------------------------------------------------------------------------
 
     def send(self, message: Message, destination: Destination, *, bound: bool) -> Sent:
-        """Start the span of a send; the message gets its context, unless its sender gave it one already."""
+        """Start the span of a send, and write its context into the message unless the message already has one."""
         own: dict[str, Any] = message._properties or {}
         foreign = any(field in own for field in self._fields)
         given = INVALID_SPAN.get_span_context()
@@ -202,7 +202,7 @@ class OpenTelemetryTracing:
     # -- receiving ----------------------------------------------------------------------------------------------
 
     def consumer(self, info: ConsumerInfo) -> OpenTelemetryConsumer:
-        """Return what a new consumer tells."""
+        """Return the tracing of a new consumer."""
         return OpenTelemetryConsumer(self, info)
 
     def operation(
@@ -214,18 +214,18 @@ class OpenTelemetryTracing:
         *,
         created: Sequence[SpanContext],
     ) -> _Operation:
-        """Return an operation that settles."""
+        """Start an operation that settles messages."""
         place = self.place(name, destination)
         span = self.start(place, SpanKind.CLIENT, message, more, links=[Link(each) for each in created[:LINKS]])
         return _Operation(span, None if self.instruments is None else self.instruments.operation, place.measured)
 
     def transaction(self, name: str, count: int) -> _Operation:
-        """``commit`` or ``rollback`` of a transaction with ``count`` messages begins."""
+        """Start the span of a ``commit`` or ``rollback`` of a transaction with ``count`` messages."""
         return self.operation(name, None, None, {"messaging.batch.message_count": count}, created=())
 
 
 class _Sending(_Operation):
-    """A send that is counted."""
+    """Hold the span of one send, and count the send."""
 
     __slots__ = ("_sent",)
 
@@ -235,7 +235,7 @@ class _Sending(_Operation):
         self._sent = tracing.instruments.sent
 
     def end(self, error: BaseException | None = None, at: int | None = None) -> None:
-        """The broker answered."""
+        """End the operation, because the broker answered."""
         _Operation.end(self, error, at)
         self._sent.add(1, failed(self._measured, error))
 
@@ -306,14 +306,14 @@ class OpenTelemetryConsumer:
         return _Processing(span, histogram, self._measured(place), set_span_in_context(span, parent))
 
     def settle(self, name: str, message: Message) -> _Operation:
-        """A message gets its outcome."""
+        """Trace the outcome of one message."""
         tracing = self._tracing
         created = tracing.created.get(message._delivery)
         known = [] if created is None else [created]
         return tracing.operation(name, self._destination, message, self._more, created=known)
 
     def acknowledge(self, name: str, inbounds: Sequence[Inbound]) -> _Operation:
-        """Several messages get their outcome together."""
+        """Trace the outcome of several messages that are settled together."""
         found = (self._tracing.created.get(inbound) for inbound in inbounds)
         created = [*{(each.trace_id, each.span_id): each for each in found if each is not None}.values()]
         more = {**self._more, "messaging.batch.message_count": len(inbounds)}
@@ -334,7 +334,7 @@ class OpenTelemetryConsumer:
 
 
 class _Processing(_Operation):
-    """A listener at work on a message."""
+    """Hold the span of a listener that works on one message."""
 
     __slots__ = ("_token",)
 

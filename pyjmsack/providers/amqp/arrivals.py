@@ -68,8 +68,10 @@ class Arrivals:
             self._take(delivery, inbound, settled)
 
     def begin(self, delivery: Any, start: bytes) -> bool:
-        """Begin a large message; return False if it is no bytes message. Others are gathered in memory, because they
-        are decoded as a whole."""
+        """Begin a large message; return False if it is not a bytes message.
+
+        Other messages are gathered in memory, because they are decoded as a whole.
+        """
         head = head_of(start)
         if head is None:
             return False

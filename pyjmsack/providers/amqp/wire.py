@@ -191,7 +191,7 @@ def _char(data: bytes, position: int, end: int, depth: int) -> tuple[Any, int]:
         raise _cut_short(position)
     code = _U32(data, position)[0]
     if code > 0x10FFFF:
-        raise malformed(f"char 0x{code:x} is no Unicode code point", position)
+        raise malformed(f"char 0x{code:x} is not a Unicode code point", position)
     # AMQP's char may lie beyond the 16 bits of Java's, hence past the check in Char's constructor
     return str.__new__(Char, chr(code)), after
 

@@ -260,7 +260,7 @@ class Connection:
             return self._on_end(channel, session, performative)
         handler = HANDLERS.get(kind)
         if handler is None:
-            raise ViolationError("amqp:not-allowed", f"{performative.name} is no performative")
+            raise ViolationError("amqp:not-allowed", f"{performative.name} is not a performative")
         events: list[Event] = handler(session, performative)
         return events
 

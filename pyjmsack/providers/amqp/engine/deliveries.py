@@ -167,7 +167,7 @@ class States:
             return self._last
         state, after = decode(encoded, 0, len(encoded))
         if after != len(encoded) or state.code not in _STATE_CODES:
-            raise ViolationError(DECODE_ERROR, f"{state.name} is no delivery state")
+            raise ViolationError(DECODE_ERROR, f"{state.name} is not a delivery state")
         self._last_bytes, self._last = encoded, None if isinstance(state, Received) else state
         return self._last
 
