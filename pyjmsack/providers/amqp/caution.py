@@ -135,7 +135,7 @@ class Caution:
         return first
 
     def took(self, payload: bytes) -> None:
-        """A message arrived that used the credit."""
+        """Note that a message arrived and used the credit."""
         try:
             self._repeated = read_header(payload).delivery_count > 0
         except MessageFormatException:

@@ -126,7 +126,7 @@ class AmqpCoordinator(AmqpLink):
             self._link.send(payload, (done, declares))
 
     def on_outcome(self, context: Any, state: Composite | None) -> None:
-        """The answer to one request."""
+        """Handle the answer of the broker to one request."""
         done, declares = context
         error: JMSException | None = None
         if declares and isinstance(state, Declared) and 0 < len(state.txn_id) <= _LONGEST_ID:
@@ -154,7 +154,7 @@ class AmqpCoordinator(AmqpLink):
     # -- end ----------------------------------------------------------------------------------------------------
 
     def _ended(self, error: JMSException) -> None:
-        """No request will be answered."""
+        """Fail the requests that wait, because the broker will answer none of them."""
         sent = [] if self._link is None else self._link.abandon()
         pending = [done for done, _ in sent] + [done for _, done, _ in self._waiting]
         self._waiting.clear()

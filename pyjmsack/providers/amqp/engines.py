@@ -39,18 +39,18 @@ _FEW_UNWRITTEN = 2 << 20
 
 
 class LinkHandler(Protocol):
-    """What the engine tells the owner of a link."""
+    """The events of a link, which the engine reports to the owner of the link."""
 
     def on_remote_open(self) -> None:
-        """The peer attached."""
+        """Handle the Attach frame of the peer."""
         ...
 
     def on_remote_close(self) -> None:
-        """The peer detached or closed."""
+        """Handle the Detach frame of the peer, which detaches or closes the link."""
         ...
 
     def on_flow(self) -> None:
-        """Credit changed."""
+        """Handle a change of the credit."""
         ...
 
     def on_message(self, delivery: Any, payload: bytes, settled: bool) -> None:
@@ -77,19 +77,19 @@ class LinkHandler(Protocol):
 
 
 class SessionHandler(Protocol):
-    """What the engine tells the owner of a session."""
+    """The events of a session, which the engine reports to the owner of the session."""
 
     def on_remote_open(self) -> None:
-        """The peer began."""
+        """Handle the Begin frame of the peer."""
         ...
 
     def on_remote_close(self) -> None:
-        """The peer ended."""
+        """Handle the End frame of the peer."""
         ...
 
 
 class EngineListener(Protocol):
-    """What the engine tells the provider about the whole connection."""
+    """The events of the whole connection, which the engine reports to the provider."""
 
     def on_ready(self) -> None:
         """SASL is over; the connection may be opened."""
@@ -123,7 +123,7 @@ class LinkEnd(Protocol):
 
     @property
     def remote_error(self) -> Error | None:
-        """Why the peer detached, if it said so."""
+        """The error with which the peer detached; ``None`` if the peer gave no error."""
         ...
 
     def detach(self, *, closed: bool, error: Error | None = None) -> None:
@@ -132,7 +132,7 @@ class LinkEnd(Protocol):
 
 
 class StreamEnd(Protocol):
-    """A message that is sent in pieces."""
+    """The sending of one message in pieces."""
 
     def write(self, piece: bytes, *, last: bool) -> None:
         """Send a piece of a body. The engine asks for each piece except the first."""
@@ -162,7 +162,7 @@ class SenderEnd(LinkEnd, Protocol):
         ...
 
     def drained(self) -> None:
-        """Give credit back that is not needed."""
+        """Give back the credit that is not needed."""
         ...
 
     def abandon(self) -> list[Any]:
@@ -195,7 +195,7 @@ class SessionEnd(Protocol):
 
     @property
     def remote_error(self) -> Error | None:
-        """Why the peer ended it, if it said so."""
+        """The error with which the peer ended the session; ``None`` if the peer gave no error."""
         ...
 
     def attach_sender(self, attach: Attach, owner: LinkHandler) -> SenderEnd:
@@ -216,13 +216,13 @@ class SessionEnd(Protocol):
         ...
 
     def end(self) -> None:
-        """End the session. Again: nothing happens."""
+        """End the session. A second call does nothing."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineOptions:
-    """How an engine is to work.
+    """The settings of an engine.
 
     Args:
         max_frame_size: bytes of the largest frame that is accepted.
@@ -349,7 +349,7 @@ class AmqpEngine(ABC):
         return data
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The stream is gone: whatever is open is lost."""
+        """Handle the loss of the byte stream: all open sessions and links are lost."""
         self.fail(loss(error))
 
     # -- for the provider ---------------------------------------------------------------------------------------
@@ -385,7 +385,7 @@ class AmqpEngine(ABC):
             self._listener.on_failure(error)
 
     def abort(self, error: BaseException) -> None:
-        """End without a word to the peer or the listener."""
+        """End the connection without telling the peer or the listener."""
         if self.failed is None:
             self.failed = error if isinstance(error, JMSException) else ConnectionLostException(str(error))
         if self.stream is not None:

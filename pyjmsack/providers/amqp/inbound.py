@@ -91,7 +91,7 @@ class AmqpInbound(sections.Sections):
 
     @property
     def redelivery_count(self) -> int:
-        """How often the broker says it was delivered before (S110); 0 for a message that cannot be decoded."""
+        """How often the broker delivered it before (S110); 0 for a message that cannot be decoded."""
         try:
             self._decode()
         except MessageFormatException:  # to_message() will say so
@@ -121,7 +121,7 @@ class AmqpInbound(sections.Sections):
 
     @property
     def persistent(self) -> bool:
-        """Whether it survives a restart of the broker; false for a message that cannot be decoded."""
+        """Whether the message survives a restart of the broker; false for a message that cannot be decoded."""
         try:
             self._decode()
         except MessageFormatException:  # to_message() will say so
@@ -129,7 +129,7 @@ class AmqpInbound(sections.Sections):
         return self._header.durable
 
     def expired(self, now_ms: int) -> bool:
-        """Whether its time to live is over (S156); false for a message that cannot be decoded.
+        """Whether the message has expired (S156); false for a message that cannot be decoded.
 
         Nor does one expire that the broker moved to another queue, as dead letters are: ActiveMQ Classic leaves the
         time to live in it, and would discard what is refused there.
@@ -192,7 +192,7 @@ class AmqpInbound(sections.Sections):
 
     @property
     def correlation_id(self) -> str | None:
-        """What message it answers; read without a look at the body.
+        """The correlation id of the message, read without decoding the body.
 
         Raises:
             MessageFormatException: it cannot be decoded.

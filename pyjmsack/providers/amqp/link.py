@@ -1,4 +1,4 @@
-"""What sender, receiver and coordinator links share: the attach and detach handshakes (AMQP 1.0 2.6)."""
+"""What the links of senders, receivers and coordinators share: the attach and detach handshakes (AMQP 1.0 2.6)."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class CramMd5(Plain):
     """CRAM-MD5 (RFC 2195). It is only useful without TLS, where it is better than PLAIN."""
 
     def start(self) -> None:
-        """The broker speaks first."""
+        """Send no first response, because the broker sends the first message."""
 
     def respond(self, challenge: bytes) -> bytes:
         """Return user name and digest."""
