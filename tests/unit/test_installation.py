@@ -91,7 +91,18 @@ def test_every_extra_that_is_named_exists_and_is_named_in_one_way() -> None:
     sources = {path: path.read_text(encoding="utf-8") for path in Path(pyjmsack.__file__).parent.rglob("*.py")}
     named = {name for text in sources.values() for name in re.findall(r'missing_extra\("(\w+)"', text)}
     named |= {name for text in sources.values() for name in re.findall(r"missing_extra\('(\w+)'", text)}
-    assert named == {"broker", "ledger", "migrate", "otel", "pkcs12", "proton", "spark", "testing", "websocket"}
+    assert named == {
+        "broker",
+        "celery",
+        "ledger",
+        "migrate",
+        "otel",
+        "pkcs12",
+        "proton",
+        "spark",
+        "testing",
+        "websocket",
+    }
     assert all(f"\n{name} = [" in known for name in named)
     by_hand = [path.name for path, text in sources.items() if "pip install 'pyjmsack[" in text]
     assert sorted(by_hand) == ["extras.py", "java.py"]  # the JRE of the extra is one of three ways to have a Java
