@@ -81,7 +81,7 @@ class Worker:
         self.task: Task | None = None
 
     def run(self, connection: Any) -> Steps[None]:
-        """Take messages until the consumer is closed."""
+        """Take messages until the app stops, the consumer is closed or drained, or the worker is idle too long."""
         try:
             session = yield partial(connection.create_session, self._listener.mode)
             try:

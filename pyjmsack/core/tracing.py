@@ -63,7 +63,10 @@ class TracedSend:
         """Whether the caller waits for the answer, and ends the operation."""
 
     def answered(self, error: BaseException | None) -> None:
-        """End the operation, because the broker answered; called on the I/O loop."""
+        """End the operation, because the broker answered, unless the caller waits for the answer and ends it.
+
+        Called on the I/O loop.
+        """
         if self._operation is not None and not self._awaited:
             self._traces.later(self._operation.end, error, time_ns())
 

@@ -178,7 +178,10 @@ class OpenTelemetryTracing:
     # -- sending ------------------------------------------------------------------------------------------------
 
     def send(self, message: Message, destination: Destination, *, bound: bool) -> Sent:
-        """Start the span of a send, and write its context into the message unless the message already has one."""
+        """Start the span of a send; the message carries its context, unless the application set a context of its own.
+
+        The context in a message that was received belongs to the earlier send, so this method replaces that context.
+        """
         own: dict[str, Any] = message._properties or {}
         foreign = any(field in own for field in self._fields)
         given = INVALID_SPAN.get_span_context()
