@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from pyjmsack.cli.errors import Failure
+from pyjmsack.cli.options import Login, broker_options
 from pyjmsack.cli.terminal import stdout_console, visible
 
 if TYPE_CHECKING:
-    from pyjmsack.spark.audit import Audit
+    from pyjmsack.spark.audit import Audit, Look
 
 __all__ = ["as_document", "as_report", "audit", "audit_ledgers", "missing_for_audit"]
 
@@ -30,16 +32,39 @@ __all__ = ["as_document", "as_report", "audit", "audit_ledgers", "missing_for_au
 @click.option(
     "--still-queued", type=click.IntRange(min=0), metavar="N", help="So many messages are in the queues, not lost."
 )
+@broker_options
+@click.option(
+    "--jolokia", envvar="PYJMSACK_JOLOKIA", metavar="URL", help="With --url of ActiveMQ Classic: its Jolokia."
+)
+@click.option("--queue", "queues", metavar="NAME", multiple=True, help="With --url: look into this queue, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def audit(
-    ledgers: tuple[Path, ...], master: str, html: Path | None, suspects: int, still_queued: int | None, as_json: bool
+    ledgers: tuple[Path, ...],
+    master: str,
+    html: Path | None,
+    suspects: int,
+    still_queued: int | None,
+    login: Login | None,
+    jolokia: str | None,
+    queues: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Find in LEDGERs the messages that were lost, doubled, delivered again, out of order or in doubt.
 
-    Give the ledgers of all producers and consumers at once. The exit code is 1 if a message is lost or a transaction
-    torn. Needs pyjmsack[spark] and a full JDK.
+    \b
+    pyjmsack audit /var/ledgers/orders --html audit.html
+    pyjmsack audit ledgers/* --url amqp://broker:5672 --user alice
+
+    Give the ledgers of all producers and consumers at once. With --url the broker says which messages its queues and
+    dead-letter queues still have; without it they are "lost or still queued". The exit code is 1 if a message is lost
+    or unknown, or a transaction torn. Needs pyjmsack[spark] and a full JDK.
     """
-    found = audit_ledgers(ledgers, master, suspects, still_queued)
+    if login is None and queues:
+        raise click.UsageError("--queue needs --url URL, the broker that has the queue")
+    if login is not None and still_queued is not None:
+        raise click.UsageError("give --url, which counts what is still queued, or --still-queued, not both")
+    question = None if login is None else Question(login, jolokia, queues)
+    found = audit_ledgers(ledgers, master, suspects, still_queued, question)
     if html is not None:
         from pyjmsack.spark.audit import write_page
 
@@ -65,8 +90,36 @@ def missing_for_audit() -> str | None:
     return None
 
 
+@dataclass(frozen=True)
+class Question:
+    """The broker to ask which messages its queues still have."""
+
+    login: Login
+    jolokia: str | None
+    queues: tuple[str, ...]
+
+    def ask(self, known: list[str]) -> Look:
+        """Look into the queues of the ledgers and those of the user.
+
+        Raises:
+            Failure: the ledgers have too many queues.
+            UnsupportedFeatureException: this broker has no browser over this protocol.
+        """
+        from pyjmsack.spark.audit import look_into
+
+        factory = self.login.factory(jms__receiveLocalOnly=True)
+        try:
+            return look_into(factory, [*known, *self.queues], jolokia=self.jolokia)
+        except ValueError as error:
+            raise Failure(str(error)) from error
+
+
 def audit_ledgers(
-    ledgers: tuple[Path, ...], master: str = "local[*]", suspects: int = 100, still_queued: int | None = None
+    ledgers: tuple[Path, ...],
+    master: str = "local[*]",
+    suspects: int = 100,
+    still_queued: int | None = None,
+    question: Question | None = None,
 ) -> Audit:
     """Run the audit on a Spark session of its own.
 
@@ -77,14 +130,16 @@ def audit_ledgers(
     missing = missing_for_audit()
     if missing is not None:
         raise Failure(missing)
-    from pyjmsack.spark.audit import ClusterError, audit_session, run_audit
+    from pyjmsack.spark.audit import ClusterError, audit_session, queues_of, run_audit
 
     try:
         spark = audit_session(master)
     except ClusterError as error:
         raise Failure(str(error)) from error
     try:
-        return run_audit(spark, ledgers, suspects=suspects, still_queued=still_queued)
+        # the look comes before the ledgers are read: a message that is taken in between has its row by then
+        look = None if question is None else question.ask(queues_of(spark, ledgers))
+        return run_audit(spark, ledgers, suspects=suspects, still_queued=still_queued, look=look)
     finally:
         spark.stop()
 
@@ -110,7 +165,7 @@ def _findings(found: Audit) -> Table:
     table.add_column("messages", justify="right")
     table.add_column("such as", overflow="fold")
     for finding in found.findings.values():
-        style = "red" if finding.count and finding.name in ("lost", "torn") else None
+        style = "red" if finding.count and finding.name in ("lost", "unknown", "torn") else None
         table.add_row(
             finding.name, finding.title, f"{finding.count:,}", *map(Text, map(visible, finding.ids[:1])), style=style
         )
@@ -137,20 +192,24 @@ def _remarks(found: Audit) -> list[str]:
     if found.unclosed:
         count = len(found.unclosed)
         remarks.append(f"{count} connections were not closed (killed, or open): what was under way there has no row.")
+    if found.look is not None:
+        from pyjmsack.spark.audit import looked_into
+
+        remarks += [visible(f"{line[0].upper()}{line[1:]}.") for line in looked_into(found)]
     return remarks
 
 
 def _verdict(found: Audit) -> Text:
-    lost = found.findings["lost"].count
+    total = found.lost + found.queued + found.unknown
     torn = found.findings["torn"].count
-    if not lost and not torn:
+    if not total and not torn:
         text = "Nothing lost: every confirmed message has its outcome at a consumer in these ledgers."
         return Text(text, style="green")
     never = found.never_delivered
-    text = f"{lost:,} messages were confirmed and not acknowledged in these ledgers: {never:,} never delivered,"
-    text += f" {lost - never:,} delivered and given back."
+    text = f"{total:,} messages were confirmed and not acknowledged in these ledgers: {never:,} never delivered,"
+    text += f" {total - never:,} delivered and given back."
     text += f" {found.verdict}" + (f" {found.next_step}" if found.next_step else "")
-    return Text(text, style="green" if found.ok else "red")
+    return Text(visible(text), style="green" if found.ok else "red")
 
 
 def as_document(found: Audit) -> dict[str, Any]:
@@ -161,7 +220,9 @@ def as_document(found: Audit) -> dict[str, Any]:
         "lost": found.lost,
         "unknown": found.unknown,
         "never_delivered": found.never_delivered,
-        "still_queued": found.still_queued,
+        "still_queued": found.queued,
+        "queues": None if found.look is None else found.look.seen,
+        "hidden": None if found.look is None else found.look.hidden,
         "sends": found.sends,
         "receives": found.receives,
         "findings": {one.name: {"count": one.count, "ids": one.ids} for one in found.findings.values()},

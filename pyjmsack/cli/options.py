@@ -15,7 +15,15 @@ import click
 from pyjmsack import ConnectionFactory, Destination, Queue, Topic, aio
 from pyjmsack.cli.contexts import read_context
 
-__all__ = ["DEFAULT_URL", "Login", "connection_options", "destination_of", "ledger_option", "login_options"]
+__all__ = [
+    "DEFAULT_URL",
+    "Login",
+    "broker_options",
+    "connection_options",
+    "destination_of",
+    "ledger_option",
+    "login_options",
+]
 
 DEFAULT_URL = "amqp://localhost:5672"
 PASSWORD_VARIABLE = "PYJMSACK_PASSWORD"  # noqa: S105 - the name of a variable
@@ -93,6 +101,16 @@ def connection_options(command: Command) -> Command:
     return click.option(
         "--url", envvar="PYJMSACK_URL", default=DEFAULT_URL, show_default=True, show_envvar=True, help="The broker."
     )(with_context)
+
+
+def broker_options(command: Command) -> Command:
+    """Add ``--url`` and the login options of a command that needs no broker: the argument ``login`` may be ``None``."""
+
+    @functools.wraps(command)
+    def with_login(*args: Any, url: str | None, user: str | None, password_file: Path | None, **options: Any) -> Any:
+        return command(*args, login=None if url is None else Login(url, user, password_file), **options)
+
+    return click.option("--url", metavar="URL", help="Ask this broker.")(login_options(with_login))
 
 
 def _in_context(login: Login, name: str) -> Login:

@@ -16,8 +16,9 @@ import pytest
 from click.testing import CliRunner
 
 from pyjmsack import AckMode, ConnectionFactory, Queue
-from pyjmsack.spark.audit import Audit, Finding, Outage, run_audit, write_page
-from pyjmsack.spark.audit.findings import with_zeros
+from pyjmsack.management import Manager
+from pyjmsack.spark.audit import Audit, Finding, Look, Outage, look_into, queues_of, run_audit, write_page
+from pyjmsack.spark.audit.findings import _believe, with_zeros
 from pyjmsack.spark.audit.outages import find_outages, phase_name
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Any:
 @pytest.fixture(scope="session")
 def found(spark: SparkSession, plan: Any) -> Audit:
     """What the audit says of it."""
-    return run_audit(spark, [plan[1]], suspects=ROWS)
+    return run_audit(spark, [plan[1]], suspects=ROWS, still_queued=0)
 
 
 @pytest.mark.parametrize("name", PLANTED)
@@ -135,34 +136,48 @@ def test_a_browser_draws_both_charts_and_the_numbers_of_the_json(
     assert [row[:5] for row in latencies[1:]] == expected
 
 
-def made(lost: int, still_queued: int | None = None) -> Audit:
-    """Return an audit that found so many messages without an acknowledgement, and an outage of four seconds."""
+def made(lost: int, queued: int, unknown: int, look: Look | None = None) -> Audit:
+    """Return an audit that found so many messages without an acknowledgement, an outage of four seconds and a kill."""
     start = datetime(2026, 11, 22, 12, tzinfo=timezone.utc)
-    findings = {name: Finding(name, name, lost if name == "lost" else 0) for name in ("lost", "torn")}
+    counts = {"lost": lost, "still_queued": queued, "unknown": unknown, "torn": 0}
+    findings = {name: Finding(name, name, count) for name, count in counts.items()}
     timeline = [(start + timedelta(seconds=at), "sends", 5) for at in (0, 6)]
     outages = [Outage(start + timedelta(seconds=1), start + timedelta(seconds=5))]
-    return Audit(["a"], {}, {}, findings, lost, [], outages, [], timeline, still_queued)
+    return Audit(["a"], {}, {}, findings, lost, [], outages, ["c"], timeline, [(start, "c")], look)
 
 
 @pytest.mark.parametrize(
-    ("lost", "still_queued", "verdict", "ok"),
+    ("counts", "look", "verdict", "step"),
     [
-        (3, None, "3 lost or still queued, unknown which.", False),
-        (3, 2, "1 lost, 2 still queued.", False),
-        (3, 3, "0 lost, 3 still queued.", True),
-        (3, 9, "0 lost, 3 still queued.", True),
-        (0, None, "Nothing is lost.", True),
+        ((0, 0, 3), None, "3 lost or still queued, unknown which.", "--url URL"),
+        ((1, 2, 0), Look("AMQP"), "1 lost, 2 still queued.", "look for the listed ids"),
+        ((0, 3, 0), Look("AMQP"), "0 lost, 3 still queued.", "let a consumer take"),
+        ((1, 2, 3), Look("AMQP", hidden=3), "1 lost, 2 still queued, 3 unknown.", "stop the consumers"),
+        ((0, 2, 1), Look("AMQP", hidden=None, reason="of X"), "0 lost, 2 still queued, 1 unknown.", "because of X"),
+        ((0, 0, 0), None, "Nothing is lost.", None),
     ],
 )
-def test_a_message_is_called_lost_only_if_it_is_not_in_a_queue(
-    lost: int, still_queued: int | None, verdict: str, ok: bool, tmp_path: Path
+def test_the_headline_says_lost_still_queued_and_unknown_and_what_to_do_next(
+    counts: tuple[int, int, int], look: Look | None, verdict: str, step: str | None, tmp_path: Path
 ) -> None:
-    audit = made(lost, still_queued)
-    assert (audit.verdict, audit.ok, audit.next_step is None) == (verdict, ok, ok)
+    audit = made(*counts, look)
+    lost, _, unknown = counts
+    assert (audit.verdict, audit.ok) == (verdict, not lost and not unknown)
+    assert (audit.next_step is None) == (step is None)
+    assert step is None or step in str(audit.next_step)
     write_page(audit, tmp_path / "audit.html")
     page = (tmp_path / "audit.html").read_text(encoding="utf-8")
     assert f"<h1>{verdict}</h1>" in page
     assert "outage: the connection was lost" in page
+    assert "killed, or still open" in page
+
+
+@pytest.mark.parametrize(("still_queued", "counts"), [(2, (1, 2)), (3, (0, 3)), (9, (0, 3))])
+def test_the_number_of_the_user_is_taken_off_the_lost_messages(still_queued: int, counts: tuple[int, int]) -> None:
+    findings = {name: Finding(name, name) for name in ("lost", "still_queued", "unknown")}
+    findings["lost"].count = 3
+    _believe(findings, still_queued)
+    assert (findings["lost"].count, findings["still_queued"].count) == counts
 
 
 def test_a_time_without_messages_is_drawn_as_zero() -> None:
@@ -198,9 +213,67 @@ def test_what_another_program_took_is_lost_to_these_ledgers(
     take(broker_url, queue_name, tmp_path, 6)
     take(broker_url, queue_name, None, 4)
     audit = run_audit(spark, [tmp_path])
-    assert (audit.findings["lost"].ids, audit.ok) == (sorted(ids[6:]), False)
+    assert (audit.findings["unknown"].ids, audit.lost, audit.ok) == (sorted(ids[6:]), 0, False)
     assert run_audit(spark, [tmp_path], still_queued=4).ok
     assert (audit.sends, audit.receives) == ({"confirmed": 10}, {"accepted": 6})
+
+
+def test_the_broker_says_which_messages_are_still_queued_and_the_others_are_lost(
+    spark: SparkSession, amqp_url: str, queue_name: str, tmp_path: Path
+) -> None:
+    """What a consumer holds is unknown: no browser shows it. A message that came after the look is unknown too."""
+    ids = real(amqp_url, queue_name, tmp_path, 10)
+    take(amqp_url, queue_name, tmp_path, 3)
+    take(amqp_url, queue_name, None, 2)
+    with ConnectionFactory(amqp_url).create_connection() as connection:
+        connection.start()
+        session = connection.create_session(AckMode.CLIENT_ACKNOWLEDGE)
+        held = session.create_consumer(Queue(queue_name), f"JMSMessageID = '{ids[5]}'").receive(15)
+        assert held is not None
+        look = look_into(ConnectionFactory(amqp_url), queues_of(spark, [tmp_path]))
+        audit = run_audit(spark, [tmp_path], look=look)
+    assert look.hidden == 1
+    assert set(audit.findings["still_queued"].ids) == set(ids[6:])
+    assert (audit.lost, audit.queued, audit.unknown) == (2, 4, 1)
+
+    look = look_into(ConnectionFactory(amqp_url), queues_of(spark, [tmp_path]))
+    late = real(amqp_url, queue_name, tmp_path, 1)
+    audit = run_audit(spark, [tmp_path], look=look)
+    assert set(audit.findings["lost"].ids) == set(ids[3:5])
+    assert set(audit.findings["still_queued"].ids) == set(ids[5:])
+    assert audit.findings["unknown"].ids == late
+
+
+def test_a_look_creates_no_queue(amqp_url: str, queue_name: str) -> None:
+    """Browsing would create it at Artemis."""
+    look = look_into(ConnectionFactory(amqp_url), [queue_name])
+    assert (queue_name in look.absent, queue_name in look.seen) == (True, False)
+    with Manager(ConnectionFactory(amqp_url)) as manager:
+        assert manager.queues(queue_name) == []
+
+
+def test_the_command_asks_the_broker_of_its_url(
+    spark: SparkSession, amqp_url: str, queue_name: str, tmp_path: Path
+) -> None:
+    """Only if it is told so: PYJMSACK_URL alone makes no audit depend on a broker. Spark starts in its own process."""
+    real(amqp_url, queue_name, tmp_path, 3)
+    command = [sys.executable, "-m", "pyjmsack", "audit", str(tmp_path), "--json"]
+    done = subprocess.run([*command, "--url", amqp_url], capture_output=True, text=True, timeout=500, check=False)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert (document["lost"], document["still_queued"], document["queues"][queue_name]) == (0, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [(["--queue", "q"], "--queue needs --url"), (["--url", "amqp://h", "--still-queued", "1"], "not both")],
+)
+def test_options_that_do_not_fit_are_refused(options: list[str], said: str, tmp_path: Path) -> None:
+    from pyjmsack.cli.main import cli
+
+    result = CliRunner().invoke(cli, ["audit", str(tmp_path), *options])
+    assert result.exit_code == 2
+    assert said in result.stderr
 
 
 CONSUMER = """
@@ -233,7 +306,8 @@ def test_after_a_consumer_was_killed_nothing_counts_as_lost(
         while consumer.receive(timeout=2) is not None:
             pass
     audit = run_audit(spark, [tmp_path])
-    assert audit.ok, audit.findings["lost"]
+    assert audit.ok, audit.findings["unknown"]
+    assert [name for _, name in audit.kills] == audit.unclosed
     assert audit.findings["unsent"].count == 0
     assert len(audit.unclosed) == 1
     assert audit.receives["accepted"] >= 1000
@@ -317,7 +391,7 @@ def test_the_command_prints_the_findings_and_ends_with_1(
     monkeypatch.setattr(module, "audit_ledgers", lambda *arguments: found)
     result = CliRunner().invoke(cli, ["audit", str(plan[1]), *(["--json"] if as_json else [])])
     assert result.exit_code == 1
-    assert "150 lost or still queued, unknown which; 150 torn." in result.stderr
+    assert "150 lost, 0 still queued; 150 torn." in result.stderr
     if as_json:
         document = json.loads(result.stdout)
         assert (document["lost"], document["findings"]["duplicated"]["count"]) == (EACH, EACH)

@@ -63,7 +63,7 @@ def test_the_audit_runs_on_a_cluster(master: str, ledger: Path) -> None:
     assert done.returncode == 1, done.stderr
     document = json.loads(done.stdout)
     assert (document["sends"], document["receives"]) == ({"confirmed": 3}, {"accepted": 2})
-    assert document["findings"]["lost"] == {"count": 1, "ids": ["ID:3"]}
+    assert document["findings"]["unknown"] == {"count": 1, "ids": ["ID:3"]}
 
 
 def test_a_cluster_without_room_is_told_instead_of_waited_for(master: str) -> None:

@@ -3,14 +3,29 @@
 See docs/ledger.md.
 
 ``outages`` finds the times without a broker. ``rows`` makes one narrow row per message. ``findings`` counts and judges.
+``looking`` asks the broker what it still has.
 ``page`` is the report for a browser. ``session`` starts Spark for the command.
 """
 
 from __future__ import annotations
 
-from pyjmsack.spark.audit.findings import Audit, Finding, Latency, run_audit
+from pyjmsack.spark.audit.findings import Audit, Finding, Latency, queues_of, run_audit
+from pyjmsack.spark.audit.looking import Look, look_into
 from pyjmsack.spark.audit.outages import Outage
-from pyjmsack.spark.audit.page import write_page
+from pyjmsack.spark.audit.page import looked_into, write_page
 from pyjmsack.spark.audit.session import ClusterError, audit_session
 
-__all__ = ["Audit", "ClusterError", "Finding", "Latency", "Outage", "audit_session", "run_audit", "write_page"]
+__all__ = [
+    "Audit",
+    "ClusterError",
+    "Finding",
+    "Latency",
+    "Look",
+    "Outage",
+    "audit_session",
+    "look_into",
+    "looked_into",
+    "queues_of",
+    "run_audit",
+    "write_page",
+]

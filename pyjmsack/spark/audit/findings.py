@@ -15,6 +15,7 @@ from pyspark.sql import functions as sf
 
 from pyjmsack import AckMode
 from pyjmsack.ledger import SCHEMAS, LedgerFiles, read_ledgers
+from pyjmsack.spark.audit.looking import Look
 from pyjmsack.spark.audit.outages import Outage, find_outages, phase_name, unclosed
 from pyjmsack.spark.audit.rows import (
     BUCKETS_PER_E,
@@ -23,14 +24,17 @@ from pyjmsack.spark.audit.rows import (
     Verdict,
     judged,
     key_of,
+    looked,
     per_message,
     receive_key,
 )
 
-__all__ = ["Audit", "Finding", "Latency", "run_audit"]
+__all__ = ["Audit", "Finding", "Latency", "queues_of", "run_audit"]
 
 _TITLES = {
-    Verdict.LOST: "confirmed and not acknowledged in these ledgers",
+    Verdict.LOST: "confirmed, not acknowledged in these ledgers, and not in the queues",
+    Verdict.STILL_QUEUED: "confirmed, not acknowledged, and in a queue",
+    Verdict.UNKNOWN: "confirmed and not acknowledged; lost or still queued",
     Verdict.TORN: "of a transaction that was rolled back, or that arrived in part",
     Verdict.DUPLICATED: "processed more than once",
     Verdict.REDELIVERED: "delivered more than once",
@@ -40,7 +44,12 @@ _TITLES = {
     Verdict.DEAD_LETTERED: "rejected, expired or over the redelivery limit",
     Verdict.UNSENT: "received without a send in these ledgers",
 }
+_UNANSWERED = Verdict.LOST | Verdict.STILL_QUEUED | Verdict.UNKNOWN
 _TIMELINE_POINTS = 200
+_MOST_KILLS = 50
+_MOST_QUEUES = 1001
+"""One more than a look accepts, so that the look can refuse."""
+_QUEUE = "queue://"
 
 
 @dataclass
@@ -83,43 +92,43 @@ class Audit:
     """By name: ``lost``, ``torn``, ``duplicated``, ``redelivered``, ``out_of_order``, ``in_doubt``, ``ack_in_doubt``,
     ``dead_lettered``, ``unsent``."""
     never_delivered: int
-    """The lost messages that were not delivered. The other lost messages were delivered and not acknowledged."""
+    """The lost, queued and unknown messages that were not delivered. The others were delivered and not acknowledged."""
     latencies: list[Latency]
     outages: list[Outage]
     unclosed: list[str]
     """Connections that were not closed. Their unfinished messages have no row."""
     timeline: list[tuple[datetime, str, int]]
     """``(time, "sends" or "receives", messages per second)``."""
-    still_queued: int | None = None
-    """The number of messages that the caller found in the queues. This number is subtracted from the lost messages."""
+    kills: list[tuple[datetime, str]] = field(default_factory=list)
+    """The time of the last row of each connection that was not closed, and the connection."""
+    look: Look | None = None
+    """What the broker said; ``None`` if nobody asked it."""
 
     @property
     def lost(self) -> int:
-        """Messages that were confirmed, that nobody acknowledged, and that are not known to be in the queues.
-
-        If nobody has looked into the queues, some or all of them may be there: :attr:`unknown`.
-        """
-        return max(0, self.findings["lost"].count - (self.still_queued or 0))
+        """Messages that were confirmed, that nobody acknowledged, and that are not in the queues."""
+        return self.findings["lost"].count
 
     @property
     def queued(self) -> int:
-        """Messages without an acknowledgement that the caller found in the queues."""
-        return min(self.findings["lost"].count, self.still_queued or 0)
+        """Messages without an acknowledgement that are in the queues."""
+        return self.findings["still_queued"].count
 
     @property
     def unknown(self) -> int:
-        """Whether these messages may still be in a queue, because nobody has looked into the queues."""
-        return self.findings["lost"].count if self.still_queued is None else 0
+        """Messages without an acknowledgement that may be lost or in a queue."""
+        return self.findings["unknown"].count
 
     @property
     def verdict(self) -> str:
         """One sentence with the lost, the queued and the unknown messages."""
         torn = self.findings["torn"].count
         parts = []
-        if self.unknown:
+        if self.unknown and not self.lost and not self.queued:
             parts.append(f"{self.unknown:,} lost or still queued, unknown which")
-        elif self.findings["lost"].count:
-            parts.append(f"{self.lost:,} lost, {self.queued:,} still queued")
+        elif self.lost or self.queued or self.unknown:
+            unknown = f", {self.unknown:,} unknown" if self.unknown else ""
+            parts.append(f"{self.lost:,} lost, {self.queued:,} still queued{unknown}")
         if torn:
             parts.append(f"{torn:,} torn")
         return f"{'; '.join(parts) or 'Nothing is lost'}."
@@ -127,21 +136,31 @@ class Audit:
     @property
     def next_step(self) -> str | None:
         """The next step for the user; ``None`` if there is nothing to do."""
+        if self.unknown and self.look is None:
+            return (
+                "Next: run the audit again with --url URL, which asks the broker which of them its queues still have;"
+                " or count them yourself (pyjmsack stat, pyjmsack dlq ls) and give --still-queued N."
+            )
+        if self.unknown and self.look is not None and self.look.hidden is None:
+            return f"Next: run the audit again as a user who may manage the broker, because {self.look.reason}."
         if self.unknown:
             return (
-                "Next: count the messages of these tests in the queues and dead-letter queues (pyjmsack stat, pyjmsack"
-                " dlq ls, pyjmsack browse QUEUE), and run the audit again with --still-queued N."
+                "Next: stop the consumers, so that the broker puts back what they hold, and run the audit again, over"
+                " the protocol of the senders. Messages that are scheduled, or more than a look can see, stay unknown."
             )
         if not self.ok:
             return (
-                "Next: look for the listed ids in the logs of the broker and its clients, at the times of the outages."
+                "Next: look for the listed ids in the logs of the broker and its clients, at the times of the outages;"
+                " and in queues that were not looked into, which --queue NAME adds."
             )
+        if self.queued:
+            return "Next: let a consumer take the messages that are still queued (pyjmsack browse QUEUE shows them)."
         return None
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is lost or torn."""
-        return not self.lost and not self.findings["torn"].count
+        """Whether nothing is lost, unknown or torn."""
+        return not self.lost and not self.unknown and not self.findings["torn"].count
 
 
 def run_audit(
@@ -150,6 +169,7 @@ def run_audit(
     *,
     suspects: int = 100,
     still_queued: int | None = None,
+    look: Look | None = None,
 ) -> Audit:
     """Judge ledgers together. Give the ledgers of producers and of consumers together.
 
@@ -158,6 +178,7 @@ def run_audit(
         paths: the ledgers.
         suspects: how many message ids are listed of each class.
         still_queued: how many messages are known to be in the queues and dead-letter queues.
+        look: what the broker has in its queues (:func:`look_into`); instead of ``still_queued``.
 
     Raises:
         LedgerError: a path is not a ledger, or a ledger is damaged.
@@ -166,7 +187,10 @@ def run_audit(
     events = files.table("events").to_pylist()
     outages = find_outages(events)
     sends, receives = (_frame(spark, files, name) for name in ("sends", "receives"))
-    result = _suspects_and_counts(judged(per_message(sends, receives), outages)).persist()
+    judgements = judged(per_message(sends, receives), outages)
+    if look is not None:
+        judgements = looked(judgements, sends, look)
+    result = _suspects_and_counts(judgements).persist()
     try:
         rows = result.groupBy("judgement").sum("count").collect()
         groups = [(Judgement.of(row.judgement), row["sum(count)"]) for row in rows]
@@ -175,6 +199,11 @@ def run_audit(
         _add_torn_transactions(findings["torn"], result, sends, suspects)
     finally:
         result.unpersist()
+    if look is not None:
+        _cannot_tell(findings, look.hidden)
+    else:
+        _believe(findings, still_queued)
+    left_open = unclosed(events)
     width = _width(events)
     counts, timeline = _over_time({"sends": (sends, "t_confirm"), "receives": (receives, "t_recv")}, width)
     return Audit(
@@ -185,10 +214,70 @@ def run_audit(
         never,
         _latencies(groups, len(outages)),
         outages,
-        unclosed(events),
+        left_open,
         timeline,
-        still_queued,
+        _kills(left_open, events, sends, receives),
+        look,
     )
+
+
+def queues_of(spark: SparkSession, paths: Sequence[str | os.PathLike[str]]) -> list[str]:
+    """Return the queues that messages of these ledgers were sent to.
+
+    Args:
+        spark: the session to run in.
+        paths: the ledgers.
+
+    Raises:
+        LedgerError: a path is not a ledger, or a ledger is damaged.
+    """
+    sends = _frame(spark, read_ledgers(paths), "sends")
+    rows = sends.where(sf.col("destination").startswith(_QUEUE)).select("destination").distinct()
+    return sorted(row.destination.removeprefix(_QUEUE) for row in rows.limit(_MOST_QUEUES).collect())
+
+
+def _cannot_tell(findings: dict[str, Finding], hidden: int | None) -> None:
+    """Move as many lost messages to the unknown ones as the queues have messages that nobody saw."""
+    lost, unknown = findings["lost"], findings["unknown"]
+    count = lost.count if hidden is None else min(hidden, lost.count)
+    if count == lost.count:  # otherwise the ids stay with the lost ones, because nobody knows which they are
+        unknown.ids, lost.ids = sorted(unknown.ids + lost.ids), []
+    unknown.count += count
+    lost.count -= count
+
+
+def _believe(findings: dict[str, Finding], still_queued: int | None) -> None:
+    """Apply the number of the messages that the caller knows to be in the queues."""
+    if still_queued is None:
+        _cannot_tell(findings, None)
+        return
+    lost, queued = findings["lost"], findings["still_queued"]
+    queued.count = min(still_queued, lost.count)
+    lost.count -= queued.count
+    if not lost.count:
+        queued.ids, lost.ids = lost.ids, []
+
+
+def _kills(
+    left_open: list[str], events: list[dict[str, Any]], sends: DataFrame, receives: DataFrame
+) -> list[tuple[datetime, str]]:
+    """Return when each connection that was not closed wrote its last row."""
+    if not left_open:
+        return []
+    last: dict[str, datetime] = {}
+    for event in events:
+        _later(last, event["connection_id"], event["time"])
+    for frame, column in ((sends, "t_confirm"), (receives, "t_ack")):
+        mine = frame.where(sf.col("connection_id").isin(left_open[:_MOST_KILLS]))
+        moment = sf.unix_micros(sf.max(column)).alias("moment")
+        for row in mine.groupBy("connection_id").agg(moment).collect():
+            if row.moment is not None:
+                _later(last, row.connection_id, _time(row.moment))
+    return sorted((last[name], name) for name in left_open[:_MOST_KILLS])
+
+
+def _later(last: dict[str, datetime], name: str, moment: datetime) -> None:
+    last[name] = max(moment, last.get(name, moment))
 
 
 def _frame(spark: SparkSession, files: LedgerFiles, name: str) -> DataFrame:
@@ -218,7 +307,7 @@ def _findings(groups: Iterable[tuple[Judgement, int]]) -> tuple[dict[str, Findin
         for verdict, finding in findings.items():
             if judgement.verdict & verdict:
                 finding.count += count
-        if judgement.verdict & Verdict.LOST and not judgement.verdict & Verdict.DELIVERED:
+        if judgement.verdict & _UNANSWERED and not judgement.verdict & Verdict.DELIVERED:
             never += count
     return {finding.name: finding for finding in findings.values()}, never
 

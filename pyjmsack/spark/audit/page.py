@@ -11,7 +11,7 @@ from typing import Any
 from pyjmsack.extras import missing_extra
 from pyjmsack.spark.audit.findings import Audit
 
-__all__ = ["write_page"]
+__all__ = ["looked_into", "write_page"]
 
 _STYLE = (
     ":root{color-scheme:light dark}body{font-family:sans-serif;margin:1em auto;max-width:70em;padding:0 1em}"
@@ -88,11 +88,21 @@ def _timeline(audit: Audit) -> Any:
         square = {"color": "red", "symbol": "square", "size": 12, "opacity": 0.3}
         name = "outage: the connection was lost, until it was restored"
         figure.add_scatter(x=[None], y=[None], name=name, mode="markers", marker=square)
+    _mark_kills(figure, audit)
     most = max((rate for _, _, rate in audit.timeline), default=1)
     figure.update_layout(title="Messages per second", **_LOOK)
     figure.update_xaxes(title="time, UTC", **_AXES)
     figure.update_yaxes(title="messages/s", range=[0, most * _MARGIN], **_AXES)
     return figure
+
+
+def _mark_kills(figure: Any, audit: Audit) -> None:
+    for moment, _ in audit.kills:
+        figure.add_vline(x=moment, line_color="#888", line_dash="dash", line_width=1)
+    if audit.kills:  # a line across the chart has no entry of its own in the legend
+        name = "the last row of a connection that was not closed: killed, or still open"
+        line = {"color": "#888", "dash": "dash", "width": 1}
+        figure.add_scatter(x=[None], y=[None], name=name, mode="lines", line=line)
 
 
 def _distribution(audit: Audit) -> Any:
@@ -119,13 +129,30 @@ def _summary(audit: Audit) -> str:
     for name, outcomes in (("sends", audit.sends), ("receives", audit.receives)):
         counts = ", ".join(f"{count:,} {outcome}" for outcome, count in outcomes.items())
         lines.append(f"{name}: {counts or 'none'}")
-    if audit.still_queued is not None:
-        lines.append(f"{audit.still_queued:,} messages are in the queues")
+    lines += looked_into(audit)
     if audit.unclosed:
         lines.append(f"connections that were not closed: {len(audit.unclosed)}")
     if audit.next_step is not None:
         lines.append(audit.next_step)
     return "".join(f"<p>{escape(line)}</p>" for line in lines)
+
+
+def looked_into(audit: Audit) -> list[str]:
+    """Return lines about the queues that were looked into."""
+    look = audit.look
+    if look is None:
+        return []
+    seen = ", ".join(f"{name} ({count:,})" for name, count in look.seen.items()) or "none"
+    lines = [f"queues that were looked into, with the messages that were seen: {seen}"]
+    if look.absent:
+        lines.append(f"queues that the broker does not have: {', '.join(look.absent)}")
+    if look.hidden:
+        lines.append(
+            f"messages in these queues that no browser shows (held by consumers, scheduled, too many): {look.hidden:,}"
+        )
+    if look.hidden is None:
+        lines.append(f"whether the queues have more messages is not known, because {look.reason}")
+    return lines
 
 
 def _findings(audit: Audit) -> str:

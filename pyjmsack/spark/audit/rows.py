@@ -11,12 +11,24 @@ from collections.abc import Sequence
 from enum import IntFlag
 from typing import NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
+from pyjmsack.spark.audit.looking import Look
 from pyjmsack.spark.audit.outages import Outage
 
-__all__ = ["BUCKETS_PER_E", "PROTOCOLS", "Judgement", "Verdict", "judged", "key_of", "per_message", "receive_key"]
+__all__ = [
+    "BUCKETS_PER_E",
+    "PROTOCOLS",
+    "Judgement",
+    "Verdict",
+    "judged",
+    "key_of",
+    "looked",
+    "per_message",
+    "receive_key",
+]
 
 BUCKETS_PER_E = 50
 """Latencies are counted in buckets whose limits are 2 % apart."""
@@ -40,9 +52,11 @@ class Verdict(IntFlag):
     DEAD_LETTERED = 128
     UNSENT = 256
     DELIVERED = 512
+    STILL_QUEUED = 1024
+    UNKNOWN = 2048
 
 
-_MODE, _PHASE, _BUCKET = 1 << 10, 1 << 22, 1 << 30
+_MODE, _PHASE, _BUCKET = 1 << 12, 1 << 24, 1 << 32
 """The lowest bits of the parts of a judgement; the verdict is below them."""
 
 
@@ -195,6 +209,31 @@ def judged(messages: DataFrame, outages: Sequence[Outage]) -> DataFrame:
     return narrow.select(
         "key", (sf.col("judgement") + sf.when(late, int(Verdict.OUT_OF_ORDER)).otherwise(0)).alias("judgement")
     )
+
+
+def looked(result: DataFrame, sends: DataFrame, look: Look) -> DataFrame:
+    """Change the verdict of the messages that seem to be lost, by what a broker's queues had.
+
+    A message that was seen is still queued. The fate of a message is unknown if it was confirmed after the look began,
+    or if it was sent over the other protocol while the queues have messages with foreign ids: a broker gives such a
+    message a new id.
+    """
+    ids = sends.sparkSession.createDataFrame(pa.table({"message_id": pa.array(look.ids, pa.string())}))
+    there = ids.select(key_of().alias("key")).distinct()
+    sent = sends.where("message_id is not null")
+    after = sf.col("t_confirm") >= sf.lit(look.begun)
+    if not there.join(sent.select(key_of().alias("key")), "key", "left_anti").isEmpty():
+        after = after | ~sf.col("protocol").startswith(look.protocol)
+    doubted = sent.where(after).select(key_of().alias("key")).distinct()
+    lost = sf.col("judgement").bitwiseAND(int(Verdict.LOST)) != 0
+    change = (
+        sf.when(lost & sf.col("seen"), int(Verdict.STILL_QUEUED) - int(Verdict.LOST))
+        .when(lost & sf.col("doubted"), int(Verdict.UNKNOWN) - int(Verdict.LOST))
+        .otherwise(0)
+    )
+    marked = result.join(there.withColumn("seen", sf.lit(True)), "key", "left")
+    marked = marked.join(doubted.withColumn("doubted", sf.lit(True)), "key", "left")
+    return marked.select("key", (sf.col("judgement") + change).alias("judgement"))
 
 
 def _has(*flags: _Seen) -> Column:

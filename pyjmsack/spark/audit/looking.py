@@ -1,0 +1,117 @@
+"""Asks a broker which messages its queues still have, so that the audit can tell lost messages from waiting ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+
+from pyjmsack import Connection, ConnectionFactory, Queue, UnsupportedFeatureException
+from pyjmsack.management import ManagementDeniedError, Manager, UnknownQueueError
+
+__all__ = ["Look", "look_into"]
+
+MOST_IDS = 1_000_000
+"""The most message ids that one look keeps, so that a huge queue does not fill the memory."""
+_MOST_QUEUES = 1000
+_GRAVES = {"artemis": ("DLQ", "ExpiryQueue"), "classic": ("ActiveMQ.DLQ",)}
+"""Where the brokers put dead letters unless they are configured otherwise."""
+
+
+@dataclass
+class Look:
+    """What the queues of a broker had."""
+
+    protocol: str
+    """``AMQP`` or ``STOMP``, over which the broker was asked."""
+    begun: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
+    """When the look began. A message that was confirmed later may be in a queue without being seen."""
+    ids: list[str] = field(default_factory=list)
+    seen: dict[str, int] = field(default_factory=dict)
+    """The messages that were seen, by queue."""
+    absent: list[str] = field(default_factory=list)
+    """Queues that the broker does not have."""
+    hidden: int | None = 0
+    """Messages in the queues that no browser shows: consumers hold them, they are scheduled, or a limit was reached.
+    ``None``: nobody could count them."""
+    reason: str = ""
+    """Why nobody could count the hidden messages."""
+
+
+def look_into(factory: ConnectionFactory, queues: Iterable[str], *, jolokia: str | None = None) -> Look:
+    """Browse queues and their dead letters.
+
+    Args:
+        factory: how to connect.
+        queues: the names. The default queues of dead letters are added.
+        jolokia: URL of Jolokia, which counts the messages of ActiveMQ Classic.
+
+    Raises:
+        UnsupportedFeatureException: this broker has no browser over this protocol.
+        ValueError: these are too many queues.
+        JMSException: the broker cannot be reached, or refuses.
+    """
+    with factory.create_connection() as connection:
+        # the browser raises the error that this listener would get
+        connection.exception_listener = lambda error: None
+        connection.start()
+        broker = connection.metadata.broker.partition("-")[0]
+        look = Look(connection.metadata.protocol.partition(" ")[0].upper())
+        names = [*dict.fromkeys([*queues, *_GRAVES.get(broker, ())])]
+        if len(names) > _MOST_QUEUES:
+            raise ValueError(f"{len(names):,} queues are too many to look into; the limit is {_MOST_QUEUES:,}")
+        manager = _manager(factory, jolokia, look)
+        with nullcontext() if manager is None else manager:
+            for name in names:
+                _look(connection, manager, name, look)
+    return look
+
+
+def _manager(factory: ConnectionFactory, jolokia: str | None, look: Look) -> Manager | None:
+    """Return an open manager; ``None`` if nobody may manage, which the look then says."""
+    try:
+        manager = Manager(factory, jolokia=jolokia)
+    except (ManagementDeniedError, UnsupportedFeatureException) as error:
+        look.hidden, look.reason = None, str(error)
+        return None
+    try:
+        manager.broker()
+    except ManagementDeniedError as error:
+        manager.close()
+        look.hidden, look.reason = None, str(error)
+        return None
+    except BaseException:
+        manager.close()
+        raise
+    return manager
+
+
+def _look(connection: Connection, manager: Manager | None, name: str, look: Look) -> None:
+    own = Queue(name).name.rpartition("::")[2]
+    if manager is None:
+        if name in {grave for some in _GRAVES.values() for grave in some}:
+            return  # nobody can say whether it exists, and a look might create it
+        _browse(connection, name, look)
+        return
+    try:
+        manager.queue(own)
+        _browse(connection, name, look)
+        there = manager.queue(own).messages
+    except UnknownQueueError:
+        look.absent.append(name)
+        return
+    if look.hidden is not None:
+        look.hidden += max(0, there - look.seen[name])
+
+
+def _browse(connection: Connection, name: str, look: Look) -> None:
+    seen = 0
+    with connection.create_session() as session, session.create_browser(Queue(name)) as browser:
+        for message in browser:
+            if len(look.ids) >= MOST_IDS:  # the rest counts as hidden
+                break
+            if message.message_id is not None:
+                look.ids.append(message.message_id)
+                seen += 1
+    look.seen[name] = seen
