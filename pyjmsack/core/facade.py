@@ -13,6 +13,7 @@ from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.producer import Producer
 from pyjmsack.core.requestor import Requestor
 from pyjmsack.core.session import Session
+from pyjmsack.core.spellings import check_composite
 from pyjmsack.core.stats import ConsumerStats
 from pyjmsack.core.tracing import Processed
 from pyjmsack.destination import Destination, Queue, TemporaryQueue, Topic, named
@@ -144,15 +145,20 @@ class SessionFacade(StrictNames):
         queue ``orders``, as for ActiveMQ's client.
 
         Raises:
-            InvalidDestinationException: the name is empty, or names a topic: ``topic://orders``.
+            InvalidDestinationException: the name is empty, or names a topic: ``topic://orders``; or it names several
+                queues, ``a,b``, and this broker would take that as one name.
         """
         self._core.check_open()
-        return named(Queue, name)
+        queue = named(Queue, name)
+        check_composite(queue, self._core.channel.metadata)
+        return queue
 
     def create_topic(self, name: str) -> Topic:
         """Return a topic by name; as ``create_queue``, with ``topic://prices``."""
         self._core.check_open()
-        return named(Topic, name)
+        topic = named(Topic, name)
+        check_composite(topic, self._core.channel.metadata)
+        return topic
 
     def create_message(self) -> Message:
         """Return a message without a body."""

@@ -11,6 +11,7 @@ from uuid import uuid4
 from pyjmsack.core.completions import CompletionListener, Completions
 from pyjmsack.core.recording import RecordedSend, RecordedSends
 from pyjmsack.core.send_window import Done, Send, SendWindow, describe
+from pyjmsack.core.spellings import ORDERS, check_orders
 from pyjmsack.core.state import SessionState
 from pyjmsack.core.stats import warn_of_milliseconds
 from pyjmsack.core.steps import Deadline, Steps, ended
@@ -191,6 +192,8 @@ class Producer:
             message = self._channel.transforms.sent(message, target)
         if message._locked:
             raise IllegalStateException("the message is in the hands of a completion listener until that has run (S73)")
+        if message._properties is not None and not ORDERS.isdisjoint(message._properties):
+            check_orders(message, self._channel.the_metadata)
         defaults = self.defaults
         mode = defaults.delivery_mode if delivery_mode is None else _delivery_mode(delivery_mode)
         message._persistent = mode is DeliveryMode.PERSISTENT

@@ -10,7 +10,7 @@ import pytest
 
 import pyjmsack
 from contract.harness import Jms
-from pyjmsack import InvalidDestinationException, PossiblyMillisecondsWarning
+from pyjmsack import InvalidDestinationException, PossiblyMillisecondsWarning, UnsupportedFeatureException
 
 pytestmark = pytest.mark.alike("names and times are read before a broker is asked")
 
@@ -87,3 +87,35 @@ async def test_a_time_that_looks_like_milliseconds_is_warned_of_where_it_was_wri
             await consumer.receive(5000.0)
             await consumer.receive(999)
             producer.time_to_live = 86_400
+
+
+async def test_several_queues_in_one_name_work_or_are_refused_with_the_way(jms: Jms) -> None:
+    """Artemis took the text as one name and confirmed the message, which neither queue got."""
+    async with (await jms.connection()).create_session() as session:
+        if jms.target.broker == "artemis":
+            with pytest.raises(InvalidDestinationException, match=r"'a', 'b' in one transaction.*Queue\('a,b'\)"):
+                session.create_queue("a,b")
+            with pytest.raises(InvalidDestinationException, match=r"Topic\('a,b'\)"):
+                session.create_topic("a,b")
+            assert pyjmsack.Queue("a,b").name == "a,b"
+        else:
+            assert session.create_queue("a,b").name == "a,b"
+
+
+@pytest.mark.parametrize("name", ["_AMQ_SCHED_DELIVERY", "AMQ_SCHEDULED_DELAY", "AMQ_SCHEDULED_CRON"])
+async def test_a_property_that_asks_for_a_delay_in_vain_is_refused_with_the_call(jms: Jms, name: str) -> None:
+    """S157: the broker delivered such a message at once. Where the broker itself reads the property, it is sent."""
+    if jms.target.broker != "artemis" and name != "_AMQ_SCHED_DELIVERY":
+        pytest.skip("ActiveMQ Classic reads it")
+    async with (await jms.connection()).create_session() as session:
+        producer = await session.create_producer(jms.queue)
+        message = session.create_text_message("x")
+        message.properties[name] = "0 * * * *" if name.endswith("CRON") else 60_000
+        if name == "AMQ_SCHEDULED_DELAY" and jms.target.protocol == "stomp":
+            await producer.send(message)
+            consumer = await session.create_consumer(jms.queue)
+            assert await consumer.receive_nowait() is None
+            return
+        how = "send the message again yourself" if name.endswith("CRON") else "delivery_delay=SECONDS"
+        with pytest.raises(UnsupportedFeatureException, match=f"{name}.*{how}"):
+            await producer.send(message)

@@ -230,13 +230,13 @@ def test_the_broker_says_which_messages_are_still_queued_and_the_others_are_lost
         session = connection.create_session(AckMode.CLIENT_ACKNOWLEDGE)
         held = session.create_consumer(Queue(queue_name), f"JMSMessageID = '{ids[5]}'").receive(15)
         assert held is not None
-        look = look_into(ConnectionFactory(amqp_url), queues_of(spark, [tmp_path]))
+        look = look_into(ConnectionFactory(amqp_url), queues_of([tmp_path]))
         audit = run_audit(spark, [tmp_path], look=look)
     assert look.hidden == 1
     assert set(audit.findings["still_queued"].ids) == set(ids[6:])
     assert (audit.lost, audit.queued, audit.unknown) == (2, 4, 1)
 
-    look = look_into(ConnectionFactory(amqp_url), queues_of(spark, [tmp_path]))
+    look = look_into(ConnectionFactory(amqp_url), queues_of([tmp_path]))
     late = real(amqp_url, queue_name, tmp_path, 1)
     audit = run_audit(spark, [tmp_path], look=look)
     assert set(audit.findings["lost"].ids) == set(ids[3:5])

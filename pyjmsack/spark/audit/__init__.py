@@ -9,8 +9,8 @@ See docs/ledger.md.
 
 from __future__ import annotations
 
-from pyjmsack.spark.audit.findings import Audit, Finding, Latency, queues_of, run_audit
-from pyjmsack.spark.audit.looking import Look, look_into
+from pyjmsack.spark.audit.findings import Audit, Finding, Latency, run_audit
+from pyjmsack.spark.audit.looking import Look, look_into, queues_of
 from pyjmsack.spark.audit.outages import Outage
 from pyjmsack.spark.audit.page import looked_into, write_page
 from pyjmsack.spark.audit.session import ClusterError, audit_session

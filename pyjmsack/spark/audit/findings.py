@@ -29,7 +29,7 @@ from pyjmsack.spark.audit.rows import (
     receive_key,
 )
 
-__all__ = ["Audit", "Finding", "Latency", "queues_of", "run_audit"]
+__all__ = ["Audit", "Finding", "Latency", "run_audit"]
 
 _TITLES = {
     Verdict.LOST: "confirmed, not acknowledged in these ledgers, and not in the queues",
@@ -47,9 +47,6 @@ _TITLES = {
 _UNANSWERED = Verdict.LOST | Verdict.STILL_QUEUED | Verdict.UNKNOWN
 _TIMELINE_POINTS = 200
 _MOST_KILLS = 50
-_MOST_QUEUES = 1001
-"""One more than a look accepts, so that the look can refuse."""
-_QUEUE = "queue://"
 
 
 @dataclass
@@ -219,21 +216,6 @@ def run_audit(
         _kills(left_open, events, sends, receives),
         look,
     )
-
-
-def queues_of(spark: SparkSession, paths: Sequence[str | os.PathLike[str]]) -> list[str]:
-    """Return the queues that messages of these ledgers were sent to.
-
-    Args:
-        spark: the session to run in.
-        paths: the ledgers.
-
-    Raises:
-        LedgerError: a path is not a ledger, or a ledger is damaged.
-    """
-    sends = _frame(spark, read_ledgers(paths), "sends")
-    rows = sends.where(sf.col("destination").startswith(_QUEUE)).select("destination").distinct()
-    return sorted(row.destination.removeprefix(_QUEUE) for row in rows.limit(_MOST_QUEUES).collect())
 
 
 def _cannot_tell(findings: dict[str, Finding], hidden: int | None) -> None:

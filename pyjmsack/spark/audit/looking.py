@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
 from pyjmsack import Connection, ConnectionFactory, Queue, UnsupportedFeatureException
+from pyjmsack.ledger import read_ledgers
 from pyjmsack.management import ManagementDeniedError, Manager, UnknownQueueError
 
-__all__ = ["Look", "look_into"]
+__all__ = ["Look", "look_into", "queues_of"]
 
 MOST_IDS = 1_000_000
 """The most message ids that one look keeps, so that a huge queue does not fill the memory."""
 _MOST_QUEUES = 1000
+_QUEUE = "queue://"
 _GRAVES = {"artemis": ("DLQ", "ExpiryQueue"), "classic": ("ActiveMQ.DLQ",)}
 """Where the brokers put dead letters unless they are configured otherwise."""
 
@@ -37,6 +40,24 @@ class Look:
     ``None``: nobody could count them."""
     reason: str = ""
     """Why nobody could count the hidden messages."""
+
+
+def queues_of(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
+    """Return the queues that messages of these ledgers were sent to.
+
+    Args:
+        paths: the ledgers.
+
+    Raises:
+        LedgerError: a path is not a ledger, or a ledger is damaged.
+    """
+    from pyarrow import parquet
+
+    files = read_ledgers(paths)
+    found = {*files.raw["sends"]["destination"].unique().to_pylist()}
+    for path in files.parquet["sends"]:
+        found |= {*parquet.read_table(path, columns=["destination"])["destination"].unique().to_pylist()}
+    return sorted(name.removeprefix(_QUEUE) for name in found if name is not None and name.startswith(_QUEUE))
 
 
 def look_into(factory: ConnectionFactory, queues: Iterable[str], *, jolokia: str | None = None) -> Look:

@@ -1,0 +1,66 @@
+"""What a Java programmer may write that this broker would take without a word, and do something else."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyjmsack.destination import Destination
+from pyjmsack.errors import InvalidDestinationException, UnsupportedFeatureException
+from pyjmsack.message import Message
+from pyjmsack.spi.resources import ConnectionMetadata
+
+__all__ = ["ORDERS", "check_composite", "check_orders"]
+
+_ARTEMIS_TIME: Final = "_AMQ_SCHED_DELIVERY"
+_REPEATED: Final = ("AMQ_SCHEDULED_PERIOD", "AMQ_SCHEDULED_REPEAT", "AMQ_SCHEDULED_CRON")
+_DELAYED: Final = ("AMQ_SCHEDULED_DELAY", "AMQ_SCHEDULED_TIME")
+ORDERS: Final = frozenset((_ARTEMIS_TIME, *_DELAYED, *_REPEATED))
+"""Properties by which a Java program asks a broker to deliver a message later or again."""
+_DELAY: Final = "give send(..., delivery_delay=SECONDS), or set producer.delivery_delay"
+
+
+def check_orders(message: Message, metadata: ConnectionMetadata) -> None:
+    """Refuse a property that asks for a later delivery, if this broker would deliver at once.
+
+    Raises:
+        UnsupportedFeatureException: the property has no effect here. The text names the call that has one.
+    """
+    for name in sorted(ORDERS.intersection(message._properties or ())):
+        if _has_effect(name, metadata):
+            continue
+        instead = "send the message again yourself, because this broker does not repeat messages"
+        if name not in _REPEATED:
+            instead = f"{_DELAY} instead"
+        raise UnsupportedFeatureException(
+            f"property {name!r} has no effect over {metadata.protocol} on {metadata.broker}, and the message would be"
+            f" delivered at once; {instead}"
+        )
+
+
+def _has_effect(name: str, metadata: ConnectionMetadata) -> bool:
+    if metadata.broker == "artemis":
+        return name in _DELAYED and metadata.protocol.startswith("STOMP")
+    # the scheduler of ActiveMQ Classic reads the others, if the broker has one
+    return name != _ARTEMIS_TIME or not metadata.broker.startswith("classic")
+
+
+def check_composite(destination: Destination, metadata: ConnectionMetadata | None) -> None:
+    """Refuse several destinations in one name, as ActiveMQ's client has them, where the broker does not know them.
+
+    Raises:
+        InvalidDestinationException: this broker would take the whole text as one name, or lose a part of it.
+    """
+    name = destination.name
+    if metadata is None or "," not in name:
+        return
+    parts = ", ".join(repr(part.strip()) for part in name.split(","))
+    if metadata.broker == "artemis":
+        why = "ActiveMQ Artemis has no composite destinations, and would take this text as one name"
+    elif metadata.broker.startswith("classic") and metadata.protocol.startswith("STOMP") and "://" in name:
+        why = "ActiveMQ Classic loses a part with a scheme in a composite destination over STOMP"
+    else:
+        return
+    raise InvalidDestinationException(
+        f"{name!r}: {why}; send to each of {parts} in one transaction, or consume from each;"
+        f" a destination whose own name has a comma is {type(destination).__name__}({name!r})"
+    )
