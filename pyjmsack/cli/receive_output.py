@@ -78,6 +78,10 @@ def _text_of(message: Message) -> bytes:
     return text if isinstance(text, bytes) else text.encode(errors="surrogatepass")
 
 
+_DEAD_LETTER_NOTES = ("_AMQ_ORIG_ADDRESS", "_AMQ_ORIG_QUEUE", "_AMQ_ORIG_MESSAGE_ID")
+"""What Artemis notes on a dead letter. The properties do not list these names, because they belong to a delivery."""
+
+
 def as_document(message: Message) -> dict[str, Any]:
     """Return a message as fields for JSON, in the form that ``send --format jsonl`` reads."""
     document: dict[str, Any] = {"message_id": message.message_id, "kind": _kind(message)}
@@ -85,7 +89,9 @@ def as_document(message: Message) -> dict[str, Any]:
     properties = dict(message.properties)
     document["properties"] = properties
     types = wire_types(properties)
-    return document | ({"property_types": types} if types else {})
+    values = ((name, message.get_string_property(name)) for name in _DEAD_LETTER_NOTES)
+    noted = {name: value for name, value in values if value is not None}
+    return document | ({"property_types": types} if types else {}) | ({"dead_letter": noted} if noted else {})
 
 
 def _kind(message: Message) -> str:

@@ -75,6 +75,7 @@ _RECEIVED = {
     "expiration",
     "redelivered",
     "delivery_count",
+    "dead_letter",
 }
 """Fields that ``receive --format jsonl`` writes and a send sets itself.
 

@@ -45,6 +45,11 @@ def test_dead_letters_are_listed_by_origin_and_shown(cli: Cli, queue_name: str) 
     assert "2 dead letters" in cli.ok("dlq", "ls", "--origin", queue_name)
     (message,) = json.loads(cli.ok("dlq", "show", "--origin", queue_name, "--limit", 1, "--json"))["messages"]
     assert (message["body"], message["origin"]) == ("a", queue_name)
+    lines = cli.ok("browse", "DLQ", "--selector", f"_AMQ_ORIG_QUEUE = '{queue_name}'", "--json")
+    notes = [json.loads(line)["dead_letter"] for line in lines.splitlines()]
+    assert [(each["_AMQ_ORIG_QUEUE"], each["_AMQ_ORIG_ADDRESS"]) for each in notes] == [(queue_name, queue_name)] * 2
+    again = cli.ok("send", f"{queue_name}.again", "--format", "jsonl", stdin=lines)
+    assert "error" not in again
 
 
 @pytest.mark.parametrize("options", [[], ["--transaction", "2"], ["--limit", "2"]], ids=["broker", "client", "limit"])
