@@ -132,13 +132,13 @@ def audit_ledgers(
         raise Failure(missing)
     from pyjmsack.spark.audit import ClusterError, audit_session, queues_of, run_audit
 
+    # the look comes before the ledgers are read: a message that is taken in between has its row by then
+    look = None if question is None else question.ask(queues_of(ledgers))
     try:
         spark = audit_session(master)
     except ClusterError as error:
         raise Failure(str(error)) from error
     try:
-        # the look comes before the ledgers are read: a message that is taken in between has its row by then
-        look = None if question is None else question.ask(queues_of(ledgers))
         return run_audit(spark, ledgers, suspects=suspects, still_queued=still_queued, look=look)
     finally:
         spark.stop()

@@ -252,14 +252,28 @@ def test_a_look_creates_no_queue(amqp_url: str, queue_name: str) -> None:
         assert manager.queues(queue_name) == []
 
 
+class Lasting:
+    """The session of all tests, which a command does not stop."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._spark, name)
+
+    def stop(self) -> None:
+        """Leave it to the other tests."""
+
+
 def test_the_command_asks_the_broker_of_its_url(
-    spark: SparkSession, amqp_url: str, queue_name: str, tmp_path: Path
+    spark: SparkSession, amqp_url: str, queue_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only if it is told so: PYJMSACK_URL alone makes no audit depend on a broker. Spark starts in its own process."""
+    from pyjmsack.cli.main import cli
+
     real(amqp_url, queue_name, tmp_path, 3)
-    command = [sys.executable, "-m", "pyjmsack", "audit", str(tmp_path), "--json"]
-    done = subprocess.run([*command, "--url", amqp_url], capture_output=True, text=True, timeout=500, check=False)
-    assert done.returncode == 0, done.stderr
+    monkeypatch.setattr("pyjmsack.spark.audit.audit_session", lambda master: Lasting(spark))
+    done = CliRunner().invoke(cli, ["audit", str(tmp_path), "--json", "--url", amqp_url])
+    assert done.exit_code == 0, done.output
     document = json.loads(done.stdout)
     assert (document["lost"], document["still_queued"], document["queues"][queue_name]) == (0, 3, 3)
 
