@@ -82,6 +82,9 @@ class FakeRuntime:
     def elsewhere(self, work: Callable[[], None], then: Callable[[], None]) -> None:
         self.work.append((work, then))
 
+    def away(self, work: Callable[[], Any]) -> Any:
+        return work()
+
     def work_off(self) -> None:
         """What runs on other threads comes to its end."""
         for work, then in taken(self.work):
