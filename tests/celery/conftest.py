@@ -86,7 +86,8 @@ class Side:
         """End all."""
         for worker in self._workers:
             self.kill(worker)
-        self.tasks.app.backend.result_consumer.stop()
+        with contextlib.suppress(AttributeError):  # Celery's own, if it lost its connection and no result came since
+            self.tasks.app.backend.result_consumer.stop()
         self.tasks.app.close()
         kombu.pools.reset()
         for name in self._environment:
