@@ -1,4 +1,4 @@
-"""The messages of one link in the order in which they came, although a large one has to wait for the disk (S168)."""
+"""Keeps the messages of one link in the order in which they came, although large messages wait for the disk (S168)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ __all__ = ["Arrivals"]
 
 
 class Arrivals:
-    """What arrived on one link and may not be taken yet: a large message that is not in its file as a whole, and all
-    that came behind it.
+    """The messages that arrived on one link and cannot be handed out yet: a large message that is not completely in its
+    file, and all messages that came after it.
 
     Args:
-        connector: has the files.
-        directory: where they are; ``None`` = where temporary files are.
+        connector: makes the files.
+        directory: the directory of the files; ``None`` = the directory for temporary files.
         limit: bytes of the largest message that is kept (``jms.maxMessageSize``).
-        take: called with each message when it is its turn: the engine's delivery, the message, whether it is settled.
+        take: called with each message in its turn; the arguments are the engine's handle of the delivery, the message,
+            and whether the broker has settled it.
         written: called on the loop after a write, with the number of bytes of this connection that wait for the disk.
     """
 
@@ -41,36 +42,36 @@ class Arrivals:
         self._take = take
         self._written = written
         self._download: Download | None = None
-        """The large message that is arriving."""
+        """The large message of which a part has arrived; ``None`` if there is none."""
         self._waiting: deque[Download | tuple[Any, AmqpInbound, bool]] = deque()
 
     def __len__(self) -> int:
-        """The number of messages that arrived as a whole and wait."""
+        """The number of messages that have arrived completely and wait to be handed out."""
         return len(self._waiting)
 
     @property
     def arriving(self) -> bool:
-        """Whether a large message has arrived in part."""
+        """Whether a part of a large message has arrived, and the rest has not."""
         return self._download is not None
 
     @property
     def failure(self) -> JMSException | None:
-        """Why a message cannot be kept."""
+        """The error because of which a large message cannot be written to its file; ``None`` if there is none."""
         downloads = [self._download, *self._waiting]
         failures = (download.failure for download in downloads if isinstance(download, Download))
         return next((failure for failure in failures if failure is not None), None)
 
     def add(self, delivery: Any, inbound: AmqpInbound, settled: bool) -> None:
-        """Take a message, but not before one that came earlier."""
+        """Hand out a message, or let it wait if an earlier message is waiting."""
         if self._waiting:
             self._waiting.append((delivery, inbound, settled))
         else:
             self._take(delivery, inbound, settled)
 
     def begin(self, delivery: Any, start: bytes) -> bool:
-        """Begin a large message; return False if it is not a bytes message.
+        """Begin to write a large message to a file. Return False if it is not a bytes message.
 
-        Other messages are gathered in memory, because they are decoded as a whole.
+        Messages of other types are gathered in memory, because they are decoded as a whole.
         """
         head = head_of(start)
         if head is None:
@@ -80,13 +81,13 @@ class Arrivals:
         return True
 
     def feed(self, payload: bytes) -> int:
-        """Take more of the large message; return how many bytes of this connection wait for the disk."""
+        """Add a piece to the large message. Return the number of bytes of this connection that wait for the disk."""
         assert self._download is not None  # the engine gives pieces of what was begun
         self._download.feed(payload)
         return self._download.unwritten
 
     def end(self, settled: bool) -> Download:
-        """Finish the large message. It is taken when it is in its file; :meth:`go_on` looks whether it is."""
+        """Finish the large message. :meth:`go_on` hands it out when its file is complete."""
         download, self._download = self._download, None
         assert download is not None  # as above
         download.finish(settled)
@@ -100,7 +101,7 @@ class Arrivals:
             download.drop()
 
     def go_on(self) -> None:
-        """Take what no longer waits for the disk."""
+        """Hand out the messages that no longer wait for the disk, in the order in which they came."""
         waiting = self._waiting
         while waiting:
             first = waiting[0]
@@ -114,6 +115,6 @@ class Arrivals:
                 return
 
     def forget(self) -> None:
-        """Forget all that was not taken, because the link ended and the broker has it still."""
+        """Forget all messages that were not handed out. The link ended, so the broker still has them."""
         self.abort()
         self._waiting.clear()

@@ -1,8 +1,10 @@
-"""Dead letters that the broker would not keep: ActiveMQ Classic discards a rejected message that is not persistent. A
-copy goes first, and when the broker has confirmed it the original is accepted (S118; docs/broker-facts.md, trap 8).
+"""Saves dead letters that the broker would discard.
 
-A message that is rejected out of the dead-letter queue stays there: Classic would discard it, and Artemis would deliver
-it again at once, without end.
+ActiveMQ Classic discards a rejected message that is not persistent. So the client sends a copy to the dead-letter
+queue. When the broker has confirmed the copy, the client accepts the original (S118; docs/broker-facts.md, trap 8).
+
+If a consumer of the dead-letter queue rejects a message, the client sends no outcome and the message stays there.
+Otherwise Classic would discard the message, and Artemis would deliver it again at once, without end.
 """
 
 from __future__ import annotations
@@ -38,18 +40,18 @@ __all__ = ["DeadLetters"]
 log = logging.getLogger("pyjmsack.amqp")
 
 _LINK = 0
-"""Number of the link in its session; those of the core are positive."""
+"""The number of the sender's link in its session. The core numbers its own links from 1, so 0 is free."""
 
 
 class DeadLetters:
-    """The copies of one connection.
+    """Copies the dead letters of one connection to the dead-letter queue.
 
     Args:
-        session: the connection's own.
+        session: the session of the connection itself.
         queue: the dead-letter queue.
-        address: what the broker calls that queue.
-        connector: reads the bodies that are in files.
-        copies: whether the broker would discard messages that are not persistent, so that they are copied.
+        address: the name that the broker has for that queue.
+        connector: reads the bodies of large messages from their files.
+        copies: whether to copy messages that are not persistent, because the broker would discard them.
     """
 
     def __init__(
@@ -74,11 +76,13 @@ class DeadLetters:
         self._waiting: list[tuple[Callable[[AmqpReceiver], bool], Callable[[], None]]] = []
 
     def take(self, receiver: AmqpReceiver, inbound: AmqpInbound, outcome: Outcome) -> bool:
-        """Copy a message that the broker would discard, then accept it. If it cannot be copied, it is delivered again.
-        A dead letter that is rejected once more waits for the end of its consumer.
+        """Copy a rejected message that the broker would discard, then accept the original.
+
+        If the broker refuses the copy, the original is delivered again. A message that cannot be copied, or that was
+        rejected by a consumer of the dead-letter queue, gets no outcome until its consumer ends.
 
         Returns:
-            False if nothing of this is needed, so that the outcome can be sent as usual.
+            False if the message needs no copy, so that the outcome can be sent as usual.
         """
         if outcome is not Outcome.REJECTED:
             return False
@@ -102,7 +106,7 @@ class DeadLetters:
         return True
 
     def _attach(self) -> AmqpSender:
-        """Return a sender that takes copies at once, and fails them if the broker refuses it."""
+        """Return a sender that takes copies before its link is open, and fails them if the broker refuses the link."""
         session = self._session
         name = f"pyjmsack:dead-letters:{next(self._numbers)}"
         info = ProducerInfo(_LINK, 0, self._queue)
@@ -135,7 +139,10 @@ class DeadLetters:
         receiver.settle(inbound, Outcome.ACCEPTED if error is None else Outcome.MODIFIED_FAILED)
 
     def afterwards(self, concerns: Callable[[AmqpReceiver], bool], then: Callable[[], None]) -> None:
-        """Call ``then`` when no message of these receivers is being copied, because the end of a link gives it back."""
+        """Call ``then`` when no message of the receivers that ``concerns`` selects is being copied.
+
+        The caller ends these receivers in ``then``. If a link ended earlier, the broker would take the original back.
+        """
         if any(map(concerns, self._under_way.values())):
             self._waiting.append((concerns, then))
         else:
@@ -143,7 +150,7 @@ class DeadLetters:
 
 
 class _Copy(Outbound):
-    """A copy on its way."""
+    """The copy of a dead letter while it is being sent to the dead-letter queue."""
 
     __slots__ = ("_done",)
 
@@ -153,12 +160,12 @@ class _Copy(Outbound):
         self._done = done
 
     def done(self, error: BaseException | None) -> None:
-        """Handle the outcome of the copy."""
+        """Handle the broker's answer to the copy."""
         self._done(self, error)
 
 
 def _payload(inbound: AmqpInbound) -> Payload:
-    """Return the copy of a message. The body of a large one is read from its file while the copy is sent."""
+    """Return the copy of a message. The body of a large message is read from its file while the copy is sent."""
     payload = _without_expiry(inbound)
     if not isinstance(inbound, SpooledInbound):
         return payload
@@ -166,8 +173,10 @@ def _payload(inbound: AmqpInbound) -> Payload:
 
 
 def _without_expiry(inbound: AmqpInbound) -> bytes:
-    """Return the message without its expiry, so that it stays in the dead-letter queue. The body is not decoded,
-    because this runs on the loop."""
+    """Return the encoded message without its expiry, because a copy in the dead-letter queue must not expire.
+
+    The body is not decoded, because this function runs on the loop.
+    """
     try:
         fields = inbound._decode()
     except MessageFormatException:

@@ -1,7 +1,7 @@
-"""A large bytes message that arrives in pieces: its bytes go to a file, and it is handed out when all are there (S168).
+"""Receives a large bytes message in pieces: its bytes go to a file, and it is handed out when all are there (S168).
 
-The message is complete before anybody gets it. So acknowledgement, failover and the guard against duplicates need to
-know nothing of it. The loop makes a small step for each transfer, and none for the whole.
+The message is complete before the caller gets it. So acknowledgement, failover and the guard against duplicates treat
+it like any other message. The loop does a small piece of work for each transfer, and never works on the whole message.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["Download", "SpooledInbound"]
 
 
 class SpooledInbound(AmqpInbound):
-    """A large bytes message. Its payload is the message with an empty body; all of it is in a file."""
+    """A large bytes message. Its ``payload`` is the message with an empty body; the whole message is in a file."""
 
     __slots__ = ("_size", "_spool", "body", "spans")
 
@@ -39,11 +39,11 @@ class SpooledInbound(AmqpInbound):
 
     @property
     def has_footer(self) -> bool:
-        """Whether a section comes behind the body."""
+        """Whether the message has a footer, the section after the body."""
         return not self.payload.endswith(EMPTY)
 
     def to_message(self, consumer_destination: Destination | None = None) -> Message:
-        """Return a message of its own; see :meth:`AmqpInbound.to_message`."""
+        """Return a new message for the caller; see :meth:`AmqpInbound.to_message`."""
         self.consumer_destination = consumer_destination
         try:
             self._decode()
@@ -62,8 +62,10 @@ class SpooledInbound(AmqpInbound):
         return self._identity is None
 
     def identity(self) -> bytes | None:
-        """Return what :meth:`AmqpInbound.identity` would for the whole message; ``None`` if the file cannot be read:
-        then the message may come twice, and is never skipped in error."""
+        """Return the identity of the whole message, as :meth:`AmqpInbound.identity` does.
+
+        Returns ``None`` if the file cannot be read. Then the message may come twice, but is never skipped by mistake.
+        """
         if self._identity is None:
             with suppress(OSError, MessageFormatException):  # to_message() will say so
                 self._identity = self._identify(self._decode())
@@ -107,14 +109,15 @@ class _Refused(AmqpInbound):
 
 
 class Download:
-    """One large bytes message as it arrives.
+    """One large bytes message that is arriving.
 
     Args:
-        delivery: the engine's.
+        delivery: the engine's handle of the delivery.
         start: the first bytes of the message.
         head: the sections before its body, see :func:`head_of`.
-        spool: where its bytes go.
-        limit: bytes that it may have (``jms.maxMessageSize``); of a larger one the first bytes are kept.
+        spool: the place in a file to which its bytes are written.
+        limit: the most bytes that the message may have (``jms.maxMessageSize``). Only the first bytes of a larger
+            message are kept.
     """
 
     def __init__(self, delivery: Any, start: bytes, head: bytes, spool: Spool, limit: int) -> None:
@@ -132,12 +135,12 @@ class Download:
 
     @property
     def failure(self) -> JMSException | None:
-        """Why the message cannot be kept."""
+        """The error because of which the message cannot be written to its file; ``None`` if there is none."""
         return self._spool.error
 
     @property
     def over(self) -> bool:
-        """Whether all of the message is here, and in the file."""
+        """Whether the whole message has arrived and is in the file. A message that is refused needs no file."""
         return self._whole and (self._is_dropped or self._spool.written == self._size)
 
     @property
@@ -168,7 +171,7 @@ class Download:
             self._spool.write(data)
 
     def finish(self, settled: bool) -> None:
-        """Nothing more of the message comes. ``settled``: the broker wants no outcome."""
+        """Finish the message after its last piece. If ``settled``, the broker wants no outcome."""
         self.settled = settled
         self._whole = True
         if self._is_dropped:
@@ -181,12 +184,12 @@ class Download:
             self._spool.drop()
 
     def drop(self) -> None:
-        """Nobody gets the message: the broker took it back, or its link ended."""
+        """Forget the message, because the broker took it back or its link ended."""
         if not self._is_dropped and not self._whole:
             self._spool.drop()
 
     def inbound(self) -> AmqpInbound:
-        """Return the message, when it is over."""
+        """Return the received message, or the reason why it is refused. Call this only when :attr:`over` is True."""
         if self._size > self._limit:
             return Oversize(self.start, self._size, self._limit)
         payload = self._head + EMPTY + bytes(self._sections.footer)

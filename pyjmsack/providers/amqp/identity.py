@@ -1,9 +1,9 @@
-"""Computes the identity of a delivered AMQP message: it is the same at each delivery of the message, and different for
-other messages.
+"""Computes the identity of a delivered AMQP message: bytes that are the same at each delivery of the message, and
+different for other messages.
 
-The identity of a message is all that its sender made of it: the properties section, the application properties, the
-body and the footer, which are the bare message (3.2), and of the header and the annotations what is the sender's. The
-brokers change the rest, and ``tests/faults/test_identity.py`` looks on each of them at what they change.
+The identity covers everything that the sender wrote. That is the properties section, the application properties, the
+body and the footer, which together are the bare message (3.2), and the sender's parts of the header and the
+annotations. The brokers change the rest, and ``tests/faults/test_identity.py`` checks for each broker what it changes.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from pyjmsack.providers.amqp.wire import decode_value, told
 __all__ = ["LARGE", "as_it_came", "as_values", "head_parts"]
 
 LARGE = 4096
-"""From so many bytes on, a digest stands for the message, so that no second copy of a large message is kept."""
+"""The most bytes that an identity contains as they are. A digest replaces more bytes, because a second copy of a large
+message would take too much memory."""
 _TEXT = (0xA1, 0xB1)
 _TEXT_OR_BINARY = (0xA0, 0xA1, 0xB0, 0xB1)
 
 
 def as_it_came(message: sections.Sections, payload: bytes) -> bytes:
-    """Return the identity for a broker that never touches the bytes of the bare message: one slice of the payload."""
+    """Return the identity for a broker that never changes the bytes of the bare message: one slice of the payload."""
     assert message._properties is not None  # the caller looked for the id
     start = message._properties[0]
     end = len(payload)
@@ -35,13 +36,13 @@ def as_it_came(message: sections.Sections, payload: bytes) -> bytes:
 def as_values(
     message: sections.Sections, payload: bytes, fields: list[Any], bodies: Iterable[bytes] | None = None
 ) -> bytes:
-    """Return the identity for a broker that writes the values of a message anew when it delivers again.
+    """Return the identity for a broker that encodes a message anew when it delivers the message again.
 
-    ActiveMQ Classic does: it leaves out empty fields at the end, and takes the shortest form of a size or number. So
-    values are compared, with their types, and the names of a map in any order.
+    ActiveMQ Classic does so: it leaves out empty fields at the end, and uses the shortest form of a size or number. So
+    the identity consists of the decoded values and their types, and the order of the names in a map does not count.
 
     Args:
-        bodies: what stands for each section of the body, if the body is not in the payload.
+        bodies: the bytes that represent each section of the body, if the body is not in the payload.
     """
     parts = [head_parts(message), repr(fields).encode(), b"\0"]
     span = message._application_properties
@@ -57,8 +58,10 @@ def as_values(
 
 
 def head_parts(message: sections.Sections) -> bytes:
-    """Return the parts of header and annotations that the sender wrote, without the time to live and the counts, which
-    the broker changes."""
+    """Return the parts of the header and the annotations that the sender wrote.
+
+    The time to live and the counts are left out, because the broker changes them.
+    """
     header = message._header
     return b"%d%d%b\0" % (header.durable, header.priority, message._annotations.told)
 
@@ -68,7 +71,7 @@ def _digest(data: bytes, start: int, end: int) -> bytes:
 
 
 def _body(payload: bytes, section: sections.Span) -> bytes:
-    """Return the content of a body section; text and binary are not decoded."""
+    """Return the content of a body section. Text and binary content stays encoded."""
     code = payload[section[0]]
     if code not in _TEXT_OR_BINARY:
         return _values(payload, section)
@@ -78,7 +81,7 @@ def _body(payload: bytes, section: sections.Span) -> bytes:
 
 
 def _values(payload: bytes, section: sections.Span) -> bytes:
-    """Return the values of a section, independent of their encoding, or its bytes if they cannot be decoded."""
+    """Return the values of a section independent of how they were encoded, or its bytes if they cannot be decoded."""
     start, end = section
     try:
         value, _ = decode_value(payload, start, end)

@@ -41,18 +41,19 @@ _SELECTOR_FILTER = ("jms-selector", ULong(0x0000468C00000004))
 _NO_LOCAL_FILTER = ("no-local", ULong(0x0000468C00000003))
 
 _REPEAT_DRAIN, _REPEAT_DRAIN_AT_MOST = 0.05, 1.0
-"""Seconds until an unanswered drain is sent again, doubled each time up to the latter: who waits for it is not handed
-what arrives meanwhile."""
+"""Seconds until an unanswered drain is sent again, and the upper limit of this time, which doubles at each repetition.
+The first time is short, because a caller that waits for the drain is not given the messages that arrive meanwhile."""
 
 _LATE_ANSWERS, _LATE_ANSWER_PAUSE = 2, 0.005
-"""How many empty answers to disbelieve after a message ended a drain, and seconds to wait before each new question:
-without credit, what Artemis still has to say is lost on us. Of drains with one credit on a filled queue, some 1 in 150
-was wrong before."""
+"""The number of empty drain answers that are not believed after a message ended the drain before, because they may be
+late answers to that drain; and the seconds to wait before the drain is repeated. The link has no credit during this
+wait, so a late answer from Artemis changes nothing. Without this, about 1 in 150 drains with one credit on a filled
+queue had a wrong result."""
 
 _OVERDRAFT = 100
-"""Messages beyond the prefetch that may come without credit before the link is closed. A few come if a drain and a
-message cross each other on the wire, which is no reason to end a consumer. Without a limit, a broker could fill the
-memory."""
+"""The number of messages beyond the prefetch that the broker may send without credit before the link is closed. A few
+such messages come if a drain and a message cross each other on the wire, which is no reason to end a consumer. There
+is a limit because a broker could fill the memory otherwise."""
 _TOO_MANY = "amqp:link:transfer-limit-exceeded"
 
 _STATES = {
@@ -91,8 +92,8 @@ def _described(name: str, info: ConsumerInfo, address: str, explicit_client_id: 
 
 
 def _returns(info: ConsumerInfo) -> bool:
-    """Return True if unsettled messages go back to a queue at the end of the link. The queue of a plain subscription
-    and a temporary destination do not outlive the connection."""
+    """Return True if unsettled messages go back to a queue when the link ends. They do not for a plain subscription or
+    a temporary destination, because their queue ends with the connection."""
     destination = info.destination
     plain = isinstance(destination, Topic) and info.subscription is None
     return not (info.presettled or plain or destination.is_temporary)
@@ -102,17 +103,17 @@ class AmqpReceiver(AmqpLink):
     """The receiver of one consumer.
 
     Args:
-        sink: where its messages go.
-        address: the node's name in this broker's dialect.
-        explicit_client_id: whether the client id is the user's, so that subscriptions belong to it (S143).
-        generation: number of the connection, stamped on every delivery (S96).
-        kept_whole: whether this broker never writes the bytes of a message anew, stamped as well (S105).
-        dirty: where the receiver enters itself when a burst brings it its first message.
+        sink: the inbox of the consumer, which takes the messages.
+        address: the name of the queue or topic in this broker's dialect.
+        explicit_client_id: whether the user chose the client id, so that subscriptions belong to it (S143).
+        generation: the number of the connection, which is noted on every message (S96).
+        kept_whole: whether this broker never encodes a message anew, which is noted on every message as well (S105).
+        dirty: the list of the receivers that got a message in the current burst; the receiver adds itself to this list.
         max_size: bytes of the largest message that is kept (``jms.maxMessageSize``).
         drain_timeout: seconds a drain may stay unanswered before the link is closed (``amqp.drainTimeout``).
         single: whether the link has credit for one message at a time (:mod:`pyjmsack.providers.amqp.caution`).
-        spool_over: bytes of a message over which a bytes message goes to a file (``amqp.spoolOver``).
-        spool_directory: where that file is; ``None`` = where temporary files are.
+        spool_over: a bytes message with more bytes than this is written to a file (``amqp.spoolOver``).
+        spool_directory: the directory of that file; ``None`` = the directory for temporary files.
     """
 
     def __init__(
@@ -159,7 +160,7 @@ class AmqpReceiver(AmqpLink):
         self._arrived_in_drain = False
         self._pausing = False
         self._answers_owed = 0
-        """Late answers that may still come: a message ended the drain before the broker answered it."""
+        """The number of late answers that may still come, because a message ended a drain before its answer came."""
         self._source = address
         self._sink = sink
         self._drained: list[Completion[None]] = []
@@ -168,9 +169,9 @@ class AmqpReceiver(AmqpLink):
         self._spool_over = spool_over if spool_over is not None and spool_over < max_size else None
         self._arrivals = Arrivals(connector, spool_directory, max_size, self._take, self._written)
         self._drains_behind: list[Completion[None]] = []
-        """Drains that begin when nothing that arrived waits for the disk."""
+        """Drains that begin when no message of this link waits for the disk any more."""
         self._flow_behind = False
-        """Whether a change of credit is looked at then, too."""
+        """True if a Flow frame came meanwhile; it is handled when no message waits for the disk any more."""
 
     def _attach(self) -> None:
         self._link = self._session.attach_receiver(
@@ -189,7 +190,7 @@ class AmqpReceiver(AmqpLink):
         self._top_up()
 
     def _top_up(self) -> None:
-        """Grant credit again by rule S53: when half the window is used, unless the messages in the inbox fill the
+        """Grant credit by rule S53: when half the prefetch window is used, unless the messages in the inbox fill the
         window."""
         prefetch = self.info.prefetch
         if prefetch == 0 or self._stopped or self._held_back or self.closed:
@@ -205,14 +206,17 @@ class AmqpReceiver(AmqpLink):
             self._link.grant(prefetch - held)
 
     def _grant_one(self, credit: int, buffered: int) -> None:
-        """Grant credit for the next message, once the one before has arrived."""
+        """Grant credit for one message, if the message before has arrived and the inbox has room."""
         if credit <= 0 and buffered < self.info.prefetch:  # below 0 if the broker sent more than it was asked for
             self._link.grant(1 - credit)
             if self.caution.asked():
                 self._look_again()
 
     def _look_again(self) -> None:
-        """Grant the whole window when the lost connection cannot send anything any more."""
+        """Grant the whole prefetch window as soon as the broker cannot send anything for the lost connection any more.
+
+        Until then, look again later.
+        """
         if left := self.caution.time_left():
             self._caution_timer = self._connector.call_later(left, self._look_again)
             return
@@ -229,8 +233,10 @@ class AmqpReceiver(AmqpLink):
             self._pulling = True
 
     def drain(self, done: Completion[None]) -> None:
-        """Ask the broker to use the credit now or give it back (AMQP 1.0 2.6.7). With prefetch 0, grant credit for one
-        message first."""
+        """Ask the broker to send the messages it has, and to give back the rest of the credit (AMQP 1.0 2.6.7).
+
+        With prefetch 0, grant credit for one message first.
+        """
         if self.closed is not None:
             done.fail(self.closed)
             return
@@ -257,17 +263,17 @@ class AmqpReceiver(AmqpLink):
             self._drain_timer = self._connector.call_later(self._drain_timeout, self._drain_overdue)
 
     def stop(self, done: Completion[None]) -> None:
-        """Stop delivering: credit is drained, and messages that still arrive are given back uncounted (S31)."""
+        """Stop delivering: drain the credit, and give back messages that still arrive. They count no delivery (S31)."""
         self._stopped = True
         self.drain(done)
 
     def on_remote_open(self) -> None:
-        """Handle the answer to the attach."""
+        """Handle the broker's Attach frame, which answers ours."""
         self.caution.answered(monotonic() - self._attached_at)
         super().on_remote_open()
 
     def on_flow(self) -> None:
-        """The broker used credit up without a message: the answer to a drain, or a late one to the drain before.
+        """Handle a Flow frame: the broker took credit without a message, to answer this drain or the drain before.
 
         A drain is over when no credit is left (AMQP 1.0 2.6.7). So a message that takes the last credit ends the drain
         before Artemis has written its answer. This late answer then takes the credit that is granted next.
@@ -293,7 +299,7 @@ class AmqpReceiver(AmqpLink):
             self._top_up()
 
     def _ask_again(self) -> None:
-        """Drain once more, in two frames: Artemis delivers on the credit, then sees the drain."""
+        """Drain once more, in two frames, because Artemis then delivers on the credit before it sees the drain."""
         self._pausing = False
         self._link.grant(self._drain_credit)
         self._engine.barrier()
@@ -305,10 +311,10 @@ class AmqpReceiver(AmqpLink):
         self._repeat_timer = self._connector.call_later(delay, callback)
 
     def _repeat_drain(self, delay: float) -> None:
-        """Ask again, at longer intervals.
+        """Send the drain again, and again after longer and longer times.
 
-        Artemis 2.56 drops a drain that reaches it while it is still writing the answer to the one before, about one in
-        five thousand; the frame is a statement of state, so repeating it is harmless (AMQP 1.0 2.7.4).
+        Artemis 2.56 ignores about one drain in five thousand: one that arrives while Artemis still writes the answer to
+        the drain before. A Flow frame only states what is wanted now, so a repeated one does no harm (AMQP 1.0 2.7.4).
         """
         self._link.start_drain()
         self._engine.flush()
@@ -337,7 +343,7 @@ class AmqpReceiver(AmqpLink):
         self._give_up(RequestTimedOutException(text))
 
     def _give_up(self, error: JMSException) -> None:
-        """Close the link, because the broker breaks the rules of the protocol."""
+        """Close the link, because the broker broke the protocol, or a drain or the file of a large message failed."""
         self.closed = error
         self._part()
         self._engine.flush()
@@ -348,7 +354,10 @@ class AmqpReceiver(AmqpLink):
     # -- deliveries ---------------------------------------------------------------------------------------------
 
     def on_message(self, delivery: Any, payload: bytes, settled: bool) -> None:
-        """Put a complete message into the inbox. Only a careful link reads its header here."""
+        """Put a complete message into the inbox.
+
+        The header of the message is read here only if the link takes one message at a time.
+        """
         if self.caution.single:
             self.caution.took(payload)
         self._arrivals.add(delivery, AmqpInbound(payload), settled)
@@ -358,12 +367,12 @@ class AmqpReceiver(AmqpLink):
         self._arrivals.add(delivery, Oversize(start, size, self._max_size), settled)
 
     def on_beginning(self, delivery: Any, start: bytes) -> None:
-        """Have a large bytes message written to a file."""
+        """Begin to write a large bytes message to a file. Other large messages are gathered in memory."""
         if self._arrivals.begin(delivery, start):
             self._link.take_pieces()
 
     def on_piece(self, payload: bytes, more: bool, settled: bool, aborted: bool) -> None:
-        """Take more of the large message, unless it was given up."""
+        """Take the next piece of the large message, unless the message was given up."""
         if not self._arrivals.arriving:
             return
         if aborted:
@@ -378,7 +387,7 @@ class AmqpReceiver(AmqpLink):
             self._go_on()
 
     def _written(self, unwritten: int) -> None:
-        """A part of a large message was written to its file, or cannot be written."""
+        """Handle the end of a write: a part of a large message was written to its file, or could not be written."""
         self._engine.pace(unwritten)
         failure = self._arrivals.failure
         if failure is not None and self.closed is None:
@@ -387,7 +396,7 @@ class AmqpReceiver(AmqpLink):
             self._engine.apart(self._go_on)
 
     def _go_on(self) -> None:
-        """Do what no longer waits for the disk."""
+        """Hand out the messages that no longer wait for the disk. If none still waits, begin the postponed drains."""
         self._arrivals.go_on()
         if self._arrivals:
             return
@@ -428,8 +437,10 @@ class AmqpReceiver(AmqpLink):
             self._dirty.append(self)
 
     def burst_end(self) -> None:
-        """Wake the consumer, once for all messages of the burst. Close the link if the broker sent many more messages
-        than it had credit for."""
+        """Wake the consumer, once for all messages of the burst.
+
+        Close the link if the broker sent many more messages than it had credit for.
+        """
         self._is_dirty = False
         self.caution.arrived = monotonic()
         if self.caution.single:
@@ -442,10 +453,11 @@ class AmqpReceiver(AmqpLink):
             self._give_up(JMSException(text, error_code=_TOO_MANY))
 
     def settle(self, inbound: AmqpInbound, outcome: Outcome, template: bytes | None = None) -> None:
-        """Send an outcome; with ``template`` (an encoded transactional state) it takes effect at the discharge (4.4.2).
+        """Send the outcome of a message and settle its delivery.
 
-        The delivery is settled in both cases, because an unsettled one would stay with this client after a rollback
-        instead of going back to the queue.
+        With ``template``, an encoded transactional state, the outcome takes effect when the transaction is discharged
+        (4.4.2). The delivery is settled in this case too, because an unsettled delivery would stay with this client
+        after a rollback instead of going back to the queue.
         """
         delivery, inbound.handle = inbound.handle, None
         if delivery is None or self.closed is not None:
@@ -455,8 +467,10 @@ class AmqpReceiver(AmqpLink):
     # -- end ----------------------------------------------------------------------------------------------------
 
     def _part(self) -> None:
-        """Close the link. The link of a durable subscription is detached instead, also in answer to a close, because a
-        close would delete the subscription (S141)."""
+        """Close the link, or detach it if it belongs to a durable subscription.
+
+        A close would delete the subscription, so the link is detached even if the broker closed its end (S141).
+        """
         durable = self.info.subscription is not None and self.info.subscription.durable
         self._link.detach(closed=not durable)
 

@@ -1,4 +1,4 @@
-"""The tables of the open sessions and links of one connection, by the numbers that the core gave them."""
+"""The tables of the open sessions and links of one connection. The keys are the numbers that the core gave them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["OpenResources"]
 
 
 class OpenResources:
-    """Sessions and links of one connection, by number. Number 0 is the session of the connection itself."""
+    """The open sessions and links of one connection by their numbers. Session 0 belongs to the connection itself."""
 
     def __init__(self) -> None:
         self.sessions: dict[int, AmqpSession] = {}
@@ -20,12 +20,12 @@ class OpenResources:
         self.receivers: dict[int, AmqpReceiver] = {}
         self.temporaries: dict[int, AmqpTemporary] = {}
         self.transacted: dict[int, AmqpSession] = {}
-        """Those of the sessions that have a transaction."""
+        """The sessions that have a transaction, by session number."""
         self._ending: dict[int, AmqpSession] = {}
-        """Sessions whose End is not answered yet."""
+        """Sessions that sent an End frame which the broker has not answered yet, by session number."""
 
     def end_session(self, number: int, done: Completion[None]) -> AmqpSession | None:
-        """Take a session out, with its links; until ``done`` it counts as ending."""
+        """Remove a session and its links from the tables. The session counts as ending until ``done`` is completed."""
         self.transacted.pop(number, None)
         session = self.sessions.pop(number, None)
         if session is not None:
@@ -37,7 +37,7 @@ class OpenResources:
         return session
 
     def take_all(self) -> list[AmqpSession]:
-        """Forget everything; return the sessions, those that are ending among them."""
+        """Empty all tables, and return the sessions that were in them, including the sessions that are ending."""
         sessions = [*self.sessions.values(), *self._ending.values()]
         self.sessions.clear()
         self.senders.clear()
