@@ -1,4 +1,4 @@
-"""Keeps the bodies of large messages that arrive in files, which are written away from the loop (S168)."""
+"""Keeps large messages that arrive in files. A thread writes the files, so that the loop never waits (S168)."""
 
 from __future__ import annotations
 
@@ -13,23 +13,26 @@ from pyjmsack.errors import JMSException
 __all__ = ["Spool", "Spooler"]
 
 _ENOUGH: Final = 1 << 26
-"""Bytes after which a file takes no further body. Bodies share files, because a descriptor for each would be too many;
-a file takes room on the disk until its last body is forgotten."""
+"""The size in bytes from which a file takes no further message. Messages share files, because one file descriptor for
+each message would be too many. But a file takes room on the disk until its last message is forgotten."""
 
 
 class SpoolFile:
-    """A file without a name: nothing of it stays behind, whatever ends the process. It goes with its last reader."""
+    """A temporary file without a name, so that nothing stays on the disk however the process ends.
+
+    The file is closed when no message in it is used any more.
+    """
 
     def __init__(self, directory: str | None) -> None:
         self._directory = directory
         self._file: IO[bytes] | None = None
         self._using = threading.Lock()
-        """The file has one position, for the thread that writes and for all readers."""
+        """A lock, because the thread that writes and all threads that read share the one position of the file."""
         self.end = 0
-        """Where the next body begins."""
+        """The position in the file at which the next message begins."""
 
     def write(self, position: int, data: bytes) -> None:
-        """Write bytes; on a thread.
+        """Write bytes at a position. Called on a thread, because it waits for the disk.
 
         Raises:
             OSError: the directory cannot be used, or the disk is full.
@@ -44,7 +47,7 @@ class SpoolFile:
                 rest = rest[self._file.write(rest) :]
 
     def read(self, position: int, size: int) -> bytes:
-        """Return the bytes at a position; on any thread. Fewer at the end of the file."""
+        """Return ``size`` bytes from a position, or fewer if the file ends before. Any thread may call this."""
         with self._using:
             if self._file is None:
                 return b""
@@ -72,32 +75,32 @@ class Spool:
 
     @property
     def unwritten(self) -> int:
-        """Bytes of all messages of this connection that wait for the disk."""
+        """The number of bytes that wait for the disk, of all messages of this connection."""
         return self._spooler.unwritten
 
     def write(self, data: bytes) -> None:
-        """Append bytes, later. On the loop."""
+        """Let a thread append bytes. Called on the loop; it does not wait."""
         if not self.dropped and self.error is None:
             position, self._size = self._begin + self._size, self._size + len(data)
             self._spooler.write(self, position, data)
 
     def finish(self) -> None:
-        """No more bytes come. On the loop."""
+        """Note that no more bytes come, so that another message may use the rest of the file. Called on the loop."""
         self._finished = True
         self._file.end = self._begin + self._size
         self._spooler.give_back(self._file)
         self._forget()
 
     def drop(self) -> None:
-        """Nobody wants the message: its place is free again. On the loop."""
+        """Give up the message: its place in the file is free again. Called on the loop."""
         self.dropped = True
         self._spooler.give_back(self._file)
 
     def read(self, position: int, size: int) -> bytes:
-        """Return bytes that were written. On any thread.
+        """Return ``size`` bytes that were written, from ``position`` in the message. Any thread may call this.
 
         Raises:
-            OSError: they cannot be read.
+            OSError: the bytes cannot be read.
         """
         data = self._file.read(self._begin + position, size)
         if len(data) < size:
@@ -105,7 +108,7 @@ class Spool:
         return data
 
     def tell(self, size: int) -> None:
-        """So many more bytes were written, or could not be. On the loop."""
+        """Handle the end of a write of ``size`` bytes, which may have failed. Called on the loop."""
         told = self._told
         if self.error is None:
             self.written += size
@@ -113,12 +116,15 @@ class Spool:
         told(self.unwritten)
 
     def _forget(self) -> None:
-        """Forget whom to tell, when all of the message is in the file: the message may live longer than they."""
+        """Forget the function to call after a write, once the whole message is in the file.
+
+        The message may be used for longer than the objects that this function refers to.
+        """
         if self._finished and self.written == self._size:
             self._told = _nobody
 
     def put(self, position: int, data: bytes) -> None:
-        """Write bytes; on a thread. After an error, and when nobody wants them any more, do nothing."""
+        """Write bytes to the file; called on a thread. Do nothing after an error or if the message was given up."""
         if self.error is not None or self.dropped:
             return
         try:
@@ -132,28 +138,28 @@ class Spool:
 
 
 def _nobody(unwritten: int) -> None:
-    """Nobody waits any more."""
+    """Do nothing. This replaces the function to call after a write, when no more calls are needed."""
 
 
 class Spooler:
-    """The files of one connection. One thread at a time writes them, so a slow disk holds up nobody else.
+    """The files of one connection. One thread at a time writes them, so that a slow disk occupies only one thread.
 
     Args:
-        elsewhere: ``elsewhere(work, then)`` runs work on a thread, and then the other function on the loop.
+        elsewhere: ``elsewhere(work, then)`` runs ``work`` on a thread, and after that ``then`` on the loop.
     """
 
     def __init__(self, elsewhere: Callable[[Callable[[], None], Callable[[], None]], None]) -> None:
         self._elsewhere = elsewhere
         self._free: WeakSet[SpoolFile] = WeakSet()
-        """Files with room for another body, as long as one of their bodies is in use."""
+        """The files that have room for another message and are still used by a message."""
         self._waiting: list[tuple[Spool, int, bytes]] = []
         self._busy = False
         self.unwritten = 0
-        """Bytes that wait for the disk."""
+        """The number of bytes that wait for the disk."""
 
     def open(self, directory: str | None, told: Callable[[int], None]) -> Spool:
-        """Return a place for a message. ``told`` is called on the loop after each write, with the bytes that
-        wait."""
+        """Return a place for a message. After each write, ``told`` is called on the loop with the number of bytes that
+        still wait for the disk."""
         try:
             file = self._free.pop()
         except KeyError:
@@ -161,12 +167,12 @@ class Spooler:
         return Spool(self, file, told)
 
     def give_back(self, file: SpoolFile) -> None:
-        """Let another message have the rest of a file."""
+        """Let another message use the rest of a file, if the file is not too large already."""
         if file.end < _ENOUGH:
             self._free.add(file)
 
     def write(self, spool: Spool, position: int, data: bytes) -> None:
-        """Have bytes written."""
+        """Let a thread write bytes of a message at a position of its file."""
         self.unwritten += len(data)
         self._waiting.append((spool, position, data))
         if not self._busy:

@@ -1,7 +1,7 @@
-"""The interfaces between a provider and ``io``: an engine takes and returns bytes, and says when it wants to be called
-again.
+"""The interfaces between a provider and ``io``.
 
-With :class:`Connector`, a provider asks ``io`` for a stream or a timer.
+An :class:`Engine` of the provider takes the bytes that arrive, returns the bytes to send, and says when ``io`` has to
+call it again. A :class:`Connector` of ``io`` gives the provider streams, timers, threads and files.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from pyjmsack.uri import BrokerUrl, Endpoint
 __all__ = ["Connector", "Engine", "Piece", "Reading", "Spool", "Stream", "Timer", "loss"]
 
 Piece = Callable[[bytes, "JMSException | None"], None]
-"""A function that takes the next piece of a body, or the error because of which there is no piece."""
+"""A function that is called with the next piece of a body, or with the error because of which there is no piece."""
 
 
 class Engine(Protocol):
-    """One connection of a protocol, without a socket and without a clock. Every method runs on the loop."""
+    """The protocol of one connection, without a socket and without a clock. Every method runs on the loop."""
 
     def connection_made(self, stream: Stream) -> None:
-        """Begin the protocol, because the stream is open. The stream is encrypted if ``stream.encrypted``."""
+        """Begin the protocol, because the stream is open. ``stream.encrypted`` tells whether it uses TLS."""
         ...
 
     def receive_data(self, data: bytes) -> None:
@@ -31,15 +31,23 @@ class Engine(Protocol):
         ...
 
     def data_to_send(self) -> bytes:
-        """Return bytes for the peer, or ``b""``; call again until empty."""
+        """Return some bytes to send to the peer. ``b""`` means that there are no more for now."""
         ...
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The stream is gone; ``None`` means the peer closed it in order, a JMS exception says what it means."""
+        """Handle the end of the stream.
+
+        Args:
+            error: ``None`` = the peer closed the stream in an orderly way. A JMS exception is passed on to the user as
+                it is; any other error is the cause of a :class:`ConnectionLostException`.
+        """
         ...
 
     def tick(self, now: float) -> float | None:
-        """Do the work that is due at ``now`` (seconds, monotonic). Return the next deadline, or ``None``."""
+        """Do the work that is due at ``now``. Return the next deadline, or ``None`` if there is none.
+
+        Both times are seconds of the loop's monotonic clock.
+        """
         ...
 
 
@@ -49,32 +57,32 @@ class Stream(Protocol):
     encrypted: bool
 
     def flush(self) -> None:
-        """Write the bytes that the engine has to send, unless the socket is full."""
+        """Write the bytes that the engine has to send, until the buffer of the socket is full."""
         ...
 
     def retick(self) -> None:
-        """Ask the engine soon for its next deadline again, because a deadline moved nearer."""
+        """Call :meth:`Engine.tick` soon, because the engine has an earlier deadline now."""
         ...
 
     def pause(self) -> None:
-        """Read nothing from the peer until :meth:`resume`. A second call does nothing."""
+        """Stop reading from the peer until :meth:`resume` is called. A second call does nothing."""
         ...
 
     def resume(self) -> None:
-        """Read again. Does nothing if the stream is not paused."""
+        """Read from the peer again. Does nothing if the stream is not paused."""
         ...
 
     def close(self) -> None:
-        """Write the remaining bytes, then close."""
+        """Write the remaining bytes, then close the stream."""
         ...
 
     def abort(self) -> None:
-        """Close now; unwritten bytes are dropped."""
+        """Close the stream at once. Bytes that are not written yet are dropped."""
         ...
 
 
 class Timer(Protocol):
-    """A pending call."""
+    """A function call that is scheduled for later."""
 
     def cancel(self) -> None:
         """Cancel the call."""
@@ -82,62 +90,68 @@ class Timer(Protocol):
 
 
 class Reading(Protocol):
-    """A body that is being read, piece by piece, away from the loop."""
+    """A body that is read piece by piece on a thread, so that the loop does not wait for it."""
 
     def ask(self, answer: Piece) -> None:
-        """Read the next piece; ``answer`` is called later, on the loop. Ask for one at a time, not after the last."""
+        """Read the next piece, and call ``answer`` with it later, on the loop.
+
+        Ask for one piece at a time, and for none after the last piece.
+        """
         ...
 
     def close(self) -> None:
-        """No more is wanted: a pending answer is never called."""
+        """End the reading. An ``answer`` that is still pending is never called."""
         ...
 
 
 class Spool(Protocol):
-    """The place of one large message that arrives, in a file that is written away from the loop. It goes with its last
-    user."""
+    """The place in a file for one large message that is arriving.
+
+    A thread writes the file, so that the loop does not wait for the disk. The bytes can be read as long as something
+    refers to this object.
+    """
 
     @property
     def written(self) -> int:
-        """Bytes that are in the file."""
+        """The number of bytes of this message that are in the file."""
         ...
 
     @property
     def unwritten(self) -> int:
-        """Bytes of all messages of this connection that wait for the disk."""
+        """The number of bytes that wait for the disk, of all messages of this connection."""
         ...
 
     @property
     def error(self) -> JMSException | None:
-        """Why no more can be written."""
+        """The error because of which nothing more can be written; ``None`` if there is none."""
         ...
 
     def write(self, data: bytes) -> None:
-        """Append bytes, later. On the loop."""
+        """Let a thread append bytes. Called on the loop; it does not wait."""
         ...
 
     def finish(self) -> None:
-        """No more bytes come; those that wait are still written. On the loop."""
+        """Note that no more bytes come. Bytes that wait for the disk are still written. Called on the loop."""
         ...
 
     def drop(self) -> None:
-        """Nobody wants the message any more, so its bytes may go. On the loop."""
+        """Give up the message: its bytes are not needed any more. Called on the loop."""
         ...
 
     def read(self, position: int, size: int) -> bytes:
-        """Return bytes that were written. From any thread.
+        """Return ``size`` bytes that were written, from ``position`` in the message. Any thread may call this.
 
         Raises:
-            OSError: they cannot be read.
+            OSError: the bytes cannot be read.
         """
         ...
 
 
 class Connector(Protocol):
-    """Gives a provider new streams, the time and timers. Used on the loop only."""
+    """Gives a provider new streams, timers, threads and files. Used on the loop only."""
 
     def connect(self, endpoint: Endpoint, engine: Engine, failed: Callable[[Exception], None]) -> None:
-        """Open a stream. Then call ``engine.connection_made``, or ``failed(error)`` if that did not work."""
+        """Open a stream. Then call ``engine.connection_made``, or ``failed(error)`` if the stream cannot be opened."""
         ...
 
     def cancel(self) -> None:
@@ -153,22 +167,29 @@ class Connector(Protocol):
         ...
 
     def elsewhere(self, work: Callable[[], None], then: Callable[[], None]) -> None:
-        """Run ``work``, which takes long, on a thread that nobody waits for; ``then`` runs on the loop, whatever became
-        of it."""
+        """Run ``work``, which takes long, on a thread. Then run ``then`` on the loop, even if ``work`` raised."""
         ...
 
     def read(self, source: BodySource) -> Reading:
-        """Return a reading of a body; nothing is read before it is asked for."""
+        """Return a reading of a body. It reads nothing before :meth:`Reading.ask` is called."""
         ...
 
     def spool(self, directory: str | None, told: Callable[[int], None]) -> Spool:
-        """Return a place for a message, in a file in a directory (``None`` = where temporary files are). ``told`` is
-        called on the loop after each write, also a failed one, with ``Spool.unwritten``."""
+        """Return a place for a message in a file.
+
+        Args:
+            directory: the directory of the file; ``None`` = the directory for temporary files.
+            told: called on the loop with ``Spool.unwritten`` after each write, even if the write failed.
+        """
         ...
 
 
 def loss(error: Exception | None) -> JMSException:
-    """Return what a connection ends with when its stream does: ``None`` means that the peer closed it in order."""
+    """Return the error of a connection whose stream ended.
+
+    Args:
+        error: the error of the stream; ``None`` = the peer closed the stream in an orderly way.
+    """
     if isinstance(error, JMSException):
         return error
     lost = ConnectionLostException("the broker closed the connection" if error is None else f"connection lost: {error}")

@@ -1,4 +1,4 @@
-"""Messages on their way between the core and a provider."""
+"""The forms in which the core and a provider hand messages to each other."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ __all__ = [
 ]
 
 DUPLICATE_ID: Final = "_AMQ_DUPL_ID"
-"""The property by which Artemis recognises the second copy of a send (S106)."""
+"""The property by which Artemis recognises that a send is a second copy of an earlier send (S106)."""
 
 
 class StreamedPayload:
-    """An encoded message whose body is read while it is sent (S168). Its length is that of the whole.
+    """An encoded message whose body is read while the message is sent (S168). ``len()`` returns its whole size.
 
     Args:
-        head: what comes before the body in any case.
-        mark: what comes before a body of this length.
-        empty: what stands for mark and body in a message that has none.
-        body: where the body comes from.
-        tail: what comes behind the body.
+        head: the bytes at the beginning of the message, which do not depend on the body.
+        mark: the bytes directly before the body, which contain its length.
+        empty: the bytes in place of ``mark`` and the body if the same message is encoded without a body.
+        body: the source of the body.
+        tail: the bytes after the body.
     """
 
     __slots__ = ("body", "empty", "head", "mark", "tail")
@@ -56,7 +56,7 @@ class StreamedPayload:
 
     @property
     def repeatable(self) -> bool:
-        """Whether it can still be sent: an iterator that was read cannot."""
+        """Whether the message can still be sent. It cannot if its body is an iterator that was already read."""
         return self.body.repeatable or not self.body.used
 
     def __len__(self) -> int:
@@ -65,23 +65,26 @@ class StreamedPayload:
 
 Payload: TypeAlias = "bytes | StreamedPayload"
 Encoder = Callable[[Message, int], Payload]
-"""``encoder(message, ttl_ms) -> payload``; ``ttl_ms`` 0 means no time to live. Runs on the caller's thread."""
+"""A function ``encoder(message, ttl_ms) -> payload`` that runs on the caller's thread. ``ttl_ms`` is the time to live
+in milliseconds; 0 = no limit."""
 
 generations: Iterator[int] = count(1)
 """The numbers for the connections of this process. Each new connection to a broker takes the next one (S96)."""
 
 
 HEAVY = 1 << 20
-"""Bytes of a message above which the digest for its identity is work for a thread of its own: 3 ms."""
+"""If a message has more bytes than this, a thread computes the digest for its identity, which takes 3 ms or more."""
 
 
 class NotOneMessageError(MessageFormatException):
-    """A damaged transfer: one delivery contained no message or more than one. The broker still has the messages, and
-    may deliver them undamaged after they are given back."""
+    """The error of a damaged delivery, which contained no message or more than one.
+
+    The broker still has the messages, and may deliver them undamaged after they are given back.
+    """
 
 
 def identify(inbounds: Iterable[Inbound]) -> None:
-    """Compute the identities of large messages; on a thread that may take its time."""
+    """Compute the identities of large messages. This takes long, so it does not run on the loop."""
     for inbound in inbounds:
         with suppress(Exception):  # the next call raises it again
             inbound.identity()
@@ -90,8 +93,8 @@ def identify(inbounds: Iterable[Inbound]) -> None:
 class Outbound:
     """One encoded message for one producer.
 
-    The payload is a snapshot: the caller may change and send the message again at once (S72). A subclass says what is
-    to happen when it is done.
+    The payload is a snapshot, so the caller may change the message and send it again at once (S72). A subclass defines
+    what happens when the send is finished.
     """
 
     __slots__ = ("encoder", "left", "message_id", "notifies", "payload", "presettled", "producer_id", "transacted")
@@ -99,18 +102,21 @@ class Outbound:
     producer_id: int
     payload: Payload
     encoder: Encoder
-    """Made the payload. After a failover it says for which broker the payload was made (S91)."""
+    """The function that made the payload. After a failover it tells for which broker the payload was made (S91)."""
     notifies: bool
-    """Whether a completion listener is told of the outcome: such a send is never repeated (S102)."""
+    """Whether a completion listener gets the outcome. Such a send is never repeated (S102)."""
     left: bool
-    """Whether the message may have reached a broker before, so that this is a second copy (S91)."""
+    """Whether the message may have reached a broker already, so that a further send makes a second copy (S91)."""
     message_id: str | None
     presettled: bool
     transacted: bool
 
     def done(self, error: BaseException | None) -> None:
-        """Handle the outcome. Called once, on the loop, with ``None`` when the broker confirmed the message (if
-        presettled: when the bytes left)."""
+        """Handle the outcome of the send; called once, on the loop.
+
+        ``error`` is ``None`` if the broker confirmed the message. A presettled message is not confirmed, so the call
+        comes when its bytes were sent.
+        """
         raise AssertionError("a subclass defines what a finished send does")
 
 
@@ -124,46 +130,56 @@ class Inbound(Protocol):
     redeliveries: int
     """The number of local redeliveries by ``recover()``, which the broker does not count (S32)."""
     known: bool | None
-    """True if the message was processed according to the file of the guard; ``None`` until the file was asked
-    (S105)."""
+    """True if the message was processed before, according to the file that the guard against duplicates keeps. ``None``
+    until the file was asked (S105)."""
     settled: bool
     """True once an outcome was chosen. True from the start if the broker sent the message presettled."""
 
     @property
     def redelivery_count(self) -> int:
-        """How often the message was delivered before, as far as broker and client know (S110)."""
+        """The number of earlier deliveries of this message, as far as broker and client know (S110)."""
         ...
 
     @property
     def priority(self) -> int:
-        """The priority, 0 to 9; 4 if it cannot be read. Called on the loop, and only if the inbox is ordered by
-        priority."""
+        """The priority of the message, 0 to 9; 4 if it cannot be read.
+
+        Read on the loop, and only if the inbox is ordered by priority.
+        """
         ...
 
     @property
     def correlation_id(self) -> str | None:
-        """The id of the message that this one answers. Called on the loop, where a body is never decoded.
+        """The correlation id: the id of the message that this message answers.
+
+        Read on the loop, so the body of the message is not decoded.
 
         Raises:
-            MessageFormatException: it cannot be decoded.
+            MessageFormatException: the message cannot be decoded.
         """
         ...
 
     def identity(self) -> bytes | None:
-        """Return bytes that are the same for all deliveries of this message and differ for all other messages. They
-        contain what the sender wrote, and nothing that the broker changes at a redelivery. A digest replaces long
-        parts. ``None`` for a message without an id, because its sender may repeat it on purpose (S105)."""
+        """Return bytes that are the same for all deliveries of this message and differ for all other messages.
+
+        They contain what the sender wrote, and nothing that the broker changes at a redelivery. A digest replaces long
+        parts. Returns ``None`` for a message without an id, because its sender may repeat it on purpose (S105).
+        """
         ...
 
     @property
     def heavy(self) -> bool:
-        """Whether the first call of :meth:`identity` has more than :data:`HEAVY` bytes to look at, and is still to
-        come: then it is made on a thread of its own, before the message is handed out."""
+        """Whether the next call of :meth:`identity` takes long, because it must read more than :data:`HEAVY` bytes.
+
+        If so, a separate thread calls :meth:`identity` before the message is handed out. Later calls are fast.
+        """
         ...
 
     def stored_id(self) -> bytes | None:
-        """Return bytes that are the same for all deliveries of one stored message. Two messages with the same content
-        have different ones. ``None`` if the broker does not give its messages a number."""
+        """Return bytes that are the same for all deliveries of one stored message.
+
+        They differ for two messages with the same content. Returns ``None`` if the broker does not number its messages.
+        """
         ...
 
     def expired(self, now_ms: int) -> bool:
@@ -171,11 +187,11 @@ class Inbound(Protocol):
         ...
 
     def to_message(self, consumer_destination: Destination, /) -> Message:
-        """Return a new message at each call (S169).
+        """Return the decoded message. Each call returns a new object (S169).
 
         Raises:
-            NotOneMessageError: the transfer is damaged and contains no message or several.
-            MessageFormatException: it cannot be decoded (S166).
+            NotOneMessageError: the delivery is damaged and contains no message or several.
+            MessageFormatException: the message cannot be decoded (S166).
         """
         ...
 
@@ -184,16 +200,18 @@ class InboundSink(Protocol):
     """Takes the messages that a provider received for one consumer. All methods run on the loop."""
 
     def deliver(self, inbound: Inbound, /) -> None:
-        """Put one message into the inbox, and wake no caller yet."""
+        """Put one message into the inbox without waking the caller who waits for it."""
         ...
 
     def redeliver(self, inbounds: Sequence[Inbound]) -> None:
-        """Put messages that the caller had at the front of the inbox, oldest first, and wake the waiting caller. Used
-        if the protocol has no way to give a message back (S82)."""
+        """Put messages that the caller already had back at the front of the inbox, oldest first, and wake the caller.
+
+        Used if the protocol has no way to give a message back to the broker (S82).
+        """
         ...
 
     def arrived(self) -> None:
-        """Wake the waiting caller, once, because the burst is over."""
+        """Wake the waiting caller once, because all messages that arrived together are in the inbox."""
         ...
 
     def buffered(self) -> int:

@@ -1,5 +1,7 @@
-"""The begin and the end of a provider's connection, the same for all protocols: it completes the requests that wait for
-the connection, and calls its listener."""
+"""The begin and the end of a provider's connection, which are the same for all protocols.
+
+At the end of the connection, this module completes the requests that wait for it and calls its listener.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ class Lifecycle(ABC, Generic[E]):
         self.generation = next(generations)
 
     def _fail_opening(self, error: BaseException) -> None:
-        """Tell who still waits for the connection, if anybody does."""
+        """Fail the request that opens the connection, if it is still pending."""
         opening, self._opening = self._opening, None
         if opening is not None:
             opening.fail(error)
@@ -64,29 +66,29 @@ class Lifecycle(ABC, Generic[E]):
         return self._engine
 
     def on_failure(self, error: JMSException) -> None:
-        """End the connection, after a close or after a loss."""
+        """Handle the end of the connection, either after a close or after a loss."""
         if self._closing is None and self._opening is None and self._listener is not None:
             self._listener.on_failure(error)
         self._fail_everything(error)
         self._end_closing()
 
     def _end_closing(self) -> None:
-        """Complete the close of the connection, if somebody waits for it. What is opened next is another connection."""
+        """Complete the request that closes the connection, if there is one. After it, a new connection may be opened."""
         closing, self._closing = self._closing, None
         if closing is not None:
             closing.succeed()
 
     @abstractmethod
     def _fail_everything(self, error: BaseException) -> None:
-        """Fail whatever is open, and last who still waits for the connection."""
+        """Fail all open sessions and links, and last the request that opens the connection, if it is still pending."""
 
     # -- marks of repetitions (S106) ----------------------------------------------------------------------------
 
     def _decide_marks(self, table: Mapping[str, Support]) -> None:
-        """Mark sends that may be repeated, if there may be such and the broker recognises them."""
+        """Decide whether sends get a duplicate mark: if they may be repeated, and the broker recognises the mark."""
         self._marks_repetitions = self._the_info.resends and table["duplicate-detection"].level is not Level.REFUSED
 
     def _marks(self, destination: Destination) -> bool:
-        """Whether sends to a destination are marked; its own options come first."""
+        """Return True if sends to a destination get a duplicate mark. An option of the destination decides first."""
         wanted = parse_destination_options(destination).duplicate_detection
         return self._marks_repetitions if wanted is None else wanted

@@ -1,8 +1,9 @@
-"""The interface between the core and a tracing library: what the core tells of sends, deliveries and transactions.
+"""The interface between the core and a tracing library: the core reports sends, deliveries and transactions to it.
 
-A tracing belongs to one connection. ``pyjmsack.otel`` has the one for OpenTelemetry. All methods are called on the
-caller's side, never on the I/O loop, because they run code of the user: samplers, span processors and exporters. They
-may raise: the core (``core/tracing.py``) logs the error, and the message goes its way.
+A tracing is an object that takes these reports for one connection. ``pyjmsack.otel`` has the tracing for OpenTelemetry.
+The core never calls its methods on the I/O loop, because they run code of the user: samplers, span processors and
+exporters. The methods may raise an error. Then the core (``core/tracing.py``) logs the error, and the message is sent
+or delivered as usual.
 """
 
 from __future__ import annotations
@@ -19,92 +20,98 @@ __all__ = ["ConsumerTracing", "Operation", "Processing", "Sent", "Tracing", "cre
 
 
 class Operation(Protocol):
-    """One operation under way."""
+    """One operation that has begun and not ended, such as a send, a commit or an acknowledgement."""
 
     def end(self, error: BaseException | None = None, at: int | None = None) -> None:
-        """The operation is over.
+        """End the operation.
 
         Args:
-            error: why it failed; ``None`` = it did not.
-            at: nanoseconds since 1970; ``None`` = now.
+            error: the error with which the operation failed; ``None`` = it succeeded.
+            at: the time of the end in nanoseconds since 1970; ``None`` = now.
         """
         ...
 
 
 class Processing(Operation, Protocol):
-    """A listener at work on a message. The context of its span is the current one until :meth:`leave`."""
+    """The operation of a listener that processes a message.
+
+    The context of its span is the current context until :meth:`leave` is called.
+    """
 
     def leave(self) -> None:
-        """Make the earlier context the current one; on the thread, or in the task, that began."""
+        """Make the context from before the operation current again.
+
+        Called by the thread or task that began the operation.
+        """
         ...
 
 
 class Sent(NamedTuple):
-    """What a send begins with."""
+    """The result of :meth:`Tracing.send`: the operation of a send, and the properties to send."""
 
     operation: Operation | None
-    """To be ended when the broker has answered; ``None`` = nobody wants to know."""
+    """The operation, which the core ends when the broker has answered; ``None`` = no report of the answer is needed."""
     properties: dict[str, Any] | None
-    """The properties of the message with the context of the span among them; ``None`` = those of the message."""
+    """The properties of the message together with the context of the span; ``None`` = the message keeps its own."""
 
 
 class ConsumerTracing(Protocol):
-    """What one consumer tells."""
+    """Takes the reports of one consumer."""
 
     def receive(self, message: Message, since: int | None, *, accepts: bool) -> None:
-        """A call of ``receive`` is about to return this message.
+        """Report that a call of ``receive`` is about to return this message.
 
         Args:
-            message: it is not acknowledged yet.
-            since: when the call began, in nanoseconds since 1970; ``None`` = it did not wait.
+            message: the message, which is not acknowledged yet.
+            since: when the call began, in nanoseconds since 1970; ``None`` = the call did not wait.
             accepts: whether the session acknowledges the message now.
         """
         ...
 
     def receive_failed(self, error: BaseException, since: int) -> None:
-        """A call of ``receive`` raises."""
+        """Report that a call of ``receive`` raises ``error``. It began at ``since``, in nanoseconds since 1970."""
         ...
 
     def process(self, message: Message, *, received: bool = False) -> Processing:
-        """A listener gets this message now.
+        """Report that a listener gets this message now, and return the operation of the listener.
 
         Args:
-            received: whether :meth:`receive` was called for it, so that it is counted already.
+            received: whether :meth:`receive` was called for the message before, so that the message is counted already.
         """
         ...
 
     def settle(self, name: str, message: Message) -> Operation | None:
-        """A message gets its outcome: ``accept``, ``release``, ``modify`` or ``reject``."""
+        """Report that a message gets its outcome, named ``accept``, ``release``, ``modify`` or ``reject``."""
         ...
 
     def acknowledge(self, name: str, inbounds: Sequence[Inbound]) -> Operation | None:
-        """Several messages get their outcome together."""
+        """Report that several messages get the outcome ``name`` together."""
         ...
 
 
 class Tracing(Protocol):
-    """What one connection tells."""
+    """Takes the reports of one connection."""
 
     def leads_to(self, metadata: ConnectionMetadata, client_id: str) -> None:
-        """The connection is open, or open again, at this broker."""
+        """Report that the connection is open at this broker, for the first time or after a failover."""
         ...
 
     def send(self, message: Message, destination: Destination, *, bound: bool) -> Sent:
-        """A message was stamped, and is encoded next.
+        """Report that a message is about to be encoded and sent. Its id and other headers are already set.
 
         Args:
-            message: what is sent.
-            destination: where to.
-            bound: whether that is the producer's only destination.
+            message: the message.
+            destination: the destination to which it is sent.
+            bound: whether this is the only destination to which the producer can send.
         """
         ...
 
     def consumer(self, info: ConsumerInfo) -> ConsumerTracing:
-        """Return what a new consumer tells."""
+        """Return the object that takes the reports of a new consumer."""
         ...
 
     def transaction(self, name: str, count: int) -> Operation | None:
-        """``commit`` or ``rollback`` of a transaction with ``count`` messages begins."""
+        """Report that a ``commit`` or ``rollback`` (``name``) of a transaction with ``count`` messages begins."""
         ...
 
 
@@ -113,10 +120,10 @@ _installed: list[Factory] = []
 
 
 def install(factory: Factory | None) -> None:
-    """Let ``factory`` make the tracing of each new connection; ``None`` = connections have none."""
+    """Let ``factory`` make the tracing of each new connection; ``None`` = new connections have no tracing."""
     _installed[:] = [] if factory is None else [factory]
 
 
 def create() -> Tracing | None:
-    """Return the tracing of a new connection; ``None`` if none is installed."""
+    """Return the tracing of a new connection; ``None`` if no factory is installed."""
     return _installed[0]() if _installed else None

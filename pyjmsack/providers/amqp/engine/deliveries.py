@@ -1,4 +1,4 @@
-"""Deliveries: their numbers, messages that take several transfers, outcomes (AMQP 1.0 2.6.12, 2.6.14, 2.8.10)."""
+"""The numbers and outcomes of deliveries, and messages in several transfers (AMQP 1.0 2.6.12, 2.6.14, 2.8.10)."""
 
 from __future__ import annotations
 
@@ -22,19 +22,23 @@ __all__ = ["KEPT_OF_OVERSIZE", "SERIAL_MASK", "Assembly", "Outgoing", "States", 
 
 SERIAL_MASK: Final = 0xFFFFFFFF
 KEPT_OF_OVERSIZE: Final = 1024
-"""Bytes that are kept of a message that is too large: its header, and what else comes first."""
+"""The number of bytes that are kept from the beginning of a message that is too large. They contain its header."""
 _HALF: Final = 1 << 31
 
 
 def serial_distance(after: int, before: int) -> int:
-    """Return how far a serial number is from another one; negative: it comes before (RFC 1982, 32 bits)."""
+    """Return the distance from ``before`` to ``after``, two serial numbers of 32 bits (RFC 1982).
+
+    The distance is negative if ``after`` comes first.
+    """
     distance = (after - before) & SERIAL_MASK
     return distance if distance < _HALF else distance - (1 << 32)
 
 
 def span(first: int, last: int, known: dict[int, Any]) -> list[int]:
-    """Return the keys of ``known`` from ``first`` to ``last``, in their order; the time it takes is bounded by the
-    number of keys, whatever the numbers are.
+    """Return the keys of ``known`` from ``first`` to ``last``, in their order.
+
+    The time that this takes depends on the number of keys only, so a peer cannot slow it down with a huge range.
 
     Raises:
         ViolationError: ``last`` comes before ``first``.
@@ -55,8 +59,8 @@ class Assembly:
     """A message that arrives in several transfers (2.6.14), or one that is too large.
 
     Args:
-        limit: bytes that it may have; ``None`` = as many as come. Of a message beyond that the first bytes are kept,
-            and the others are dropped as they arrive.
+        limit: the most bytes that the message may have; ``None`` = any number. Only the first bytes of a larger message
+            are kept, and the others are dropped as they arrive.
     """
 
     __slots__ = ("_bytes", "_limit", "delivery_id", "in_pieces", "offered", "settled", "size")
@@ -90,17 +94,17 @@ class Assembly:
         return self._limit is not None and self.size > self._limit
 
     def kept(self) -> bytes:
-        """Return the message; of one that is too large, its first bytes."""
+        """Return the bytes that have arrived, or only the first bytes if the message is too large."""
         return self._bytes.getvalue()
 
     def pass_on(self) -> None:
-        """Keep nothing any more, because the owner of the link takes the pieces as they come."""
+        """Stop keeping bytes, because the owner of the link takes the pieces as they come."""
         self.in_pieces = True
         self._bytes = BytesIO()
 
 
 class Outgoing:
-    """A message that leaves in several transfers, or waits for room in the peer's session window (2.5.6)."""
+    """A message that is sent in several transfers, or that waits for room in the peer's session window (2.5.6)."""
 
     __slots__ = ("_delivery_id", "_heads", "_payload", "_position", "_settled", "_state", "link")
 
@@ -117,7 +121,7 @@ class Outgoing:
         """The number of bytes that were sent; -1 before the first transfer."""
 
     def frame(self, max_frame_size: int) -> tuple[bytes, memoryview]:
-        """Return the next transfer, head and payload."""
+        """Return the next transfer as two parts: the bytes before its payload, and the payload."""
         begun, payload = self._position >= 0, self._payload
         position = max(self._position, 0)
         overhead = len(self._head(begun, True, 0))
@@ -141,7 +145,7 @@ class Outgoing:
 
 
 class States:
-    """Decodes delivery states; the same few bytes come again and again."""
+    """Decodes delivery states. It is fast because the same few bytes come again and again, and it remembers them."""
 
     __slots__ = ("_known", "_last", "_last_bytes")
 
@@ -156,7 +160,7 @@ class States:
         self._last: Composite | None = None
 
     def read(self, encoded: bytes) -> Composite | None:
-        """Return an outcome or a transactional state; ``None`` if there is none, or none yet (3.4.1).
+        """Return an outcome or a transactional state, or ``None`` if the message has no outcome yet (3.4.1).
 
         Raises:
             ViolationError: the bytes are not a delivery state.

@@ -1,4 +1,4 @@
-"""What goes wrong in the engine: the peer breaks the specification, or the caller does."""
+"""The errors of the engine: either the peer or the caller broke the specification."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["StateError", "ViolationError"]
 class ViolationError(Exception):
     """The peer broke the specification. The engine ends the connection with the condition and the description.
 
-    Never seen by the caller, who gets a ``FAILED`` event.
+    The caller of the engine never sees this error, but gets a ``FAILED`` event.
     """
 
     def __init__(self, condition: str, description: str) -> None:

@@ -1,24 +1,25 @@
-"""What the engine tells its caller: tuples whose first element is one of these numbers.
+"""The events that the engine reports to its caller. An event is a tuple whose first element is one of these numbers.
 
 ============================================= ===================================================================
 event                                         the peer ...
 ============================================= ===================================================================
 ``(OPENED, open)``                            opened its end of the connection
 ``(BEGUN, session)``                          answered our Begin
-``(ATTACHED, link)``                          answered our Attach with ``link.remote``; without the node it refuses
+``(ATTACHED, link)``                          answered our Attach with ``link.remote``; if that has no node, it refused
 ``(CREDIT, link)``                            sent a Flow: ``link.credit`` and ``link.drain`` are what they are now
 ``(DELIVERY, link, id, payload, settled)``    sent a whole message
 ``(OVERSIZE, link, id, start, size, settled)`` sent a message over the limit of the link; its first bytes are kept
 ``(BEGINNING, link, id, start)``              sent more than the link takes whole; see :meth:`.ReceiverLink.take_pieces`
 ``(PIECE, link, payload, more, settled, aborted)`` sent more of a message that is taken in pieces
-``(OUTCOME, link, context, state)``           told what became of a message of ours; ``None``: settled, no outcome
-``(DETACHED, link)``                          detached; ``link.remote_error`` and ``link.remote_closed`` say how
+``(OUTCOME, link, context, state)``           told the outcome of our message; ``None``: settled without outcome
+``(DETACHED, link)``                          detached the link, see ``link.remote_error`` and ``link.remote_closed``
 ``(ENDED, session)``                          ended the session and so its links; ``session.remote_error`` says why
 ``(CLOSED, error)``                           closed the connection; ``None``: without an error
-``(FAILED, error)``                           broke the specification, and was told so; or fell silent
+``(FAILED, error)``                           broke the specification, and was told so; or sent nothing for too long
 ============================================= ===================================================================
 
-They are bare tuples because two of them run per message: a class per event would cost more than to parse the frame.
+The events are bare tuples because every message causes two of them. An object of a class for each event would cost more
+time than parsing the frame.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Transfer and disposition, the two performatives that run per message, without an object for each.
+"""A fast codec for Transfer and Disposition, the two performatives that every message needs.
 
-The readers know the forms that senders use for each field. For any other form, right or wrong, they return ``None``,
-and :func:`.performatives.decode` reads the frame.
+It makes no object for each performative. Its readers know only the encodings that senders usually choose for a field.
+A frame with any other encoding, valid or not, is read by :func:`.performatives.decode` instead.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 TRANSFER: Final = b"\x00\x53\x14"
 DISPOSITION: Final = b"\x00\x53\x15"
 MAX_TAG_SIZE: Final = 32
-"""Bytes of a delivery tag (2.8.7)."""
+"""The most bytes that a delivery tag may have (2.8.7)."""
 
 _U32 = Struct(">I").unpack_from
 _FALSE, _TRUE, _NULL = 0x42, 0x41, 0x40
@@ -42,16 +42,16 @@ _UINT_0, _UINT_8, _UINT_32 = 0x43, 0x52, 0x70
 
 
 TransferFrame: TypeAlias = "tuple[int, int | None, bool, bool, bool, int]"
-"""Handle, delivery-id, settled, more, aborted, and where the payload begins."""
+"""The handle, the delivery-id, settled, more, aborted, and the position at which the payload begins."""
 DispositionFrame: TypeAlias = "tuple[bool, int, int, bool, bytes]"
-"""Role, first, last, settled, and the state as it was encoded, ``b""`` if there is none."""
+"""The role, first, last, settled, and the encoded delivery state, which is ``b""`` if there is none."""
 
 
 def read_transfer(data: bytes, start: int, end: int) -> TransferFrame:
     """Read the transfer whose descriptor is at ``start``.
 
     Raises:
-        ViolationError: it is malformed.
+        ViolationError: the transfer is malformed.
     """
     try:
         found = _usual_transfer(data, start + 3, end)
@@ -70,7 +70,8 @@ def read_transfer(data: bytes, start: int, end: int) -> TransferFrame:
 def _usual_transfer(data: bytes, position: int, end: int) -> TransferFrame | None:
     """Read handle, delivery-id, delivery-tag, message-format, settled and more.
 
-    A step beyond the end of the list does no harm, because the place is compared when all fields are read.
+    Return ``None`` for an unusual encoding. While the fields are read, the position may go beyond the end of the list.
+    This does no harm, because the position is checked after the last field.
     """
     code = data[position]
     if code == 0xC0:
@@ -130,7 +131,7 @@ def read_disposition(data: bytes, start: int, end: int) -> DispositionFrame:
     """Read the disposition whose descriptor is at ``start``.
 
     Raises:
-        ViolationError: it is malformed.
+        ViolationError: the disposition is malformed.
     """
     try:
         found = _usual_disposition(data, start + 3, end)
@@ -146,7 +147,7 @@ def read_disposition(data: bytes, start: int, end: int) -> DispositionFrame:
 
 
 def _usual_disposition(data: bytes, position: int, end: int) -> DispositionFrame | None:
-    """Read role, first, last, settled and state."""
+    """Read role, first, last, settled and state. Return ``None`` for an unusual encoding."""
     if data[position] != 0xC0:
         return None
     after, count = position + 2 + data[position + 1], data[position + 2]
@@ -182,7 +183,7 @@ _SETTLING = Struct(">IHH3sBIIBBIBIB")
 
 
 def disposition_frame(channel: int, role: bool, first: int, last: int, state: bytes) -> bytes:
-    """Return the frame that settles the deliveries ``first`` to ``last`` with an encoded state, ``b""`` for none."""
+    """Return the frame that settles the deliveries ``first`` to ``last`` with an encoded state; ``b""`` = no state."""
     size, count = len(state), 5 if state else 4
     our_role = _TRUE if role else _FALSE
     head = _SETTLING.pack(
@@ -204,12 +205,14 @@ def disposition_frame(channel: int, role: bool, first: int, last: int, state: by
 
 
 class TransferHeads:
-    """Makes all of the transfer frames of one link but the payload. The tag of a delivery is its id (2.6.12: unique
-    among those that are not settled, and the id is that within the session).
+    """Makes the part before the payload of each transfer frame of one link.
+
+    The tag of a delivery is its delivery-id. A tag must be unique among the unsettled deliveries of the link (2.6.12),
+    and a delivery-id is unique among those of the whole session.
     """
 
     SIZE: Final = 32
-    """Bytes before the payload in the frame of a message that takes one frame and has no state."""
+    """The number of bytes before the payload, if the message fits in one frame and has no delivery state."""
 
     _WHOLE = Struct(">I16sI2sI2s").pack
     _UNSETTLED, _SETTLED = b"\x43\x42", b"\x43\x41"  # message-format 0, settled
@@ -220,12 +223,12 @@ class TransferHeads:
         self._start = self._frame + TRANSFER + b"\xc0\x13\x05" + self._handle + b"\x70"
 
     def whole(self, delivery_id: int, settled: bool, size: int) -> bytes:
-        """Return what comes before a payload of ``size`` bytes that is a whole message."""
+        """Return the bytes before a payload of ``size`` bytes that is a whole message."""
         end = self._SETTLED if settled else self._UNSETTLED
         return self._WHOLE(self.SIZE + size, self._start, delivery_id, b"\xa0\x04", delivery_id, end)
 
     def first(self, delivery_id: int, settled: bool, state: bytes, more: bool, size: int) -> bytes:
-        """Return what comes before the first, or only, payload of a message; with an encoded state (3.4, 4.5)."""
+        """Return the bytes before the first or only payload of a message, with an encoded delivery state (3.4, 4.5)."""
         number = delivery_id.to_bytes(4, "big")
         fields = self._handle + b"\x70" + number + b"\xa0\x04" + number
         fields += (self._SETTLED if settled else self._UNSETTLED) + (b"\x41" if more else b"\x42")
@@ -234,11 +237,11 @@ class TransferHeads:
         return self._head(fields, 8 if state else 6, size)
 
     def following(self, more: bool, size: int) -> bytes:
-        """Return what comes before a payload that is not the first of its message (2.6.14)."""
+        """Return the bytes before a payload that is not the first of its message (2.6.14)."""
         return self._head(self._handle + b"\x40\x40\x40\x40" + (b"\x41" if more else b"\x42"), 6, size)
 
     def aborted(self) -> bytes:
-        """Return the whole frame that takes back a message of which a part has left (2.6.14)."""
+        """Return the whole frame that takes back a message of which a part was sent (2.6.14)."""
         fields = self._handle + b"\x40\x40\x40\x40" + b"\x42" + b"\x40\x40\x40" + b"\x41"
         return self._head(fields, 10, 0)
 

@@ -26,7 +26,7 @@ __all__ = ["Link", "ReceiverLink", "SenderLink"]
 class Link:
     """This client's end of a link. :meth:`.Session.attach` makes it.
 
-    Its handle is free for another one when both ends are detached, not before (2.6.4).
+    The handle of the link is free for another link only when both ends are detached (2.6.4).
     """
 
     __slots__ = (
@@ -46,43 +46,45 @@ class Link:
     def __init__(self, session: Session, local: Attach, owner: Any) -> None:
         self._session = session
         self.local = local
-        """Our Attach."""
+        """The Attach frame that this client sends."""
         self.handle = local.handle
         self.owner = owner
-        """The caller's own."""
+        """An object of the caller, which the engine only keeps."""
         self.remote: Attach | None = None
-        """The peer's Attach, once it is here."""
+        """The peer's Attach frame; ``None`` until it has arrived."""
         self.remote_handle: int | None = None
         self.remote_error: Error | None = None
         self.remote_closed = False
-        """Whether the peer's Detach says that the link is closed, not merely suspended."""
+        """Whether the peer's Detach frame closed the link for good, and did not only suspend it."""
         self.drain = False
         self._detached = False
         self._delivery_count = local.initial_delivery_count or 0
 
     @property
     def detached(self) -> bool:
-        """Whether our Detach has been sent, or the link ended with its session."""
+        """Whether this client sent its Detach frame, or the link ended with its session."""
         return self._detached
 
     def detach(self, *, closed: bool, error: Error | None = None) -> None:
-        """Send Detach. With ``closed`` the link is closed; without it, a durable node stays (2.6.4, 2.6.6). A second
-        call does nothing."""
+        """Send a Detach frame. A second call does nothing.
+
+        With ``closed`` the link is closed for good. Without it, a durable node stays at the peer (2.6.4, 2.6.6).
+        """
         if self._detached or self._session.ended:
             return
         self.over()
         self._session.send_detach(self, Detach(handle=self.handle, closed=closed, error=error))
 
     def over(self) -> None:
-        """Nothing can be sent any more."""
+        """End the link: nothing can be sent on it any more."""
         self._detached = True
 
     def attached(self, remote: Attach) -> None:
-        """The peer's Attach is here."""
+        """Handle the peer's Attach frame."""
         self.remote, self.remote_handle = remote, remote.handle
 
     def on_flow(self, flow: Flow) -> list[Event]:
-        """Handle a Flow of the peer."""
+        """Handle a Flow frame of the peer."""
         raise NotImplementedError
 
     def flow_fields(self) -> dict[str, Any]:
@@ -91,7 +93,11 @@ class Link:
 
 
 class SenderLink(Link):
-    """A link that we send on. ``credit`` messages may be sent now; ``drain`` asks to use them up (2.6.7)."""
+    """A link on which this client sends messages.
+
+    ``credit`` is the number of messages that may be sent now. If ``drain`` is True, the peer asks this client to use
+    the credit up (2.6.7).
+    """
 
     __slots__ = ("_drained_later", "_heads", "_queued", "_room", "credit", "unsettled")
 
@@ -99,15 +105,15 @@ class SenderLink(Link):
         super().__init__(session, local, owner)
         self.credit = 0
         self.unsettled: dict[int, Any] = {}
-        """The contexts of messages without an outcome, by delivery-id."""
+        """The contexts of the messages that have no outcome yet, by delivery-id."""
         self._heads = TransferHeads(session.channel, local.handle)
         self._room = 0
         self._queued = 0
-        """Messages that wait for the session's window, or have left in part."""
+        """The number of messages that wait for the session's window, or of which only a part was sent."""
         self._drained_later = False
 
     def over(self) -> None:
-        """Nothing can be sent any more; outcomes may still come."""
+        """End the link: nothing can be sent on it any more, but outcomes may still come."""
         super().over()
         self.credit = 0
         if self._queued:
@@ -115,7 +121,7 @@ class SenderLink(Link):
             self._queued = 0
 
     def attached(self, remote: Attach) -> None:
-        """The peer takes messages of a size from now on; the frame size is known as well."""
+        """Handle the peer's Attach frame. From now on, the largest payload of one frame is known."""
         super().attached(remote)
         self._room = self._session.max_frame_size - TransferHeads.SIZE
 
@@ -123,10 +129,10 @@ class SenderLink(Link):
         """Send one message.
 
         Args:
-            payload: its sections, encoded.
-            context: comes back with the outcome; not if ``settled``.
-            state: an encoded delivery state to put on it, as that of a transaction (4.5.8).
-            settled: no outcome is wanted.
+            payload: the encoded sections of the message.
+            context: the engine returns this object with the outcome, unless ``settled``.
+            state: an encoded delivery state for the message, for example that of a transaction (4.5.8).
+            settled: whether the message is sent settled, because no outcome is wanted.
 
         Raises:
             StateError: there is no credit.
@@ -149,8 +155,11 @@ class SenderLink(Link):
     def stream(
         self, context: Any, wants: Callable[[], None], *, state: bytes = b"", settled: bool = False
     ) -> OutgoingStream:
-        """Begin a message that is written in pieces, see there; the other arguments and errors are those of
-        :meth:`send`."""
+        """Begin a message that is written in pieces; see :class:`.OutgoingStream`.
+
+        ``wants`` is called when the next piece may be written. The other arguments and errors are those of
+        :meth:`send`.
+        """
         if self.credit <= 0:
             raise StateError(f"no credit on link {self.local.link_name!r}")
         self.credit -= 1
@@ -159,7 +168,10 @@ class SenderLink(Link):
         return OutgoingStream(self._session, self, self._heads, context, wants, state, settled)
 
     def begin_stream(self, context: Any) -> int:
-        """Number a message whose first piece is here; ``None``: no outcome is wanted."""
+        """Return a new delivery-id for a message whose first piece is sent now.
+
+        A ``context`` of ``None`` means that no outcome is wanted.
+        """
         delivery_id = self._session.next_delivery_id(None if context is None else self)
         if context is not None:
             self.unsettled[delivery_id] = context
@@ -171,7 +183,7 @@ class SenderLink(Link):
         self._session.forget_unsettled((delivery_id,))
 
     def unsent(self) -> None:
-        """Use the credit of a message for another one, because it was given up before any part of it was sent."""
+        """Take back the credit of a message that was given up before any part of it was sent, for another message."""
         self._delivery_count = (self._delivery_count - 1) & SERIAL_MASK
         self.credit += 1
         self.sent()
@@ -184,14 +196,14 @@ class SenderLink(Link):
         return contexts
 
     def sent(self) -> None:
-        """Note that a queued message was sent."""
+        """Note that a queued message was sent completely."""
         self._queued -= 1
         if not self._queued and self._drained_later:
             self._drained_later = False
             self.drained()
 
     def drained(self) -> None:
-        """Answer a drain: give the credit back that is not needed (2.6.7)."""
+        """Answer a drain: give back the credit that is not needed (2.6.7). Queued messages are sent first."""
         if self._detached:
             return
         if self._queued:
@@ -202,7 +214,7 @@ class SenderLink(Link):
         self._session.send_flow(self)
 
     def on_flow(self, flow: Flow) -> list[Event]:
-        """Compute the credit from the peer's count and ours (2.6.7)."""
+        """Compute the credit from the peer's count of messages and the count of this client (2.6.7)."""
         if self._detached or flow.link_credit is None:
             return []
         start = self.local.initial_delivery_count or 0
@@ -212,21 +224,21 @@ class SenderLink(Link):
         return [(CREDIT, self)]
 
     def flow_fields(self) -> dict[str, Any]:
-        """Return the fields of a Flow frame. Its delivery-count includes only messages that were sent."""
+        """Return the fields of a Flow frame. The delivery-count includes only messages that were sent completely."""
         count = (self._delivery_count - self._queued) & SERIAL_MASK
         credit = self.credit + self._queued
         return {"delivery_count": count, "link_credit": credit, "available": 0, "drain": self.drain}
 
 
 class ReceiverLink(Link):
-    """A link that we receive on.
+    """A link on which this client receives messages.
 
     Args:
         max_message_size: bytes of the largest message that is kept; ``None`` = any.
-        overdraft: messages without credit after which the peer is in the wrong; ``None``: the caller minds its credit,
-            which goes below 0.
-        pieces_over: bytes of a message after which its owner is asked whether it takes the message in pieces; ``None``:
-            each message comes whole.
+        overdraft: the number of messages that the peer may send without credit; one more ends the connection.
+            ``None`` = no limit: the credit goes below 0, and the caller decides what to do.
+        pieces_over: if a message has more bytes than this, the engine asks the owner of the link whether to take the
+            message in pieces; ``None`` = each message comes whole.
     """
 
     __slots__ = ("_assembly", "_credit", "_discarding", "_max_message_size", "_overdraft", "_pieces_over", "unsettled")
@@ -248,9 +260,9 @@ class ReceiverLink(Link):
         self._credit = 0
         self._assembly: Assembly | None = None
         self._discarding = False
-        """True if the rest of a message that began to arrive is dropped."""
+        """True while the rest of a message is dropped, because the link ended after a part of the message arrived."""
         self.unsettled: set[int] = set()
-        """Ids of what was delivered and not settled; the peer cannot make it larger than the credit it was given."""
+        """The ids of deliveries that are not settled. The credit that the peer was given limits how many there are."""
 
     @property
     def credit(self) -> int:
@@ -258,7 +270,7 @@ class ReceiverLink(Link):
         return self._credit if self._assembly is None else self._credit + 1
 
     def over(self) -> None:
-        """Nothing can be received or settled any more."""
+        """End the link: nothing can be received or settled on it any more."""
         super().over()
         self._discarding = self._assembly is not None
         self._assembly = None
@@ -266,15 +278,15 @@ class ReceiverLink(Link):
         self.unsettled.clear()
 
     def attached(self, remote: Attach) -> None:
-        """The peer says where it begins to count (2.6.7)."""
+        """Handle the peer's Attach frame, which contains the number at which the peer begins to count (2.6.7)."""
         super().attached(remote)
         self._delivery_count = remote.initial_delivery_count or 0
 
     def grant(self, credit: int) -> None:
         """Grant credit for more messages, and end a drain.
 
-        Nothing happens on a link that is detached, or whose session we have ended: a timer that grants may run out
-        before the peer has answered.
+        This does nothing if the link is detached or its session has ended, because a timer of the caller may grant
+        credit before the peer has answered.
         """
         if self._detached:
             return
@@ -283,29 +295,34 @@ class ReceiverLink(Link):
         self._session.send_flow(self)
 
     def start_drain(self, credit: int = 0) -> None:
-        """Ask the peer to use up the credit now, and ``credit`` in addition: to send the messages that it has, and to
-        give the rest of the credit back (2.6.7)."""
+        """Add ``credit`` to the credit, and ask the peer to use up all of it now.
+
+        The peer sends the messages that it has, and gives back the rest of the credit (2.6.7).
+        """
         if not self._detached:
             self._credit += credit
             self.drain = True
             self._session.send_flow(self)
 
     def take_pieces(self) -> None:
-        """Take the message that is arriving in pieces: an event for each transfer that follows, and nothing is kept.
-        In answer to ``BEGINNING``, before the next event is asked for; else the message is gathered and comes whole.
+        """Take the message that is arriving in pieces: each further transfer becomes an event, and the link keeps none.
+
+        Call this in answer to ``BEGINNING``, before you ask for the next event. Otherwise the message comes whole.
         """
         if self._assembly is not None:
             self._assembly.pass_on()
 
     def settle(self, delivery_id: int, state: bytes) -> None:
-        """Settle a message with an encoded outcome, or transactional state; or without one
-        (``b""``). If the message is settled, or its link is gone, send nothing, because the peer knows."""
+        """Settle a message with an encoded outcome or transactional state, or without any (``b""``).
+
+        If the message is already settled, or its link has ended, nothing is sent, because the peer knows that.
+        """
         if delivery_id in self.unsettled:
             self.unsettled.discard(delivery_id)
             self._session.connection.settle(self._session.channel, True, delivery_id, state)
 
     def on_flow(self, flow: Flow) -> list[Event]:
-        """Handle a Flow, by which the peer may give credit back without a message."""
+        """Handle a Flow frame, with which the peer may give back credit without a message."""
         if self._detached:
             return []
         if flow.delivery_count is not None:
@@ -318,14 +335,14 @@ class ReceiverLink(Link):
         return [(CREDIT, self)]
 
     def flow_fields(self) -> dict[str, Any]:
-        """Return the credit we gave."""
+        """Return the fields of a Flow frame, with the credit that this client grants."""
         count = None if self.remote is None else self._delivery_count  # the peer's to choose (2.6.7)
         return {"delivery_count": count, "link_credit": max(0, self._credit), "drain": self.drain}
 
     def on_transfer(
         self, delivery_id: int | None, settled: bool, more: bool, aborted: bool, payload: bytes
     ) -> Event | None:
-        """Take a transfer; return the event of the message that is whole with it (2.6.12, 2.6.14)."""
+        """Handle a transfer. Return its event, for example that a message is complete (2.6.12, 2.6.14)."""
         assembly = self._assembly
         if assembly is None:
             if self._detached:
@@ -343,7 +360,7 @@ class ReceiverLink(Link):
         return self._continue(assembly, settled, more, aborted, payload)
 
     def _begin_delivery(self, delivery_id: int | None) -> int:
-        """Count a message whose first transfer arrived."""
+        """Count a message whose first transfer arrived, and return its delivery-id."""
         number = self._session.begin_delivery(delivery_id)
         if self._credit <= 0 and self._overdraft is not None and self._credit <= -self._overdraft:
             text = f"a message on link {self.local.link_name!r}, which has no credit"
@@ -353,7 +370,7 @@ class ReceiverLink(Link):
         return number
 
     def _discard(self, delivery_id: int | None, more: bool) -> None:
-        """Follow what still arrives after our Detach: the session counts it."""
+        """Drop a transfer that arrived after our Detach frame. The session still counts its delivery."""
         if not self._discarding:
             self._session.begin_delivery(delivery_id)
         self._discarding = more
@@ -385,7 +402,7 @@ class ReceiverLink(Link):
         return self._pieces_over is not None and not assembly.offered and assembly.size + size > self._pieces_over
 
     def _pass_on(self, assembly: Assembly, settled: bool, more: bool, aborted: bool, payload: bytes) -> Event:
-        """Pass a transfer on to the owner, who takes the message in pieces."""
+        """Return the event of a transfer for the owner of the link, who takes the message in pieces."""
         assembly.settled = assembly.settled or settled
         if aborted or not more:
             self._assembly = None

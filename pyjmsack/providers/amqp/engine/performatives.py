@@ -1,8 +1,8 @@
-"""The performatives and the types they carry (AMQP 1.0 2.7, 2.8, 3.4, 3.5, 4.5): one table, the classes below.
+"""The performatives of AMQP 1.0, which are the commands in its frames, and their types (2.7, 2.8, 3.4, 3.5, 4.5).
 
-A class is one composite type: its fields in the order of the specification, each with its type and its default.
-Encoding and decoding are derived from that. Transfer and disposition, which run per message, have a fast path besides
-(:mod:`.fastpath`); whatever is unusual comes here.
+Each class is one composite type. It lists its fields in the order of the specification, each with its type and its
+default. The encoder and the decoder work from these lists. Every message needs a Transfer and a Disposition, so these
+two also have a faster codec (:mod:`.fastpath`), which leaves unusual frames to this module.
 """
 
 # ruff: noqa: RUF009 - _field and _must return dataclasses.field()
@@ -63,7 +63,7 @@ class _Kind(NamedTuple):
 
 
 class _WrongTypeError(Exception):
-    """A field has a value of another type."""
+    """The value of a field has another type than the specification demands."""
 
 
 def _wrong(value: Any) -> Any:
@@ -71,7 +71,7 @@ def _wrong(value: Any) -> Any:
 
 
 def _plain(name: str, wire_type: type, write: Callable[[Any], bytes], python_type: Callable[[Any], Any]) -> _Kind:
-    """Return a kind whose values are of one type on the wire."""
+    """Return a kind of field whose values all have one AMQP type."""
     return _Kind(name, write, lambda value: python_type(value) if type(value) is wire_type else _wrong(value))
 
 
@@ -80,7 +80,7 @@ def _number(wire_type: Any) -> Callable[[int], bytes]:
 
 
 def _write_symbols(names: tuple[str, ...]) -> bytes:
-    """Return several symbols as an array (1.6.24), and one as itself, as a field with ``multiple`` may be (1.4)."""
+    """Encode several symbols as an array (1.6.24), but one symbol without an array, which ``multiple`` allows (1.4)."""
     if len(names) == 1:
         return encode_symbol(names[0])
     packed = b"".join(len(name).to_bytes(4, "big") + name.encode("ascii") for name in names)
@@ -108,7 +108,10 @@ def _write_composite(value: Composite) -> bytes:
 
 
 def _one_of(*names: str) -> Callable[[Any], Any]:
-    """Return what reads a composite of one of these classes; they are looked up when one is read."""
+    """Return a function that reads a composite value of one of these classes.
+
+    The classes are given by name, because they are defined further down.
+    """
 
     def read(value: Any) -> Any:
         composite = _compose(value) if isinstance(value, Described) else _wrong(value)
@@ -147,7 +150,7 @@ def _must(kind: _Kind) -> Any:
 
 
 class Composite:
-    """A described list with fields that have names."""
+    """A composite type of AMQP: a described list whose fields have names."""
 
     __slots__ = ()
     code: ClassVar[int]
@@ -238,7 +241,7 @@ class Coordinator(Composite):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attach(Composite):
-    """Attaches a link (2.7.3); ``role`` is true for a receiver."""
+    """The performative Attach, which attaches a link (2.7.3). ``role`` is True for a receiver."""
 
     code, name = 0x12, "amqp:attach:list"
     link_name: str = _must(STRING)
@@ -259,7 +262,7 @@ class Attach(Composite):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flow(Composite):
-    """Tells credit and windows (2.7.4)."""
+    """The performative Flow, which tells the peer the credit of a link and the windows of a session (2.7.4)."""
 
     code, name = 0x13, "amqp:flow:list"
     next_incoming_id: int | None = _field(UINT)
@@ -277,7 +280,7 @@ class Flow(Composite):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transfer(Composite):
-    """A message, or a part of one, which follows in the frame (2.7.5)."""
+    """The performative Transfer. A message or a part of a message follows it in the frame (2.7.5)."""
 
     code, name = 0x14, "amqp:transfer:list"
     handle: int = _must(UINT)
@@ -295,7 +298,10 @@ class Transfer(Composite):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disposition(Composite):
-    """Tells the outcome of deliveries (2.7.6); ``role`` is true if the receiver of the messages says it."""
+    """The performative Disposition, which tells the outcome of deliveries (2.7.6).
+
+    ``role`` is True if the receiver of the messages sends it.
+    """
 
     code, name = 0x15, "amqp:disposition:list"
     role: bool = _must(BOOLEAN)
@@ -308,7 +314,7 @@ class Disposition(Composite):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detach(Composite):
-    """Detaches or closes a link (2.7.7)."""
+    """The performative Detach, which detaches or closes a link (2.7.7)."""
 
     code, name = 0x16, "amqp:detach:list"
     handle: int = _must(UINT)
@@ -318,7 +324,7 @@ class Detach(Composite):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End(Composite):
-    """Ends a session (2.7.8)."""
+    """The performative End, which ends a session (2.7.8)."""
 
     code, name = 0x17, "amqp:end:list"
     error: Error | None = _field(ERROR)
@@ -326,7 +332,7 @@ class End(Composite):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Close(Composite):
-    """Closes the connection (2.7.9)."""
+    """The performative Close, which closes the connection (2.7.9)."""
 
     code, name = 0x18, "amqp:close:list"
     error: Error | None = _field(ERROR)
@@ -334,7 +340,7 @@ class Close(Composite):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Received(Composite):
-    """How much of a message has arrived (3.4.1); no outcome."""
+    """The delivery state that says how much of a message has arrived (3.4.1). It is not an outcome."""
 
     code, name = 0x23, "amqp:received:list"
     section_number: int = _must(UINT)
@@ -343,14 +349,14 @@ class Received(Composite):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted(Composite):
-    """The receiver processed the message (3.4.2)."""
+    """The outcome of a message that the receiver processed (3.4.2)."""
 
     code, name = 0x24, "amqp:accepted:list"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected(Composite):
-    """The receiver refused the message for good (3.4.3)."""
+    """The outcome of a message that the receiver refused for good (3.4.3)."""
 
     code, name = 0x25, "amqp:rejected:list"
     error: Error | None = _field(ERROR)
@@ -358,14 +364,14 @@ class Rejected(Composite):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Released(Composite):
-    """The receiver gives the message back, uncounted (3.4.4)."""
+    """The outcome of a message that the receiver gives back without counting a failed delivery (3.4.4)."""
 
     code, name = 0x26, "amqp:released:list"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Modified(Composite):
-    """The receiver gives the message back, changed or counted (3.4.5)."""
+    """The outcome of a message that the receiver gives back and changes, or counts as failed (3.4.5)."""
 
     code, name = 0x27, "amqp:modified:list"
     delivery_failed: bool = _field(BOOLEAN, False)
@@ -375,7 +381,7 @@ class Modified(Composite):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared(Composite):
-    """A transaction has begun (4.5.5)."""
+    """The outcome of a request for a new transaction, with the id of the transaction (4.5.5)."""
 
     code, name = 0x33, "amqp:declared:list"
     txn_id: bytes = _must(BINARY)
@@ -383,7 +389,7 @@ class Declared(Composite):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transactional(Composite):
-    """A delivery state that takes effect with its transaction (4.5.8)."""
+    """A delivery state whose outcome takes effect when the transaction is committed (4.5.8)."""
 
     code, name = 0x34, "amqp:transactional-state:list"
     txn_id: bytes = _must(BINARY)
@@ -391,7 +397,7 @@ class Transactional(Composite):
 
 
 class _Row(NamedTuple):
-    """One field of a class, as the codec needs it."""
+    """What the codec must know about one field of a composite type."""
 
     name: str
     kind: _Kind
@@ -435,7 +441,7 @@ def encode(value: Composite) -> bytes:
 
 
 def decode(data: bytes, start: int, end: int) -> tuple[Composite, int]:
-    """Return the composite value at ``start``, and the position behind it.
+    """Return the composite value at ``start``, and the position after it.
 
     Raises:
         ViolationError: the bytes are not a composite value, or a field is missing or has a wrong type.

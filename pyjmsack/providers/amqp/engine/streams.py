@@ -1,4 +1,4 @@
-"""Messages that leave piece by piece, as the sender gets them (AMQP 1.0 2.6.14)."""
+"""Sends a message piece by piece while its sender produces the pieces (AMQP 1.0 2.6.14)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["OutgoingStream"]
 
 
 class OutgoingStream:
-    """One such message. :meth:`.SenderLink.stream` makes it.
+    """One message that is sent piece by piece. :meth:`.SenderLink.stream` makes it.
 
-    A piece waits for the session's window as whole messages do. The next piece is wanted when this one and all other
-    output has been given to the socket, so that no more than a piece of it is in memory, and transfers of other links
-    leave in between. Nothing else may be sent on its link before the last piece is written.
+    A piece waits for the session's window as whole messages do. The engine asks for the next piece when this piece and
+    all other output has been given to the socket. So no more than one piece of the message is in memory, and transfers
+    of other links are sent in between. Nothing else may be sent on the same link before the last piece is written.
 
     Args:
-        context: comes back with the outcome, if one is wanted.
+        context: the engine returns this object with the outcome, if an outcome is wanted.
         wants: called when the next piece may be written.
     """
 
@@ -59,13 +59,13 @@ class OutgoingStream:
         self._delivery_id: int | None = None
         self._piece = memoryview(b"")
         self._waiting = False
-        """Whether it is in the session's queue."""
+        """Whether this message is in the session's queue of outgoing messages."""
         self._begun = self._last = self._aborted = False
         self._over = False
-        """Whether its last frame has been made."""
+        """Whether the last frame of the message has been made."""
 
     def write(self, piece: bytes, *, last: bool) -> None:
-        """Send a piece, or nothing if the link is detached. Not before the one before it has left."""
+        """Send a piece. Call this only when the piece before was sent. Does nothing if the link is detached."""
         if self.link.detached:
             return
         if self._delivery_id is None:
@@ -74,7 +74,7 @@ class OutgoingStream:
         self._queue()
 
     def abort(self) -> None:
-        """Take it back: the peer forgets what it has of it. Not after the last piece was written."""
+        """Take the message back: the peer forgets the pieces that it has. Does nothing after the last frame."""
         if self.link.detached or self._over:
             return
         if self._delivery_id is None:
@@ -91,7 +91,7 @@ class OutgoingStream:
             self._session.queue(self)
 
     def frame(self, max_frame_size: int) -> tuple[bytes, memoryview]:
-        """Return the next transfer, head and payload."""
+        """Return the next transfer as two parts: the bytes before its payload, and the payload."""
         begun, self._begun = self._begun, True
         if begun and self._aborted:
             self._over = True
@@ -110,11 +110,11 @@ class OutgoingStream:
 
     @property
     def done(self) -> bool:
-        """Whether there is nothing to send now."""
+        """Whether the message has nothing to send now."""
         return self._over or not (self._piece or self._aborted)
 
     def left(self) -> None:
-        """The piece has left: the message is whole, or the next piece is wanted."""
+        """Handle that a piece was sent: finish the message after its last piece, or ask for the next piece."""
         self._waiting = False
         if self._over:
             self.link.sent()
