@@ -1,4 +1,4 @@
-"""The body of a large message that was received, in a file (S168)."""
+"""The body of a large received message, which is in a file (S168)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["SpooledBody"]
 
 
 class SpooledBody(BodySource):
-    """The body of one received message. Any thread may read it, and several at a time.
+    """The body of one received message. Several threads may read it at the same time.
 
     Args:
-        spool: has the whole message.
-        spans: where the body is in it, as beginnings and lengths.
+        spool: the place in a file where the whole message is.
+        spans: the parts of the message that make up the body, each as its position and its length in bytes.
     """
 
     def __init__(self, spool: Spool, spans: Sequence[tuple[int, int]]) -> None:
@@ -24,7 +24,7 @@ class SpooledBody(BodySource):
         self.length = sum(size for _, size in spans)
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the body; see :meth:`.BodySource.pieces`."""
+        """Yield the body in pieces; see :meth:`.BodySource.pieces`."""
         if not self.length:
             yield b""
         for begin, size in self._spans:

@@ -1,8 +1,8 @@
-"""A one-shot result that the loop writes once and one caller waits for.
+"""The result of a request. The loop sets the result once, and one caller waits for it.
 
-It has no lock. The loop side publishes the result and then looks for callbacks; the waiting side adds its callback and
-then looks for the result. Each bytecode is atomic and ordered, so at least one side sees the other; ``list.pop`` is
-atomic, so a callback runs once.
+A completion has no lock. The loop sets the result first, and then runs the callbacks that it finds. The waiting side
+adds its callback first, and then checks for the result. Each bytecode is atomic, and their order is kept, so at least
+one side sees what the other side did. A callback runs once only, because ``list.pop`` is atomic.
 """
 
 from __future__ import annotations
@@ -29,40 +29,42 @@ class Completion(Generic[T]):
         self._callbacks: list[Callable[[Completion[T]], Any]] = []
 
     def succeed(self, value: T | None = None) -> None:
-        """Publish a value. Later results are ignored, so that a time-out and an answer may race."""
+        """Set a value as the result. Later results are ignored, because a time-out and an answer may come together."""
         if not self.done:
             self._value = value
             self.done = True
             self._run_callbacks()
 
     def fail(self, error: BaseException) -> None:
-        """Publish an error. Ignore it if there is a result already."""
+        """Set an error as the result. It is ignored if there is a result already."""
         if not self.done:
             self._error = error
             self.done = True
             self._run_callbacks()
 
     def settle(self, error: BaseException | None) -> None:
-        """Complete with an error, or with success if there is none. ``Outbound.done`` is called so."""
+        """Fail with an error, or succeed if the error is ``None``. ``Outbound.done`` has the same argument."""
         if error is None:
             self.succeed()
         else:
             self.fail(error)
 
     def add_callback(self, callback: Callable[[Completion[T]], Any]) -> None:
-        """Run ``callback(self)`` when the result comes, on the thread that publishes it. If there is a result already,
-        run it now."""
+        """Run ``callback(self)`` when the result comes, on the thread that sets it.
+
+        If there is a result already, run the callback now.
+        """
         self._callbacks.append(callback)
         if self.done:
             self._run_callbacks()
 
     @property
     def error(self) -> BaseException | None:
-        """The error, or ``None`` while pending and after success."""
+        """The error; ``None`` if there is no result yet, and after a success."""
         return self._error
 
     def result(self) -> T:
-        """Return the value, or raise the error. Each caller gets an exception of its own."""
+        """Return the value, or raise the error. Each call raises a new copy of a JMS exception."""
         error = self._error
         if error is None:
             return self._value  # type: ignore[return-value]  # done: the value is there, and T may itself be None

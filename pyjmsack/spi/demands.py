@@ -1,5 +1,8 @@
-"""Checks whether a broker has the features that a session or consumer needs, when it is created and after a failover
-(S119), and whether a queue is the one for dead letters (S118)."""
+"""Checks whether a broker has the features that a session or a consumer needs.
+
+The checks are made when the session or consumer is created, and again after a failover (S119). This module also tells
+whether a queue is the dead-letter queue (S118).
+"""
 
 from __future__ import annotations
 
@@ -45,8 +48,8 @@ def check_consumer(metadata: ConnectionMetadata, info: ConsumerInfo) -> None:
 
 
 def check_session(metadata: ConnectionMetadata, info: SessionInfo, *, strict: bool) -> None:
-    """Raise an error if the session is transacted, transactions of this broker are not atomic, and the URL says
-    ``strict=true`` (S88).
+    """Raise an error if the session is transacted, the URL says ``strict=true``, and this broker has no atomic
+    transactions (S88).
 
     Raises:
         UnsupportedFeatureException: the transactions of this broker are not atomic.
@@ -59,6 +62,8 @@ def check_session(metadata: ConnectionMetadata, info: SessionInfo, *, strict: bo
 
 
 def is_dead_letter_queue(destination: Destination, name: str) -> bool:
-    """Return True if a consumer of ``destination`` gets the dead letters of the queue ``name``; Artemis takes
-    ``address::queue`` for a queue, too."""
+    """Return True if ``destination`` is the dead-letter queue, whose name is ``name``.
+
+    In Artemis, ``address::queue`` also names a queue, so only the part before ``::`` is compared.
+    """
     return not destination.is_topic and destination.name.partition("::")[0] == name

@@ -68,7 +68,7 @@ FEATURES: Final[Mapping[str, str]] = {
     "duplicate-detection": "a repeated send is stored once",
     "typed-properties": "properties keep their Java type",
 }
-"""Every feature by name, with a word of explanation."""
+"""The name of every feature, with a short explanation."""
 
 BROKERS: Final[Mapping[str, str]] = {
     "artemis": "Artemis",
@@ -76,7 +76,7 @@ BROKERS: Final[Mapping[str, str]] = {
     "classic-6": "ActiveMQ Classic 6",
     "unknown": "another broker",
 }
-"""The known kinds of brokers, by key."""
+"""The name of each known kind of broker, by its key."""
 
 _LOCAL = "kept in the client and delivered again to the same consumer"
 _UNCOUNTED_BY_STOMP = "counted in the client: STOMP carries no number, so the value is an estimate"
@@ -174,16 +174,21 @@ def broker_key(product: str, version: str) -> str:
 
 
 class Capabilities(frozenset[str]):
-    """The features that a connection has, native or emulated, and the capabilities that an AMQP broker offers in its
-    own words (``DELAYED_DELIVERY``).
+    """The features that a connection has, native or emulated.
 
-    ``in`` tells whether the connection has a feature; :meth:`support` says how, or why not.
+    It also contains the names of the capabilities that an AMQP broker offers itself, such as ``DELAYED_DELIVERY``.
+    ``in`` tells whether the connection has a feature; :meth:`support` tells how, or why not.
     """
 
     features: Mapping[str, Support]
 
     def __new__(cls, table: Mapping[str, Support], offered: Iterable[str] = ()) -> Capabilities:
-        """Make the set for one connection."""
+        """Make the set of one connection.
+
+        Args:
+            table: the features of the connection, from :func:`features`.
+            offered: the names of the capabilities that the broker offers.
+        """
         usable = (name for name, support in table.items() if support.level is not Level.REFUSED)
         made = super().__new__(cls, (*usable, *offered))
         made.features = table

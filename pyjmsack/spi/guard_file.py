@@ -17,8 +17,10 @@ Report = Callable[[JMSException], None]
 
 
 class GuardFile(Protocol):
-    """A set of keys in a file, which several sessions may share. No method waits for the disk. The thread of the file
-    calls the callbacks."""
+    """A set of keys in a file, which several sessions may share. Each key stands for a processed message.
+
+    No method waits for the disk. A thread does all work on the file and calls the callbacks.
+    """
 
     @property
     def full(self) -> bool:
@@ -30,13 +32,15 @@ class GuardFile(Protocol):
         ...
 
     def ask(self, keys: Keys, answer: Answer, /) -> None:
-        """Call ``answer`` with those keys that are in the file, also if another session or process wrote them."""
+        """Call ``answer`` with the keys that are in the file, even if another session or process wrote them."""
         ...
 
     def write(self, keys: Sequence[bytes], then: Callable[[], None], /) -> None:
-        """Write keys, and call ``then`` when they and all earlier keys are in the file. If the disk fails, ``then``
-        waits until it works again. The acknowledgement of a message is sent after its key is written, so that a killed
-        process does not forget an acknowledged message."""
+        """Write keys, and call ``then`` when these and all earlier keys are in the file.
+
+        If the disk fails, ``then`` is called when the disk works again. The core sends the acknowledgement of a message
+        only after its key is written, so that a killed process does not forget an acknowledged message.
+        """
         ...
 
     def __contains__(self, key: bytes, /) -> bool:
@@ -44,5 +48,5 @@ class GuardFile(Protocol):
         ...
 
     def close(self, report: Report, /) -> None:
-        """Leave the file: the session that opened it with ``report`` needs it no more."""
+        """Leave the file, because the session that opened it with ``report`` does not need it any more."""
         ...

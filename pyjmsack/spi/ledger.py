@@ -1,8 +1,8 @@
-"""The interface between the core and a ledger: one line for each send and each delivery, written when its outcome is
-known.
+"""The interface between the core and a ledger, which has one line for each send and each delivery.
 
-A line is CSV. Strings are quoted, an absent value is an empty field, and times are nanoseconds since 1970. The last
-columns hardly change from line to line, so they are joined into one field, which saves two thirds of their cost.
+A line is written when the outcome is known. It is CSV: strings are quoted, an absent value is an empty field, and times
+are nanoseconds since 1970. The last columns hardly change from line to line. So they are joined into one field, the
+tail, which saves two thirds of their cost.
 """
 
 from __future__ import annotations
@@ -16,27 +16,35 @@ SEPARATOR = "\x1f"
 
 
 class Ledger(Protocol):
-    """Records the work of one connection. Any thread may call the methods, and they raise no error."""
+    """Records the sends and deliveries of one connection. Any thread may call the methods, and they raise no error."""
 
     connection_id: str
 
     def send(self, line: str, /) -> None:
-        """Keep the outcome of a send: message id, duplicate id, number, time sent, time answered, outcome, transaction,
-        and the tail: producer, destination, protocol, broker, connection."""
+        """Record the outcome of a send.
+
+        The columns are message id, duplicate id, number, time sent, time answered, outcome and transaction. The tail
+        has producer, destination, protocol, broker and connection.
+        """
         ...
 
     def receive(self, line: str, /) -> None:
-        """Keep the outcome of a delivery: message id, ordinal, time received, time settled, delivery count, 1 if it was
-        delivered before, outcome, transaction, and the tail: consumer, destination, ack mode, protocol, broker,
-        connection."""
+        """Record the outcome of a delivery.
+
+        The columns are message id, ordinal, time received, time settled, delivery count, 1 if the message was delivered
+        before, outcome and transaction. The tail has consumer, destination, ack mode, protocol, broker and connection.
+        """
         ...
 
     def event(self, line: str, /) -> None:
-        """Keep an event of the connection: time, kind, detail, and the tail: protocol, broker, connection."""
+        """Record an event of the connection.
+
+        The columns are time, kind and detail. The tail has protocol, broker and connection.
+        """
         ...
 
     def close(self) -> None:
-        """Finish the files, and block until that is done."""
+        """Finish the files, and wait until they are complete."""
         ...
 
 
@@ -46,5 +54,5 @@ def quoted(text: str | None) -> str:
 
 
 def tail(*values: object) -> str:
-    """Return the last field of a line, which joins the columns that hardly change."""
+    """Return the tail of a line: one field that joins the columns that hardly change."""
     return quoted(SEPARATOR.join(str(value).replace(SEPARATOR, " ") for value in values))

@@ -73,7 +73,7 @@ class Lifecycle(ABC, Generic[E]):
         self._end_closing()
 
     def _end_closing(self) -> None:
-        """Complete the request that closes the connection, if there is one. After it, a new connection may be opened."""
+        """Complete the request that closes the connection, if there is one. A new connection may be opened then."""
         closing, self._closing = self._closing, None
         if closing is not None:
             closing.succeed()

@@ -1,4 +1,4 @@
-"""The requests that the core makes of a provider, and the events that the provider sends to the core."""
+"""The requests that the core sends to a provider, and the events that the provider reports to the core."""
 
 from __future__ import annotations
 
@@ -25,19 +25,24 @@ class ProviderListener(Protocol):
     """Events that concern the whole connection. They run on the loop and must not block."""
 
     def on_failure(self, error: BaseException) -> None:
-        """Handle the loss of the connection, which is final.
+        """Handle the final loss of the connection.
 
-        Called before the pending requests and sends fail, so that ``withdraw`` can still tell which sends never left.
+        Called before the pending requests and sends fail, so that ``withdraw`` can still tell which sends never reached
+        the network.
         """
         ...
 
     def on_interrupted(self, error: BaseException, generation: int) -> None:
-        """The connection is lost and is being rebuilt: what was delivered up to ``generation`` is the broker's again,
-        and acknowledging it has no effect (S95, S101)."""
+        """Handle the loss of the connection before the provider connects again.
+
+        The messages that were delivered up to ``generation`` belong to the broker again. To acknowledge them has no
+        effect (S95, S101).
+        """
         ...
 
     def on_restored(self, metadata: ConnectionMetadata) -> None:
-        """Handle the end of a failover: everything that was open is restored, perhaps at another broker (S103)."""
+        """Handle the end of a failover: all sessions, producers and consumers are restored, maybe at another broker
+        (S103)."""
         ...
 
     def on_temporary_renamed(self, temporary_id: int, name: str) -> None:
@@ -45,7 +50,7 @@ class ProviderListener(Protocol):
         ...
 
     def on_resource_closed(self, number: int, error: BaseException) -> None:
-        """Handle that the broker closed a session or producer, and not the connection (S109).
+        """Handle that the broker closed a session or producer, but not the connection (S109).
 
         Called before the pending work of the session or producer fails. For a consumer, ``detached`` of its sink is
         called instead.
@@ -56,26 +61,27 @@ class ProviderListener(Protocol):
 class Provider(Protocol):
     """One connection to a broker. All methods except ``encoder`` run on the loop.
 
-    Requests that the broker answers take a :class:`Completion`; a lost connection fails every pending one.
+    A request that the broker answers takes a :class:`Completion`. If the connection is lost, all pending completions
+    fail.
     """
 
     generation: int
     """The number of the present connection. Its messages have the same number (S96)."""
 
     def connect(self, info: ConnectionInfo, listener: ProviderListener, done: Completion[ConnectionMetadata]) -> None:
-        """Open the stream, log in, open the connection; may be called again after ``close``."""
+        """Open the stream, log in and open the connection. May be called again after ``close``."""
         ...
 
     def close(self, done: Completion[None]) -> None:
-        """Close the connection with a goodbye; ``done`` succeeds when the broker answered or is gone."""
+        """Close the connection in an orderly way. ``done`` succeeds when the broker has answered or is gone."""
         ...
 
     def abort(self, error: BaseException) -> None:
-        """Fail all pending requests and sends with ``error``, and drop the stream."""
+        """Fail all pending requests and sends with ``error``, and close the stream at once."""
         ...
 
     def flush(self) -> None:
-        """Write the bytes of all calls since the last flush."""
+        """Write the bytes that the calls since the last flush produced."""
         ...
 
     def create_session(self, info: SessionInfo, done: Completion[None]) -> None:
@@ -83,7 +89,7 @@ class Provider(Protocol):
         ...
 
     def close_session(self, session_id: int, done: Completion[None]) -> None:
-        """End a session; an open transaction is rolled back by the broker (S84)."""
+        """End a session. The broker rolls back its open transaction (S84)."""
         ...
 
     def create_producer(self, info: ProducerInfo, done: Completion[None]) -> None:
@@ -95,19 +101,20 @@ class Provider(Protocol):
         ...
 
     def create_consumer(self, info: ConsumerInfo, sink: InboundSink, done: Completion[None]) -> None:
-        """Attach a receiver, whose messages go to ``sink``; it gets no message before ``start_consumer``."""
+        """Attach a receiver, whose messages go to ``sink``. The broker sends no message before ``start_consumer``."""
         ...
 
     def start_consumer(self, consumer_id: int) -> None:
-        """Let messages flow up to the prefetch, at the start and after a drain. With prefetch 0 do nothing."""
+        """Let the broker send messages up to the prefetch, at the start or after a drain. With prefetch 0 do nothing."""
         ...
 
     def stop_consumer(self, consumer_id: int, done: Completion[None]) -> None:
-        """Stop deliveries to the sink. Messages that still arrive go back to the queue and are not counted (S31)."""
+        """Stop deliveries to the sink. Messages that still arrive go back to the queue, without counting a delivery
+        (S31)."""
         ...
 
     def close_consumer(self, consumer_id: int, done: Completion[None]) -> None:
-        """Detach a receiver; a durable subscription stays (S141). Outcomes for it are no longer possible."""
+        """Detach a receiver. Its messages can get no outcome any more. A durable subscription stays (S141)."""
         ...
 
     def create_temporary(self, info: TemporaryInfo, done: Completion[str]) -> None:
@@ -119,8 +126,10 @@ class Provider(Protocol):
         ...
 
     def unsubscribe(self, name: str, done: Completion[None]) -> None:
-        """Delete a durable subscription and its messages. ``done`` fails with ``InvalidDestinationException`` if there
-        is no subscription of that name (S141)."""
+        """Delete a durable subscription and its messages (S141).
+
+        ``done`` fails with ``InvalidDestinationException`` if there is no subscription of that name.
+        """
         ...
 
     def replenish(self, consumer_id: int) -> None:
@@ -132,41 +141,53 @@ class Provider(Protocol):
         ...
 
     def drain(self, consumer_id: int, done: Completion[None]) -> None:
-        """Ask the broker to send the messages that it has, up to the open credit; ``done`` succeeds when the broker
-        said that these are all."""
+        """Ask the broker to send the messages that it has, up to the open credit.
+
+        ``done`` succeeds when the broker has said that no more messages come for this credit.
+        """
         ...
 
     def send(self, outbound: Outbound) -> None:
-        """Transfer a message as soon as there is credit, in order; ``outbound.done`` gets the outcome (S63)."""
+        """Send a message as soon as there is credit, in the order of the calls. ``outbound.done`` gets the outcome
+        (S63)."""
         ...
 
     def withdraw(self, outbound: Outbound, withdrawn: Completion[bool]) -> None:
-        """Take back a send that timed out. ``withdrawn`` gets True if the message did not leave and never will (S66);
-        the send is finished then."""
+        """Take back a send that timed out.
+
+        ``withdrawn`` gets True if the message was not sent and never will be (S66). The send is finished then.
+        """
         ...
 
     def settle(self, inbound: Inbound, outcome: Outcome) -> None:
-        """Send an outcome; in a transacted session ACCEPTED becomes part of the transaction. For a stale delivery do
-        nothing (S95)."""
+        """Send the outcome of a message. In a transacted session, ACCEPTED becomes part of the transaction.
+
+        Do nothing if the message came over an earlier connection (S95).
+        """
         ...
 
     def begin(self, session_id: int, done: Completion[None]) -> None:
-        """Declare a transaction (S76)."""
+        """Begin a transaction (S76)."""
         ...
 
     def commit(self, session_id: int, done: Completion[None]) -> None:
-        """Discharge the transaction."""
+        """Commit the transaction."""
         ...
 
     def rollback(self, session_id: int, done: Completion[None]) -> None:
-        """Discharge the transaction as failed."""
+        """Roll back the transaction."""
         ...
 
     def encoder(self, destination: Destination) -> Encoder:
-        """Return the function that encodes messages for this destination; any thread, once connected."""
+        """Return the function that encodes messages for this destination.
+
+        Any thread may call this method after the connection is open.
+        """
         ...
 
     def decode(self, payload: bytes, destination: Destination) -> tuple[Message, int]:
-        """Decode a payload that this provider encoded. Return the message and its time to live in milliseconds, so that
-        it can be encoded for another broker (S91)."""
+        """Decode a payload that this provider encoded, so that the message can be encoded for another broker (S91).
+
+        Returns the message and its time to live in milliseconds.
+        """
         ...

@@ -1,6 +1,9 @@
-"""Finds the provider for a URL scheme, the decoder for a protocol, the ledger, and the file of the guard. Each
-module is imported on first use, so that ``import pyjmsack`` is fast, and by name, so that no provider depends on
-another one."""
+"""Finds the provider for a URL scheme, the decoder for a protocol, the ledger, the tracing, and the file of the guard
+against duplicates.
+
+Each module is imported on its first use, so that ``import pyjmsack`` is fast. It is imported by its name, so that no
+provider depends on another one.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ _FACTORIES = {
 
 
 def create_provider(url: BrokerUrl, connector: Connector) -> Provider:
-    """Return a new, unconnected provider for ``url.scheme`` (which ``uri`` has checked).
+    """Return a new provider for ``url.scheme``. The provider is not connected yet.
 
     Raises:
         UnsupportedFeatureException: there is no provider for the scheme, or a library that the provider needs is not
@@ -63,10 +66,11 @@ def create_ledger(path: str | os.PathLike[str]) -> Ledger:
 
 
 def create_tracing(option: str) -> tracing.Tracing | None:
-    """Return the tracing of one new connection; ``None`` if nobody asked for one.
+    """Return the tracing of a new connection; ``None`` if the connection has none.
 
     Args:
-        option: ``jms.tracing``. With ``opentelemetry`` there is a tracing although none is installed.
+        option: the value of ``jms.tracing``. With ``opentelemetry``, the connection has a tracing even if no factory is
+            installed.
     """
     installed = tracing.create()
     if installed is None and option == "opentelemetry":
@@ -75,7 +79,7 @@ def create_tracing(option: str) -> tracing.Tracing | None:
 
 
 def open_guard_file(path: str, size: int, report: Report) -> GuardFile:
-    """Return the file in which processed messages are remembered; see ``pyjmsack.io.guard_file``."""
+    """Return the file in which the guard remembers processed messages; see ``pyjmsack.io.guard_file``."""
     opener = import_module("pyjmsack.io.guard_file").open_guard_file
     return cast(Callable[[str, int, Report], GuardFile], opener)(path, size, report)
 
@@ -90,7 +94,7 @@ _DECODERS = {"amqp": ("pyjmsack.providers.amqp.inbound", "AmqpInbound")}
 def decode_foreign(protocol: str, payload: bytes, destination: Destination | None) -> Message:
     """Return the message whose ``payload`` is encoded in another protocol.
 
-    A consumer needs this because ActiveMQ Classic passes some messages on in the encoding of AMQP.
+    A consumer needs this because ActiveMQ Classic delivers some messages in the encoding of AMQP.
 
     Raises:
         MessageFormatException: the payload cannot be decoded.

@@ -1,7 +1,7 @@
 """Descriptions of the sessions, producers, consumers and temporary destinations of a connection.
 
-They are plain data, so that the same descriptions can be used again after the loss of a connection (S103). ``id`` is
-unique within a connection, and providers find a resource by it.
+The descriptions are plain data, so that they can be used again after the loss of a connection (S103). Each has an
+``id``, which is unique within a connection and by which providers find the resource.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class ConnectionInfo:
     username: str | None = None
     password: str | None = field(default=None, repr=False)
     resends: bool = False
-    """Whether a message may be sent again on another connection. The provider then gives each message a duplicate mark
-    before the first attempt, so that a broker that knows the mark drops the second copy (S106)."""
+    """Whether a message may be sent again on another connection. If so, the provider gives each message a duplicate
+    mark before the first attempt, so that a broker that knows the mark drops the second copy (S106)."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class ConnectionMetadata:
 
 @dataclass(eq=False)
 class SessionInfo:
-    """A session. Its mode holds for all its consumers (S2)."""
+    """A session. Its acknowledgement mode applies to all its consumers (S2)."""
 
     id: int
     ack_mode: AckMode
@@ -73,7 +73,7 @@ class SessionInfo:
 
 @dataclass(eq=False)
 class ProducerInfo:
-    """A producer; without a destination it is anonymous (S67)."""
+    """A producer. Without a destination, it is anonymous: each send names its destination (S67)."""
 
     id: int
     session_id: int
@@ -83,19 +83,19 @@ class ProducerInfo:
 
 @dataclass(frozen=True)
 class Subscription:
-    """The named subscription of a consumer of a topic (S141, S143)."""
+    """The named subscription of a consumer that receives from a topic (S141, S143)."""
 
     name: str
     durable: bool
     shared: bool
     number: int = 1
-    """Distinguishes the subscribers of one shared subscription on a connection, because each needs a link name of its
-    own (S145)."""
+    """The number of this subscriber among those of one shared subscription on a connection, because each subscriber
+    needs its own link name (S145)."""
 
 
 @dataclass(eq=False)
 class TemporaryInfo:
-    """A temporary destination; it lives as long as its connection, or until it is deleted (S130)."""
+    """A temporary destination, which exists until it is deleted or its connection ends (S130)."""
 
     id: int
     kind: type[TemporaryQueue] | type[TemporaryTopic]
@@ -103,7 +103,11 @@ class TemporaryInfo:
 
 @dataclass(eq=False)
 class ConsumerInfo:
-    """A consumer or browser. ``prefetch`` counts messages; 0 means pull (S50)."""
+    """A consumer or browser.
+
+    ``prefetch`` is the number of messages that the broker sends in advance. With 0, the client asks for each message
+    (S50).
+    """
 
     id: int
     session_id: int
@@ -117,12 +121,12 @@ class ConsumerInfo:
     exclusive: bool = False
     """``consumer.exclusive``: one consumer of the queue at a time."""
     priority: int | None = None
-    """``consumer.priority``: consumers with a higher one are served first."""
+    """``consumer.priority``: the broker serves consumers with a higher number first."""
     retroactive: bool = False
-    """``consumer.retroactive``: begin with the older messages that the recovery policy of the topic has kept."""
+    """``consumer.retroactive``: the consumer first gets older messages, which the recovery policy of the topic kept."""
     pending_limit: int = 0
     """``consumer.maximumPendingMessageLimit``: the number of messages beyond the prefetch that the broker keeps before
-    it drops the oldest; 0 leaves the limit to the broker."""
+    it drops the oldest; 0 = the broker decides."""
     expected_message_size: int = 4096
-    """``consumer.expectedMessageSize``: the size in bytes that a message is expected to have, used if the window of the
-    broker is in bytes (S52)."""
+    """``consumer.expectedMessageSize``: the expected size of a message in bytes. It is used if the broker counts its
+    window in bytes (S52)."""

@@ -1,8 +1,8 @@
-"""Header names of STOMP: those of the protocol, of the brokers and of this library, and the names for properties that
-would clash with them.
+"""The header names of STOMP: those of the protocol, of the brokers and of this library.
 
-STOMP has one list of headers for everything, so a JMS property is a header too, and a string. Brokers pass headers on
-to receivers of other protocols as properties.
+STOMP has one list of headers for everything, so a JMS property is a header too, and its value is a string. A property
+whose name is also a header name gets another name in the frame. Brokers pass headers on as properties to receivers that
+use other protocols.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ __all__ = [
 ]
 
 BODY = "JMS_pyjmsack_body"
-"""The header with the kind of a body that STOMP cannot name: ``message``, ``text``, ``null-text``."""
+"""The header with the kind of a body that STOMP has no name for: ``message``, ``text``, ``null-text``."""
 TYPES = "JMS_pyjmsack_types"
-"""Header with the Java types of the properties that are not strings: a JSON object, name to type (S161)."""
+"""The header with the Java types of the properties that are not strings: a JSON object from name to type (S161)."""
 COPY = "JMS_pyjmsack_copy_"
-"""Prefix of the copy of ``JMSXGroupID`` and similar headers, for brokers that do not pass these on."""
+"""The prefix for a copy of ``JMSXGroupID`` and similar headers. Some brokers pass on only the copy."""
 _ESCAPED = "JMS_pyjmsack_property_"
-"""Prefix of a property whose own name has another meaning in a frame, such as ``type`` or ``priority``."""
+"""The prefix for a property whose own name has another meaning in a frame, such as ``type`` or ``priority``."""
 
 _TAKEN_TEXT = """
 destination destination-type subscription-type subscription message-id ack redelivered receipt transaction
@@ -48,10 +48,11 @@ _AMQ_CONTENT_TYPE
 NATIVE_MESSAGE_ID __HDR_MESSAGE_ID _AMQ_GROUP_ID _AMQ_SCHED_DELIVERY _AMQ_LARGE_SIZE AMQ_SCHEDULED_TIME scheduledJobId
 """
 _TAKEN = frozenset(_TAKEN_TEXT.split())
-"""Headers of the frame, of the broker and of JMS, which are not properties of the application (trap 25 of STOMP on
-Artemis: the ``receipt`` and ``destination-type`` of the sender are delivered with the message)."""
+"""The headers of the frame, of the broker and of JMS, which are not properties of the application. They include
+``receipt`` and ``destination-type``, because Artemis delivers these headers of the sender with the message (trap 25 of
+STOMP on Artemis)."""
 _ORDERS = frozenset(("AMQ_SCHEDULED_TIME",))
-"""Those of these headers with which an application may ask the broker for a service."""
+"""The headers among these that an application may set, to ask the broker for a service."""
 _OURS = frozenset((BODY, TYPES))
 _NATIVE_ID = "NATIVE_MESSAGE_ID"
 _FRAME = frozenset(("destination-type", "receipt", "content-length"))
@@ -63,11 +64,10 @@ def is_property(header: str) -> bool:
 
 
 def sent_over_stomp(properties: Mapping[str, Any], address: str | None) -> bool:
-    """Return True if the message was sent over STOMP, so that the broker made these properties from headers of a STOMP
-    frame.
+    """Return True if the message was sent over STOMP, so that the broker made these properties from STOMP headers.
 
-    Classic keeps a header of this library. Artemis keeps all headers, and the property ``destination`` is the address
-    of the message there.
+    Classic delivers a header of this library as a property. Artemis delivers all headers as properties, and the
+    property ``destination`` is then the address of the message.
     """
     if TYPES in properties or BODY in properties or _NATIVE_ID in properties:
         return True
@@ -78,8 +78,10 @@ def sent_over_stomp(properties: Mapping[str, Any], address: str | None) -> bool:
 
 
 def properties_of(headers: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the application properties among headers. Their types come from the header ``TYPES``, which this library
-    writes."""
+    """Return the headers that are properties of the application.
+
+    Their types come from the header ``TYPES``, which this library writes.
+    """
     properties = {property_name(name): value for name, value in headers.items() if is_property(name)}
     types = headers.get(TYPES)
     return properties if types is None else _typed(properties, types)
@@ -87,18 +89,18 @@ def properties_of(headers: Mapping[str, Any]) -> dict[str, Any]:
 
 @kept(1024)
 def header_name(name: str) -> str:
-    """Return the header that carries a property."""
+    """Return the name of the header that contains a property."""
     clear = (is_property(name) or name in _ORDERS) and not name.startswith(_ESCAPED)
     return name if clear else _ESCAPED + name
 
 
 def property_name(header: str) -> str:
-    """Return the property that a header carries."""
+    """Return the name of the property that a header contains."""
     return header.removeprefix(_ESCAPED)
 
 
 def text_of(value: Any) -> str:
-    """Return a property's value as the text of a header. ``types_line`` gives its type."""
+    """Return a property's value as the text of a header. ``types_line`` keeps its type."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -109,11 +111,11 @@ def text_of(value: Any) -> str:
 
 
 _REALS = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
-"""The texts by which Java writes these numbers."""
+"""The texts that Java uses for these numbers."""
 
 
 def types_line(properties: dict[str, Any]) -> str | None:
-    """Return the value of the header ``TYPES``; ``None`` if all are strings."""
+    """Return the value of the header ``TYPES``; ``None`` if all properties are strings."""
     kinds = tuple(
         [(name, "null" if value is None else kind_of(value)) for name, value in properties.items()
          if type(value) is not str]
@@ -129,10 +131,10 @@ def _types_text(kinds: tuple[tuple[str, str], ...]) -> str:
 def _typed(properties: dict[str, Any], types: str) -> dict[str, Any]:
     """Return the properties with the types that the header ``TYPES`` gives them.
 
-    A value that is no longer of its type was changed on the way and stays a string.
+    A value that does not fit its type stays a string, because it was changed after it was sent.
 
     Raises:
-        MessageFormatException: ``types_line`` cannot have written this header.
+        MessageFormatException: the header is malformed, so ``types_line`` did not write it.
     """
     for name, kind in _types_of(types):
         text = properties.get(name)

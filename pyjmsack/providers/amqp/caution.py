@@ -1,19 +1,19 @@
-"""When a link has to take one message at a time, because Artemis mixes up messages after a connection is lost.
+"""Decides when a link takes one message at a time, because Artemis mixes up messages after a connection is lost.
 
 Artemis 2.7 to 2.56 keeps, in the entry that a queue has for a message, the link that is about to send the message. When
 a connection with a consumer is lost, its messages go back to the queue, and at once to other links, while the thread of
 the lost connection still has entries to send. That thread then writes into the new link, beside the thread to which the
-link belongs. Two messages in one transfer, an empty transfer, or bytes of one message under the delivery of another are
-the result, and whoever accepts such a delivery removes a message that nobody was given.
+link belongs. The result is two messages in one transfer, an empty transfer, or bytes of one message in the delivery of
+another. A client that accepts such a delivery removes a message from the queue that no client has received.
 
 The two threads disturb each other only where a link has credit for several messages. So a link that is attached soon
 after a loss gets credit for one message at a time, until the lost connection has nothing left to send.
-``docs/upstream/`` has the whole story, ``docs/failover.md`` what it means for users.
+``docs/upstream/`` describes the defect, and ``docs/failover.md`` says what it means for users.
 
-A fixed time is no proof of that, because the thread of the lost connection may be late. The messages themselves tell
-more. Those of the lost connection go back to the head of their queue, and Artemis counts a delivery for each. So the
-broker has taken everything back, and the link is past it, when as many counted messages have come as this process had
-in its buffers, and then one came that was never delivered before.
+After a fixed time, it is not certain that nothing is left, because the thread of the lost connection may be late. The
+messages themselves tell more. The messages of the lost connection go back to the head of their queue, and Artemis
+counts a delivery for each. So the link first receives as many counted messages as this process had in its buffers. When
+it then receives a message that was never delivered before, the broker has nothing left to send for the lost connection.
 """
 
 from __future__ import annotations
@@ -29,27 +29,31 @@ __all__ = ["Caution", "Single", "lost", "single_credit"]
 
 _SECONDS, _SECONDS_AT_MOST = 1.8, 10.0
 _ANSWERS = 5
-"""How long a link that begins after a loss takes one message at a time at least: so many seconds, or as long as so many
-answers of a slow broker take, but no longer than the limit. From a loss to the last message that Artemis wrote for the
-lost connection were measured some milliseconds on a quiet machine, 1.6 s at a broker that had just started beside two
-busy processes, and 8 s beside twenty busy processes for each core, where the answers of the broker are as late."""
+"""The shortest time for which a link that begins after a loss takes one message at a time.
+
+It is ``_SECONDS``, or the time of ``_ANSWERS`` answers if the broker is slow, but at most ``_SECONDS_AT_MOST``. The time
+from a loss to the last message that Artemis wrote for the lost connection was measured: some milliseconds on a quiet
+machine, 1.6 s at a broker that had just started beside two busy processes, and 8 s beside twenty busy processes for
+each core. In the last case, the answers of the broker are as late as its messages."""
 
 _LATE_ANSWERS, _LATE_SECONDS_AT_MOST = 25, 20.0
-"""The same, while messages of the lost connection have not come back. They never do if another client took them."""
+"""The same for the longest time: a link waits so long while messages of the lost connection have not come back.
+There is a limit because the messages never come back if another client took them."""
 
 _PAUSE = 0.1
-"""Seconds between two looks whether they have."""
+"""Seconds between two checks whether these messages have come back."""
 
 _REMEMBERED = 60.0
-"""Seconds after a loss during which links begin carefully: the default ``connection-ttl`` of Artemis, after which the
-broker notices a loss at the latest."""
+"""Seconds after a loss during which new links take one message at a time. This is the default ``connection-ttl`` of
+Artemis, the time after which the broker notices a loss at the latest."""
 
 _MOST_ADDRESSES = 10_000
-"""Addresses of which it is remembered how many messages have to come back. Of the oldest beyond these, time and the
-message that was never delivered before decide alone."""
+"""The number of addresses for which this module remembers how many messages have to come back. For older addresses,
+only the time and a message that was never delivered before decide."""
 
 _RECENTLY = 1.0
-"""Seconds since its last message in which a lost link probably had more ahead, even if nothing was buffered."""
+"""If the last message of a lost link came within so many seconds before the loss, the broker probably had more messages
+for the link, even if nothing was buffered."""
 
 
 class Single(IntEnum):
@@ -61,17 +65,20 @@ class Single(IntEnum):
 
 
 class _Losses:
-    """What this process lost with its connections. Every connection may read the queue of every other one, so all share
-    it. Loops in two threads may count at the same time; then the count is one too high or low, and a link is careful
-    for a little longer, or the message that was never delivered before decides alone."""
+    """What this process remembers about its lost connections. All connections share it, because each may read the queue
+    of each other connection.
+
+    Loops in two threads may count at the same time. Then the count may be wrong by one. If it is too high, a link takes
+    one message at a time for a little longer; if it is too low, only a message that was never delivered before decides.
+    """
 
     last: float | None = None
     due: dict[str, int] = {}  # noqa: RUF012 - one for the process, as said
-    """How many messages have to come back, by address; the address of the newest loss is the last one."""
+    """The number of messages that have to come back, by address. The address of the newest loss comes last."""
 
 
 def lost(cautions: Iterable[Caution] = ()) -> None:
-    """Remember that a connection ended without an orderly close, and what its links had."""
+    """Remember that a connection ended without an orderly close, and how many messages its links had."""
     now = monotonic()
     if _Losses.last is None or now - _Losses.last >= _REMEMBERED:
         _Losses.due.clear()
@@ -84,7 +91,11 @@ def lost(cautions: Iterable[Caution] = ()) -> None:
 
 
 def single_credit(policy: str) -> Single:
-    """Return how a link that is attached now takes messages, by ``amqp.singleCredit``."""
+    """Return whether a link that is attached now takes one message at a time.
+
+    Args:
+        policy: the value of ``amqp.singleCredit``.
+    """
     if policy == "always":
         return Single.ALWAYS
     recent = _Losses.last is not None and monotonic() - _Losses.last < _REMEMBERED
@@ -92,13 +103,13 @@ def single_credit(policy: str) -> Single:
 
 
 class Caution:
-    """How one link takes messages.
+    """Decides for one link when it takes one message at a time.
 
     Args:
-        single: what was decided when it was attached.
-        address: the node from which it receives.
-        returns: whether messages that it has not settled go back to the broker when the connection is lost.
-        buffered: how many of its messages wait for the caller.
+        single: the decision when the link was attached.
+        address: the name of the queue or topic from which the link receives.
+        returns: whether unsettled messages of the link go back to the broker when the connection is lost.
+        buffered: returns the number of messages of the link that wait for the caller.
     """
 
     def __init__(self, single: Single, address: str, *, returns: bool, buffered: Callable[[], int]) -> None:
@@ -107,13 +118,13 @@ class Caution:
         self._returns = returns
         self._buffered = buffered
         self._answer = self._slowest = 0.0
-        """Seconds that the broker took to answer the attach, and for its slowest answer."""
+        """The seconds that the broker took to answer the attach, and the seconds of its slowest answer."""
         self._begun: float | None = None
         self._asked = 0.0
         self._repeated = False
         """Whether the last message had been delivered before."""
         self.arrived = 0.0
-        """When the last messages came."""
+        """The time when the last messages came, on the monotonic clock; 0 = none has come."""
 
     def ahead(self, now: float) -> int:
         """Return how many messages are certain to go back to the queue if the connection is lost now."""
@@ -122,12 +133,16 @@ class Caution:
         return max(self._buffered(), int(self.arrived > 0 and now - self.arrived < _RECENTLY))
 
     def answered(self, seconds: float) -> None:
-        """The broker took so long to answer the attach."""
+        """Note how many seconds the broker took to answer the attach."""
         self._answer = self._slowest = seconds
 
     def asked(self) -> bool:
-        """Note that credit for one message is granted. Return whether the time of a link that is careful for a while
-        begins with this."""
+        """Note that credit for one message is granted.
+
+        Returns:
+            True if this is the first such credit of a link that takes one message at a time only for a while. The time
+            of :meth:`time_left` begins with it.
+        """
         self._asked = monotonic()
         first = self._begun is None and self.single is Single.FOR_A_WHILE
         if first:
@@ -135,7 +150,7 @@ class Caution:
         return first
 
     def took(self, payload: bytes) -> None:
-        """Note that a message arrived and used the credit."""
+        """Note that a message arrived, and whether it was delivered before."""
         try:
             self._repeated = read_header(payload).delivery_count > 0
         except MessageFormatException:
@@ -149,7 +164,7 @@ class Caution:
             _Losses.due.pop(self.address, None)
 
     def time_left(self) -> float:
-        """Return after how many seconds to ask again whether the whole window is safe; 0 if it is."""
+        """Return the seconds after which to ask again whether the link may have its whole window; 0 = it may now."""
         now = monotonic()
         elapsed = now - (now if self._begun is None else self._begun)
         earliest = min(max(_SECONDS, _ANSWERS * self._answer), _SECONDS_AT_MOST)

@@ -1,4 +1,4 @@
-"""What the links of senders, receivers and coordinators share: the attach and detach handshakes (AMQP 1.0 2.6)."""
+"""The base class of the links of senders, receivers and coordinators: attach and detach (AMQP 1.0 2.6)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ __all__ = ["AmqpLink", "words"]
 
 
 def words(destination: Destination | None) -> tuple[str, ...]:
-    """Return the capabilities of a terminus: always the routing one, as Artemis drops messages without (S165)."""
+    """Return the capabilities for a link to a destination, which tell queue from topic.
+
+    Artemis drops messages if this capability is missing (S165).
+    """
     return () if destination is None else (destination.capability,)
 
 
 class AmqpLink:
-    """One end of a link. Subclasses say what happens to deliveries and credit.
+    """This client's end of a link. Subclasses define what happens to deliveries and credit.
 
     Args:
         session: the session on which the link is attached.
@@ -44,11 +47,13 @@ class AmqpLink:
         self._attach_answered = False
         """Whether the peer answered our attach."""
         self.closed: JMSException | None = None
-        """Set once the link can no longer be used, with the reason."""
+        """The reason why the link can no longer be used; ``None`` while it can."""
 
     def open(self, done: Completion[None]) -> None:
-        """Attach the link. ``done`` succeeds when the broker attached its end to a node; an answer without a node is a
-        refusal."""
+        """Attach the link. ``done`` succeeds when the broker has attached its end to a queue or topic.
+
+        If the answer of the broker names none, the broker has refused the link.
+        """
         self._opening = done
         try:
             self._attach()
@@ -62,8 +67,11 @@ class AmqpLink:
         self._link = self._session.attach_sender(self._description, self)
 
     def close(self, done: Completion[None]) -> None:
-        """Close the link. If the attach has no answer yet, close when the answer comes, because a detach frees the
-        handle for the next link, and late frames for this link must not reach the next one."""
+        """Close the link.
+
+        If the broker has not answered the attach yet, wait for its answer. A detach frees the handle for the next link,
+        so a late frame for this link would reach the next one.
+        """
         if self.closed is not None:
             done.succeed()
             return
@@ -87,8 +95,10 @@ class AmqpLink:
         self._lost(self.closed)
 
     def on_remote_open(self) -> None:
-        """Complete the attach. A broker refuses an attach by an answer without a node, followed by a Detach with the
-        reason (2.6.3)."""
+        """Handle the broker's Attach frame.
+
+        A broker refuses an attach by an answer without a queue or topic, followed by a Detach with the reason (2.6.3).
+        """
         self._attach_answered = True
         if self._closing is not None:  # who wanted it has gone
             self._part()
@@ -114,37 +124,37 @@ class AmqpLink:
                 self._closed_by_broker(error)
 
     def _fail_opening(self, error: JMSException) -> bool:
-        """Complete the attach that somebody waits for. Return False if nobody waits."""
+        """Fail the request that attaches the link, if it is pending. Return False if it is not."""
         opening, self._opening = self._opening, None
         if opening is not None:
             opening.fail(error)
         return opening is not None
 
     def on_message(self, delivery: Any, payload: bytes, settled: bool) -> None:
-        """See the subclass."""
+        """Raise an error, because this link expects no deliveries. The receiver overrides this method."""
         raise AssertionError("a link without deliveries got one")
 
     def on_oversize(self, delivery: Any, start: bytes, size: int, settled: bool) -> None:
-        """See the subclass."""
+        """Raise an error, because this link expects no deliveries. The receiver overrides this method."""
         raise AssertionError("a link without deliveries got one")
 
     def on_beginning(self, delivery: Any, start: bytes) -> None:
-        """See the subclass."""
+        """Raise an error, because this link expects no deliveries. The receiver overrides this method."""
         raise AssertionError("a link without deliveries got one")
 
     def on_piece(self, payload: bytes, more: bool, settled: bool, aborted: bool) -> None:
-        """See the subclass."""
+        """Raise an error, because this link expects no deliveries. The receiver overrides this method."""
         raise AssertionError("a link without deliveries got one")
 
     def on_outcome(self, context: Any, state: Composite | None) -> None:
-        """See the subclass."""
+        """Raise an error, because this link sends no messages. Subclasses that send override this method."""
         raise AssertionError("a link without deliveries got an outcome")
 
     def on_flow(self) -> None:
-        """Handle a change of credit; subclasses do so."""
+        """Do nothing about a change of credit. Subclasses override this method."""
 
     def rolled_back(self) -> None:
-        """Handle the rollback of the session's transaction; subclasses do so."""
+        """Do nothing about the rollback of the session's transaction. The subclass that sends overrides this method."""
 
     def _attached(self) -> bool:
         return True
@@ -153,7 +163,7 @@ class AmqpLink:
         """Fail the requests that wait for the broker, because the link ended."""
 
     def _lost(self, error: JMSException) -> None:
-        """Handle the end of a link that was in use, alone or with its session or connection."""
+        """Handle the end of a link that was in use. The link may end alone, or with its session or connection."""
 
     def _closed_by_broker(self, error: JMSException) -> None:
-        """Handle that the broker closed this link while it was in use, and nothing else."""
+        """Handle that the broker closed this link while it was in use, but not the session or connection."""

@@ -1,4 +1,4 @@
-"""A message over ``jms.maxMessageSize``: its bytes are dropped as they arrive, and it is refused alone (S166)."""
+"""A message over ``jms.maxMessageSize``: its bytes are dropped as they arrive, and it alone is refused (S166)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Oversize(AmqpInbound):
     __slots__ = ("limit", "size")
 
     def __init__(self, start: bytes, size: int, limit: int) -> None:
-        """``start``: its first bytes, with the header, which says whether the message is persistent (3.2)."""
+        """Keep ``start``, the first bytes of the message. Their header says whether it is persistent (3.2)."""
         super().__init__(start)
         self.size = size
         self.limit = limit

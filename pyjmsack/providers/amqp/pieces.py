@@ -1,4 +1,4 @@
-"""The sections of a large message that arrives in pieces (3.2): where its body is, without a look at the content."""
+"""Finds the body in a large message that arrives in pieces, from the heads of its sections only (3.2)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ from pyjmsack.spi.envelope import NotOneMessageError
 __all__ = ["EMPTY", "DataSections", "head_of"]
 
 EMPTY: Final = b"\x00\x53\x75\xa0\x00"
-"""A data section without content. It stands for the body, so that the head can be read like a message."""
+"""A data section without content. It takes the place of the body, so that the head can be read like a message."""
 _MOST_SECTIONS = 65_536
-"""Data sections of one message."""
+"""The largest number of data sections that one message may have."""
 _MOST_FOOTER = 65_536
-"""Bytes of its footer."""
+"""The largest number of bytes that the footer of a message may have."""
 
 
 def _heads() -> dict[bytes, tuple[int, bool]]:
-    """Return all beginnings of a data section or footer, with the width of their size, and whether it is a footer."""
+    """Return all byte strings with which a data section or a footer can begin.
+
+    Each has two values: the number of bytes of the size field that follows, and whether the section is a footer.
+    """
     found = {}
     for code, name, types in ((0x75, b"amqp:data:binary", (0xA0, 0xB0)), (0x78, b"amqp:footer:map", (0xC1, 0xD1))):
         for descriptor in (b"\x53%c" % code, b"\x80" + bytes(7) + b"%c" % code, b"\xa3%c%b" % (len(name), name)):
@@ -34,14 +37,14 @@ _HEADS: Final = _heads()
 
 
 def head_of(start: bytes) -> bytes | None:
-    """Return the sections before the body, if this is the beginning of a bytes message whose body is in data sections.
+    """Return the sections before the body, if the message is a bytes message whose body is in data sections.
 
     Args:
         start: the first bytes of a message.
 
     Returns:
-        ``None`` if it is another message, or its head is not complete or cannot be read: then it is gathered in memory,
-        and decoded as a whole.
+        ``None`` if it is another kind of message, or if the sections before the body are not complete or cannot be
+        read. Such a message is gathered in memory and decoded as a whole.
     """
     position = body_begins(start)
     if position is None:
@@ -58,11 +61,11 @@ class DataSections:
     """Finds the content of the data sections of one message, whose bytes may be cut anywhere.
 
     Args:
-        position: where the first section begins in the message.
+        position: the position in the message at which the first section begins.
 
     Attributes:
-        spans: beginnings and lengths of the contents so far.
-        footer: the section behind the body; empty if there is none.
+        spans: the contents that were found so far, each as its position and its length in bytes.
+        footer: the section after the body; empty if there is none.
     """
 
     def __init__(self, position: int) -> None:
@@ -70,16 +73,16 @@ class DataSections:
         self.footer = bytearray()
         self._position = position
         self._begun = bytearray()
-        """The head of a section, as long as it is not complete."""
+        """The bytes of a section's head while the head is not complete."""
         self._left = 0
-        """Bytes of the section that are still to come."""
+        """The number of bytes of the present section that have not arrived yet."""
 
     def feed(self, data: bytes) -> None:
-        """Take bytes.
+        """Take the next bytes of the message.
 
         Raises:
-            NotOneMessageError: another message begins in them.
-            MessageFormatException: these are no data sections, or too many.
+            NotOneMessageError: another message begins in these bytes.
+            MessageFormatException: the bytes are not data sections, or there are too many data sections.
         """
         place, end = 0, len(data)
         while place < end:
@@ -98,13 +101,13 @@ class DataSections:
         """Check that the message may end here.
 
         Raises:
-            MessageFormatException: it ends inside a section.
+            MessageFormatException: the message ends inside a section.
         """
         if self._left or self._begun:
             raise MessageFormatException(f"data section: it ends {self._left or 'some'} bytes too early")
 
     def _look(self, position: int) -> None:
-        """Look whether the head of a section is complete. ``position``: behind the bytes of it that are here."""
+        """Check whether the head of a section is complete. ``position`` is the position after its bytes so far."""
         begun = bytes(self._begun)
         if self.footer:
             raise NotOneMessageError("something comes behind the footer")
