@@ -105,7 +105,7 @@ class Provider(Protocol):
         ...
 
     def start_consumer(self, consumer_id: int) -> None:
-        """Let the broker send messages up to the prefetch, at the start or after a drain. With prefetch 0 do nothing."""
+        """Let the broker send messages up to the prefetch, at the start and after a drain. Prefetch 0 needs nothing."""
         ...
 
     def stop_consumer(self, consumer_id: int, done: Completion[None]) -> None:

@@ -1,4 +1,4 @@
-"""The body sections of an AMQP 1.0 message (3.2.6 to 3.2.8), and which JMS class they make (S165, S166)."""
+"""Reads the body sections of an AMQP 1.0 message (3.2.6 to 3.2.8), and finds the JMS class for them (S165, S166)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from pyjmsack.providers.amqp.wire import decode_value, malformed
 __all__ = ["is_plain_bytes", "read_body"]
 
 MESSAGE, OBJECT, MAP, BYTES, STREAM, TEXT = range(6)
-"""Wire types of the JMS classes (S165)."""
+"""The numbers that stand for the JMS classes in an AMQP message (S165)."""
 
 _HEADS = {0xA0: (2, False), 0xA1: (2, True), 0xB0: (5, False), 0xB1: (5, True)}
-"""Type codes of binary and string: bytes before the content, and whether it is text."""
+"""The type codes of binary and string, each with the number of bytes before its content, and whether it is text."""
 
 _TEXT_TYPE = re.compile(
     r"\s*(?:text/[^;\s]+|application/(?:json|xml|xml-dtd|javascript|ecmascript|[^;\s]+\+(?:json|xml)))\s*(?:;(.*))?",
@@ -30,7 +30,8 @@ _CHARSET = re.compile(r"charset\s*=\s*[\"']?([A-Za-z0-9_-]+)", re.IGNORECASE)
 _CHARSETS = frozenset(
     ("utf-8", "utf8", "us-ascii", "ascii", "iso-8859-1", "iso-8859-15", "windows-1252", "utf-16", "utf-16le")
 )
-"""The rest of what Python knows is rare, no character set at all, or decodes in quadratic time."""
+"""The character sets that are decoded. The other codecs of Python are rare, are no character sets, or take a time that
+grows with the square of the length."""
 
 
 def read_body(data: bytes, code: int, spans: list[Span], mark: int | None, content_type: str | None) -> tuple[int, Any]:
@@ -40,10 +41,10 @@ def read_body(data: bytes, code: int, spans: list[Span], mark: int | None, conte
 
     Args:
         data: the message.
-        code: descriptor of the body sections, 0 if there is none.
-        spans: where they are.
-        mark: the annotation, ``None`` if absent.
-        content_type: from the properties section.
+        code: the descriptor of the body sections; 0 = there is no body section.
+        spans: the positions of the body sections in the message.
+        mark: the value of the annotation ``x-opt-jms-msg-type``; ``None`` = it is absent.
+        content_type: the content type in the properties section.
 
     Raises:
         MessageFormatException: the body cannot be decoded; the text names section and offset.
@@ -64,7 +65,7 @@ def read_body(data: bytes, code: int, spans: list[Span], mark: int | None, conte
 
 
 def _whole(data: bytes, span: Span) -> Any:
-    """Return the value of a section that holds nothing else."""
+    """Return the one value that a section contains."""
     start, end = span
     head = _HEADS.get(data[start])
     if head is not None:  # the walk over the sections found that the size fits
@@ -94,7 +95,7 @@ def _classify_value(mark: int | None, value: Any) -> tuple[int, Any]:
 
 
 def _nothing(mark: int | None) -> tuple[int, Any]:
-    """Return the value that stands for the body of a message without a body."""
+    """Return the JMS class, and the value that stands for the body, of a message without a body."""
     if mark == BYTES:
         return BYTES, b""
     if mark == MAP:
@@ -103,7 +104,7 @@ def _nothing(mark: int | None) -> tuple[int, Any]:
 
 
 def _data(data: bytes, spans: list[Span]) -> bytes:
-    """Return the content of all data sections; a sender may cut a long body (3.2.6)."""
+    """Return the joined content of all data sections, because a sender may split a long body (3.2.6)."""
     parts = [_whole(data, span) for span in spans]
     for part, (start, _) in zip(parts, spans, strict=True):
         if type(part) is not bytes:
@@ -129,7 +130,7 @@ def _classify_data(mark: int | None, body: bytes, content_type: str | None, star
 
 
 def is_plain_bytes(mark: int | None, content_type: str | None) -> bool:
-    """Return True if data sections with this mark and content type are the body of a bytes message, as they are."""
+    """Return True if data sections with this mark and content type are the unchanged body of a bytes message."""
     if content_type is not None and is_portable(content_type):
         return False
     if mark is None or not MESSAGE <= mark <= TEXT or mark in (MAP, STREAM):
@@ -138,7 +139,7 @@ def is_plain_bytes(mark: int | None, content_type: str | None) -> bool:
 
 
 def charset_of(content_type: str | None) -> str | None:
-    """Return the character set of a text content type, ``None`` for anything else and for unknown character sets."""
+    """Return the character set of a content type; ``None`` if it is not text or the character set is unknown."""
     match = _TEXT_TYPE.fullmatch(content_type) if content_type else None
     if match is None:
         return None
@@ -155,7 +156,7 @@ def _decode_text(body: bytes, charset: str, start: int) -> str:
 
 
 def _sequence(data: bytes, spans: list[Span]) -> list[Any]:
-    """Return the elements of all sequence sections in a row (3.2.7)."""
+    """Return the elements of all sequence sections in one list (3.2.7)."""
     elements: list[Any] = []
     for span in spans:
         part = _whole(data, span)

@@ -31,10 +31,10 @@ _SECONDS, _SECONDS_AT_MOST = 1.8, 10.0
 _ANSWERS = 5
 """The shortest time for which a link that begins after a loss takes one message at a time.
 
-It is ``_SECONDS``, or the time of ``_ANSWERS`` answers if the broker is slow, but at most ``_SECONDS_AT_MOST``. The time
-from a loss to the last message that Artemis wrote for the lost connection was measured: some milliseconds on a quiet
-machine, 1.6 s at a broker that had just started beside two busy processes, and 8 s beside twenty busy processes for
-each core. In the last case, the answers of the broker are as late as its messages."""
+It is ``_SECONDS``, or the time of ``_ANSWERS`` answers if the broker is slow, but at most ``_SECONDS_AT_MOST``. We
+measured the time from a loss to the last message that Artemis wrote for the lost connection: some milliseconds on a
+quiet machine, 1.6 s at a broker that had just started beside two busy processes, and 8 s beside twenty busy processes
+for each core. In the last case, the answers of the broker are as late as its messages."""
 
 _LATE_ANSWERS, _LATE_SECONDS_AT_MOST = 25, 20.0
 """The same for the longest time: a link waits so long while messages of the lost connection have not come back.

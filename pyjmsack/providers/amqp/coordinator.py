@@ -1,4 +1,7 @@
-"""The control link of transactions: declare and discharge (AMQP 1.0 4.1-4.5), one transaction at a time per session."""
+"""The link that begins and ends the transactions of a session, one transaction at a time (AMQP 1.0 4.1-4.5).
+
+In the words of AMQP, a transaction is declared at its begin, and discharged at its commit or rollback.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +36,13 @@ _LONGEST_ID = 255
 
 
 def _discharge(txn_id: bytes, fail: bool) -> bytes:
-    """Return an amqp-value of discharge (4.5.3)."""
+    """Return the encoded request that ends a transaction: a rollback if ``fail``, otherwise a commit (4.5.3)."""
     fields = b"\xa0" + bytes([len(txn_id)]) + txn_id + (b"\x41" if fail else b"\x42")
     return b"\x00\x53\x77\x00\x53\x32\xc0" + bytes([len(fields) + 1, 2]) + fields
 
 
 class AmqpCoordinator(AmqpLink):
-    """The coordinator of one transacted session."""
+    """The link of one transacted session to the broker's transaction coordinator."""
 
     def __init__(self, engine: AmqpEngine, session: SessionEnd, name: str) -> None:
         attach = Attach(
@@ -60,12 +63,12 @@ class AmqpCoordinator(AmqpLink):
     # -- states of the open transaction -------------------------------------------------------------------------
 
     def send_state(self) -> bytes:
-        """Return the encoded transactional state for a transfer (4.4.1), or raise why there is no transaction (S87)."""
+        """Return the encoded transactional state for a transfer (4.4.1), or raise if there is no transaction (S87)."""
         self._check()
         return self._send_state
 
     def ack_state(self) -> bytes:
-        """Return the encoded transactional state for an acceptance (4.4.2), or raise why there is no transaction."""
+        """Return the encoded transactional state for an acceptance (4.4.2), or raise if there is no transaction."""
         self._check()
         return self._ack_state
 
@@ -79,9 +82,10 @@ class AmqpCoordinator(AmqpLink):
     # -- requests -----------------------------------------------------------------------------------------------
 
     def declare(self, done: Completion[None]) -> None:
-        """Begin a transaction; may be called while the discharge of the last one is on its way.
+        """Begin a transaction. May be called before the broker has answered the discharge of the last one.
 
-        There is never more than one: a second declare would replace the first, whose work nobody would then commit.
+        There is never more than one open transaction. A second one would replace the first, and nobody would commit the
+        work of the first.
         """
         if self._txn_id is not None:
             done.succeed()
@@ -98,7 +102,7 @@ class AmqpCoordinator(AmqpLink):
             done.settle(declared.error)
 
     def discharge(self, done: Completion[None], *, fail: bool) -> None:
-        """Commit, or roll back with ``fail``. Without an open transaction commit fails and rollback is done."""
+        """Commit the transaction, or roll it back if ``fail``. If none is open, only the commit is an error."""
         txn_id, self._txn_id = self._txn_id, None
         error = self.closed or self._failed
         if txn_id is None or error is not None:
@@ -120,7 +124,7 @@ class AmqpCoordinator(AmqpLink):
         self.on_flow()
 
     def on_flow(self) -> None:
-        """Send requests while there is credit."""
+        """Send the waiting requests while there is credit."""
         while self._waiting and self._link.credit > 0:
             payload, done, declares = self._waiting.popleft()
             self._link.send(payload, (done, declares))

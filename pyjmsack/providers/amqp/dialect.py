@@ -1,4 +1,4 @@
-"""What differs between brokers that speak AMQP: names of nodes, outcomes, and what they can honour (S119)."""
+"""The differences between brokers that use AMQP: names of queues and topics, outcomes, and features (S119)."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from pyjmsack.types import Outcome
 __all__ = ["AmqpDialect", "dialect_of"]
 
 _OFFERED = {"delivery-delay": "DELAYED_DELIVERY", "shared-subscription": "SHARED-SUBS"}
-"""Features that a broker honours only if it offers this word."""
+"""The features that a broker has only if it offers a capability, with the name of that capability."""
 
 
 @dataclass(frozen=True)
 class AmqpDialect:
-    """How to speak to one broker.
+    """The differences of one broker from others.
 
-    ``refusal`` is the outcome for a message that the client will not have: one beyond its redelivery limit, expired, or
-    not decodable.
+    ``refusal`` is the outcome for a message that the client refuses, because the message is beyond its redelivery
+    limit, has expired, or cannot be decoded.
     """
 
     broker: str
@@ -28,24 +28,29 @@ class AmqpDialect:
     topic_prefix: str
     refusal: Outcome = Outcome.MODIFIED_FAILED_UNDELIVERABLE
     takes_back: bool = True
-    """Whether the broker goes on with a link after a message that was aborted (AMQP 1.0 2.6.14)."""
+    """Whether a link can still be used after a message on it was aborted (AMQP 1.0 2.6.14)."""
     dead_letters: str = "DLQ"
-    """The queue of rejected messages."""
+    """The name of the dead-letter queue, which gets rejected messages."""
     discards: bool = False
     """Whether the broker discards a rejected message that is not persistent."""
 
     def address(self, destination: Destination) -> str:
-        """Return the name of a node; that of a temporary one is the broker's own."""
+        """Return the broker's name for a destination. The broker itself chose the name of a temporary destination."""
         if destination.is_temporary:
             return destination.name
         return (self.topic_prefix if destination.is_topic else self.queue_prefix) + destination.name
 
     def outcome(self, outcome: Outcome) -> Outcome:
-        """Return the outcome to send where the core wants ``outcome``."""
+        """Return the outcome to send to this broker if the core wants ``outcome``."""
         return self.refusal if outcome is Outcome.MODIFIED_FAILED_UNDELIVERABLE else outcome
 
     def features(self, offered: Collection[str], *, scheduler: bool) -> Mapping[str, Support]:
-        """Return what can be honoured here, by what the broker offers in its Open and by ``broker.scheduler``."""
+        """Return the features of this broker.
+
+        Args:
+            offered: the capabilities that the broker offers in its Open frame.
+            scheduler: the value of ``broker.scheduler``.
+        """
         table = dict(features("amqp", self.broker, scheduler=scheduler))
         for feature, word in _OFFERED.items():
             if word not in offered and table[feature].level is not Level.REFUSED:
@@ -57,11 +62,11 @@ def dialect_of(broker: str, announced: Mapping[str, object], queue_prefix: str, 
     """Return the dialect of a broker.
 
     Args:
-        broker: its key (``pyjmsack.spi.features.BROKERS``).
-        announced: the properties of its Open. ActiveMQ Classic announces its prefixes. Without the prefix of topics it
-            would take the name of a topic for that of a queue.
-        queue_prefix: the user's, after the broker's (``jms.queuePrefix``).
-        topic_prefix: likewise (``jms.topicPrefix``).
+        broker: the key of the broker (``pyjmsack.spi.features.BROKERS``).
+        announced: the properties of its Open frame. ActiveMQ Classic announces its prefixes there. Without the prefix
+            for topics, it would take the name of a topic for the name of a queue.
+        queue_prefix: the user's prefix for queues, which follows the broker's prefix (``jms.queuePrefix``).
+        topic_prefix: the user's prefix for topics, likewise (``jms.topicPrefix``).
     """
     classic = broker.startswith("classic-")
     own_queues = str(announced.get("queue-prefix", "queue://" if classic else ""))

@@ -1,6 +1,6 @@
-"""From a JMS message to the sections of an AMQP 1.0 message (3.2), as Qpid JMS marks them (S165).
+"""Encodes a JMS message as the sections of an AMQP 1.0 message (3.2), with the same marks as Qpid JMS (S165).
 
-A send is one call, so what repeats is kept: header and annotation sections by their few values, addresses by name.
+Many messages have the same header, annotations and addresses. So these are encoded once and kept for later messages.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _NULL = b"\x40"
 _OCTET_STREAM = encode_symbol("application/octet-stream")
 _TTL_LIMIT = 1 << 32
 _LARGEST_SECTION: Final = (1 << 32) - 1
-"""Bytes of a body in one data section, which is what Qpid JMS reads."""
+"""The most bytes that one data section can contain. A body has one section only, because Qpid JMS reads only one."""
 
 _LIST8_HEAD = Struct(">4sBB").pack
 _LIST32_HEAD = Struct(">4sII").pack
@@ -60,21 +60,22 @@ def encode(
     *,
     marks_repetitions: bool = False,
 ) -> Payload:
-    """Return the message as the bytes of one AMQP transfer, without its body if that is read later.
+    """Return the encoded message. If its body is read while it is sent, the result does not contain the body.
 
-    A bytes or stream message is reset, as sending does (S171).
+    A bytes or stream message is reset, as JMS requires of a send (S171).
 
     Args:
-        message: stamped by the producer (S71).
-        address: the broker's address of the message's destination.
-        ttl_ms: time to live for the header, in milliseconds, 0 = none; the property ``JMS_AMQP_TTL`` overrides it
-            (S154). What exceeds 32 bits stays out of the header: the absolute expiry time says it.
-        address_of: turns ``reply_to`` into the broker's address.
-        marks_repetitions: add the duplicate mark, by which Artemis knows a second copy of this message, unless the
-            message has one (S106).
+        message: the message, whose headers the producer has set (S71).
+        address: the broker's name for the destination of the message.
+        ttl_ms: the time to live for the header in milliseconds; 0 = none. The property ``JMS_AMQP_TTL`` overrides it
+            (S154). A time that does not fit in 32 bits is left out of the header, and only the absolute expiry time
+            tells it.
+        address_of: returns the broker's name for a ``reply_to``.
+        marks_repetitions: add the duplicate mark, by which Artemis recognises a second copy of this message, unless the
+            message has a mark (S106).
 
     Raises:
-        MessageFormatException: an id, text or property that AMQP cannot carry; the text names it.
+        MessageFormatException: AMQP cannot carry an id, text or property of the message; the text names it.
     """
     ttl = ttl_ms if message._amqp_ttl is None else message._amqp_ttl
     reply_to = message._reply_to
@@ -94,10 +95,10 @@ def encode(
 
 
 def streamed(head: bytes, source: BodySource) -> StreamedPayload:
-    """Return a message with these sections before its body, and a body that is read while it is sent.
+    """Return an encoded message with these sections before its body. The body is read while the message is sent.
 
     Raises:
-        MessageFormatException: the body is too large for a section.
+        MessageFormatException: the body is too large for one data section.
     """
     if source.length > _LARGEST_SECTION:
         raise MessageFormatException(f"body: {source.length:,} bytes; AMQP has room for {_LARGEST_SECTION:,}")
@@ -106,7 +107,7 @@ def streamed(head: bytes, source: BodySource) -> StreamedPayload:
 
 @lru_cache(maxsize=256)
 def _header(persistent: bool, priority: int, ttl: int) -> bytes:
-    """Return the header section (3.2.1): durable, priority, ttl; nothing where all is default."""
+    """Return the header section with durable, priority and ttl; no bytes if all have their defaults (3.2.1)."""
     fields = [persistent or None, None if priority == 4 else UByte(priority), UInt(ttl) if ttl else None]
     while fields and fields[-1] is None:
         fields.pop()
@@ -126,7 +127,7 @@ def _annotations(message: Message, kind: int, reply_to: Destination | None) -> b
 
 
 def _build_annotations(kind: int, to_kind: int, reply_kind: int, delivery_time: int) -> bytes:
-    """Return the message-annotations section (3.2.3). A kind of -1 and a delivery time of 0 are left out."""
+    """Return the message-annotations section (3.2.3), without a kind of -1 and without a delivery time of 0."""
     marks: dict[Symbol, int] = {}
     for name, value in (("x-opt-jms-msg-type", kind), ("x-opt-jms-dest", to_kind), ("x-opt-jms-reply-to", reply_kind)):
         if value >= 0:
@@ -145,7 +146,7 @@ _address = kept(1024)(encode_string)
 
 
 def _properties(message: Message, address: str, reply_address: str | None, kind: int) -> bytes:
-    """Return the properties section (3.2.4). Its 13 fields have fixed places; what follows the last one is left out."""
+    """Return the properties section (3.2.4). Its 13 fields have a fixed order; empty fields at the end are left out."""
     message_id = message._message_id
     user_id = message._user_id
     subject = message._type
@@ -175,7 +176,7 @@ def _properties(message: Message, address: str, reply_address: str | None, kind:
 
 
 def _object_type(body: Any) -> bytes:
-    """Return the content type of an object message: none for a plain value (S175)."""
+    """Return the content type of an object message. A plain value has none (S175)."""
     return encode_symbol(body.content_type) if isinstance(body, SerializedObject) else _NULL
 
 
@@ -187,7 +188,7 @@ def _user_id(text: str) -> bytes:
 
 
 def _group_fields(message: Message) -> bytes:
-    """Return group-id, group-sequence and reply-to-group-id; nothing if none is set."""
+    """Return group-id, group-sequence and reply-to-group-id, or no bytes if none of them is set."""
     group_id, sequence, reply_group = message._group_id, message._group_sequence, message._reply_to_group_id
     if group_id is None and sequence is None and reply_group is None:
         return b""
@@ -202,7 +203,7 @@ def _application_properties(held: dict[str, Any]) -> bytes:
 
 
 def _marked(message: Message, held: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the properties with a duplicate mark. A mark that the caller set stays."""
+    """Return the properties with a duplicate mark. If the caller has set a mark, it stays."""
     return {DUPLICATE_ID: message._message_id or f"ID:{uuid4()}", **(held or {})}
 
 
@@ -264,4 +265,4 @@ _BODIES: dict[int, Callable[[Any], tuple[bytes, bytes]]] = {
     4: _stream_body,
     5: _text_body,
 }
-"""The encoders of bodies, by ``Message.wire_type``."""
+"""The functions that encode a body, by ``Message.wire_type``."""

@@ -1,8 +1,8 @@
-"""What the provider needs of an engine, whichever of the two it is, and what both have in common.
+"""The interface between the provider and its two engines, and the base class that both engines share.
 
-Two layers in a row: :class:`SaslClient`, then an engine for AMQP itself. The engine tells the owner of a link or
-session directly what happens to it; :class:`LinkHandler` and :class:`SessionHandler` say what an owner has to hear.
-The words in which links, states and errors are described are those of :mod:`.engine.performatives` in both cases.
+A connection has two layers: :class:`SaslClient` for the login, then an engine for AMQP itself. The engine reports each
+event of a link or a session to the owner of that link or session. :class:`LinkHandler` and :class:`SessionHandler` list
+these events. Both engines describe links, states and errors with the classes of :mod:`.engine.performatives`.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ __all__ = [
 
 log = logging.getLogger("pyjmsack.amqp")
 MOST_UNWRITTEN = 8 << 20
-"""Bytes of large messages that may wait for the disk before nothing more is read from the socket."""
+"""If more bytes of large messages than this wait for the disk, nothing more is read from the socket."""
 _FEW_UNWRITTEN = 2 << 20
-"""With so few the socket is read again."""
+"""If no more bytes than this wait for the disk, the socket is read again."""
 
 
 class LinkHandler(Protocol):
@@ -54,25 +54,30 @@ class LinkHandler(Protocol):
         ...
 
     def on_message(self, delivery: Any, payload: bytes, settled: bool) -> None:
-        """A whole message arrived; ``delivery`` is what :meth:`ReceiverEnd.settle` takes."""
+        """Handle a whole message. ``delivery`` is the handle for :meth:`ReceiverEnd.settle`."""
         ...
 
     def on_oversize(self, delivery: Any, start: bytes, size: int, settled: bool) -> None:
-        """A message of ``size`` bytes, more than the link takes, went by; its first bytes are ``start``."""
+        """Handle a message that was too large for the link. Of its ``size`` bytes, only ``start`` was kept."""
         ...
 
     def on_beginning(self, delivery: Any, start: bytes) -> None:
-        """So many bytes of a message are here that it may be taken in pieces: the owner calls
-        :meth:`ReceiverEnd.take_pieces`, or gets the message whole."""
+        """Handle the first bytes of a large message, which may be taken in pieces.
+
+        If the owner calls :meth:`ReceiverEnd.take_pieces` now, it gets the rest in pieces. Otherwise, it gets the
+        message whole.
+        """
         ...
 
     def on_piece(self, payload: bytes, more: bool, settled: bool, aborted: bool) -> None:
-        """More of a message that is taken in pieces; the last one has no ``more``. The peer took an ``aborted`` message
-        back."""
+        """Handle the next piece of a message that is taken in pieces.
+
+        ``more`` is False for the last piece. If ``aborted``, the peer took the message back.
+        """
         ...
 
     def on_outcome(self, context: Any, state: Composite | None) -> None:
-        """The peer says what became of a message that we sent. ``None``: the message was settled without an outcome."""
+        """Handle the outcome of a message that this client sent. ``None`` = it was settled without an outcome."""
         ...
 
 
@@ -92,19 +97,19 @@ class EngineListener(Protocol):
     """The events of the whole connection, which the engine reports to the provider."""
 
     def on_ready(self) -> None:
-        """SASL is over; the connection may be opened."""
+        """Handle the end of the login. The connection may be opened now."""
         ...
 
     def on_remote_open(self) -> None:
-        """The peer's Open frame is here."""
+        """Handle the Open frame of the peer."""
         ...
 
     def on_failure(self, error: JMSException) -> None:
-        """The connection has ended, and no more events follow. Called once."""
+        """Handle the end of the connection. No more events follow. Called once."""
         ...
 
     def on_burst_end(self) -> None:
-        """All events of the bytes received at once have been handled."""
+        """Handle the end of a burst: all events of the bytes that arrived together have been reported."""
         ...
 
 
@@ -113,12 +118,12 @@ class LinkEnd(Protocol):
 
     @property
     def credit(self) -> int:
-        """Messages that may be sent, or may still arrive."""
+        """The number of messages that may still be sent or may still arrive."""
         ...
 
     @property
     def remote(self) -> Attach | None:
-        """The peer's Attach, once it is here."""
+        """The peer's Attach frame; ``None`` until it has arrived."""
         ...
 
     @property
@@ -139,50 +144,53 @@ class StreamEnd(Protocol):
         ...
 
     def abort(self) -> None:
-        """Take the message back, before its last piece was written."""
+        """Take the message back. This is possible only before its last piece is written."""
         ...
 
 
 class SenderEnd(LinkEnd, Protocol):
-    """A link to send on."""
+    """Our end of a link on which this client sends messages."""
 
     @property
     def drain(self) -> bool:
-        """Whether the peer asks to use up the credit."""
+        """Whether the peer asks this client to use up the credit."""
         ...
 
     def send(self, payload: bytes, context: Any, *, state: bytes = b"", settled: bool = False) -> None:
-        """Send a message, with an encoded state; ``context`` comes back with the outcome, unless ``settled``."""
+        """Send a message with an encoded delivery state.
+
+        The engine passes ``context`` to :meth:`LinkHandler.on_outcome`, unless the message is sent ``settled``.
+        """
         ...
 
     def stream(
         self, context: Any, wants: Callable[[], None], *, state: bytes = b"", settled: bool = False
     ) -> StreamEnd:
-        """Begin a message in pieces; ``wants`` is called, never from within ``write``, when the next may be written."""
+        """Begin a message that is sent in pieces. The engine calls ``wants`` when the next piece may be written."""
         ...
 
     def drained(self) -> None:
-        """Give back the credit that is not needed."""
+        """Give back to the peer the credit that is not needed."""
         ...
 
     def abandon(self) -> list[Any]:
-        """Return the contexts of all that has no outcome; none will be told."""
+        """Return the contexts of all messages without an outcome. The engine will report no outcome for them."""
         ...
 
 
 class ReceiverEnd(LinkEnd, Protocol):
-    """A link to receive on."""
+    """Our end of a link on which this client receives messages."""
 
     def grant(self, credit: int) -> None:
         """Allow this number of further messages. Does nothing on a link that has ended."""
         ...
 
     def start_drain(self, credit: int = 0) -> None:
-        """Ask the peer to use up the credit now, and as much more."""
+        """Add ``credit`` to the credit, and ask the peer to use up all of it now."""
         ...
 
     def take_pieces(self) -> None:
-        """Take the message that begins to arrive in pieces, in answer to :meth:`LinkHandler.on_beginning`."""
+        """Take the message that is arriving in pieces. Call this only within :meth:`LinkHandler.on_beginning`."""
         ...
 
     def settle(self, delivery: Any, state: bytes, /) -> None:
@@ -199,7 +207,7 @@ class SessionEnd(Protocol):
         ...
 
     def attach_sender(self, attach: Attach, owner: LinkHandler) -> SenderEnd:
-        """Attach a link to send on."""
+        """Attach a link on which this client sends messages."""
         ...
 
     def attach_receiver(
@@ -211,8 +219,16 @@ class SessionEnd(Protocol):
         overdraft: int | None = 0,
         pieces_over: int | None = None,
     ) -> ReceiverEnd:
-        """Attach a link to receive on, for messages of so many bytes; ``overdraft`` messages without credit are no
-        reason to end anything, ``None``: any number. Larger messages than ``pieces_over`` are offered in pieces."""
+        """Attach a link on which this client receives messages.
+
+        Args:
+            attach: the fields of the Attach frame.
+            owner: gets the events of the link.
+            max_message_size: bytes of the largest message that is kept; ``None`` = any.
+            overdraft: the number of messages that the peer may send without credit before the connection ends;
+                ``None`` = any number.
+            pieces_over: a message with more bytes than this is offered to the owner in pieces; ``None`` = none is.
+        """
         ...
 
     def end(self) -> None:
@@ -227,10 +243,10 @@ class EngineOptions:
     Args:
         max_frame_size: bytes of the largest frame that is accepted.
         channel_max: the highest channel number.
-        idle_timeout: seconds of silence after which the peer counts as dead, or ``None``.
-        trace: log every frame at DEBUG, with so many bytes of its payload (``amqp.traceFrames``); SASL frames, which
-            carry secrets, are not among them. ``None``: log none.
-        trace_bytes: log all bytes at DEBUG but those of the SASL layer (``transport.traceBytes``).
+        idle_timeout: seconds without bytes of the peer after which the connection counts as lost; ``None`` = no limit.
+        trace: log every frame at DEBUG, with this number of bytes of its payload (``amqp.traceFrames``). SASL frames
+            are not logged, because they contain secrets. ``None`` = log no frames.
+        trace_bytes: log all bytes at DEBUG except those of the SASL layer (``transport.traceBytes``).
     """
 
     max_frame_size: int
@@ -241,16 +257,16 @@ class EngineOptions:
 
 
 class AmqpEngine(ABC):
-    """One AMQP connection without a socket: the byte contract (``spi.engine.Engine``), SASL, and how it ends.
+    """One AMQP connection without a socket. It implements ``spi.engine.Engine``, the SASL login and the end.
 
     Args:
-        listener: gets the connection's events.
-        sasl: makes the login for a stream that is encrypted or not; ``None`` for no SASL layer.
+        listener: gets the events of the connection.
+        sasl: makes the login; its argument says whether the stream is encrypted. ``None`` = no SASL layer.
         options: the settings of the connection.
     """
 
     name: str
-    """What the metadata of a connection call it."""
+    """The name of the engine in the metadata of a connection."""
 
     def __init__(
         self, listener: EngineListener, sasl: Callable[[bool], SaslClient] | None, options: EngineOptions
@@ -268,16 +284,16 @@ class AmqpEngine(ABC):
     @property
     @abstractmethod
     def remote(self) -> Open:
-        """The peer's Open; empty until it is here."""
+        """The peer's Open frame; an empty Open until the frame has arrived."""
 
     @property
     @abstractmethod
     def peer_frame_size(self) -> int:
-        """Bytes of the largest frame that the peer takes, once its Open is here; 0 = any."""
+        """Bytes of the largest frame that the peer accepts; 0 = any. It is known after the peer's Open frame."""
 
     @abstractmethod
     def open(self, description: Open) -> None:
-        """Send Open."""
+        """Send the Open frame."""
 
     @abstractmethod
     def begin(self, owner: SessionHandler) -> SessionEnd:
@@ -285,11 +301,11 @@ class AmqpEngine(ABC):
 
     @abstractmethod
     def barrier(self) -> None:
-        """Let what was asked for so far become frames before what comes next."""
+        """Put the frames of all calls so far before the frames of the calls that follow."""
 
     @abstractmethod
     def nudge(self) -> None:
-        """Send an empty frame (AMQP 1.0 2.3.1): it says nothing, and makes the peer look at its connection."""
+        """Send an empty frame (AMQP 1.0 2.3.1), which has no meaning but makes the peer look at its connection."""
 
     @abstractmethod
     def close_connection(self) -> None:
@@ -297,24 +313,24 @@ class AmqpEngine(ABC):
 
     @abstractmethod
     def tick(self, now: float) -> float | None:
-        """Keep the idle time-outs of both sides (AMQP 1.0 2.4.5)."""
+        """Check the idle time-outs of both sides (AMQP 1.0 2.4.5): send a frame if one is due, or end the connection."""
 
     @abstractmethod
     def _bind(self) -> None:
-        """SASL is over."""
+        """Prepare the engine for AMQP, because the login is over."""
 
     @abstractmethod
     def _feed(self, data: bytes) -> None:
-        """Take bytes of the peer behind SASL and handle every event this causes."""
+        """Take bytes of the peer that come after the login, and handle all events that they cause."""
 
     @abstractmethod
     def _take(self) -> bytes:
-        """Return the next bytes for the peer, ``b""`` when there are none."""
+        """Return the next bytes of AMQP for the peer; ``b""`` if there are none."""
 
     # -- the byte contract (spi.engine.Engine) ------------------------------------------------------------------
 
     def connection_made(self, stream: Stream) -> None:
-        """Start the SASL exchange, or AMQP at once where the user switched SASL off."""
+        """Start the SASL login, or start AMQP at once if the user switched SASL off."""
         if self.failed is not None:
             stream.abort()
             return
@@ -326,7 +342,7 @@ class AmqpEngine(ABC):
         self.flush()
 
     def receive_data(self, data: bytes) -> None:
-        """Feed both layers and handle every event this causes, then flush once."""
+        """Pass the bytes to SASL or AMQP, handle all events that they cause, and then flush once."""
         if self.failed is not None:
             return
         if not self._ready:
@@ -338,7 +354,7 @@ class AmqpEngine(ABC):
         self.flush()
 
     def data_to_send(self) -> bytes:
-        """Return the next bytes for the peer, ``b""`` when there are none."""
+        """Return the next bytes for the peer; ``b""`` if there are none."""
         if self._sasl is not None and self._sasl.output:
             output = bytes(self._sasl.output)
             self._sasl.output.clear()
@@ -355,12 +371,12 @@ class AmqpEngine(ABC):
     # -- for the provider ---------------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Write what is pending."""
+        """Write the bytes that wait to be sent."""
         if self.stream is not None:
             self.stream.flush()
 
     def pace(self, unwritten: int) -> None:
-        """Read nothing more from the socket while so many bytes wait for the disk."""
+        """Stop reading from the socket if too many bytes wait for the disk; read again if few wait."""
         if self.stream is None or self.failed is not None:
             return
         if unwritten > MOST_UNWRITTEN:
@@ -369,15 +385,17 @@ class AmqpEngine(ABC):
             self.stream.resume()
 
     def apart(self, work: Callable[[], None]) -> None:
-        """Do what becomes possible without bytes of the peer, such as handing out a message that is now on the disk,
-        and finish the burst that this is."""
+        """Run ``work`` like a burst, although no bytes of the peer arrived, and finish the burst.
+
+        For example, ``work`` hands out a message that is now on the disk.
+        """
         if self.failed is None:
             work()
             self._listener.on_burst_end()
             self.flush()
 
     def fail(self, error: JMSException) -> None:
-        """End the connection with this error; later ones are ignored."""
+        """End the connection with this error. Later errors are ignored."""
         if self.failed is None:
             self.failed = error
             if self.stream is not None:
@@ -408,7 +426,7 @@ class AmqpEngine(ABC):
         return rest
 
     def _opened(self) -> None:
-        """The peer's Open is here."""
+        """Handle the peer's Open frame."""
         self._listener.on_remote_open()
         if self.stream is not None:
             self.stream.retick()  # now the peer's idle time-out is known

@@ -1,4 +1,4 @@
-"""AMQP error conditions -> JMS exceptions, in one place (S129; AMQP 1.0 2.8.15-2.8.18, 4.5.8)."""
+"""Converts the error conditions of AMQP into JMS exceptions (S129; AMQP 1.0 2.8.15-2.8.18, 4.5.8)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ def _exception(error: Error | None, what: str, default: type[JMSException]) -> J
 
 
 def connection_error(error: Error | None, what: str) -> JMSException:
-    """Return the exception for a closed connection; a taken client id is recognised by the field it names (S122)."""
+    """Return the exception for a closed connection.
+
+    If the error names the field ``container-id``, the client id is already in use (S122).
+    """
     if error is not None and _names_field(error, "container-id"):
         return InvalidClientIDException(f"{what}: the broker says the client id is in use", error_code=error.condition)
     if error is not None and "idle-timeout" in (error.description or ""):  # said by a broker that lost us
@@ -51,7 +54,7 @@ def connection_error(error: Error | None, what: str) -> JMSException:
 
 
 def transport_error(error: Error | None) -> ConnectionLostException:
-    """Return the exception for a connection that the engine gave up: lost, whatever it calls the reason."""
+    """Return the exception for a connection that the engine gave up. It counts as lost for any reason."""
     text = "the AMQP connection failed"
     if error is None:
         return ConnectionLostException(f"{text}: the peer sent what is not an AMQP 1.0 frame")
@@ -59,7 +62,10 @@ def transport_error(error: Error | None) -> ConnectionLostException:
 
 
 def link_error(error: Error | None, what: str, *, selector: str | None = None) -> JMSException:
-    """Return the exception for a refused or closed link. A refused field can only be the selector if there is one."""
+    """Return the exception for a refused or closed link.
+
+    If the link has a selector, an invalid field can only be the selector.
+    """
     if error is not None and selector and error.condition == "amqp:invalid-field":
         text = f"{what}: selector {selector!r} refused ({error.description})"
         return InvalidSelectorException(text, error_code=error.condition)
@@ -67,7 +73,7 @@ def link_error(error: Error | None, what: str, *, selector: str | None = None) -
 
 
 def outcome_error(state: str, error: Error | None) -> JMSException:
-    """Return the exception for a message the broker did not accept (S63)."""
+    """Return the exception for a message that the broker did not accept (S63)."""
     return _exception(error, f"the broker did not accept the message, outcome: {state}", JMSException)
 
 

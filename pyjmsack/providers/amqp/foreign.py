@@ -1,4 +1,4 @@
-"""AMQP values of types that JMS has no word for, as the values of JMS that say the same (S166)."""
+"""Converts AMQP values whose types JMS does not have into the closest JMS values (S166)."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ def as_jms(value: Any) -> Any:
     """Return the value of a property, map field or stream field in a type of JMS.
 
     An unsigned number becomes the next wider type. A timestamp becomes a long of milliseconds. A symbol, a UUID, and a
-    char beyond the 16 bits of Java become text. A decimal becomes its bytes, and a described value the value alone. A
-    number too large for a long, and a list or map in a field, stay as they are; ``get_object`` reads them.
+    char beyond the 16 bits of Java become text. A decimal becomes its bytes, and a described value becomes the value
+    without its descriptor. A number too large for a long keeps its type, and so does a list or map in a field;
+    ``get_object`` reads them.
     """
     convert = _CONVERSIONS.get(type(value))
     return value if convert is None else convert(value)
 
 
 def as_jms_map(items: dict[Any, Any]) -> dict[Any, Any]:
-    """Return the map with its values in types of JMS: itself, if they all are."""
+    """Return the map with its values in types of JMS. If they all are already, return the same map."""
     if _CONVERSIONS.keys().isdisjoint(map(type, items.values())):
         return items
     return {name: as_jms(value) for name, value in items.items()}

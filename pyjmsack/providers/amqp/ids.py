@@ -1,4 +1,4 @@
-"""Message ids: one string in JMS, one of four types in AMQP 1.0 (3.2.11 to 3.2.14; S159).
+"""Converts message ids: an id is a string in JMS, and has one of four types in AMQP 1.0 (3.2.11 to 3.2.14; S159).
 
 ==================== ============================== =================================
 AMQP                 as message id in JMS           as correlation id in JMS
@@ -39,10 +39,10 @@ _HEX_TEXT = re.compile(r"([0-9a-fA-F]{2})*")
 
 
 def encode_id(text: str) -> bytes:
-    """Return a JMS message id or correlation id as AMQP: prefixes of the table become their types.
+    """Encode a JMS message id or correlation id. A prefix of the table above selects the AMQP type.
 
     Raises:
-        MessageFormatException: what follows the prefix is not of its type.
+        MessageFormatException: the text after the prefix does not fit the type.
     """
     return encode_value(_from_text(text)) if text.startswith(_TYPED) else encode_string(text)
 
@@ -77,14 +77,14 @@ def _refuse(prefix: str, text: str, expected: str) -> NoReturn:
 
 
 def to_message_id(value: Any) -> str | None:
-    """Return an AMQP message-id as JMSMessageID."""
+    """Return the JMSMessageID for an AMQP message-id."""
     if type(value) is str and not value.startswith("ID:"):
         return _NO_PREFIX + value
     return to_correlation_id(value)
 
 
 def to_correlation_id(value: Any) -> str | None:
-    """Return an AMQP correlation-id as JMSCorrelationID."""
+    """Return the JMSCorrelationID for an AMQP correlation-id."""
     if value is None or type(value) is str:
         return _STRING + value if value is not None and value.startswith(_ENCODED) else value
     if isinstance(value, UUID):

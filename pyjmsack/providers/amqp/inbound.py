@@ -1,4 +1,4 @@
-"""One delivered AMQP 1.0 message (3.2): kept as bytes until somebody asks, on the caller's side."""
+"""One delivered AMQP 1.0 message (3.2). Its bytes are decoded on the caller's thread, when the caller needs them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CLASSES: dict[int, type[Message]] = {
 }
 _KINDS: dict[int, type[Destination]] = {0: Queue, 1: Topic, 2: TemporaryQueue, 3: TemporaryTopic}
 _STOMP_CONTENT_TYPE = ("_AMQ_CONTENT_TYPE", "content-type")
-"""What Artemis and Classic call the content type of a STOMP message."""
+"""The properties in which Artemis and Classic deliver the content type of a STOMP message."""
 _PREFIXES: dict[str, type[Destination]] = {"queue://": Queue, "topic://": Topic}
 _KEPT_PREFIXES: dict[str, type[Destination]] = {"temp-queue://": TemporaryQueue, "temp-topic://": TemporaryTopic}
 
@@ -43,12 +43,12 @@ _DESTINATIONS_LIMIT = 1024
 class AmqpInbound(sections.Sections):
     """One delivered message: the ``Inbound`` of the core, and the lazy content of the ``Message`` made from it.
 
-    Construction only keeps the bytes. It may be used from any thread, by one at a time.
+    The constructor only keeps the bytes. Any thread may use the object, but only one thread at a time.
 
     Args:
-        payload: the message as transferred, all sections.
-        arrival_ms: when it arrived, in milliseconds since 1970; 0 = unknown, then a header that only has a time to
-            live says nothing about expiry.
+        payload: all sections of the message, as they arrived.
+        arrival_ms: the time when the message arrived, in milliseconds since 1970; 0 = unknown. If it is unknown, a time
+            to live in the header does not tell when the message expires.
     """
 
     __slots__ = (
@@ -79,19 +79,19 @@ class AmqpInbound(sections.Sections):
         self.known: bool | None = None
         self.settled: bool = False
         self.source: str | None = None
-        """The address that it was received from."""
+        """The address from which the message was received."""
         self.handle: Any = None
-        """The engine's delivery."""
+        """The engine's handle of the delivery; ``None`` once the delivery is settled."""
         self.kept_whole = False
-        """Whether the broker gives the bare message with the same bytes each time; not known of each broker."""
+        """True if the broker is known to deliver the bare message with the same bytes each time."""
         self.unreadable = False
-        """Whether somebody tried to decode it in vain."""
+        """True if an attempt to decode the message failed."""
         self._identity: bytes | None = None
         self._fields: list[Any] | None = None
 
     @property
     def redelivery_count(self) -> int:
-        """How often the broker delivered it before (S110); 0 for a message that cannot be decoded."""
+        """The number of earlier deliveries, as the broker counts (S110); 0 if the message cannot be decoded."""
         try:
             self._decode()
         except MessageFormatException:  # to_message() will say so
@@ -100,7 +100,7 @@ class AmqpInbound(sections.Sections):
 
     @property
     def priority(self) -> int:
-        """0 to 9; 4 for a message that cannot be decoded. Nothing but the header is looked at, as the loop asks."""
+        """The priority, 0 to 9; 4 if it cannot be decoded. Only the header is read, because this runs on the loop."""
         try:
             return sections.read_header(self.payload).priority
         except MessageFormatException:  # to_message() will say so
@@ -108,10 +108,10 @@ class AmqpInbound(sections.Sections):
 
     @property
     def expiration_ms(self) -> int:
-        """When the message expires, in milliseconds since 1970; 0 = never, or unknown (S154).
+        """The time when the message expires, in milliseconds since 1970; 0 = never, or unknown (S154).
 
         Raises:
-            MessageFormatException: it cannot be decoded.
+            MessageFormatException: the message cannot be decoded.
         """
         expiry: int | None = self._decode()[sections.ABSOLUTE_EXPIRY_TIME]
         if expiry:
@@ -121,7 +121,7 @@ class AmqpInbound(sections.Sections):
 
     @property
     def persistent(self) -> bool:
-        """Whether the message survives a restart of the broker; false for a message that cannot be decoded."""
+        """Whether the message survives a restart of the broker; False if the message cannot be decoded."""
         try:
             self._decode()
         except MessageFormatException:  # to_message() will say so
@@ -129,10 +129,10 @@ class AmqpInbound(sections.Sections):
         return self._header.durable
 
     def expired(self, now_ms: int) -> bool:
-        """Whether the message has expired (S156); false for a message that cannot be decoded.
+        """Return True if the message has expired (S156); False if it cannot be decoded.
 
-        Nor does one expire that the broker moved to another queue, as dead letters are: ActiveMQ Classic leaves the
-        time to live in it, and would discard what is refused there.
+        A message that the broker moved to another queue, such as a dead letter, does not expire. ActiveMQ Classic
+        leaves the time to live in such a message, and would discard the message if it were refused there.
         """
         try:
             return 0 < self.expiration_ms <= now_ms and not self._was_moved()
@@ -145,14 +145,14 @@ class AmqpInbound(sections.Sections):
         return queues and address != self.source
 
     def to_message(self, consumer_destination: Destination | None = None) -> Message:
-        """Return a message of its own, of the right JMS class (S165, S166, S169).
+        """Return a new message of the right JMS class (S165, S166, S169).
 
-        All but the application properties is decoded here, so that no caller gets a message whose body cannot be
-        decoded.
+        Everything except the application properties is decoded here, so that no caller gets a message whose body cannot
+        be decoded.
 
         Args:
-            consumer_destination: what the consumer listens to; it stands in for a missing ``to``, and its kind for a
-            missing annotation of the kind.
+            consumer_destination: the destination of the consumer. It is used if the message does not say to which
+                destination, or to which kind of destination, it was sent.
 
         Raises:
             MessageFormatException: these bytes are no AMQP 1.0 message; the text names section and offset.
@@ -174,14 +174,14 @@ class AmqpInbound(sections.Sections):
         return message
 
     def _decode(self) -> list[Any]:
-        """Return the 13 fields of the properties section (3.2.4), after a first look at all sections."""
+        """Return the 13 fields of the properties section (3.2.4). The first call also finds all sections."""
         if self._fields is None:
             self._scan(self.payload)
             self._fields = sections.read_properties(self.payload, self._properties)
         return self._fields
 
     def _content_type(self, fields: list[Any]) -> str | None:
-        """Return the content type; brokers keep that of a STOMP message as an application property."""
+        """Return the content type. Brokers deliver the content type of a STOMP message as an application property."""
         found: str | None = fields[sections.CONTENT_TYPE]
         span = self._application_properties
         if found is None and span is not None and self.payload.find(portable.PREFIX, *span) >= 0:
@@ -195,18 +195,21 @@ class AmqpInbound(sections.Sections):
         """The correlation id of the message, read without decoding the body.
 
         Raises:
-            MessageFormatException: it cannot be decoded.
+            MessageFormatException: the message cannot be decoded.
         """
         found: str | None = self.load_header("_correlation_id")
         return found
 
     @property
     def heavy(self) -> bool:
-        """Whether the first call of :meth:`identity` takes long, and is still to come."""
+        """Whether the next call of :meth:`identity` takes long. Later calls are fast."""
         return self._identity is None and len(self.payload) > HEAVY
 
     def identity(self) -> bytes | None:
-        """Return all that the sender made of it, and nothing that the broker changes when it delivers again (S105)."""
+        """Return the identity of the message, or ``None`` if it has no id (S105).
+
+        The identity contains everything that the sender wrote, and nothing that the broker changes at a redelivery.
+        """
         if self._identity is None:
             try:
                 fields = self._fields or self._decode()
@@ -219,27 +222,27 @@ class AmqpInbound(sections.Sections):
         return self._identity
 
     def stored_id(self) -> None:
-        """Return ``None``: over AMQP a broker does not tell its number of a message."""
+        """Return ``None``, because a broker does not tell its own number of a message over AMQP."""
 
     def load_header(self, slot: str) -> Any:
-        """Return the value of a header slot of ``Message``."""
+        """Return the value of one header field of ``Message``. ``slot`` is the name of its attribute."""
         return _LOADERS[slot](self, self._fields or self._decode())
 
     def load_headers(self, message: Headers) -> None:
-        """Write all header slots of a message."""
+        """Set all header fields of a message."""
         decoded = self._decode()
         for slot, load in _LOADERS.items():
             setattr(message, slot, load(self, decoded))
 
     def load_properties(self) -> dict[str, Any]:
-        """Return the application properties; illegal names stay readable (S160).
+        """Return the application properties. Properties with names that JMS does not allow can be read too (S160).
 
-        The duplicate mark is left out: whoever forwards the message sends a new one, which Artemis would drop as a
-        second copy of the first (S106). The origin of a dead letter is added, from the annotations. If the message was
-        sent over STOMP, the headers of STOMP are left out, of which the brokers make properties.
+        The duplicate mark is left out. Otherwise Artemis would drop the message when it is forwarded, as a second copy
+        of the first (S106). The origin of a dead letter is added from the annotations. If the message was sent over
+        STOMP, the properties that the broker made from STOMP headers are left out.
 
         Raises:
-            MessageFormatException: their section cannot be decoded.
+            MessageFormatException: the section of the properties cannot be decoded.
         """
         found = sections.read_application_properties(self.payload, self._application_properties)
         found.pop(DUPLICATE_ID, None)
@@ -249,7 +252,7 @@ class AmqpInbound(sections.Sections):
         return found
 
     def to_sent(self, destination: Destination) -> tuple[Message, int]:
-        """Return the message as it was given to the encoder, with its mark, and the header's time to live in ms."""
+        """Return the message as the encoder got it, with its duplicate mark, and its time to live in milliseconds."""
         message = self.to_message(destination)
         message._properties = sections.read_application_properties(self.payload, self._application_properties)
         return message, self._header.ttl_ms
@@ -283,13 +286,16 @@ def _to_destination(address: str, mark: int | None, consumer: Destination | None
 
 
 def _has_name(address: str) -> bool:
-    """Return True for an address that is more than spaces."""
+    """Return True if an address contains more than spaces."""
     return bool(address.strip())
 
 
 def _make_destination(address: str, mark: int | None, consumer: Destination | None) -> Destination:
-    """Return the destination. Its kind is that of the annotation, or of a prefix of ActiveMQ Classic, or of the
-    consumer's destination."""
+    """Return the destination for an address.
+
+    Its kind, such as queue or topic, comes from the annotation ``mark``. Without it, the kind comes from a prefix of
+    ActiveMQ Classic, or from the destination of the consumer.
+    """
     kind = None if mark is None else _KINDS.get(mark)
     for prefix, prefixed in _PREFIXES.items():
         if address.startswith(prefix) and _has_name(address[len(prefix) :]):

@@ -1,6 +1,7 @@
-"""SASL mechanisms (RFC 4422): each has a first response, answers to challenges, and a check at the end.
+"""SASL mechanisms, which are ways to log in (RFC 4422).
 
-The cryptography of SCRAM (RFC 5802, RFC 7677) is the library ``scramp``, loaded by the first login that uses it.
+Each mechanism makes a first response, answers the challenges of the broker, and checks the end of the login. The
+library ``scramp`` does the cryptography of SCRAM (RFC 5802, RFC 7677). The first login that uses it imports it.
 """
 
 from __future__ import annotations
@@ -14,55 +15,57 @@ from pyjmsack.errors import JMSSecurityException
 __all__ = ["LEAST_ITERATIONS", "MOST_ITERATIONS", "Mechanism", "Scram", "create", "mechanisms"]
 
 LEAST_ITERATIONS: Final = 4096
-"""RFC 5802 5.1; with fewer, whoever poses as the broker finds the password from our answer by trying."""
+"""The smallest number of iterations that a broker may ask for (RFC 5802 5.1). With fewer, an impostor could guess the
+password from our answer by trial and error."""
 MOST_ITERATIONS: Final = 1_000_000
-"""The limit is about a second of computing, during which the loop does nothing else. Without a limit a hostile peer
-could ask for hours."""
+"""The largest number of iterations that a broker may ask for. They take about a second, during which the loop does
+nothing else. Without a limit, a hostile peer could ask for hours of computing."""
 _LONGEST: Final = 200
-"""Characters of a reason that come from the broker."""
+"""The most characters of a reason from the broker that an error shows."""
 _MALFORMED: Final = (ValueError, LookupError, TypeError)
 """What scramp raises, beside its own error, when a message is not what it takes apart."""
 _SCRAM: Final = ("SCRAM-SHA-512", "SCRAM-SHA-256", "SCRAM-SHA-1")
 
 
 class Mechanism:
-    """One login. As it is, ANONYMOUS (RFC 4505) and, over a client certificate, EXTERNAL (RFC 4422 appendix A).
+    """One login. Subclasses are for mechanisms with a password.
 
-    Its ``repr`` shows no secret, as it shows nothing but the class.
+    This class itself is for ANONYMOUS (RFC 4505) and, with a client certificate, for EXTERNAL (RFC 4422 appendix A).
+    Its ``repr`` shows no secret, because it shows nothing except the class.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def start(self) -> bytes | None:
-        """Return the initial response; ``None`` where the broker speaks first."""
+        """Return the first response; ``None`` if the broker sends the first message."""
         return b""
 
     def respond(self, challenge: bytes) -> bytes:
         """Answer a challenge.
 
         Raises:
-            JMSSecurityException: the challenge is malformed, or shows that the broker is not what it should be.
+            JMSSecurityException: the challenge is malformed, or shows that the broker is an impostor.
         """
         raise JMSSecurityException(f"unexpected SASL challenge from the broker, as {self.name} has none")
 
     def succeed(self, data: bytes) -> None:
-        """The broker says that the login succeeded; ``data`` is what came with that.
+        """Handle that the broker accepted the login. ``data`` is the data of its last message.
 
         Raises:
-            JMSSecurityException: the broker did not prove what the mechanism asks it to prove.
+            JMSSecurityException: the mechanism demands a proof from the broker, and the broker did not give it.
         """
 
 
 class Plain(Mechanism):
-    """PLAIN (RFC 4616)."""
+    """PLAIN: the password is sent as it is (RFC 4616)."""
 
     def __init__(self, name: str, username: str, password: str) -> None:
         super().__init__(name)
         self._username, self._password = username, password
 
     def start(self) -> bytes | None:
-        """Return user name and password as they are."""
+        """Return the user name and the password as they are."""
         return b"\0" + self._username.encode() + b"\0" + self._password.encode()
 
 
@@ -70,11 +73,11 @@ class XOAuth2(Plain):
     """XOAUTH2: the password is an OAuth 2.0 access token."""
 
     def start(self) -> bytes:
-        """Return user name and token."""
+        """Return the user name and the token."""
         return f"user={self._username}\x01auth=Bearer {self._password}\x01\x01".encode()
 
     def respond(self, challenge: bytes) -> bytes:
-        """Answer the details of a refusal, so that the outcome follows."""
+        """Answer the details of a refusal with no bytes, because the broker sends the outcome only after an answer."""
         return b""
 
 
@@ -85,19 +88,19 @@ class CramMd5(Plain):
         """Send no first response, because the broker sends the first message."""
 
     def respond(self, challenge: bytes) -> bytes:
-        """Return user name and digest."""
+        """Return the user name, and a digest of the challenge made with the password."""
         digest = hmac.new(self._password.encode(), challenge, "md5").hexdigest()
         return f"{self._username} {digest}".encode()
 
 
 class Scram(Mechanism):
-    """SCRAM without channel binding; the broker has to prove that it knows the password as well.
+    """SCRAM without channel binding. The broker has to prove that it knows the password, too.
 
     Args:
-        nonce: for the examples of the RFCs; random otherwise.
+        nonce: the nonce of the client, given only to check the examples of the RFCs; ``None`` = a random one.
 
     Raises:
-        JMSSecurityException: the name or the password holds what SASLprep (RFC 4013) does not allow.
+        JMSSecurityException: the name or the password contains a character that SASLprep (RFC 4013) does not allow.
     """
 
     def __init__(self, name: str, username: str, password: str, nonce: str | None = None) -> None:
@@ -122,7 +125,7 @@ class Scram(Mechanism):
         return first.encode()
 
     def respond(self, challenge: bytes) -> bytes:
-        """Answer the server's first message with the proof, its final one with nothing."""
+        """Answer the first message of the server with our proof, and its final message with no bytes."""
         self._step += 1
         if self._step == 1:
             return self._prove(challenge)
@@ -132,7 +135,7 @@ class Scram(Mechanism):
         raise JMSSecurityException(f"unexpected SASL challenge from the broker, as {self.name} has two")
 
     def succeed(self, data: bytes) -> None:
-        """Check the server's signature if it comes with the outcome, else that it came before."""
+        """Check the signature of the server if it comes with the outcome. Otherwise, check that it came before."""
         if self._step == 1 and data:
             self._step = 2
             self._verify(data)
@@ -170,7 +173,7 @@ class Scram(Mechanism):
 def mechanisms(username: str | None, password: str | None, *, external: bool) -> Iterator[str]:
     """Yield the names of the mechanisms that these credentials allow, the strongest first.
 
-    A user without a password gets PLAIN alone, with an empty one: the others make no sense without a secret.
+    A user without a password can use only PLAIN, with an empty password, because the others need a secret.
     """
     if external:
         yield "EXTERNAL"
@@ -189,7 +192,7 @@ def create(name: str, username: str | None, password: str | None) -> Mechanism:
     """Return the mechanism of that name, which is one of :func:`mechanisms`.
 
     Raises:
-        JMSSecurityException: it cannot carry this name or password.
+        JMSSecurityException: the mechanism cannot carry this user name or password.
     """
     if name in ("EXTERNAL", "ANONYMOUS") or username is None:
         return Mechanism(name)

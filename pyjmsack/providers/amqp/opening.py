@@ -1,4 +1,4 @@
-"""What opening a connection takes: the engine, the login, our Open, and what the broker said of itself."""
+"""Helpers to open a connection: they make the engine, the login and our Open frame, and read the broker's Open."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _VERSION = version("pyjmsack")
 
 
 def engine_class(name: str) -> type[PythonEngine] | type[ProtonEngine]:
-    """Return the engine that ``amqp.engine`` names.
+    """Return the engine class that ``amqp.engine`` names.
 
     Raises:
-        UnsupportedFeatureException: its package is not installed.
+        UnsupportedFeatureException: the package of the engine is not installed.
     """
     if name == "python":
         return PythonEngine
@@ -44,10 +44,10 @@ def engine_class(name: str) -> type[PythonEngine] | type[ProtonEngine]:
 
 
 def new_engine(url: BrokerUrl, info: ConnectionInfo, listener: EngineListener) -> AmqpEngine:
-    """Return an engine as the URL wants it.
+    """Return a new engine with the settings of the URL.
 
     Raises:
-        UnsupportedFeatureException: its package is not installed.
+        UnsupportedFeatureException: the package of the engine is not installed.
     """
     amqp = url.amqp
     options = EngineOptions(
@@ -71,13 +71,16 @@ def new_engine(url: BrokerUrl, info: ConnectionInfo, listener: EngineListener) -
 
 
 def _has_certificate(url: BrokerUrl) -> bool:
-    """Whether to offer EXTERNAL; an ``ssl.SSLContext`` cannot be asked for its certificate, so the URL says it."""
+    """Return True if the mechanism EXTERNAL may be used, which needs a client certificate.
+
+    Only the URL tells this, because an ``ssl.SSLContext`` does not tell whether it has a certificate.
+    """
     named = "EXTERNAL" in (name.upper() for name in url.amqp.sasl_mechanisms)
     return named or url.transport.key_store_location is not None
 
 
 def hostname_of(url: BrokerUrl) -> str:
-    """Return the name of the host for SASL and Open."""
+    """Return the host name for SASL and the Open frame: ``amqp.vhost``, or the host of the URL."""
     return url.endpoints[0].host if url.amqp.vhost is None else url.amqp.vhost
 
 
@@ -96,14 +99,14 @@ def our_open(url: BrokerUrl, info: ConnectionInfo) -> Open:
 
 
 def find_dialect(url: BrokerUrl, properties: Mapping[str, object]) -> AmqpDialect:
-    """Return how the broker with these properties differs from others."""
+    """Return the dialect of a broker. ``properties`` are those of its Open frame."""
     named = broker_key(str(properties.get("product", "")), str(properties.get("version", "")))
     options = url.connection
     return dialect_of(url.broker or named, properties, options.queue_prefix, options.topic_prefix)
 
 
 def metadata_of(url: BrokerUrl, engine: AmqpEngine, dialect: AmqpDialect) -> ConnectionMetadata:
-    """Return what is known of the broker when its Open is here."""
+    """Return the facts about the broker from its Open frame."""
     properties = dict(engine.remote.properties or {})
     offered = set(engine.remote.offered_capabilities)
     return ConnectionMetadata(

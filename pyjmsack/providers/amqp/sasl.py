@@ -1,7 +1,7 @@
-"""The client's side of SASL (AMQP 1.0 5.3), bytes in and bytes out.
+"""The client's side of SASL, the login of AMQP (AMQP 1.0 5.3). It takes bytes and returns bytes.
 
-Ours rather than proton's because the driver owns TLS: proton offers EXTERNAL only over its own TLS, and PLAIN over a
-stream it did not encrypt only with a switch that would also allow PLAIN on a bare one. The frames are four.
+We do not use the SASL of proton, because the driver does the encryption by TLS. proton offers EXTERNAL only over its
+own TLS. It offers PLAIN over a stream of others only with a switch that would also allow PLAIN without encryption.
 """
 
 from __future__ import annotations
@@ -21,25 +21,27 @@ _HEADER = b"AMQP\x03\x01\x00\x00"
 _MAX_FRAME = 65536
 _MECHANISMS, _INIT, _CHALLENGE, _RESPONSE, _OUTCOME = 0x40, 0x41, 0x42, 0x43, 0x44
 _MOST_NAMES = 100
-"""Mechanisms of a broker that are looked at."""
+"""The number of mechanisms that are read from the offer of a broker. The others are ignored."""
 _CODES: dict[object, int] = {
     **{code: code for code in range(_MECHANISMS, _OUTCOME + 1)},
     "amqp:sasl-mechanisms:list": _MECHANISMS,
     "amqp:sasl-challenge:list": _CHALLENGE,
     "amqp:sasl-outcome:list": _OUTCOME,
 }
-"""A descriptor is a number or a symbol (1.5), as the peer likes."""
+"""The code of each SASL frame by its descriptor, because the peer may use a number or a symbol (1.5)."""
 _OUTCOMES = {1: "authentication failed", 2: "system error", 3: "permanent system error", 4: "temporary system error"}
 
 
 class SaslClient:
-    """Feed with :meth:`receive`; send what :attr:`output` holds; finished once :attr:`done`.
+    """One login. The caller passes the bytes of the peer to :meth:`receive`, and sends the bytes in :attr:`output`.
+
+    The login has succeeded when :attr:`done` is True.
 
     Args:
-        username, password: never shown.
-        external: the stream carries a client certificate, so EXTERNAL comes first.
-        allowed: mechanism names the user permits, or empty for all of ours.
-        hostname: name of the virtual host, for the broker; empty names none.
+        username, password: the credentials. The password is never shown.
+        external: whether the stream has a client certificate, so that EXTERNAL is tried first.
+        allowed: the names of the mechanisms that the user allows; empty = all that this client knows.
+        hostname: the name of the virtual host; empty = none.
     """
 
     def __init__(
@@ -63,10 +65,10 @@ class SaslClient:
         self._mechanism: Mechanism | None = None
 
     def receive(self, data: bytes) -> bytes:
-        """Take bytes; return those after the outcome, which belong to the next layer.
+        """Take bytes of the peer. Return the bytes after the outcome, which belong to AMQP itself.
 
         Raises:
-            JMSSecurityException: the broker refused, or no mechanism fits.
+            JMSSecurityException: the broker refused the login, or no mechanism fits.
             ConnectionLostException: the peer does not speak SASL.
         """
         self._buffer += data
@@ -186,7 +188,7 @@ def _encode_binary(data: bytes) -> bytes:
 
 
 def _frame(code: int, encoded: Sequence[bytes]) -> bytes:
-    """Return a SASL frame (5.3.3): a described list of fields."""
+    """Return a SASL frame, whose body is a described list of fields (5.3.3)."""
     fields = b"".join(encoded)
     body = b"\x00\x53" + bytes([code]) + b"\xd0" + struct.pack(">II", len(fields) + 4, len(encoded)) + fields
     return struct.pack(">IBBH", len(body) + 8, 2, 1, 0) + body

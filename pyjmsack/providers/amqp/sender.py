@@ -37,7 +37,7 @@ from pyjmsack.spi.resources import ProducerInfo
 __all__ = ["AmqpSender"]
 
 _UNSETTLED, _SETTLED = 0, 1
-"""What a sender settles (2.8.2)."""
+"""The values of ``snd_settle_mode``: messages are sent unsettled, or settled (2.8.2)."""
 _STATE_NAMES: dict[type[Composite], str] = {Rejected: "rejected", Released: "released", Modified: "modified"}
 
 
@@ -45,12 +45,12 @@ class AmqpSender(AmqpLink):
     """The sender of one producer.
 
     Args:
-        address: the node's name, or ``None`` for the anonymous relay.
-        transactional_state: returns the encoded state to put on transfers of the open transaction, or raises why there
-            is none.
-        closed_by_broker: told when the broker closes this link alone.
-        connector: reads bodies that are not in memory, if some are sent.
-        takes_back: whether the broker lets a link go on after a message that was taken back in its middle.
+        address: the name of the queue or topic; ``None`` = each message names its destination (anonymous relay).
+        transactional_state: returns the encoded delivery state for messages of the open transaction. It raises if there
+            is no transaction.
+        closed_by_broker: called if the broker closes this link, but not its session or connection.
+        connector: reads bodies that are not in memory. It is needed only if such bodies are sent.
+        takes_back: whether the link can still be used after a message was taken back while it was being sent.
     """
 
     def __init__(
@@ -79,17 +79,17 @@ class AmqpSender(AmqpLink):
         self._transactional_state = transactional_state
         self._tell_closed = closed_by_broker
         self._backlog: OrderedDict[Outbound, None] = OrderedDict()
-        """The messages that wait for credit, in order. After a loss each open send is looked for in it (S91), so that a
-        look must not go through all of it."""
+        """The messages that wait for credit, in order. This is a dictionary because each open send is looked up here
+        after a loss (S91), which must be fast."""
         self._connector = connector
         self._takes_back = takes_back
         self._upload: Upload | None = None
-        """The message that is being sent in pieces. No other message may leave on this link meanwhile."""
+        """The message that is being sent in pieces. No other message can be sent on this link meanwhile."""
         self._largest: float = math.inf
         """The size in bytes of the largest message that the broker accepts."""
 
     def send(self, outbound: Outbound) -> None:
-        """Send a message now, or as soon as there is credit. Messages leave in the order of the calls."""
+        """Send a message now, or as soon as there is credit. Messages are sent in the order of the calls."""
         if self.closed is not None:
             outbound.done(self.closed)
         elif len(outbound.payload) > self._largest:
@@ -100,14 +100,14 @@ class AmqpSender(AmqpLink):
             self._transfer(outbound)
 
     def _too_large(self, size: int) -> JMSException:
-        """Return the error for a message over the broker's limit, for which it would close the link (2.7.3)."""
+        """Return the error for a message over the broker's limit. The broker would close the link for it (2.7.3)."""
         return ResourceAllocationException(
             f"{self._what}: the message has {size:,} bytes, and this broker takes {self._largest:,} (max-message-size)",
             error_code="amqp:link:message-size-exceeded",
         )
 
     def withdraw(self, outbound: Outbound) -> bool:
-        """Forget a send: return True if it had not left and never will."""
+        """Take back a send. Return True if the message was not sent completely and never will be."""
         if self._upload is not None and self._upload.outbound is outbound:
             self._stop_upload()
             outbound.done(SendTimedOutException("withdrawn while its body was being sent"))
@@ -120,7 +120,7 @@ class AmqpSender(AmqpLink):
         return True
 
     def _stop_upload(self) -> None:
-        """Abort a message that has left in part. If the broker does not allow this, close the link."""
+        """Abort a message of which a part was sent. If the broker does not allow this, close the link."""
         upload, self._upload = self._upload, None
         if upload is None:
             return
@@ -135,8 +135,8 @@ class AmqpSender(AmqpLink):
             self._part()
 
     def rolled_back(self) -> None:
-        """Drop the messages that wait for credit, because they belonged to the transaction and must not leave with the
-        next one."""
+        """Drop the messages that wait for credit, because they belonged to the transaction that was rolled back and must
+        not be sent in the next one."""
         waiting = [*self._backlog]
         self._backlog.clear()
         if self._upload is not None:
@@ -165,8 +165,11 @@ class AmqpSender(AmqpLink):
             outbound.done(None)
 
     def _uploaded(self, error: JMSException | None) -> None:
-        """Finish a message that was sent in pieces: its last piece is written, or its body cannot be read and it was
-        aborted."""
+        """Finish a message that is sent in pieces, because its last piece was written or its body cannot be read.
+
+        Args:
+            error: the error because of which the body cannot be read; ``None`` = the last piece was written.
+        """
         assert self._upload is not None  # it tells of its end once
         outbound = self._upload.outbound
         if error is not None:
@@ -177,9 +180,9 @@ class AmqpSender(AmqpLink):
         self.on_flow()
 
     def on_flow(self) -> None:
-        """Send the messages that wait for credit. Answer a drain by giving the rest of the credit back (2.6.7).
+        """Send the messages that wait for credit. Answer a drain by giving back the rest of the credit (2.6.7).
 
-        Once the connection is lost they stay, so that failover finds each of them as one that never left (S91).
+        After the connection is lost, the messages stay here, so that failover sees that they were never sent (S91).
         """
         if self._engine.failed is not None:
             return

@@ -1,4 +1,4 @@
-"""One AMQP session: the begin and end handshakes, and the transaction of a transacted one (AMQP 1.0 2.5, 4)."""
+"""One AMQP session: its begin and end, and its transaction if it is transacted (AMQP 1.0 2.5, 4)."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class AmqpSession:
     """A session and its links.
 
     Args:
-        transacted: it has a coordinator.
-        closed_by_broker: called before the links fail, if the broker ends this session and not the connection.
+        transacted: whether the session has transactions, and so a link to the transaction coordinator.
+        closed_by_broker: called before the links fail, if the broker ends this session, but not the connection.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class AmqpSession:
         self._opening: Completion[None] | None = None
         self._closing: Completion[None] | None = None
         self._begun = False
-        """Whether the broker answered our Begin."""
+        """Whether the broker has answered our Begin frame."""
         self.closed: JMSException | None = None
         self.links: dict[int, AmqpLink] = {}
         self.orphans: list[tuple[AmqpReceiver, AmqpInbound]] = []
@@ -54,8 +54,11 @@ class AmqpSession:
         self.coordinator: AmqpCoordinator | None = None
 
     def open(self, done: Completion[None]) -> None:
-        """Begin the session. If it is transacted, ``done`` succeeds after the coordinator link is attached and the
-        first transaction is declared (S76)."""
+        """Begin the session.
+
+        If the session is transacted, ``done`` succeeds after the coordinator link is attached and the first transaction
+        has begun (S76).
+        """
         try:
             self.end = self._engine.begin(self)
         except StateError as error:
@@ -67,11 +70,11 @@ class AmqpSession:
             self._open_coordinator(done).declare(done)
 
     def close(self, done: Completion[None]) -> None:
-        """End the session. The broker then ends the links and rolls the transaction back.
+        """End the session. The broker then ends its links and rolls its transaction back.
 
-        If the Begin has no answer yet, the session ends when the answer comes. An End frees our channel number for the
-        next session, and the answer to a Begin names its session by that number alone (2.7.2): so the late answer would
-        be taken for the answer to the next session.
+        If the broker has not answered our Begin yet, the session ends when the answer comes. An End frame frees our
+        channel number for the next session. The answer to a Begin names its session only by this number (2.7.2). So a
+        late answer would look like the answer to the next session.
         """
         if self.closed is not None:
             done.succeed()
@@ -89,22 +92,22 @@ class AmqpSession:
         return self.coordinator
 
     def send_state(self) -> bytes:
-        """Return the encoded state for a transfer of the open transaction."""
+        """Return the encoded delivery state for a message that is sent in the open transaction."""
         return self._the_coordinator().send_state()
 
     def ack_state(self) -> bytes:
-        """Return the encoded state for an acceptance in the open transaction."""
+        """Return the encoded delivery state for a message that is accepted in the open transaction."""
         return self._the_coordinator().ack_state()
 
     def declare(self, done: Completion[None]) -> None:
-        """Begin a transaction; with a new coordinator link if the broker closed the last one."""
+        """Begin a transaction. If the broker has closed the coordinator link, attach a new one first."""
         coordinator = self._the_coordinator()
         if coordinator.closed is not None and self.closed is None:
             coordinator = self._open_coordinator(done)
         coordinator.declare(done)
 
     def _open_coordinator(self, done: Completion[None]) -> AmqpCoordinator:
-        """Attach a coordinator link; ``done`` fails if the broker refuses it."""
+        """Attach a coordinator link and return it. ``done`` fails if the broker refuses the link."""
         name = f"coordinator-{next(self._coordinators)}"
         coordinator = AmqpCoordinator(self._engine, self.end, name)
         attached: Completion[None] = Completion()
@@ -114,7 +117,11 @@ class AmqpSession:
         return coordinator
 
     def discharge(self, done: Completion[None], *, fail: bool) -> None:
-        """End the transaction. Deliveries that could not join it go back to the queue, counted."""
+        """End the transaction: roll it back if ``fail``, otherwise commit it.
+
+        Messages that were accepted without a transaction go back to the queue, with the delivery counted. Then a commit
+        becomes a rollback.
+        """
         orphans, self.orphans = self.orphans, []
         for receiver, inbound in orphans:
             receiver.settle(inbound, Outcome.MODIFIED_FAILED)
@@ -141,7 +148,7 @@ class AmqpSession:
         self._fail_links(error)
 
     def on_remote_open(self) -> None:
-        """Handle the answer to Begin."""
+        """Handle the broker's answer to our Begin frame."""
         self._begun = True
         if self._closing is not None:  # who wanted it has gone
             self.end.end()
@@ -150,7 +157,7 @@ class AmqpSession:
             opening.succeed()
 
     def on_remote_close(self) -> None:
-        """Handle an End of the broker, which answers a close or ends the session."""
+        """Handle an End frame of the broker. It answers our End, or the broker ends the session."""
         if self._closing is not None:
             closing, self._closing = self._closing, None
             assert self.closed is not None  # set by close

@@ -1,8 +1,8 @@
-"""What a frame may hold: names are checked before a frame with them is written.
+"""Checks whether names fit in a frame, before the frame is written.
 
-AMQP has no way to split an Attach or an Open (2.3.1). If a broker gets a larger frame than it announced, it ends the
-connection, and with it the work of all other sessions. A connection of a ``failover:`` URL would then send the same
-frame again.
+AMQP cannot split an Attach or Open frame into smaller frames (2.3.1). If a broker gets a frame that is larger than it
+allows, it ends the connection with all its sessions. A connection of a ``failover:`` URL would then send the same frame
+again.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from pyjmsack.errors import (
 __all__ = ["ATTACH_BESIDES", "OPEN_LIMIT", "SASL_LIMIT", "shortened", "unfit_attach", "unfit_open"]
 
 ATTACH_BESIDES: Final = 320
-"""Bytes of an Attach besides the texts that users choose, at most: codes, sizes, modes, capabilities, names of
-filters."""
+"""The most bytes of an Attach frame without the texts that users choose: codes, sizes, modes, capabilities and the
+names of filters."""
 OPEN_LIMIT: Final = 65536
-"""Bytes of client id and host name together: the Open leaves before the broker has said how much it takes."""
+"""The most bytes of the client id and the host name together. It is fixed because the Open frame is sent before the
+broker has told how large a frame may be."""
 SASL_LIMIT: Final = 4096
-"""Bytes of a SASL frame: Artemis never answers a larger one, and the standard promises 512 only (5.3.1)."""
+"""The most bytes of a SASL frame. Artemis never answers a larger one, and the standard promises only 512 (5.3.1)."""
 
 _KINDS: Final[Mapping[str, type[JMSException]]] = {
     "address": InvalidDestinationException,
@@ -34,23 +35,24 @@ _KINDS: Final[Mapping[str, type[JMSException]]] = {
 
 
 _LONGEST: Final = 200
-"""Characters of a name that an error shows."""
+"""The most characters of a name that an error shows."""
 
 
 def shortened(text: str) -> str:
-    """Return a text as an error shows it."""
+    """Return a text in the form that errors show: a long text is cut."""
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def unfit_attach(what: str, texts: Mapping[str, str | None], limit: int) -> JMSException | None:
-    """Return why an Attach cannot be sent, ``None`` if it can.
+    """Return the reason why an Attach frame cannot be sent; ``None`` if it can.
 
-    Asked before the link is made: proton takes a name up to its NUL only, which would be another one's.
+    Call this before the link is made, because proton cuts a name at a NUL, and the rest may be the name of another
+    link.
 
     Args:
-        what: the link, for the error.
-        texts: what it names, by kind of text.
-        limit: bytes that the peer takes in one frame; 0 = any number.
+        what: a description of the link for the error.
+        texts: the texts in the frame, by their kind, such as ``address``.
+        limit: the most bytes that the peer accepts in one frame; 0 = any number.
     """
     what = shortened(what)
     sizes: dict[str, int] = {}
@@ -75,7 +77,7 @@ def unfit_attach(what: str, texts: Mapping[str, str | None], limit: int) -> JMSE
 
 
 def unfit_open(client_id: str, hostname: str) -> JMSException | None:
-    """Return why an Open cannot be sent, ``None`` if it can."""
+    """Return the reason why an Open frame cannot be sent; ``None`` if it can."""
     try:
         size = len(client_id.encode()) + len(hostname.encode())
     except UnicodeEncodeError as cause:

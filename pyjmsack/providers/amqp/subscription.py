@@ -1,4 +1,4 @@
-"""Named subscriptions in AMQP's words: link names and sources, as Qpid JMS writes them (S145)."""
+"""Named subscriptions in AMQP: their link names and sources, in the same form as Qpid JMS (S145)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pyjmsack.spi.resources import Subscription
 __all__ = ["AmqpLookup", "described_source", "durable_link_name", "link_name", "still_there"]
 
 _UNSETTLED_STATE = 2
-"""How durable: messages and what is known of them (3.5.5)."""
+"""The value of ``durable`` that keeps the messages and their delivery states (3.5.5)."""
 
 
 def link_name(subscription: Subscription, explicit_client_id: bool) -> str:
-    """Return the name by which the broker knows this subscriber's link, unique on its connection (S145)."""
+    """Return the name of the link of this subscriber, which is unique on its connection (S145)."""
     number = subscription.number
     if not subscription.durable:
         return f"{subscription.name}|{'' if explicit_client_id else 'global-'}volatile{number}"
@@ -29,12 +29,15 @@ def link_name(subscription: Subscription, explicit_client_id: bool) -> str:
 
 
 def durable_link_name(name: str, explicit_client_id: bool) -> str:
-    """Return the link name of a durable subscription's first subscriber."""
+    """Return the link name of the first subscriber of a durable subscription."""
     return name if explicit_client_id else f"{name}|global"
 
 
 def described_source(source: Source, subscription: Subscription, explicit_client_id: bool) -> Source:
-    """Return the source that says what the subscription is: for how long, whose, shared or not (3.5.3, 3.5.6)."""
+    """Return the source of a subscription's link, which tells whether the subscription is durable, shared and global.
+
+    A global subscription belongs to no client id (3.5.3, 3.5.6).
+    """
     words = ["topic"]
     if subscription.durable:
         source = replace(source, durable=_UNSETTLED_STATE, expiry_policy="never", distribution_mode="copy")
@@ -46,8 +49,12 @@ def described_source(source: Source, subscription: Subscription, explicit_client
 
 
 def still_there(name: str, error: BaseException | None) -> BaseException | None:
-    """Return the error for a subscription that should have been deleted. ``None`` if a look for the subscription found
-    none."""
+    """Return the error if a subscription that should be deleted still exists.
+
+    Args:
+        name: the name of the subscription.
+        error: the result of the search for the subscription. ``InvalidDestinationException`` means that it is gone.
+    """
     if isinstance(error, InvalidDestinationException):
         return None
     return error or IllegalStateException(
@@ -56,11 +63,11 @@ def still_there(name: str, error: BaseException | None) -> BaseException | None:
 
 
 class AmqpLookup(AmqpLink):
-    """Looks for a durable subscription: attaches a link with its name, without topic and selector, and ends the link
+    """Searches a durable subscription: attaches a link with its name, without topic and selector, and ends the link
     (S141).
 
-    A subscription that belongs to no client id is found only if the attach says that it is shared and global, as Qpid
-    JMS does. With ``delete`` the link is closed, which deletes the subscription; otherwise it is detached.
+    A subscription that belongs to no client id is found only if the Attach frame says that it is shared and global, as
+    in Qpid JMS. With ``delete``, the link is closed, which deletes the subscription. Otherwise the link is detached.
     """
 
     def __init__(
@@ -79,7 +86,10 @@ class AmqpLookup(AmqpLink):
         self._name = name
 
     def run(self, done: Completion[None]) -> None:
-        """Attach and part; ``done`` fails with ``InvalidDestinationException`` if the broker has none of the name."""
+        """Attach the link and end it.
+
+        ``done`` fails with ``InvalidDestinationException`` if there is no subscription of this name.
+        """
         attached: Completion[None] = Completion()
         attached.add_callback(lambda _: self._found(attached.error, done))
         self.open(attached)

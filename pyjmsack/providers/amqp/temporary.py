@@ -1,4 +1,4 @@
-"""Temporary destinations: dynamic nodes that live as long as the link that made them (AMQP 1.0 3.5.3, 3.5.10)."""
+"""Temporary destinations, which exist as long as the link that created them (AMQP 1.0 3.5.3, 3.5.10)."""
 
 from __future__ import annotations
 

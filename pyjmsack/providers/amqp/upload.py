@@ -1,4 +1,4 @@
-"""One message whose body is read while it is sent (S168)."""
+"""Sends one message while its body is being read (S168)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ __all__ = ["Upload"]
 
 
 class Upload:
-    """Reads pieces and writes them, one after the other.
+    """Sends one message piece by piece: it reads a piece of the body, writes it, and then reads the next.
 
     Args:
-        outbound: the send. The caller of this class tells it of its end.
-        payload: of the send.
-        reading: of its body.
-        flush: writes what is pending.
-        over: called once, not from within the constructor: with ``None`` when the last piece is written, with an error
-            when the body cannot be read; then the message has to be stopped.
+        outbound: the send. This class does not call its ``done``.
+        payload: the encoded message, whose body is not read yet.
+        reading: the reading of the body.
+        flush: writes the bytes that wait to be sent.
+        over: called once, but never from the constructor. Its argument is ``None`` when the last piece is written, or
+            the error if the body cannot be read. In this case, the caller must call :meth:`stop`.
     """
 
     def __init__(
@@ -40,22 +40,22 @@ class Upload:
         self._over = over
 
     def begin(self, link: SenderEnd, state: bytes) -> None:
-        """Read the first piece; nothing leaves before it is here."""
+        """Read the first piece. No part of the message is sent before the piece is read."""
         self._stream = link.stream(self.outbound, self._ask, state=state, settled=self.outbound.presettled)
         self._ask()
 
     @property
     def begun(self) -> bool:
-        """Whether a part of it has left."""
+        """Whether a part of the message was sent."""
         return not self._start
 
     def stop(self) -> None:
-        """Take back what has left of it: the broker forgets the message."""
+        """Abort the message, so that the broker forgets the parts that it has."""
         self._reading.close()
         self._stream.abort()
 
     def forget(self) -> None:
-        """The link is gone, and with it what has left."""
+        """Stop reading the body, because the link ended. The broker forgets the parts of the message that it has."""
         self._reading.close()
 
     def _ask(self) -> None:
