@@ -1,4 +1,4 @@
-"""The TLS versions and cipher suites of a context, by the names of Java."""
+"""Restricts the TLS versions and cipher suites of a context. Their names are those of Java."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pyjmsack.uri import TransportOptions
 __all__ = ["restrict_suites", "restrict_versions"]
 
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
-"""Those that are safe, the older first; no option makes a context use another."""
+"""The TLS versions that are safe, the older first. No option makes a context use another version."""
 
 
 def restrict_versions(context: ssl.SSLContext, transport: TransportOptions) -> None:
     """Apply ``contextProtocol``, ``enabledProtocols`` and ``disabledProtocols``.
 
     Raises:
-        InvalidURLException: nothing is left.
+        InvalidURLException: the options leave no TLS version.
     """
     highest = transport.context_protocol
     usable = [
@@ -40,13 +40,13 @@ def restrict_versions(context: ssl.SSLContext, transport: TransportOptions) -> N
 
 
 def restrict_suites(context: ssl.SSLContext, transport: TransportOptions) -> None:
-    """Apply ``enabledCipherSuites`` and ``disabledCipherSuites``; names are those of Java or of OpenSSL.
+    """Apply ``enabledCipherSuites`` and ``disabledCipherSuites``. The names are those of Java or of OpenSSL.
 
-    Python cannot choose among the suites of TLS 1.3: they are left in, or TLS 1.3 is left out, all together.
+    Python cannot choose among the suites of TLS 1.3. So the context uses all of them, or does not use TLS 1.3.
 
     Raises:
-        InvalidURLException: a name is unknown, or nothing is left.
-        UnsupportedFeatureException: only some suites of TLS 1.3 are left.
+        InvalidURLException: a name is unknown, or the options leave no suite.
+        UnsupportedFeatureException: the options leave some suites of TLS 1.3, but not all.
     """
     if not transport.enabled_cipher_suites and not transport.disabled_cipher_suites:
         return
@@ -67,7 +67,7 @@ def restrict_suites(context: ssl.SSLContext, transport: TransportOptions) -> Non
 
 
 def _fit_versions(context: ssl.SSLContext, *, old: bool, new: bool) -> None:
-    """Leave out the TLS versions that have no suite left."""
+    """Exclude the TLS versions for which no suite is left."""
     if not new:
         context.maximum_version = min(context.maximum_version, ssl.TLSVersion.TLSv1_2)
     if not old:
@@ -91,8 +91,10 @@ def _named(option: str, names: Sequence[str], known: Sequence[str]) -> list[str]
 
 
 def _of_openssl(name: str) -> str:
-    """Return OpenSSL's name of a suite before TLS 1.3: ECDHE-RSA-AES256-GCM-SHA384 is
-    TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384."""
+    """Return OpenSSL's name for a Java name of a suite before TLS 1.3.
+
+    For example, TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384 becomes ECDHE-RSA-AES256-GCM-SHA384.
+    """
     name = name.removeprefix("TLS_").removeprefix("RSA_WITH_").replace("_WITH_", "_")
     name = (
         re.sub(r"(AES|CAMELLIA)_(\d+)", r"\1\2", name)

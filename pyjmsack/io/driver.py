@@ -1,4 +1,4 @@
-"""An asyncio protocol that drives an engine: bytes in, bytes out, deadlines, flow control."""
+"""Connects an engine with a socket of asyncio: it passes bytes both ways, and keeps deadlines and flow control."""
 
 from __future__ import annotations
 
@@ -29,16 +29,18 @@ __all__ = ["AsyncioConnector"]
 log = logging.getLogger("pyjmsack.io")
 
 _QUICK_ACK: int | None = getattr(socket, "TCP_QUICKACK", None)
-"""Linux only."""
+"""The socket option that makes TCP acknowledge bytes at once. Only Linux has it; ``None`` = the system has none."""
 WRITE_SIZE = 1 << 20
-"""Bytes gathered for one write, because a system call costs more than copying the engine's pieces."""
+"""The number of bytes that are gathered for one write, because a system call takes longer than copying the pieces."""
 
 
 class Driver(asyncio.Protocol):
-    """One socket and one engine. asyncio calls it, and it calls the engine, always on the loop.
+    """The connection between one socket and one engine. asyncio calls its methods, and they call the engine.
+
+    All methods run on the loop.
 
     Args:
-        history: the known facts about the brokers; with ``None`` a silent port is not asked which protocol it speaks.
+        history: the known facts about the brokers; ``None`` = do not ask a silent port which protocol it speaks.
     """
 
     def __init__(
@@ -47,31 +49,31 @@ class Driver(asyncio.Protocol):
         self.encrypted = endpoint.tls
         self._endpoint = endpoint
         self._expected = _expected(endpoint)
-        """The protocol of the first bytes; ``None`` if they were right, or may be anything."""
+        """The protocol that the first bytes must have; ``None`` if they were right, or if any protocol is allowed."""
         self._history = history
         self._inquiry: Inquiry | None = None
-        """Set while a plain stream waits for its first byte, if its port may be asked."""
+        """The inquiry that asks the port for its protocol, while a plain stream waits for its first byte."""
         self._engine = engine
         self._loop = loop
         self._transport: asyncio.Transport | None = None
         self._paused = False
         self._deaf = False
-        """Whether nothing is read for now."""
+        """True while nothing is read from the socket."""
         self._closing = False
         self._timer: asyncio.TimerHandle | None = None
         self._socket: TransportSocket | None = None
 
     def acknowledge_at_once(self, sock: TransportSocket) -> None:
-        """Let TCP acknowledge bytes at once, without waiting for bytes to send, if the system can.
+        """Let TCP acknowledge received bytes at once, without waiting for bytes to send, if the system can.
 
-        ActiveMQ Classic does not set TCP_NODELAY. It holds its second answer back until the first one is acknowledged,
-        which would take 40 ms otherwise, for example in each commit.
+        ActiveMQ Classic does not set TCP_NODELAY. So it holds back its second answer until the first is acknowledged.
+        Without this option, that takes 40 ms, for example in each commit.
         """
         if _QUICK_ACK is not None:
             self._socket = sock
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The socket is connected (and TLS is set up)."""
+        """Start the engine, because the socket is connected and TLS, if used, is set up."""
         self._transport = cast(asyncio.Transport, transport)
         with self._net():
             self._engine.connection_made(self)
@@ -79,9 +81,11 @@ class Driver(asyncio.Protocol):
         self._inquire(transport)
 
     def _inquire(self, transport: asyncio.BaseTransport) -> None:
-        """Have the port asked which protocol it speaks if no byte comes. Not inside TLS, because its handshake has
-        named
-        the protocol already, and not for a connection that has reached its broker before."""
+        """Prepare to ask the port which protocol it speaks, if no byte comes.
+
+        This is not done inside TLS, because its handshake has named the protocol already. It is not done either for a
+        connection that has reached its broker before.
+        """
         if self._history is None or self._history.answered or self._expected is None or self.encrypted:
             return
         address = transport.get_extra_info("peername")
@@ -90,7 +94,7 @@ class Driver(asyncio.Protocol):
             self._inquiry.begin(address[:2])
 
     def data_received(self, data: bytes) -> None:
-        """Bytes from the peer."""
+        """Pass bytes of the peer to the engine."""
         if self._expected is not None and self._is_stranger(data, self._expected):
             return
         with self._net():
@@ -101,7 +105,7 @@ class Driver(asyncio.Protocol):
             self._tick()
 
     def _is_stranger(self, data: bytes, expected: str) -> bool:
-        """Look at the first bytes; end the connection if they are of another protocol, and name it."""
+        """Check the first bytes. If they belong to another protocol, end the connection with an error that names it."""
         self._end_inquiry()
         spoken = recognise(data)
         if spoken is None or spoken == expected:
@@ -113,7 +117,7 @@ class Driver(asyncio.Protocol):
         return True
 
     def _end_with(self, spoken: str) -> None:
-        """The port speaks another protocol than its URL says."""
+        """End the connection, because the port speaks another protocol than its URL says."""
         expected, self._expected = self._expected, None
         if expected is not None and not self._closing:
             self._engine.connection_lost(ConnectionLostException(mismatch(str(self._endpoint), spoken, expected)))
@@ -126,9 +130,10 @@ class Driver(asyncio.Protocol):
 
     @contextmanager
     def _net(self) -> Iterator[None]:
-        """End the connection with an error of ours if an engine raises, so that no caller waits in vain or gets a
-        Python
-        exception that explains nothing."""
+        """End the connection with an error of this library if the engine raises an exception.
+
+        Otherwise a caller would wait in vain, or get a Python exception that explains nothing.
+        """
         try:
             yield
         except Exception as error:
@@ -138,16 +143,16 @@ class Driver(asyncio.Protocol):
             self.abort()
 
     def retick(self) -> None:
-        """Tick in the next turn of the loop instead of at the deadline known so far."""
+        """Call the engine's ``tick`` in the next turn of the loop, because its deadline may have changed."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._loop.call_at(self._loop.time(), self._tick)
 
     def eof_received(self) -> None:
-        """The peer half-closed: nothing more will come, so the connection is over."""
+        """Let asyncio close the connection, because the peer closed its side and sends nothing more."""
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The socket is gone."""
+        """Tell the engine that the socket is closed."""
         self._closing = True
         self._end_inquiry()
         if self._timer is not None:
@@ -156,11 +161,11 @@ class Driver(asyncio.Protocol):
         self._engine.connection_lost(refusal(exc) or exc)
 
     def pause_writing(self) -> None:
-        """The socket's buffer is full, so leave the bytes in the engine."""
+        """Leave further bytes in the engine, because the socket's buffer is full."""
         self._paused = True
 
     def resume_writing(self) -> None:
-        """There is room again."""
+        """Write again, because the socket's buffer has room."""
         self._paused = False
         self.flush()
 
@@ -180,19 +185,19 @@ class Driver(asyncio.Protocol):
             transport.write(chunks[0] if len(chunks) == 1 else b"".join(chunks))
 
     def pause(self) -> None:
-        """Read nothing until :meth:`resume`."""
+        """Stop reading until :meth:`resume` is called."""
         if self._transport is not None and not self._closing and not self._deaf:
             self._deaf = True
             self._transport.pause_reading()
 
     def resume(self) -> None:
-        """Read again."""
+        """Start to read again."""
         if self._transport is not None and not self._closing and self._deaf:
             self._deaf = False
             self._transport.resume_reading()
 
     def close(self) -> None:
-        """Write the remaining bytes and close."""
+        """Write the remaining bytes and close the socket."""
         if not self._closing and self._transport is not None:
             self._paused = False
             self.flush()
@@ -200,7 +205,7 @@ class Driver(asyncio.Protocol):
             self._transport.close()
 
     def abort(self) -> None:
-        """Close now."""
+        """Close the socket at once. Bytes that are not written yet are dropped."""
         self._closing = True
         if self._transport is not None:
             self._transport.abort()
@@ -218,9 +223,10 @@ class AsyncioConnector:
     """Opens streams on one loop.
 
     Args:
-        url: its transport options say how.
-        ssl_context: used for TLS endpoints instead of one made from the options.
-        history: the facts that the connection knows about its brokers, from the connector of the failover URL.
+        url: the URL, whose transport options are used.
+        ssl_context: the TLS context of the application; ``None`` = make one from the options.
+        history: the facts that the connection knows about its brokers; the connector of a failover URL shares them
+            with those of its members.
     """
 
     def __init__(
@@ -238,7 +244,7 @@ class AsyncioConnector:
         self._spooler = Spooler(self.elsewhere)
 
     def for_url(self, url: BrokerUrl) -> AsyncioConnector:
-        """Return one of its own for a member of a failover URL."""
+        """Return a new connector for a member of a failover URL."""
         return AsyncioConnector(url, self._loop, self._ssl_context, self._history)
 
     def call_later(self, delay: float, callback: Callable[[], None]) -> Timer:
@@ -256,11 +262,11 @@ class AsyncioConnector:
         task.add_done_callback(self._tasks.discard)
 
     def read(self, source: BodySource) -> BodyReading:
-        """Return a reading of a body, with a thread of its own once it is asked for a piece."""
+        """Return a reading of a body. It starts its own thread when the first piece is asked for."""
         return BodyReading(self._loop, source)
 
     def spool(self, directory: str | None, told: Callable[[int], None]) -> Spool:
-        """Return a place for a large message that arrives, in a file."""
+        """Return a place in a file for a large message that arrives."""
         return self._spooler.open(directory, told)
 
     def cancel(self) -> None:
@@ -314,16 +320,20 @@ class AsyncioConnector:
             driver.acknowledge_at_once(sock)
 
     def _race(self, host: str) -> dict[str, Any]:
-        """Return how addresses of one name race. A plain address has no race, because it has no rival, and asyncio's
-        race may forget a socket when cancelled. Other loops, such as uvloop, try one address after the other."""
+        """Return the options with which asyncio tries several addresses of one host name at the same time.
+
+        There are none for a plain address, because it is the only one, and because asyncio may leak a socket if such an
+        attempt is cancelled. Loops other than asyncio's, such as uvloop, try one address after the other.
+        """
         if _is_address(host) or not isinstance(self._loop, asyncio.BaseEventLoop):
             return {}
         return {"happy_eyeballs_delay": 0.25}
 
 
 def _expected(endpoint: Endpoint) -> str | None:
-    """Return the protocol of an endpoint as :func:`recognise` has it; the engine of a WebSocket recognises the
-    protocol itself.
+    """Return the name that :func:`recognise` has for the protocol of an endpoint.
+
+    Returns ``None`` for a WebSocket, because its engine checks the protocol itself.
     """
     return None if SCHEMES[endpoint.scheme].websocket else SCHEMES[endpoint.scheme].protocol.upper()
 

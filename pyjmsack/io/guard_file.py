@@ -1,7 +1,7 @@
-"""The file of ``failover.duplicateGuard=sqlite:PATH``, and the thread that alone touches it.
+"""The file of ``failover.duplicateGuard=sqlite:PATH``, and the only thread that uses it.
 
-A disk may be slow, full, or locked by another process. So no loop ever waits for the file: callers leave their work
-with the thread, which calls them when the work is done.
+A disk may be slow or full, and another process may lock the file. So no loop ever waits for the file. Callers leave
+their work to the thread, which calls them when the work is done.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ log = logging.getLogger("pyjmsack")
 T = TypeVar("T")
 
 _ROWS = 500
-"""Keys written or looked up with one statement."""
+"""The number of keys that one statement writes or looks up."""
 _TRIM_EVERY = 1000
 _BUSY = 0.1
-"""Seconds that a statement waits for a lock. After that the thread first answers the new questions."""
+"""Seconds that a statement waits for a lock. After that, the thread first answers new questions."""
 _RETRY = 0.2
-"""Seconds until the next try, after the file could not be written."""
+"""Seconds until the next try after the file could not be written."""
 _PATIENCE = 5.0
-"""Seconds that another process may lock the file until the users of the file are told."""
+"""Seconds for which another process may lock the file before the sessions that use the file get an error."""
 _SCHEMA = (
     "PRAGMA journal_mode=WAL",
     "PRAGMA synchronous=NORMAL",
@@ -46,12 +46,13 @@ _opening = threading.Lock()
 
 
 def open_guard_file(path: str, size: int, report: Report) -> GuardFile:
-    """Return the file. All sessions of this process that name the file share it. Each caller has to close it.
+    """Return the object for a file. All sessions of this process that name the file share it. Each has to close it.
 
     Args:
-        path: the file; made if it is not there.
-        size: most keys that are remembered.
-        report: called with an error of the disk, once until the file can be used again, on a thread of its own.
+        path: the path of the file, which is created if it does not exist.
+        size: the largest number of keys that are remembered.
+        report: called on the thread of the file with an error of the disk. It is called once, and again only for an
+            error after the file worked in between.
     """
     place = os.getpid(), os.path.realpath(path)
     with _opening:
@@ -63,7 +64,7 @@ def open_guard_file(path: str, size: int, report: Report) -> GuardFile:
 
 
 class GuardFile:
-    """Keys in a file; see :class:`pyjmsack.spi.guard_file.GuardFile`."""
+    """A set of keys in a file; see :class:`pyjmsack.spi.guard_file.GuardFile`."""
 
     def __init__(self, path: str, size: int, gone: Callable[[], object]) -> None:
         self._path = path
@@ -81,7 +82,7 @@ class GuardFile:
         self._failing_since: float | None = None
         self._told = False
         self._stuck = False
-        """Whether the last try failed before the questions were answered: they wait for the next one as well."""
+        """True if the last try failed before the questions were answered, so that they wait for the next try too."""
         self._idle = True
         self._ended = False
         self._thread = threading.Thread(target=self._run, name="pyjmsack-guard", daemon=True)
@@ -89,7 +90,7 @@ class GuardFile:
     # -- for the sessions; from any thread ----------------------------------------------------------------------
 
     def share(self, report: Report) -> bool:
-        """Take one more user; False if the file was closed by the last one."""
+        """Add a session that uses the file. Return False if the last session has closed the file already."""
         with self._work:
             if self._ended:
                 return False
@@ -99,7 +100,10 @@ class GuardFile:
             return True
 
     def close(self, report: Report) -> None:
-        """This user leaves. The thread still writes the user's keys. The last user does not wait for a broken disk."""
+        """Remove a session that uses the file.
+
+        The thread still writes the keys of the session. After the last session has left, it gives up if the disk fails.
+        """
         with self._work, suppress(ValueError):  # it left before
             self._users.remove(report)
             self._work.notify()
@@ -109,11 +113,11 @@ class GuardFile:
         self._leave(self._openers, answer)
 
     def ask(self, keys: Keys, answer: Answer) -> None:
-        """Call ``answer`` with the keys among ``keys()`` that the file holds, no matter which process wrote them."""
+        """Call ``answer`` with those of ``keys()`` that are in the file, no matter which process wrote them."""
         self._leave(self._questions, (keys, answer))
 
     def write(self, keys: Sequence[bytes], then: Callable[[], None]) -> None:
-        """Remember keys, and call ``then`` when they are in the file, and all that was left here earlier."""
+        """Remember keys, and call ``then`` when these and all earlier keys are in the file."""
         for key in keys:
             self._recent[key] = None
         while len(self._recent) > self._size:
@@ -125,7 +129,7 @@ class GuardFile:
 
     @property
     def full(self) -> bool:
-        """Whether as many writes wait as keys are remembered: more would be forgotten before they are written."""
+        """True if as many writes wait as keys are remembered. More keys would be forgotten before they are written."""
         return len(self._writes) >= self._size
 
     def _leave(self, queue: deque[T], work: T) -> None:
@@ -135,7 +139,7 @@ class GuardFile:
             self._work.notify()
 
     def finish(self, timeout: float) -> None:
-        """Wait until all that was left is done."""
+        """Wait until all work is done, or until ``timeout`` seconds have passed."""
         with self._work:
             self._work.wait_for(lambda: self._idle or self._ended, timeout)
 
@@ -158,7 +162,7 @@ class GuardFile:
         self._close_database()
 
     def _wait(self) -> bool:
-        """Wait for work, or for the next try; False at the end."""
+        """Wait for work, or for the next try after a failure. Return False if the thread has to end."""
         with self._work:
             while True:
                 if not (self._openers or self._questions or self._writes):
@@ -233,7 +237,10 @@ class GuardFile:
 
     @staticmethod
     def _made(keys: Keys) -> Sequence[bytes]:
-        """Return the keys of one question; none if they cannot be made, because all other questions wait behind it."""
+        """Return the keys of one question, or no keys if making them fails.
+
+        An error must not stop the thread here, because the other questions wait.
+        """
         try:
             return keys()
         except Exception:
@@ -241,8 +248,9 @@ class GuardFile:
             return ()
 
     def _failed(self, error: Exception) -> None:
-        """Keep the waiting work for the next try, and report. A lock may be gone soon; any other error is reported at
-        once.
+        """Report an error. The waiting work is kept for the next try.
+
+        A lock is reported only after a while, because it may soon be released. Any other error is reported at once.
         """
         locked = isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
         now = monotonic()
@@ -276,7 +284,10 @@ class GuardFile:
 
 @atexit.register
 def _finish_all() -> None:
-    """Write and send the acknowledgements of a program that ends without closing its connections."""
+    """Wait for the waiting keys of a program that ends without closing its connections.
+
+    The acknowledgements of these messages are then sent, too.
+    """
     for (process, _), file in [*_files.items()]:
         if process == os.getpid():
             file.finish(timeout=2.0)

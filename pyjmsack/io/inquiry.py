@@ -1,5 +1,8 @@
-"""Asks a silent port which protocol it speaks. Artemis' ports for AMQP and STOMP do not answer each other's clients.
-So if a connection hears nothing, a second connection asks once, before ``jms.connectTimeout`` is over."""
+"""Asks a silent port which protocol it speaks.
+
+The AMQP port of Artemis does not answer a STOMP client, and the STOMP port does not answer an AMQP client. So if a
+connection receives nothing, a second connection asks the port once, before ``jms.connectTimeout`` is over.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,15 @@ from pyjmsack.probing import answer
 __all__ = ["History", "Inquiry"]
 
 SILENCE = 0.7
-"""Seconds without a byte after which the port is asked: brokers answer the first bytes in milliseconds."""
+"""Seconds without a byte after which the port is asked. Brokers usually answer the first bytes in milliseconds."""
 AGAIN = 60.0
-"""Seconds in which one address is asked once, however many connections of this process wait for it."""
+"""Seconds for which an address is not asked again, even if many connections of this process wait for it."""
 MOST = 1000
-"""Addresses remembered; while they are so many, no other one is asked."""
+"""The largest number of addresses that are remembered. While there are so many, no other address is asked."""
 _OTHER = {"AMQP": "STOMP", "STOMP": "AMQP"}
 _asked: dict[tuple[str, int], float] = {}
-"""When each address was asked, on the monotonic clock. Loops on several threads use it: at worst both ask at once."""
+"""The time on the monotonic clock when each address was asked. Loops on several threads use this without a lock; at
+worst, both ask the same address."""
 
 
 class History:
@@ -27,16 +31,16 @@ class History:
 
     def __init__(self) -> None:
         self.answered = False
-        """Whether a broker spoke the protocol of its URL: from then on nobody is asked, above all not by a connection
-        that was lost and looks for a broker."""
+        """Whether a broker has spoken the protocol of its URL. If so, no port is asked any more, in particular not
+        after a loss, when the connection tries its brokers again."""
 
 
 class Inquiry:
-    """Asks on behalf of one plain stream that waits for its first byte.
+    """Asks the port of one plain stream that waits for its first byte.
 
     Args:
         expected: the protocol of the stream's URL.
-        found: called with the name of another protocol if the port speaks that, and not the expected one.
+        found: called with the name of another protocol if the port speaks this one and not the expected one.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, expected: str, found: Callable[[str], None]) -> None:
@@ -47,11 +51,11 @@ class Inquiry:
         self._task: asyncio.Task[None] | None = None
 
     def begin(self, address: tuple[str, int]) -> None:
-        """The stream to this address is open and has written its first bytes."""
+        """Start to wait, because the stream to this address is open and has written its first bytes."""
         self._timer = self._loop.call_later(SILENCE, self._ask, address)
 
     def end(self) -> None:
-        """Something came, or the stream is gone."""
+        """Stop the inquiry, because bytes have arrived or the stream has ended."""
         if self._timer is not None:
             self._timer.cancel()
         if self._task is not None:
@@ -62,15 +66,18 @@ class Inquiry:
             self._task = self._loop.create_task(self._listen(*address))
 
     async def _listen(self, host: str, port: int) -> None:
-        """A port may speak both, and its broker be slow: so what was found counts only if a second connection that
-        greets as the stream did hears no more than the stream."""
+        """Ask the port for the other protocol, and report the other protocol if the port speaks only that one.
+
+        A port may speak both protocols, and its broker may be slow. So the answer counts only if a second connection
+        with the expected protocol gets no answer either.
+        """
         other = _OTHER[self._expected]
         if await answer(host, port, other) == other and await answer(host, port, self._expected) is None:
             self._found(other)
 
 
 def _may_ask(address: tuple[str, int], now: float) -> bool:
-    """Return whether an address was not asked of late, and remember that it is asked now."""
+    """Return True if an address was not asked recently, and remember that it is asked now."""
     if now - _asked.get(address, -AGAIN) < AGAIN:
         return False
     if len(_asked) >= MOST:

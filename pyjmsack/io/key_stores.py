@@ -1,5 +1,8 @@
-"""Reads key stores and trust stores for TLS: PEM directly, PKCS12 after a conversion to PEM. The formats of Java are
-refused, and the error shows the commands that convert them."""
+"""Reads key stores and trust stores for TLS.
+
+PEM files are read directly, and PKCS12 files after a conversion. The formats of Java are refused, and the error shows
+the commands that convert them.
+"""
 
 from __future__ import annotations
 
@@ -21,18 +24,18 @@ if TYPE_CHECKING:
 __all__ = ["Store"]
 
 _MAGIC: Final = {b"\xfe\xed\xfe\xed": "JKS", b"\xce\xce\xce\xce": "JCEKS"}
-"""The first bytes of each format, by which Java recognises it as well."""
+"""The first bytes of a file in each format of Java. Java also recognises the formats by these bytes."""
 
 
 @dataclass(frozen=True)
 class Store:
-    """One store that the options name.
+    """One key store or trust store that the options of the URL name.
 
     Attributes:
         kind: "keyStore" or "trustStore", as in ``transport.keyStoreLocation``.
-        path: the file.
+        path: the path of the file.
         password: the password of the private key of a PEM file, or of a whole PKCS12 file.
-        type: PEM or PKCS12; with ``None`` the content of the file decides.
+        type: PEM or PKCS12; ``None`` = the content of the file decides.
     """
 
     kind: str
@@ -44,8 +47,8 @@ class Store:
         """Return a context that trusts the authorities in the store, and no others.
 
         Raises:
-            InvalidURLException: the store cannot be read, or holds no certificate of an authority.
-            UnsupportedFeatureException: it is in a format that Python cannot read.
+            InvalidURLException: the store cannot be read, or contains no certificate of an authority.
+            UnsupportedFeatureException: the store is in a format that Python cannot read.
         """
         if self._format() == "PKCS12":
             return ssl.create_default_context(cadata=self._authorities())
@@ -60,8 +63,8 @@ class Store:
         """Make the context present the certificate in the store.
 
         Raises:
-            InvalidURLException: it cannot be read, holds no private key, or the password is wrong.
-            UnsupportedFeatureException: it is in a format that Python cannot read.
+            InvalidURLException: the store cannot be read or contains no private key, or the password is wrong.
+            UnsupportedFeatureException: the store is in a format that Python cannot read.
         """
         if self._format() == "PKCS12":
             self._load_pkcs12(context)
@@ -85,7 +88,7 @@ class Store:
             raise InvalidURLException(f"{self}: cannot be read: {error}") from error
 
     def _format(self) -> str:
-        """Return PEM or PKCS12 by the content of the file, which must agree with the options."""
+        """Return PEM or PKCS12 from the content of the file. Raise an error if the options say something else."""
         data = self._read()
         found = "PEM" if b"-----BEGIN " in data else _MAGIC.get(data[:4])
         if found is None and data[:1] == b"\x30":  # an ASN.1 sequence
@@ -110,7 +113,10 @@ class Store:
         return b"".join(one.public_bytes(Encoding.DER) for one in certificates)
 
     def _load_pkcs12(self, context: ssl.SSLContext) -> None:
-        """Python loads keys from files only: a temporary one, in which the key is encrypted, for a moment."""
+        """Load the key of a PKCS12 store.
+
+        Python loads keys only from PEM files. So the key is in a temporary file for a moment, encrypted.
+        """
         from cryptography.hazmat.primitives import serialization
 
         content = self._decrypt()

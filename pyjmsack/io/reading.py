@@ -1,5 +1,5 @@
-"""Reads the body of a message that is being sent, on a thread of its own: no disk, and no code of a user, holds up the
-loop (S168)."""
+"""Reads the body of a message on a separate thread while the message is being sent, so that the loop never waits for
+the disk or for code of the user (S168)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ __all__ = ["BodyReading"]
 class BodyReading:
     """One reading of one body; see :class:`pyjmsack.spi.engine.Reading`.
 
-    The thread ends with the reading. It holds one piece of the body at a time. An iterator that never returns keeps
-    its thread, which does not keep the process.
+    The thread ends with the reading, and keeps one piece of the body at a time. If an iterator of the user never
+    returns, its thread stays, but does not prevent the end of the process.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, source: BodySource) -> None:
@@ -31,14 +31,14 @@ class BodyReading:
         self._begun = self._closed = False
 
     def ask(self, answer: Piece) -> None:
-        """Read the next piece, then call ``answer`` on the loop."""
+        """Read the next piece, and then call ``answer`` on the loop."""
         self._asked.put(answer)
         if not self._begun:
             self._begun = True
             threading.Thread(target=self._run, name="pyjmsack-body", daemon=True).start()
 
     def close(self) -> None:
-        """End the thread, once it has read what it reads now."""
+        """End the thread after the piece that it is reading now."""
         self._closed = True
         self._asked.put(None)
 

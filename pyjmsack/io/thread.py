@@ -1,6 +1,7 @@
-"""The private loop of the blocking face: one daemon thread a process, while there is a connection.
+"""The event loop of the blocking interface. It runs on one daemon thread of the process while there is a connection.
 
-Keyed by process id: a child made by ``fork`` has no copy of the thread, so it starts its own (Spark workers fork).
+The loop is found by the process id. A child process made by ``fork`` has no copy of the thread, so it starts its own.
+For example, Spark workers fork.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ __all__ = ["LoopThread", "acquire"]
 
 
 class LoopThread:
-    """A running event loop on a thread of its own, counted by its users."""
+    """An event loop that runs on its own thread, with a count of its users."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
@@ -24,7 +25,7 @@ class LoopThread:
 
     @property
     def ident(self) -> int | None:
-        """Identity of the loop's thread."""
+        """The identifier of the loop's thread."""
         return self._thread.ident
 
     def _run(self) -> None:
@@ -39,7 +40,7 @@ class LoopThread:
             self.loop.close()
 
     def release(self) -> None:
-        """One user less; the last one stops the thread and waits for it (S123)."""
+        """Count one user less. For the last user, stop the thread and wait for its end (S123)."""
         with _lock:
             self.users -= 1
             if self.users > 0 or self.pid != os.getpid():
@@ -55,7 +56,7 @@ _lock = threading.Lock()
 
 
 def _after_fork() -> None:
-    """A child starts with a new lock, because another thread of the parent may have held the old one at the fork."""
+    """Make a new lock in a child process, because another thread of the parent may hold the old lock at the fork."""
     global _lock
     _lock = threading.Lock()
     _threads.clear()
@@ -66,7 +67,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def acquire() -> LoopThread:
-    """Return this process's loop thread, started if there is none; pair it with ``release``."""
+    """Return the loop thread of this process, and start it if there is none. The caller must call ``release`` later."""
     with _lock:
         thread = _threads.get(os.getpid())
         if thread is None:

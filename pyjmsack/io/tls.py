@@ -1,4 +1,4 @@
-"""The TLS context of a connection, from the ``transport.*`` options or from the application."""
+"""Makes the TLS context of a connection from the ``transport.*`` options, or takes that of the application."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["client_context", "handshake_error", "refusal"]
 
 logger = logging.getLogger("pyjmsack")
 _UNKNOWN_AUTHORITY: Final = (18, 19, 20, 21)
-"""OpenSSL's codes of a certificate that ends in none of the trusted authorities."""
+"""OpenSSL's error codes for a certificate that no trusted authority has signed."""
 
 _NO_TLS: Final = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG", "UNKNOWN_PROTOCOL")
-"""The words of OpenSSL for an answer that is not TLS."""
+"""The reasons that OpenSSL gives if an answer is not TLS."""
 
 
 def client_context(transport: TransportOptions, ssl_context: ssl.SSLContext | None) -> ssl.SSLContext:
-    """Return the context with which to connect; one that the application gives is used as it is.
+    """Return the TLS context for a connection. A context of the application is used without changes.
 
     Raises:
         InvalidURLException: a store cannot be read, a password is wrong, or the options leave no version or suite.
@@ -47,7 +47,7 @@ def client_context(transport: TransportOptions, ssl_context: ssl.SSLContext | No
 
 
 def _stores(transport: TransportOptions) -> tuple[Store | None, Store | None]:
-    """Return the trust store and the key store that are given."""
+    """Return the trust store and the key store that the options name; ``None`` for a store that is not given."""
     trust = _store(
         "trustStore",
         transport.trust_store_location,
@@ -72,7 +72,7 @@ def _store(kind: str, path: str | None, password: Secret | None, store_type: str
 
 
 def handshake_error(endpoint: Endpoint, error: ssl.SSLError) -> JMSSecurityException:
-    """Return the exception of the application for a failed handshake."""
+    """Return the JMS exception for a failed TLS handshake."""
     code, hint = "tls:handshake", ""
     if isinstance(error, ssl.SSLCertVerificationError):
         code = "tls:certificate"
@@ -84,9 +84,10 @@ def handshake_error(endpoint: Endpoint, error: ssl.SSLError) -> JMSSecurityExcep
 
 
 def refusal(error: Exception | None) -> JMSSecurityException | None:
-    """Return the exception of the application for a client certificate that the broker refused after the handshake.
+    """Return the JMS exception for a client certificate that the broker refused after the handshake.
 
-    So it is in TLS 1.3, where the client's handshake is over before the broker has looked at the certificate.
+    This happens in TLS 1.3, where the handshake of the client ends before the broker checks the certificate. Returns
+    ``None`` for other errors.
     """
     if not isinstance(error, ssl.SSLError) or "_ALERT_" not in (error.reason or ""):
         return None

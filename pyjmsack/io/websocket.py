@@ -1,4 +1,7 @@
-"""WebSocket (RFC 6455) between the driver and a protocol: an engine to the one, a stream to the other."""
+"""WebSocket (RFC 6455) as a layer between the driver and the engine of a protocol.
+
+The driver uses this layer as an engine, and the engine of the protocol uses it as a stream.
+"""
 
 from __future__ import annotations
 
@@ -26,21 +29,21 @@ except ImportError as missing:
 __all__ = ["WebSocketEngine"]
 
 _MOST: Final = 32768
-"""Bytes of one message; Artemis refuses frames of more than 65536."""
+"""The most bytes of one WebSocket message that is sent. Artemis refuses frames with more than 65536 bytes."""
 _MOST_EMPTY: Final = 1000
-"""Pings and frames without data that may arrive together."""
+"""The most pings and frames without data that the peer may send at once."""
 _HTTP: Final = b"HTTP/"
 _OVER: Final = (ConnectionState.REMOTE_CLOSING, ConnectionState.CLOSED)
 _ORDERLY: Final = (CloseReason.NORMAL_CLOSURE, CloseReason.GOING_AWAY, CloseReason.NO_STATUS_RCVD)
 
 
 class WebSocketEngine:
-    """Carries the bytes of another engine in binary messages, whose borders mean nothing.
+    """Carries the bytes of another engine in binary messages. The borders of the messages mean nothing.
 
     Args:
-        inner: the protocol's engine; its stream is this object, open from the end of the handshake on.
-        endpoint: where the stream leads.
-        headers: more headers of the handshake, ``transport.ws.httpHeader.NAME=VALUE``.
+        inner: the engine of the protocol. This object is its stream, which is open after the WebSocket handshake.
+        endpoint: the endpoint to which the stream leads.
+        headers: additional headers of the handshake, ``transport.ws.httpHeader.NAME=VALUE``.
     """
 
     def __init__(self, inner: Engine, endpoint: Endpoint, headers: Sequence[tuple[str, str]] = ()) -> None:
@@ -60,7 +63,7 @@ class WebSocketEngine:
     # -- the engine, for the driver -----------------------------------------------------------------------------
 
     def connection_made(self, stream: Stream) -> None:
-        """Ask for the WebSocket."""
+        """Send the request that opens the WebSocket."""
         self._stream = stream
         self.encrypted = stream.encrypted
         host = str(self._endpoint).partition("://")[2]
@@ -70,7 +73,10 @@ class WebSocketEngine:
         stream.flush()
 
     def receive_data(self, data: bytes) -> None:
-        """Unwrap. Bytes that came together reach the protocol together."""
+        """Take the content out of the WebSocket frames, and pass it to the protocol.
+
+        Content that arrives together is passed on together.
+        """
         try:
             self._check_head(data)
             self._connection.receive_data(data)
@@ -87,7 +93,7 @@ class WebSocketEngine:
                 self._stream.close()
 
     def _events(self) -> list[events.Event]:
-        """Return what the bytes say. Frames without data are few, because each costs time and says nothing."""
+        """Return the events of the bytes. Refuse too many frames without data, because they only take time."""
         happened: list[events.Event] = []
         empty = 0
         for event in self._connection.events():
@@ -98,8 +104,9 @@ class WebSocketEngine:
         return happened
 
     def _check_head(self, data: bytes) -> None:
-        """Refuse at once bytes that are not an HTTP answer, because the parser would wait for the end of their first
-        line.
+        """Refuse bytes that are not an HTTP answer, as soon as they come.
+
+        The parser would wait for the end of the first line.
         """
         if len(self._head) < len(_HTTP):
             self._head = (self._head + data)[: len(_HTTP)]
@@ -124,7 +131,7 @@ class WebSocketEngine:
         unwrapped.clear()
 
     def data_to_send(self) -> bytes:
-        """Return the frames of WebSocket itself, or else wrap the bytes of the protocol."""
+        """Return the waiting frames of WebSocket itself, or else the bytes of the protocol in WebSocket frames."""
         if not self._output and self._open:
             data = self._inner.data_to_send()
             for start in range(0, len(data), _MOST):
@@ -137,33 +144,33 @@ class WebSocketEngine:
         return output
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Tell the protocol the reason of WebSocket, because it explains more than the end of the socket."""
+        """Tell the protocol that the stream ended. An error of WebSocket is told first, because it explains more."""
         self._open = False
         self._inner.connection_lost(self._reason or error)
 
     def tick(self, now: float) -> float | None:
-        """Let the protocol do its due work."""
+        """Let the protocol do the work that is due at ``now``. Return its next deadline."""
         return self._inner.tick(now) if self._open else None
 
     # -- the stream, for the protocol ---------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Write the bytes that wait."""
+        """Write the bytes that wait to be sent."""
         if self._stream is not None:
             self._stream.flush()
 
     def retick(self) -> None:
-        """Ask for the deadline again."""
+        """Let the driver ask for the next deadline again."""
         if self._stream is not None:
             self._stream.retick()
 
     def pause(self) -> None:
-        """Read nothing until :meth:`resume`."""
+        """Stop reading until :meth:`resume` is called."""
         if self._stream is not None:
             self._stream.pause()
 
     def resume(self) -> None:
-        """Read again."""
+        """Start to read again."""
         if self._stream is not None:
             self._stream.resume()
 
@@ -176,7 +183,7 @@ class WebSocketEngine:
             self._stream.close()
 
     def abort(self) -> None:
-        """Close now."""
+        """Close the stream at once. Bytes that are not written yet are dropped."""
         if self._stream is not None:
             self._stream.abort()
 
@@ -193,7 +200,7 @@ class WebSocketEngine:
             self._on_closed(event)
 
     def _answer(self, ping: events.Ping) -> None:
-        """Send a Pong, unless the broker has closed, or reads no answers."""
+        """Answer a Ping with a Pong, unless the broker has closed the WebSocket or reads no answers."""
         if self._connection.state is ConnectionState.OPEN and len(self._output) < _MOST:
             self._output += self._connection.send(ping.response())
 

@@ -313,7 +313,7 @@ class AmqpEngine(ABC):
 
     @abstractmethod
     def tick(self, now: float) -> float | None:
-        """Check the idle time-outs of both sides (AMQP 1.0 2.4.5): send a frame if one is due, or end the connection."""
+        """Check the idle time-outs of both sides (AMQP 1.0 2.4.5): send a frame if it is due, or end the connection."""
 
     @abstractmethod
     def _bind(self) -> None:

@@ -1,4 +1,4 @@
-"""Sessions and links of proton, as the provider needs them (:mod:`.engines`)."""
+"""Adapters from proton's sessions and links to the interfaces that the provider uses (:mod:`.engines`)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ L = TypeVar("L", bound="ProtonLink")
 __all__ = ["ProtonLink", "ProtonReceiver", "ProtonSender", "ProtonSession"]
 
 _PIECE = 1 << 16
-"""Bytes of a message that are taken from proton at once."""
+"""The most bytes of a message that are taken from proton at once."""
 
 
 class ProtonSession:
@@ -46,11 +46,11 @@ class ProtonSession:
 
     @property
     def remote_error(self) -> Error | None:
-        """Why the peer ended it, if it said so."""
+        """The error with which the peer ended the session; ``None`` if the peer gave no error."""
         return None if self._session is None else error_of(self._session.remote_condition)
 
     def attach_sender(self, attach: Attach, owner: LinkHandler) -> ProtonSender:
-        """Attach a link to send on."""
+        """Attach a link on which this client sends messages."""
         assert self._session is not None  # the provider attaches nothing to a session that is over
         link = self._session.sender(attach.link_name)
         return self._with(ProtonSender(self._engine, link, attach, owner, self._tags))
@@ -64,7 +64,7 @@ class ProtonSession:
         overdraft: int | None = 0,
         pieces_over: int | None = None,
     ) -> ProtonReceiver:
-        """Attach a link to receive on; proton never minds an overdraft."""
+        """Attach a link on which this client receives messages. proton has no limit for messages without credit."""
         assert self._session is not None  # as above
         link = self._session.receiver(attach.link_name)
         return self._with(ProtonReceiver(self._engine, link, attach, owner, max_message_size, pieces_over))
@@ -80,7 +80,7 @@ class ProtonSession:
             self._session.close()
 
     def on_remote_close(self) -> None:
-        """The peer ended the session. proton forgets the session and its links once the owner has been called."""
+        """Handle that the peer ended the session. Call the owner, then free proton's session and links."""
         self.owner.on_remote_close()
         if self._session is not None:
             self._engine.sessions.pop(self._session, None)
@@ -88,22 +88,29 @@ class ProtonSession:
         self.forget()
 
     def forget(self) -> None:
-        """Let go of proton's objects now, on the loop. The garbage collector would let go of them on any thread and in
-        any order, and proton then frees some of them twice."""
+        """Drop all references to proton's objects now, on the loop.
+
+        Otherwise the garbage collector would free them on any thread and in any order. proton then frees some of them
+        twice.
+        """
         for link in [*self._links]:
             link.forget()
         self._session = None
 
 
 class ProtonLink:
-    """Our end of a link. The proton object is kept until the link is over at both ends; afterwards no verb does
-    anything. Deliveries of proton never leave these classes, because their owners may be let go of on any thread."""
+    """Our end of a link.
+
+    The object of proton is kept until both ends of the link have ended. After that, the methods do nothing. These
+    classes never give a delivery object of proton to the owner of the link, because Python may free the owner on any
+    thread.
+    """
 
     def __init__(self, engine: ProtonEngine, link: Link, attach: Attach, owner: LinkHandler) -> None:
         self._engine = engine
         self._link: Any = link
         self.forgotten: Callable[[ProtonLink], None] = lambda link: None
-        """Told when proton has forgotten the link."""
+        """Called when the object of proton is dropped."""
         self.owner = owner
         engine.links[link] = self
         configure(link, attach)
@@ -114,23 +121,23 @@ class ProtonLink:
 
     @property
     def credit(self) -> int:
-        """Messages that may be sent, or may still arrive."""
+        """The number of messages that may still be sent or may still arrive."""
         return 0 if self._link is None else int(self._link.credit)
 
     @property
     def remote(self) -> Attach | None:
-        """What the peer's Attach says of its node."""
+        """The peer's Attach frame; ``None`` until it has arrived."""
         if self._link is None or self._link.state & Endpoint.REMOTE_UNINIT:
             return None
         return remote_attach(self._link)
 
     @property
     def remote_error(self) -> Error | None:
-        """Why the peer detached, if it said so."""
+        """The error with which the peer detached; ``None`` if the peer gave no error."""
         return None if self._link is None else error_of(self._link.remote_condition)
 
     def detach(self, *, closed: bool, error: Error | None = None) -> None:
-        """Detach."""
+        """Detach the link. With ``closed``, the link ends for good."""
         if self._link is None:
             return
         if error is not None:
@@ -141,29 +148,29 @@ class ProtonLink:
             self._link.detach()
 
     def on_remote_close(self) -> None:
-        """The peer detached: when the owner has heard of it, proton forgets the link."""
+        """Handle that the peer detached. Call the owner, then free proton's link."""
         self.owner.on_remote_close()
         if self._link is not None:
             self._link.free()
             self.forget()
 
     def forget(self) -> None:
-        """Let go of proton's object: no event of the link counts any more."""
+        """Drop the reference to proton's object. Later events of the link are ignored."""
         if self._link is not None:
             self._engine.links.pop(self._link, None)
         self._link = None
         self.forgotten(self)
 
     def on_delivery(self, delivery: Delivery) -> None:
-        """Something happened to a delivery of this link."""
+        """Handle an event of a delivery on this link."""
         raise NotImplementedError
 
 
 class ProtonSender(ProtonLink):
-    """A link to send on.
+    """Our end of a link on which this client sends messages.
 
     Args:
-        tags: of the session: no two deliveries of one have the same.
+        tags: yields delivery tags, which are unique in the session.
     """
 
     def __init__(
@@ -171,12 +178,12 @@ class ProtonSender(ProtonLink):
     ) -> None:
         super().__init__(engine, link, attach, owner)
         self._unsettled: dict[str, Any] = {}
-        """Contexts by delivery tag."""
+        """The contexts of the messages that have no outcome yet, by delivery tag."""
         self._tags = tags
 
     @property
     def drain(self) -> bool:
-        """Whether the peer asks to use up the credit."""
+        """Whether the peer asks this client to use up the credit."""
         return self._link is not None and bool(self._link.drain_mode)
 
     def send(self, payload: bytes, context: Any, *, state: bytes = b"", settled: bool = False) -> None:
@@ -194,22 +201,22 @@ class ProtonSender(ProtonLink):
             self._unsettled[tag] = context
 
     def stream(self, context: Any, wants: Callable[[], None], *, state: bytes = b"", settled: bool = False) -> Gathered:
-        """Begin a message in pieces."""
+        """Begin a message that is written in pieces. It is gathered in memory."""
         return Gathered(partial(self.send, context=context, state=state, settled=settled), wants)
 
     def drained(self) -> None:
-        """Give credit back that is not needed."""
+        """Give back to the peer the credit that is not needed."""
         if self._link is not None:
             self._link.drained()
 
     def abandon(self) -> list[Any]:
-        """Return the contexts of all that has no outcome."""
+        """Return the contexts of all messages without an outcome, and forget them."""
         contexts = list(self._unsettled.values())
         self._unsettled.clear()
         return contexts
 
     def on_delivery(self, delivery: Delivery) -> None:
-        """The peer's outcome for one transfer."""
+        """Handle the peer's outcome for one message."""
         if delivery.tag not in self._unsettled:
             return
         state = outcome_of(delivery)
@@ -221,11 +228,13 @@ class ProtonSender(ProtonLink):
 
 
 class Gathered:
-    """A message in pieces, gathered in memory: proton keeps all that it is given until it can send it, and does not
-    say how much that is, so that pieces would save nothing.
+    """A message that is written in pieces, but gathered in memory and sent as a whole.
+
+    proton keeps all bytes in memory until it can send them, and does not tell how many they are. So to send pieces
+    would save no memory.
 
     Args:
-        send: sends the whole.
+        send: sends the whole message.
         wants: called when the next piece may be written.
     """
 
@@ -244,16 +253,16 @@ class Gathered:
         self._pieces.clear()
 
     def abort(self) -> None:
-        """Forget it; nothing has left."""
+        """Forget the message, of which no part was sent."""
         self._pieces.clear()
 
 
 class ProtonReceiver(ProtonLink):
-    """A link to receive on.
+    """Our end of a link on which this client receives messages.
 
     Args:
         max_message_size: bytes of the largest message that is kept; ``None`` = any.
-        pieces_over: bytes of a message after which its owner is asked to take it in pieces; ``None``: never.
+        pieces_over: a message with more bytes than this is offered to the owner in pieces; ``None`` = none is.
     """
 
     def __init__(
@@ -269,19 +278,19 @@ class ProtonReceiver(ProtonLink):
         self._max_message_size = max_message_size
         self._pieces_over = pieces_over
         self._assembly: Assembly | None = None
-        """The message that is arriving."""
+        """The message that is arriving; ``None`` if there is none."""
         self._numbers = count(1)
         self._unsettled: dict[int, Delivery] = {}
-        """What was delivered and not settled, by the number that its owner has."""
+        """The deliveries that are not settled, by the number that the owner has for each."""
 
     def grant(self, credit: int) -> None:
-        """Allow so many more messages."""
+        """Allow this number of further messages, and end a drain."""
         if self._link is not None:
             self._link.drain_mode = False
             self._link.flow(credit)
 
     def start_drain(self, credit: int = 0) -> None:
-        """Ask the peer to use up the credit now, and as much more."""
+        """Add ``credit`` to the credit, and ask the peer to use up all of it now."""
         if self._link is not None:
             self._link.drain(credit)
 
@@ -293,7 +302,7 @@ class ProtonReceiver(ProtonLink):
             found.settle()
 
     def forget(self) -> None:
-        """Let go of proton's objects."""
+        """Drop all references to proton's objects."""
         self._unsettled.clear()
         super().forget()
 
@@ -303,7 +312,7 @@ class ProtonReceiver(ProtonLink):
             self._assembly.pass_on()
 
     def on_delivery(self, delivery: Delivery) -> None:
-        """Take what is here of a message. One that is here as a whole is the rule."""
+        """Take the bytes of a message that have arrived. Most messages arrive as a whole."""
         if not delivery.readable:
             return
         assembly = self._assembly
@@ -322,7 +331,10 @@ class ProtonReceiver(ProtonLink):
             self._finish(delivery, assembly)
 
     def _pieces(self, delivery: Delivery) -> Iterator[bytes]:
-        """Yield what is here, at least one piece; a large message piece by piece, so that there is no second copy."""
+        """Yield the bytes that have arrived, in at least one piece.
+
+        A large message comes in several pieces, so that there is no second copy of it in memory.
+        """
         while True:
             yield bytes(self._link.recv(min(delivery.pending, _PIECE)) or b"")
             if delivery.pending <= 0:
@@ -341,7 +353,7 @@ class ProtonReceiver(ProtonLink):
             assembly.add(piece, settled=False)
 
     def _finish(self, delivery: Delivery, assembly: Assembly | None) -> None:
-        """End a delivery. ``None``: the peer took the message back."""
+        """End a delivery. An ``assembly`` of ``None`` means that the peer took the message back."""
         self._assembly = None
         settled = bool(delivery.settled) or assembly is None
         if assembly is None:

@@ -1,7 +1,7 @@
-"""proton as a sans-IO engine: bytes in, events to the provider's objects, bytes out, next deadline.
+"""The engine that uses the library proton, without sockets: it takes and returns bytes, and reports events.
 
-A proton transport without SASL or TLS of its own, by proton's public interface alone. Its objects are used on the loop
-only, and let go of there.
+It uses proton's transport through its public interface only, and without proton's SASL and TLS. The objects of proton
+are used on the loop only, and are freed there.
 """
 
 from __future__ import annotations
@@ -32,18 +32,19 @@ log = logging.getLogger("pyjmsack.amqp")
 
 Happening: TypeAlias = Any  # an Event; proton declares what it is about as Optional, whatever the kind of event
 _BURST = 1 << 16
-"""Bytes to give out at once."""
+"""The most bytes that are taken from proton at once."""
 MOST_UNASKED = 100
-"""Sessions and links that the peer may begin although nobody asked it to: each costs memory until the end."""
+"""The number of sessions and links that the peer may begin without a request of this client. There is a limit because
+each takes memory until the connection ends."""
 UNREADABLE = (TypeError, ValueError, OverflowError, RecursionError)
-"""Errors of proton when a field of the peer is read and the field is wrong: a text that is not UTF-8, a list or a
-binary as the key of a map, a character that Unicode does not have. proton documents none of these errors. A fuzzer
+"""The errors that proton raises when it reads a malformed field of the peer: a text that is not UTF-8, a list or a
+binary as the key of a map, or a character that Unicode does not have. proton does not document these errors. A fuzzer
 found them."""
 _TRANSFER = re.compile(r"(.*@transfer\(20\) \[.*?\] \(\d+\) )(.*)", re.DOTALL)
 
 
 class ProtonEngine(AmqpEngine):
-    """One AMQP connection on proton."""
+    """One AMQP connection that uses proton."""
 
     name = f"python-qpid-proton {proton.VERSION_MAJOR}.{proton.VERSION_MINOR}.{proton.VERSION_POINT}"
 
@@ -71,7 +72,7 @@ class ProtonEngine(AmqpEngine):
 
     @property
     def remote(self) -> Open:
-        """The peer's Open; empty until it is here."""
+        """The peer's Open frame; an empty Open until the frame has arrived."""
         connection = self._connection
         properties: object = connection.remote_properties
         try:
@@ -87,11 +88,11 @@ class ProtonEngine(AmqpEngine):
 
     @property
     def peer_frame_size(self) -> int:
-        """Bytes of the largest frame that the peer takes, once its Open is here; 0 = any."""
+        """Bytes of the largest frame that the peer accepts; 0 = any. It is known after the peer's Open frame."""
         return int(self._transport.remote_max_frame_size)
 
     def open(self, description: Open) -> None:
-        """Send Open."""
+        """Send the Open frame."""
         connection = self._connection
         connection.container = description.container_id
         if description.hostname:
@@ -105,16 +106,16 @@ class ProtonEngine(AmqpEngine):
         return ProtonSession(self, self._connection.session(), owner)
 
     def barrier(self) -> None:
-        """Turn all that was asked for so far into frames, before what comes next.
+        """Put the frames of all calls so far before the frames of the calls that follow.
 
-        Within one turn proton writes transfers before dispositions; without this an acknowledgement could follow the
-        discharge of its transaction, which is a transfer.
+        Otherwise proton would write all waiting transfers before all waiting dispositions. The end of a transaction is
+        a transfer, so an acknowledgement could come after the end of its transaction.
         """
         while output := self._written():
             self._output.append(output)
 
     def rewritten(self, act: Callable[[], None], rewrite: Callable[[bytes], bytes]) -> None:
-        """Do what produces one frame, and send that frame rewritten."""
+        """Call ``act``, which makes proton write one frame, and send the frame that ``rewrite`` returns instead."""
         self.barrier()
         before = len(self._output)
         act()
@@ -123,7 +124,7 @@ class ProtonEngine(AmqpEngine):
         self._output.append(rewrite(frame))
 
     def nudge(self) -> None:
-        """Send an empty frame (AMQP 1.0 2.3.1): it says nothing, and makes the peer look at its connection."""
+        """Send an empty frame (AMQP 1.0 2.3.1), which has no meaning but makes the peer look at its connection."""
         self.barrier()
         self._output.append(EMPTY_FRAME)
         self.flush()
@@ -136,7 +137,7 @@ class ProtonEngine(AmqpEngine):
             log.debug("close: %s", error)
 
     def tick(self, now: float) -> float | None:
-        """Keep the idle time-outs of both sides (AMQP 1.0 2.4.5)."""
+        """Check the idle time-outs of both sides (AMQP 1.0 2.4.5): send a frame if it is due, or end the connection."""
         if not self._ready or self.failed is not None:
             return None
         deadline = self._transport.tick(now)
@@ -145,12 +146,12 @@ class ProtonEngine(AmqpEngine):
         return max(deadline, now + LEAST_INTERVAL) if deadline > 0 else None
 
     def fail(self, error: JMSException) -> None:
-        """End the connection with this error; later ones are ignored."""
+        """End the connection with this error. Later errors are ignored."""
         super().fail(error)
         self._forget()
 
     def abort(self, error: BaseException) -> None:
-        """End without a word to the peer or the listener."""
+        """End the connection without telling the peer or the listener."""
         super().abort(error)
         self._forget()
 
@@ -172,7 +173,7 @@ class ProtonEngine(AmqpEngine):
             self._on_transport_error()
 
     def _push(self, data: bytes) -> bool:
-        """Give the peer's bytes to proton; return whether it took them all."""
+        """Give the peer's bytes to proton. Return True if proton took all of them."""
         position = 0
         try:
             while position < len(data):
@@ -190,7 +191,7 @@ class ProtonEngine(AmqpEngine):
         return self._output.popleft() if self._output else self._written()
 
     def _written(self) -> bytes:
-        """Return and consume what proton wants written, at most one burst of it."""
+        """Take the next bytes to write from proton, at most ``_BURST``."""
         try:
             size = min(self._transport.pending(), _BURST)
             data = bytes(self._transport.peek(size) or b"") if size > 0 else b""
@@ -202,7 +203,10 @@ class ProtonEngine(AmqpEngine):
         return data
 
     def _process_events(self) -> None:
-        """Handle all events. proton decodes fields of the peer when they are asked for, and raises where it cannot."""
+        """Handle all events of proton.
+
+        proton decodes a field of the peer only when the field is read, and raises then if the field is malformed.
+        """
         try:
             self._pop_events()
         except UNREADABLE as error:
@@ -269,7 +273,10 @@ class ProtonEngine(AmqpEngine):
         self.fail(connection_error(error, "the broker closed the connection"))
 
     def _on_transport_error(self, _: Happening = None) -> None:
-        """An error proton names, or one for which it only stops reading: a malformed frame."""
+        """End the connection because of an error of the transport.
+
+        proton names the error, or only stops reading if a frame is malformed.
+        """
         self.fail(transport_error(error_of(self._transport.condition)))
 
     def _on_transport_closed(self, _: Happening) -> None:
@@ -281,7 +288,7 @@ def _texts(properties: object) -> dict[str, object]:
 
 
 def _trace(limit: int, transport: Transport, text: str) -> None:
-    """Log a frame as proton writes it, with no more than ``limit`` characters of a transfer's payload."""
+    """Log proton's text of a frame, with no more than ``limit`` characters of a transfer's payload."""
     transfer = _TRANSFER.fullmatch(text)
     if transfer is not None and len(transfer[2]) > limit:
         text = f"{transfer[1]}{transfer[2][:limit]}..."

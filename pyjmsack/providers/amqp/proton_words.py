@@ -1,4 +1,4 @@
-"""Between the words of :mod:`.engine.performatives` and proton's objects."""
+"""Converts between the classes of :mod:`.engine.performatives` and proton's objects."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _MODES = {"copy": Terminus.DIST_MODE_COPY, "move": Terminus.DIST_MODE_MOVE}
 
 
 def described(value: Any) -> Any:
-    """Return a value of ours, or what is in it, in proton's types."""
+    """Return a value of our types in proton's types."""
     if isinstance(value, ours.Described):
         return Described(described(value.descriptor), described(value.value))
     if isinstance(value, ours.ULong):
@@ -60,7 +60,7 @@ def _fields(items: Mapping[str, Any] | None) -> dict[Any, Any]:
 
 
 def configure(link: Link, attach: Attach) -> None:
-    """Set on a link of proton what our Attach says, except the desired capabilities, which proton cannot write."""
+    """Set the fields of our Attach on a link of proton, except the desired capabilities, which proton cannot write."""
     link.snd_settle_mode, link.rcv_settle_mode = attach.snd_settle_mode, attach.rcv_settle_mode
     if attach.properties:
         link.properties = _fields(attach.properties)
@@ -107,7 +107,7 @@ def _put_symbols(data: Data, names: tuple[str, ...]) -> None:
 
 
 def remote_attach(link: Link) -> Attach:
-    """Return what the peer's Attach says of its node: a source or target that is ``None`` means that it refuses."""
+    """Return the peer's Attach. If its source or target is ``None``, the peer refuses the link."""
     source, target = link.remote_source, link.remote_target
     return Attach(
         link_name=link.name,
@@ -120,7 +120,7 @@ def remote_attach(link: Link) -> Attach:
 
 
 def error_of(condition: Condition | None) -> Error | None:
-    """Return proton's condition as an error."""
+    """Return the error for a condition of proton."""
     if condition is None:
         return None
     info = condition.info
@@ -129,7 +129,7 @@ def error_of(condition: Condition | None) -> Error | None:
 
 
 def outcome_of(delivery: Delivery) -> Composite | None:
-    """Return what the peer says became of a delivery; ``None`` if it says nothing."""
+    """Return the outcome or transactional state that the peer sent for a delivery; ``None`` if it sent none."""
     code = int(delivery.remote_state)
     if code == Rejected.code:
         return Rejected(error=error_of(delivery.remote.condition))
@@ -157,13 +157,13 @@ def _transactional(values: list[Any]) -> Composite:
 _SIMPLE: dict[int | str, Composite] = {
     name: state for state in (ACCEPTED, Rejected(), RELEASED, Modified()) for name in (state.code, state.name)
 }
-"""Outcomes without what they say besides, by both names of each."""
+"""The outcomes without their other fields, by their code and by their name."""
 
 _decode_state = lru_cache(maxsize=64)(lambda encoded: decode(encoded, 0, len(encoded))[0])
 
 
 def put_state(encoded: bytes, delivery: Delivery) -> None:
-    """Make an encoded outcome or transactional state the local state of a delivery."""
+    """Set the local state of a delivery of proton to an encoded outcome or transactional state."""
     state = _decode_state(encoded)
     local: Any = delivery.local  # proton declares its data as a list of numbers
     if isinstance(state, Transactional):
@@ -175,7 +175,7 @@ def put_state(encoded: bytes, delivery: Delivery) -> None:
 
 
 def with_desired_capabilities(attach_frame: bytes, names: tuple[str, ...]) -> bytes:
-    """Return the frame of an Attach with the desired capabilities (2.7.3), which proton cannot write."""
+    """Return an Attach frame with desired capabilities added (2.7.3), because proton cannot write them."""
     attach, _ = decode(attach_frame, attach_frame[4] * 4, len(attach_frame))
     assert isinstance(attach, Attach)  # nothing else is asked of proton meanwhile
     return frame(int.from_bytes(attach_frame[6:8], "big"), encode(replace(attach, desired_capabilities=names)))

@@ -1,4 +1,4 @@
-"""The AMQP 1.0 provider: it serves the requests of the core with one engine. Everything runs on the loop."""
+"""The AMQP 1.0 provider, which serves the requests of the core with one engine. All of it runs on the loop."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ from pyjmsack.uri import BrokerUrl
 __all__ = ["AmqpProvider"]
 
 _NUDGE = 0.01
-"""Seconds without an answer to an End after which Artemis is made to look: it keeps every second answer to itself until
-another frame comes, or its own timer after up to 2 s (docs/broker-facts.md, 13)."""
+"""If Artemis does not answer an End frame for so many seconds, it gets an empty frame. Artemis holds back every second
+answer until another frame comes, or until its own timer runs out after up to 2 s (docs/broker-facts.md, 13)."""
 
 
 class AmqpProvider(Lifecycle[AmqpEngine]):
@@ -60,10 +60,10 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
     # -- open ---------------------------------------------------------------------------------------------------
 
     def connect(self, info: ConnectionInfo, listener: ProviderListener, done: Completion[ConnectionMetadata]) -> None:
-        """Open the stream, then SASL, Open and Begin.
+        """Open the stream, log in by SASL, and send Open and Begin.
 
-        A broker that refuses the login or the client id sends an Open first, so only the answer to Begin shows that the
-        connection is really open.
+        A broker that refuses the login or the client id sends an Open frame first. So only the answer to Begin shows
+        that the connection is really open.
         """
         self._begin(info, listener, done)
         amqp = self._url.amqp
@@ -83,13 +83,13 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
         self._connector.connect(self._url.endpoints[0], engine, self._fail_opening)
 
     def on_ready(self) -> None:
-        """The login succeeded: send Open and Begin in one burst."""
+        """Send Open and Begin together, because the login succeeded."""
         engine = self._the_engine
         engine.open(our_open(self._url, self._the_info))
         self._open_session(0, AmqpSession(engine, False)).add_callback(self._on_first_session)
 
     def on_remote_open(self) -> None:
-        """Handle the answer to Open. The connection counts as open only after the answer to Begin."""
+        """Handle the broker's Open frame. The connection counts as open only after the answer to Begin."""
         self._dialect = find_dialect(self._url, self._the_engine.remote.properties or {})
         dialect = self._dialect
         queue = Queue(self._url.amqp.dead_letter_queue or dialect.dead_letters)
@@ -118,7 +118,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
     # -- end ----------------------------------------------------------------------------------------------------
 
     def close(self, done: Completion[None]) -> None:
-        """Send Close; ``done`` succeeds when the broker answered or is gone."""
+        """Send a Close frame. ``done`` succeeds when the broker has answered or is gone."""
         engine = self._engine
         if engine is None or engine.failed is not None:
             done.succeed()
@@ -132,20 +132,21 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
             engine.close_connection()
 
     def _when_copied(self, concerns: Callable[[AmqpReceiver], bool], then: Callable[[], None]) -> None:
-        """Call ``then`` when no message of these receivers is being copied to the dead-letter queue any more."""
+        """Call ``then`` when no message of the receivers that ``concerns`` selects is being copied to the dead-letter
+        queue any more."""
         if self._dead_letters is None:
             then()
         else:
             self._dead_letters.afterwards(concerns, then)
 
     def on_failure(self, error: JMSException) -> None:
-        """Handle the end of the connection. After a loss, new links are careful for a while."""
+        """Handle the end of the connection. After a loss, new links take one message at a time for a while."""
         if self._closing is None:
             caution.lost(receiver.caution for receiver in self._resources.receivers.values())
         super().on_failure(error)
 
     def abort(self, error: BaseException) -> None:
-        """Fail everything with ``error`` and drop the stream."""
+        """Fail all requests and sends with ``error``, and close the stream at once."""
         engine, self._engine = self._engine, None
         if engine is not None and engine.failed is None:
             caution.lost(receiver.caution for receiver in self._resources.receivers.values())
@@ -156,7 +157,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
         self._end_closing()
 
     def flush(self) -> None:
-        """Write what is pending."""
+        """Write the bytes that wait to be sent."""
         if self._engine is not None:
             self._engine.flush()
 
@@ -169,20 +170,20 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
             opening.fail(error)
 
     def on_burst_end(self) -> None:
-        """Wake each consumer that got something, once."""
+        """Wake each consumer that got messages in this burst, once."""
         if self._dirty:
             dirty, self._dirty[:] = self._dirty[:], []
             for receiver in dirty:
                 receiver.burst_end()
 
     def address(self, destination: Destination) -> str:
-        """Return the name of a node in this broker's dialect."""
+        """Return this broker's name for a destination."""
         return self._dialect.address(destination)
 
     # -- sessions, producers, consumers -------------------------------------------------------------------------
 
     def create_session(self, info: SessionInfo, done: Completion[None]) -> None:
-        """Begin a session; a transacted one with its coordinator and first transaction."""
+        """Begin a session. If it is transacted, attach its coordinator link and begin its first transaction."""
         if not self._usable(done):
             return
         session = AmqpSession(
@@ -242,7 +243,10 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
             session.links.pop(number, None)
 
     def _fits(self, what: str, done: Completion[Any], **texts: str | None) -> bool:
-        """Refuse a link whose Attach is too large for the broker, because the broker would end the connection."""
+        """Return False, and fail ``done``, if the Attach frame of a link is too large for the broker.
+
+        The broker would end the connection for such a frame.
+        """
         named = {kind.replace("_", " "): text for kind, text in texts.items()}
         error = unfit_attach(what, named, self._the_engine.peer_frame_size)
         if error is not None:
@@ -289,8 +293,10 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
         receiver.open(done)
 
     def _single_credit(self, info: ConsumerInfo) -> caution.Single:
-        """Return True if credit is granted for one message at a time. Only Artemis needs this, and not for a
-        browser."""
+        """Return whether the link of a consumer takes one message at a time.
+
+        Only Artemis needs this, and browsers do not need it.
+        """
         if self._dialect.broker != "artemis" or info.browser:
             return caution.Single.NO
         return caution.single_credit(self._url.amqp.single_credit)
@@ -313,7 +319,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
     # -- temporary destinations and subscriptions: on the connection's own session ------------------------------
 
     def create_temporary(self, info: TemporaryInfo, done: Completion[str]) -> None:
-        """Attach to a dynamic node (S132)."""
+        """Create a temporary destination, by a link to a node whose name the broker chooses (S132)."""
         session = self._session(0, done)
         if session is None:
             return
@@ -329,15 +335,19 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
         self._close_link(self._resources.temporaries.pop(temporary_id, None), done)
 
     def unsubscribe(self, name: str, done: Completion[None]) -> None:
-        """Delete a durable subscription: attach to it by its name, close the link, and check that the subscription is
-        gone (S141)."""
+        """Delete a durable subscription (S141).
+
+        Attach a link by the name of the subscription, close the link, and check that the subscription is gone.
+        """
         closed: Completion[None] = Completion()
         closed.add_callback(lambda _: self._confirm_unsubscribed(name, closed.error, done))
         self._look_up(name, closed, delete=True)
 
     def _confirm_unsubscribed(self, name: str, error: BaseException | None, done: Completion[None]) -> None:
-        """Check that the subscription is gone, because Artemis keeps one with a consumer on another connection and does
-        not say so."""
+        """Check that the subscription is gone.
+
+        Artemis does not delete a subscription that has a consumer on another connection, and does not report this.
+        """
         if error is not None:
             done.fail(error)
             return
@@ -372,7 +382,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
         return session
 
     def _lost(self, session: AmqpSession | None = None) -> JMSException:
-        """Return the error for a request to something that does not exist any more."""
+        """Return the error for a request to a session or link that does not exist any more."""
         if session is not None and session.closed is not None:
             return session.closed
         if self._engine is not None and self._engine.failed is not None:
@@ -382,23 +392,23 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
     # -- flow and messages --------------------------------------------------------------------------------------
 
     def start_consumer(self, consumer_id: int) -> None:
-        """Open the credit window."""
+        """Grant credit up to the prefetch."""
         self.replenish(consumer_id)
 
     def replenish(self, consumer_id: int) -> None:
-        """Top up credit (S53)."""
+        """Grant credit again if enough messages were taken from the inbox (S53)."""
         receiver = self._resources.receivers.get(consumer_id)
         if receiver is not None:
             receiver.replenish()
 
     def pull(self, consumer_id: int) -> None:
-        """Grant one credit (S50)."""
+        """Grant credit for one message (S50)."""
         receiver = self._resources.receivers.get(consumer_id)
         if receiver is not None:
             receiver.pull()
 
     def drain(self, consumer_id: int, done: Completion[None]) -> None:
-        """Ask the broker to send what it has, up to the open credit."""
+        """Ask the broker to send the messages that it has, up to the open credit."""
         receiver = self._resources.receivers.get(consumer_id)
         if receiver is None:
             done.fail(self._lost())
@@ -422,12 +432,12 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
             sender.send(outbound)
 
     def withdraw(self, outbound: Outbound, withdrawn: Completion[bool]) -> None:
-        """Take back a send that timed out, if it did not leave yet."""
+        """Take back a send that timed out, unless its message was sent already."""
         sender = self._resources.senders.get(outbound.producer_id)
         withdrawn.succeed(sender is not None and sender.withdraw(outbound))
 
     def settle(self, inbound: Inbound, outcome: Outcome) -> None:
-        """Send an outcome, unless the delivery is of an earlier connection or its link is gone (S95, S96)."""
+        """Send the outcome of a message, unless it came over an earlier connection or its link has ended (S95, S96)."""
         receiver = self._resources.receivers.get(inbound.consumer_id)
         if receiver is None or inbound.generation != self.generation:
             return
@@ -446,19 +456,19 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
     # -- transactions -------------------------------------------------------------------------------------------
 
     def begin(self, session_id: int, done: Completion[None]) -> None:
-        """Declare the next transaction."""
+        """Begin the next transaction."""
         session = self._session(session_id, done)
         if session is not None:
             session.declare(done)
 
     def commit(self, session_id: int, done: Completion[None]) -> None:
-        """Discharge the transaction with a commit."""
+        """Commit the transaction."""
         session = self._session(session_id, done)
         if session is not None:
             session.discharge(done, fail=False)
 
     def rollback(self, session_id: int, done: Completion[None]) -> None:
-        """Discharge the transaction with a rollback."""
+        """Roll back the transaction."""
         session = self._session(session_id, done)
         if session is not None:
             session.discharge(done, fail=True)
@@ -466,7 +476,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
     # -- names and encoding -------------------------------------------------------------------------------------
 
     def encoder(self, destination: Destination) -> Encoder:
-        """Return the encoder of messages for one destination."""
+        """Return the function that encodes messages for one destination."""
         return partial(_encode, self.address(destination), self.address, self._marks(destination))
 
     def decode(self, payload: bytes, destination: Destination) -> tuple[Message, int]:

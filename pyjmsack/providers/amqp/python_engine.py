@@ -1,4 +1,4 @@
-"""Our own engine (:mod:`.engine`) as the provider needs it."""
+"""The adapter from our own engine (:mod:`.engine`) to the interface that the provider uses."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _NOT_YET = Open(container_id="")
 
 
 class PythonEngine(AmqpEngine):
-    """One AMQP connection on our own engine."""
+    """One AMQP connection that uses our own engine."""
 
     name = f"pyjmsack {version('pyjmsack')}"
 
@@ -55,16 +55,16 @@ class PythonEngine(AmqpEngine):
 
     @property
     def remote(self) -> Open:
-        """The peer's Open; empty until it is here."""
+        """The peer's Open frame; an empty Open until the frame has arrived."""
         return self._connection.remote or _NOT_YET
 
     @property
     def peer_frame_size(self) -> int:
-        """Bytes of the largest frame that the peer takes."""
+        """Bytes of the largest frame that the peer accepts."""
         return self._connection.peer_frame_size
 
     def open(self, description: Open) -> None:
-        """Send Open."""
+        """Send the Open frame."""
         self._connection.open(description)
 
     def begin(self, owner: SessionHandler) -> Session:
@@ -72,7 +72,7 @@ class PythonEngine(AmqpEngine):
         return self._connection.begin(owner)
 
     def barrier(self) -> None:
-        """Nothing: frames leave in the order of the verbs."""
+        """Do nothing, because this engine sends frames in the order of the calls anyway."""
 
     def nudge(self) -> None:
         """Send an empty frame (AMQP 1.0 2.3.1)."""
@@ -84,7 +84,7 @@ class PythonEngine(AmqpEngine):
         self._connection.close()
 
     def tick(self, now: float) -> float | None:
-        """Keep the idle time-outs of both sides (AMQP 1.0 2.4.5)."""
+        """Check the idle time-outs of both sides (AMQP 1.0 2.4.5): send a frame if it is due, or end the connection."""
         if not self._ready or self.failed is not None:
             return None
         deadline, events = self._connection.tick(now)
@@ -148,7 +148,7 @@ class _Tracer:
         self._frames = FrameReader(2**32 - 1)
 
     def see(self, data: bytes) -> None:
-        """Log what is complete with these bytes."""
+        """Take the next bytes, and log the frames that are complete now."""
         try:
             for channel, buffer, start, end in self._frames.cut(data):
                 log.debug("%s %d %s", self._arrow, channel, self._describe(buffer, start, end))
@@ -167,7 +167,7 @@ class _Tracer:
 
 
 def _shown(performative: Composite) -> str:
-    """Return the fields that are not at their default."""
+    """Return a text with the fields that do not have their default value."""
     rows = fields(performative)  # type: ignore[arg-type]  # each composite is a dataclass
     values = ((row.name, getattr(performative, row.name), row.default) for row in rows)
     return ", ".join(f"{name}={value!r}" for name, value, default in values if value != default)

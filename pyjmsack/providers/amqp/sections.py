@@ -1,4 +1,4 @@
-"""The sections of an AMQP 1.0 message (3.2): where they are, and what those before the body say."""
+"""Finds the sections of an AMQP 1.0 message (3.2), and reads the sections before the body."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 Span = tuple[int, int]
-"""Where the value of a section begins and ends."""
+"""The positions at which the value of a section begins and ends."""
 _Types = tuple[frozenset[type], ...]
 T = TypeVar("T")
 
@@ -92,7 +92,7 @@ _ORIGIN = {
     "x-opt-ORIG-MESSAGE-ID": "_AMQ_ORIG_MESSAGE_ID",
 }
 _NOTED = "x-opt-ORIG-"
-"""How the annotations begin that Artemis adds to a dead letter."""
+"""The prefix of the annotations that Artemis adds to a dead letter."""
 _ABSENT = tuple([None] * (len(_PROPERTY_TYPES) - count) for count in range(len(_PROPERTY_TYPES) + 1))
 
 _U32 = Struct(">I").unpack_from
@@ -104,12 +104,12 @@ _SIZE_WIDTHS = bytes((0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 4, 1, 4, 1, 4)[code >> 4]
 _HEAD_LENGTHS = bytes((0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 5, 3, 9, 3, 9)[code >> 4] for code in range(256))
 
 _CACHED_SECTION = 256
-"""Longest header or annotations section, in bytes, whose decoding is kept."""
+"""The most bytes of a header or annotations section whose decoded form is kept for later messages."""
 _CACHE_LIMIT = 512
 
 
 class Header(NamedTuple):
-    """What the header section says (3.2.1), with the defaults of JMS."""
+    """The content of the header section (3.2.1), with the defaults of JMS."""
 
     durable: bool = False
     priority: int = 4
@@ -118,16 +118,17 @@ class Header(NamedTuple):
 
 
 class Annotations(NamedTuple):
-    """What the message-annotations section says to JMS (S165, S157); ``None`` = no such annotation."""
+    """The annotations that JMS needs, from the message-annotations section (S165, S157); ``None`` = absent."""
 
     wire_type: int | None = None
     to_kind: int | None = None
     reply_kind: int | None = None
     delivery_time: int = 0
     origin: tuple[tuple[str, str], ...] = ()
-    """What Artemis notes on a dead letter, by the names that its selectors know."""
+    """The origin that Artemis notes on a dead letter, under the names that the selectors of Artemis know."""
     told: bytes = b""
-    """What the sender annotated, whatever that is: all but the names of ``_NOTED`` (S105)."""
+    """All annotations of the sender, encoded for the identity of the message: those without the prefix ``_NOTED``
+    (S105)."""
 
 
 _NO_HEADER = Header()
@@ -138,7 +139,7 @@ _good_properties: set[tuple[type, ...]] = set()
 
 
 class Sections:
-    """Where the sections of one message are; filled by ``_scan``."""
+    """The positions of the sections of one message, which ``_scan`` finds."""
 
     __slots__ = ("_annotations", "_application_properties", "_body", "_body_code", "_header", "_properties")
 
@@ -150,11 +151,11 @@ class Sections:
     _body: list[Span]
 
     def _scan(self, data: bytes) -> None:
-        """Find the sections, and decode those that repeat from message to message.
+        """Find all sections, and decode the header and the annotations, which are often the same in many messages.
 
         Raises:
-            NotOneMessageError: there is none, or another message behind this one.
-            MessageFormatException: the bytes are no sequence of sections, or these are out of order (3.2).
+            NotOneMessageError: the bytes contain no message, or another message follows.
+            MessageFormatException: the bytes are no sequence of sections, or the sections are out of order (3.2).
         """
         if not data:
             raise NotOneMessageError("an empty transfer")
@@ -189,7 +190,7 @@ class Sections:
 
 
 def content(data: bytes, span: Span) -> Span:
-    """Return where the content of a section is: behind its type and size, which have several spellings (1.2)."""
+    """Return the positions of a section's content, which follows its type and size. Their length varies (1.2)."""
     start, end = span
     return start + _HEAD_LENGTHS[data[start]], end
 
@@ -210,7 +211,7 @@ def _section_end(data: bytes, start: int, end: int, code: int) -> int:
 
 
 def _long_descriptor(data: bytes, position: int, end: int) -> tuple[int, int]:
-    """Return the section's code and where its value begins, if the descriptor is not in its shortest form."""
+    """Return the code of a section and the position of its value, if its descriptor is not in the shortest form."""
     if data[position] != 0:
         raise malformed("section expected", position)
     descriptor, start = decode_value(data, position + 1, end)
@@ -225,7 +226,7 @@ def _long_descriptor(data: bytes, position: int, end: int) -> tuple[int, int]:
 
 
 def _cached(cache: dict[bytes, T], data: bytes, start: int, end: int, read: Callable[[bytes, int, int], T]) -> T:
-    """Return ``read(data, start, end)``; sections that repeat from message to message are decoded once."""
+    """Return ``read(data, start, end)``, but decode equal sections of several messages only once."""
     if end - start > _CACHED_SECTION:
         return read(data, start, end)
     key = data[start:end]
@@ -239,7 +240,7 @@ def _cached(cache: dict[bytes, T], data: bytes, start: int, end: int, read: Call
 
 
 def read_header(data: bytes) -> Header:
-    """Return the header, which is the first section if there is one; nothing else is looked at.
+    """Return the header, which is the first section if the message has one. No other section is read.
 
     Raises:
         MessageFormatException: the header cannot be decoded.
@@ -250,7 +251,10 @@ def read_header(data: bytes) -> Header:
 
 
 def split(data: bytes) -> Iterator[tuple[int, int, Span]]:
-    """Yield the code of each section of a message that was scanned, where it begins, and where its value is."""
+    """Yield for each section its code, the position at which it begins, and the positions of its value.
+
+    The message must have been scanned before, so that it is known to be well formed.
+    """
     position, end = 0, len(data)
     while position < end:
         begin = position
@@ -262,9 +266,10 @@ def split(data: bytes) -> Iterator[tuple[int, int, Span]]:
 
 
 def body_begins(data: bytes) -> int | None:
-    """Return where the first data section begins, if these are the first bytes of a message that has one.
+    """Return the position of the first data section in the first bytes of a message.
 
-    ``None`` if its body is of another kind, does not begin in these bytes, or the sections before it are malformed.
+    Returns ``None`` if the body is of another kind or does not begin in these bytes, or if a section before the body is
+    malformed.
     """
     position, end = 0, len(data)
     while position < end:
@@ -294,7 +299,7 @@ def _read_list(data: bytes, start: int, end: int, types: _Types, section: str) -
     """Return the fields of a section that is a list, padded with ``None``.
 
     Raises:
-        MessageFormatException: it is no list, too long, or a field is of a wrong type.
+        MessageFormatException: the section is no list, has too many fields, or a field has a wrong type.
     """
     try:
         values, after = decode_value(data, start, end)
@@ -313,7 +318,7 @@ def _check_types(values: list[Any], types: _Types, section: str, start: int) -> 
 
 
 def read_properties(data: bytes, span: Span | None) -> list[Any]:
-    """Return the 13 fields of the properties section (3.2.4), ``None`` where absent.
+    """Return the 13 fields of the properties section (3.2.4). A field that is absent is ``None``.
 
     Raises:
         MessageFormatException: the section cannot be decoded.
@@ -342,9 +347,9 @@ def read_properties(data: bytes, span: Span | None) -> list[Any]:
 
 
 def _read_fields(data: bytes, position: int, count: int, end: int) -> list[Any]:
-    """Return ``count`` values that fill the bytes up to ``end``; what is common in properties is decoded in place.
+    """Return ``count`` values that fill the bytes up to ``end``. The most frequent types are decoded here, to be fast.
 
-    A step beyond ``end`` is no harm: it is found when all fields are read.
+    The position may go beyond ``end`` meanwhile, because it is checked when all fields are read.
     """
     if count > len(_PROPERTY_TYPES):
         raise malformed(f"{count} fields", position)
@@ -397,10 +402,10 @@ def _small_int(value: Any) -> int | None:
 
 
 def read_application_properties(data: bytes, span: Span | None) -> dict[str, Any]:
-    """Return the application properties (3.2.5) as a fresh dict, in types of JMS (S166).
+    """Return the application properties (3.2.5) as a new dictionary, in types of JMS (S166).
 
     Raises:
-        MessageFormatException: the section cannot be decoded, or has a name that is no text.
+        MessageFormatException: the section cannot be decoded, or contains a name that is not text.
     """
     if span is None:
         return {}

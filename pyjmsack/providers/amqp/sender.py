@@ -135,8 +135,10 @@ class AmqpSender(AmqpLink):
             self._part()
 
     def rolled_back(self) -> None:
-        """Drop the messages that wait for credit, because they belonged to the transaction that was rolled back and must
-        not be sent in the next one."""
+        """Drop the messages that wait for credit.
+
+        They belonged to the transaction that was rolled back, and must not be sent in the next one.
+        """
         waiting = [*self._backlog]
         self._backlog.clear()
         if self._upload is not None:

@@ -1,7 +1,7 @@
-"""AMQP 1.0 values from bytes (1.6). Trusts nothing: every size is checked, nesting and allocation are bounded.
+"""Decodes AMQP 1.0 values (1.6). It checks every size, and limits nesting and memory, because the peer may be hostile.
 
-Every reader takes the buffer, the position behind the type code, the end of what encloses the value and the nesting
-depth, and returns the value and the position behind it.
+A reader is a function for one type. It takes the buffer, the position after the type code, the end of the enclosing
+value, and the nesting depth. It returns the value and the position after the value.
 
 ========================= ================= ======================== =================
 AMQP                      Python            AMQP                     Python
@@ -41,10 +41,11 @@ from pyjmsack.types import Byte, Char, Float, Long, Short
 __all__ = ["MAX_DEPTH", "Described", "decode_value", "malformed", "skip", "told"]
 
 MAX_DEPTH = 64
-"""Levels of nested values; far below what Python's own stack allows."""
+"""The most levels of nested values. This is far below the limit of Python's own stack."""
 
 MAX_EMPTY_ELEMENTS = 8
-"""Elements of an array whose elements take no bytes: nothing else bounds them, and each may take 56 of memory."""
+"""The most elements of an array whose elements have no bytes. The size of the frame does not limit such elements, and
+each may take 56 bytes of memory."""
 
 _BYTE = 0x51
 
@@ -59,7 +60,7 @@ def malformed(why: str, position: int) -> MessageFormatException:
 
 
 def _cut_short(position: int) -> MessageFormatException:
-    """Return the error for a value that goes beyond what encloses it."""
+    """Return the error for a value that goes beyond the end of the enclosing value."""
     return malformed("value goes beyond its enclosing size", position)
 
 
@@ -68,15 +69,15 @@ def decode_value(data: bytes, position: int, end: int | None = None, depth: int 
 
     Args:
         data: the buffer.
-        position: where the type code of the value is.
-        end: where the enclosing value or section ends; the end of the buffer if ``None``.
-        depth: number of values around this one.
+        position: the position of the type code of the value.
+        end: the position at which the enclosing value or section ends; ``None`` = the end of the buffer.
+        depth: the number of values that enclose this one.
 
     Returns:
-        The value, and the position behind it.
+        The value, and the position after it.
 
     Raises:
-        MessageFormatException: these bytes are no AMQP value; the text names the offset.
+        MessageFormatException: these bytes are no AMQP value; the text names the position.
     """
     if end is None:
         end = len(data)
@@ -89,8 +90,10 @@ def decode_value(data: bytes, position: int, end: int | None = None, depth: int 
 
 
 def told(value: Any) -> Any:
-    """Return a decoded value as tuples whose ``repr`` is the same for equal values of equal types, and for no others:
-    the entries of a map are in one order, whatever order they came in."""
+    """Return a decoded value in a form whose ``repr`` is the same for equal values of equal types, and only for these.
+
+    The entries of a map are sorted, so that their order does not count.
+    """
     kind = type(value)
     if kind is dict:
         names = sorted(value) if all(isinstance(name, str) for name in value) else sorted(value, key=repr)
@@ -103,10 +106,10 @@ def told(value: Any) -> Any:
 
 
 def skip(data: bytes, position: int, end: int, depth: int = 0) -> int:
-    """Return the position behind the value at ``position`` without decoding it.
+    """Return the position after the value at ``position``, without decoding the value.
 
     Raises:
-        MessageFormatException: the sizes do not fit.
+        MessageFormatException: the sizes in the bytes do not fit together.
     """
     if position >= end:
         raise _cut_short(position)
@@ -129,7 +132,7 @@ _FIXED_WIDTHS = {4: 0, 5: 1, 6: 2, 7: 4, 8: 8, 9: 16}
 
 
 def _size(data: bytes, position: int, end: int, wide: bool) -> tuple[int, int]:
-    """Return a size or count of 1 or 4 bytes, and the position behind it."""
+    """Return a size or count of 1 or 4 bytes, and the position after it."""
     after = position + (4 if wide else 1)
     if after > end:
         raise _cut_short(position)
@@ -205,7 +208,7 @@ def _boolean(data: bytes, position: int, end: int, depth: int) -> tuple[Any, int
 
 
 def _compound_head(data: bytes, position: int, end: int, wide: bool, depth: int) -> tuple[int, int, int]:
-    """Return count of elements, position of the first, and end of a list, map or array."""
+    """Return the number of elements of a list, map or array, the position of the first element, and the end."""
     if depth >= MAX_DEPTH:
         raise malformed(f"more than {MAX_DEPTH} nested values", position)
     size, start = _size(data, position, end, wide)
@@ -271,7 +274,7 @@ def _array(wide: bool) -> Reader:
 
 
 def _element_reader(data: bytes, position: int, end: int, depth: int) -> tuple[Reader, int]:
-    """Return what reads the elements of an array, and the position of the first (1.6.24)."""
+    """Return the reader for the elements of an array, and the position of the first element (1.6.24)."""
     if position >= end:
         raise _cut_short(position)
     code = data[position]
@@ -304,8 +307,10 @@ def _empty_list(data: bytes, position: int, end: int, depth: int) -> tuple[Any, 
 
 
 def _make(kind: type[Any]) -> Callable[[Any], Any]:
-    """Return the fastest function that makes a value of a wrapper class. It checks no range, because a value of so many
-    bytes is always in range."""
+    """Return the fastest function that makes a value of a wrapper class.
+
+    The function checks no range, because a value with the right number of bytes is always in range.
+    """
     return partial(kind.__mro__[-2].__new__, kind)
 
 

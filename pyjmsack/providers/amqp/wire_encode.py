@@ -1,4 +1,4 @@
-"""AMQP 1.0 values to bytes (1.6), in the shortest encoding; the twin of ``wire``."""
+"""Encodes AMQP 1.0 values in their shortest form (1.6). The module ``wire`` decodes them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def encode_string(text: str) -> bytes:
     """Return ``text`` as an AMQP string.
 
     Raises:
-        MessageFormatException: it holds a lone surrogate, which UTF-8 cannot carry.
+        MessageFormatException: the text contains half a surrogate pair, which UTF-8 cannot encode.
     """
     try:
         raw = text.encode()
@@ -67,7 +67,7 @@ def encode_symbol(text: str) -> bytes:
     """Return ``text`` as an AMQP symbol.
 
     Raises:
-        MessageFormatException: it is not ASCII.
+        MessageFormatException: the text is not ASCII.
     """
     try:
         raw = text.encode("ascii")
@@ -83,12 +83,13 @@ def encode_timestamp(milliseconds: int) -> bytes:
 
 
 def encode_value(value: Any, depth: int = 0) -> bytes:
-    """Return any value of the table in ``wire`` as AMQP.
+    """Encode a value of any type in the table of ``wire``.
 
-    A bare ``int`` becomes an int if 32 bits hold it, else a long.
+    A plain Python ``int`` becomes an AMQP int if it fits in 32 bits, and otherwise a long.
 
     Raises:
-        MessageFormatException: no AMQP type for it, out of range, or nested deeper than ``MAX_DEPTH``.
+        MessageFormatException: AMQP has no type for the value, or the value is out of range or nested deeper than
+            ``MAX_DEPTH``.
     """
     writer = _WRITERS.get(type(value))
     if writer is not None:
@@ -114,7 +115,7 @@ def encode_map(items: dict[str, Any], noun: str) -> bytes:
         noun: what an item is called in an error text.
 
     Raises:
-        MessageFormatException: as ``encode_value``; the text names the item.
+        MessageFormatException: as in ``encode_value``; the text names the item.
     """
     parts = []
     for name, value in items.items():
@@ -127,7 +128,7 @@ def encode_map(items: dict[str, Any], noun: str) -> bytes:
 
 
 def _compound(code: int, parts: list[bytes]) -> bytes:
-    """Return a list (code C0) or map (C1) of encoded elements; the wide forms are 16 codes higher."""
+    """Return a list (type code C0) or map (C1) of encoded elements. The code of the long form is higher by 16."""
     content = b"".join(parts)
     count = len(parts)
     parts.clear()  # large ones would be a copy too many

@@ -16,13 +16,16 @@ class Symbol(str):
 
 
 class Timestamp(int):
-    """Milliseconds since 1970, 64 bits signed."""
+    """A time in milliseconds since 1970, with 64 bits and a sign."""
 
     __slots__ = ()
 
 
 class _Unsigned(int):
-    """An ``int`` with a width; the constructor refuses what does not fit, with ``MessageFormatException``."""
+    """An unsigned integer with a fixed number of bits.
+
+    The constructor raises ``MessageFormatException`` if the value does not fit.
+    """
 
     __slots__ = ()
     bits = 0
@@ -34,41 +37,41 @@ class _Unsigned(int):
 
 
 class UByte(_Unsigned):
-    """8 bits, unsigned."""
+    """An unsigned integer of 8 bits."""
 
     __slots__ = ()
     bits = 8
 
 
 class UShort(_Unsigned):
-    """16 bits, unsigned."""
+    """An unsigned integer of 16 bits."""
 
     __slots__ = ()
     bits = 16
 
 
 class UInt(_Unsigned):
-    """32 bits, unsigned."""
+    """An unsigned integer of 32 bits."""
 
     __slots__ = ()
     bits = 32
 
 
 class ULong(_Unsigned):
-    """64 bits, unsigned."""
+    """An unsigned integer of 64 bits."""
 
     __slots__ = ()
     bits = 64
 
 
 class OpaqueDecimal(bytes):
-    """An IEEE 754 decimal number as its 4, 8 or 16 bytes; JMS has no such type, so it is only passed on."""
+    """The 4, 8 or 16 bytes of an IEEE 754 decimal number. JMS has no such type, so the bytes are only passed on."""
 
     __slots__ = ()
 
 
 class ByteArray(NamedTuple):
-    """Bytes to be written as an array of byte: how a Java ``byte[]`` looks as the object of Qpid JMS."""
+    """Bytes that are encoded as an array of the type byte, like a Java ``byte[]`` in an object message of Qpid JMS."""
 
     data: bytes
 

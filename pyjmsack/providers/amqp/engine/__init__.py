@@ -1,4 +1,7 @@
-"""AMQP 1.0 for a client, without sockets, threads or clocks: bytes in, events out; verbs in, bytes out.
+"""AMQP 1.0 for a client, without sockets, threads or clocks.
+
+The caller passes in the bytes of the peer and gets events. The caller calls methods, such as ``send``, and gets the
+bytes for the peer.
 
 ::
 
@@ -12,12 +15,13 @@
             event[1].send(message, context)
     socket.write(connection.data_to_send())
 
-Frames leave in the order of the verbs. :mod:`.events` lists what comes back. A peer that breaks the specification ends
-the connection: it is sent a Close with the right condition, and the caller gets ``FAILED``. What a peer may make us
-allocate is bounded: a frame by its size, a message by ``max_message_size``, the number of messages by credit.
+Frames are sent in the order of the calls. :mod:`.events` lists the events. If a peer breaks the specification, the
+engine ends the connection: it sends a Close frame with the right error, and the caller gets ``FAILED``. A peer can make
+the engine use only a limited amount of memory, because there are limits for the size of a frame, for the size of a
+message (``max_message_size``), and for the number of messages (the credit).
 
-The files, each with the part of the specification that it knows: :mod:`.frames` 2.2, 2.3; :mod:`.performatives` 2.7,
-2.8, 3.4, 3.5, 4.5; :mod:`.connection` 2.4; :mod:`.session` 2.5; :mod:`.link` 2.6; :mod:`.deliveries` 2.6.12, 2.6.14.
+Each file implements a part of the specification: :mod:`.frames` 2.2, 2.3; :mod:`.performatives` 2.7, 2.8, 3.4, 3.5,
+4.5; :mod:`.connection` 2.4; :mod:`.session` 2.5; :mod:`.link` 2.6; :mod:`.deliveries` 2.6.12, 2.6.14.
 """
 
 from __future__ import annotations

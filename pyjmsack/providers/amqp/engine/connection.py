@@ -1,4 +1,4 @@
-"""Connections: the protocol header, open and close, channels, idle time-outs (AMQP 1.0 2.2, 2.4)."""
+"""Connections: protocol header, open and close, channels, and idle time-outs (AMQP 1.0 2.2, 2.4)."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from pyjmsack.providers.amqp.engine.session import HANDLERS, LARGEST_WINDOW, Ses
 __all__ = ["Connection"]
 
 _BURST: Final = 1 << 18
-"""Bytes to give out at once: more would only be copied while they wait for the socket."""
+"""The most bytes that are returned at once. More bytes would only be copied while they wait for the socket."""
 
 
 class Connection:
-    """One connection, as a client.
+    """The client's end of one connection.
 
     Args:
         max_frame_size: bytes of the largest frame that is accepted, at least 512.
-        channel_max: the highest channel number, 0 to 65535: one less than the number of sessions.
-        idle_timeout: seconds without a byte of the peer after which the connection counts as lost. The Open frame names
-            half of it, so that the frames of the peer come in time (2.4.5). ``None`` = no limit.
+        channel_max: the highest channel number, 0 to 65535. It is one less than the largest number of sessions.
+        idle_timeout: seconds without bytes of the peer after which the connection counts as lost. The Open frame
+            announces half of this time, so that the frames of the peer come in time (2.4.5). ``None`` = no limit.
     """
 
     def __init__(
@@ -42,34 +42,34 @@ class Connection:
     ) -> None:
         self.local: Open | None = None
         self.remote: Open | None = None
-        """The peer's Open, once it is here."""
+        """The peer's Open frame; ``None`` until it has arrived."""
         self.closed = False
-        """True if our Close was sent or nothing can be sent any more."""
+        """True if our Close frame was sent, so that nothing can be sent any more."""
         self._max_frame_size = max_frame_size
         self._channel_max = channel_max
         self._idle = IdleTimes(idle_timeout)
         self._frames = FrameReader(max_frame_size)
         self._over = False
-        """Whether nothing more is read."""
+        """True if bytes of the peer are ignored, because the connection has ended."""
         self._sessions: dict[int, Session] = {}
-        """By our channel; until both ends have ended."""
+        """The sessions by our channel number. A session stays here until both ends have ended it."""
         self._remote_sessions: dict[int, Session] = {}
         self._output: list[bytes | memoryview] = []
         self._written = 0
-        """Pieces of the output that have been given out."""
+        """The number of pieces of the output that were returned."""
         self._hungry: list[Callable[[], None]] = []
-        """Told when all output has been given out."""
+        """The functions to call when all output was returned."""
         self._settling: tuple[int, bool, bytes] | None = None
-        """Channel, role and state of a disposition that may become longer."""
+        """The channel, role and state of a disposition that is not written yet, because more deliveries may join it."""
         self._first = self._last = 0
 
     # -- verbs --------------------------------------------------------------------------------------------------
 
     def open(self, description: Open) -> None:
-        """Send the protocol header and Open; what the constructor was told goes into it.
+        """Send the protocol header and an Open frame, which also has the limits that the constructor got.
 
         Raises:
-            StateError: it is open already.
+            StateError: the connection is open already.
         """
         if self.local is not None:
             raise StateError("the connection is open already")
@@ -86,7 +86,7 @@ class Connection:
         self._output.append(frame(0, encode(self.local)))
 
     def begin(self, owner: Any = None, *, incoming_window: int = LARGEST_WINDOW, first_id: int = 0) -> Session:
-        """Begin a session, on the lowest channel that is free; it may be used at once.
+        """Begin a session on the lowest free channel. The session may be used at once.
 
         Raises:
             StateError: the connection is not open, or all channels are in use.
@@ -103,19 +103,19 @@ class Connection:
         return session
 
     def close(self, error: Error | None = None) -> None:
-        """Send Close. After that only the answer of the peer is read. A second call does nothing."""
+        """Send a Close frame. After that, nothing can be sent. A second call does nothing."""
         if self.local is not None and not self.closed:
             self.send(0, Close(error=error))
             self._end_all()
 
     def nudge(self) -> None:
-        """Send an empty frame."""
+        """Send an empty frame, which has no meaning but makes the peer look at its connection."""
         if self.local is not None and not self.closed:
             self._flush_settling()
             self._output.append(EMPTY_FRAME)
 
     def data_to_send(self) -> bytes:
-        """Return bytes for the peer; call it until there are none."""
+        """Return bytes for the peer. Call this method until it returns ``b""``."""
         if self._settling is not None:
             self._flush_settling()
         output = self._output
@@ -135,7 +135,7 @@ class Connection:
         return self._counted(burst)
 
     def when_empty(self, wants: Callable[[], None]) -> None:
-        """Call ``wants`` once, when all output has been given out; more output then comes later, not from within."""
+        """Call ``wants`` once, when ``data_to_send`` has returned all output."""
         self._hungry.append(wants)
 
     def _feed(self) -> None:
@@ -148,10 +148,10 @@ class Connection:
         return data
 
     def tick(self, now: float) -> tuple[float | None, list[Event]]:
-        """Do what is due at ``now``, in seconds of any clock that does not go back.
+        """Do the work that is due at ``now``, in seconds of any clock that does not go back.
 
         Returns:
-            When to call again (``None``: never), and the event that the peer is dead, if it is.
+            The time of the next call (``None`` = none is needed), and the event ``FAILED`` if the peer is lost.
         """
         if self.local is None or self._over:
             return None, []
@@ -166,14 +166,14 @@ class Connection:
 
     @property
     def peer_frame_size(self) -> int:
-        """Bytes of the largest frame that the peer takes; 512 until its Open says so (2.4.1)."""
+        """Bytes of the largest frame that the peer accepts; 512 until its Open frame has arrived (2.4.1)."""
         return LEAST_MAX_FRAME_SIZE if self.remote is None else self.remote.max_frame_size
 
     def send(self, channel: int, performative: Composite) -> None:
         """Send a frame without a payload.
 
         Raises:
-            StateError: the peer takes no frame that large.
+            StateError: the frame is larger than the peer accepts.
         """
         if self.closed:
             return
@@ -186,14 +186,14 @@ class Connection:
         self._output.append(data)
 
     def put(self, head: bytes, payload: bytes | memoryview) -> None:
-        """Send a transfer."""
+        """Send a transfer frame: the bytes before its payload, and the payload."""
         if self._settling is not None:
             self._flush_settling()
         self._output.append(head)
         self._output.append(payload)
 
     def settle(self, channel: int, role: bool, first: int, state: bytes, last: int | None = None) -> None:
-        """Settle deliveries; those that follow each other with the same outcome leave in one frame (2.7.6)."""
+        """Settle deliveries. One frame settles consecutive deliveries with the same outcome (2.7.6)."""
         if self.closed:
             return
         what = (channel, role, state)
@@ -214,9 +214,10 @@ class Connection:
     # -- bytes of the peer --------------------------------------------------------------------------------------
 
     def receive(self, data: bytes) -> Iterator[Event]:
-        """Take bytes; yield what they mean, frame by frame, so that verbs between two events are in time.
+        """Take bytes of the peer and yield their events.
 
-        Iterate to the end: what is not asked for is not read.
+        The bytes are read frame by frame, so the caller can act on an event before the next frame is read. Iterate to
+        the end, because the rest of the bytes is lost otherwise.
         """
         if self._over:
             return
@@ -285,7 +286,7 @@ class Connection:
         return [(BEGUN, ours)]
 
     def _on_end(self, channel: int, session: Session, end: End) -> list[Event]:
-        """Both ends are over with our answer: the channels are free (2.5.5)."""
+        """Handle the peer's End frame: answer it and free both channels, because both ends have ended (2.5.5)."""
         session.remote_error = end.error
         session.end()
         del self._remote_sessions[channel]
@@ -298,7 +299,7 @@ class Connection:
         return [(CLOSED, close.error)]
 
     def _fail(self, violation: ViolationError) -> Event:
-        """Send Close with the error that the peer made, and read no more (2.4.3)."""
+        """Send a Close frame with the error of the peer, and ignore all further bytes (2.4.3)."""
         error = Error(condition=violation.condition, description=violation.description)
         self.close(error)
         self._over = True

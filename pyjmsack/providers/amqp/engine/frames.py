@@ -1,4 +1,4 @@
-"""Frames (AMQP 1.0 2.3) and the protocol header (2.2): cut out of a byte stream, and put around a body."""
+"""Cuts a byte stream into frames, makes frames (AMQP 1.0 2.3), and checks the protocol header (2.2)."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ __all__ = ["EMPTY_FRAME", "FRAMING_ERROR", "LEAST_MAX_FRAME_SIZE", "PROTOCOL_HEA
 
 PROTOCOL_HEADER = b"AMQP\x00\x01\x00\x00"
 EMPTY_FRAME = b"\x00\x00\x00\x08\x02\x00\x00\x00"
-"""A frame without a body: it says nothing but that we are alive (2.4.5)."""
+"""A frame without a body. It only tells the peer that this client is alive (2.4.5)."""
 LEAST_MAX_FRAME_SIZE = 512
-"""Bytes that any peer takes in one frame (2.7.1), and all that it takes before it has said more."""
+"""The number of bytes that every peer accepts in one frame (2.7.1). Before its Open frame, it may accept no more."""
 FRAMING_ERROR = "amqp:connection:framing-error"
 
 _HEAD = Struct(">IBBH")
 _HEAD_SIZE = 8
 _AMQP_FRAME = 0
 _LAYERS = {b"\x02": "TLS (amqps)", b"\x03": "SASL"}
-"""What the fifth byte of a header asks for where it is not AMQP itself (5.1, 5.3)."""
+"""The layers other than AMQP itself that the fifth byte of a protocol header can ask for (5.1, 5.3)."""
 
 
 def frame(channel: int, body: bytes) -> bytes:
-    """Return a frame with this body, which begins with a performative."""
+    """Return a frame with this body. The body begins with a performative."""
     return _HEAD.pack(_HEAD_SIZE + len(body), 2, _AMQP_FRAME, channel) + body
 
 
 class FrameReader:
     """Cuts the peer's bytes into frames.
 
-    At most one incomplete frame is kept, and a frame that is larger than allowed is refused when its first four bytes
-    are here. Bytes are joined once per frame, however small the pieces are in which it arrives.
+    The reader keeps at most one incomplete frame. It refuses a frame that is too large as soon as the first four bytes
+    have arrived. It joins the bytes of a frame only once, even if the frame arrives in many small pieces.
 
     Args:
         max_frame_size: bytes of the largest frame that is accepted.
@@ -47,7 +47,9 @@ class FrameReader:
         """The number of bytes that must arrive before the next step."""
 
     def cut(self, data: bytes) -> Iterator[tuple[int, bytes, int, int]]:
-        """Take bytes; yield each complete frame as its channel, a buffer, and where in that the body begins and ends.
+        """Take the next bytes, and yield each complete frame.
+
+        A frame is a tuple of its channel, a buffer, and the positions in the buffer at which its body begins and ends.
 
         Raises:
             ViolationError: the bytes are no AMQP 1.0 frames.
@@ -77,7 +79,7 @@ class FrameReader:
         self._keep(data, position)
 
     def _keep(self, data: bytes, position: int) -> None:
-        """Keep the beginning of the frame that is not complete."""
+        """Keep the beginning of a frame that is not complete."""
         self._kept = len(data) - position
         self._wanted = _HEAD_SIZE
         if self._kept >= 4:  # its size is known: refuse it before its bytes are gathered

@@ -9,25 +9,25 @@ from pyjmsack.providers.amqp.engine.frames import EMPTY_FRAME
 __all__ = ["LEAST_INTERVAL", "IdleTimes"]
 
 LEAST_INTERVAL: Final = 0.05
-"""Seconds: no time-out that a peer announces makes us write more often than that."""
+"""The shortest time in seconds between two empty frames, even if the peer announces a shorter time-out."""
 
 
 class IdleTimes:
-    """Counts bytes, and looks at the counters whenever it is told the time.
+    """Counts bytes, and compares the counters whenever the caller tells the time.
 
-    The engine has no clock when bytes arrive. So a byte counts as read at the next look at the time. Silence is found
-    late by a quarter of the time-out at most, and never early.
+    The engine has no clock when bytes arrive. So a byte counts as read when the caller next tells the time. A silent
+    peer is never found too early, and too late by at most a quarter of the time-out.
 
     Args:
-        timeout: seconds of silence after which the peer counts as dead, or ``None``.
+        timeout: seconds without bytes of the peer after which the connection counts as lost; ``None`` = no limit.
     """
 
     def __init__(self, timeout: float | None) -> None:
         self.timeout = timeout or 0.0
         self.read = 0
-        """Bytes so far."""
+        """The number of bytes that were read so far."""
         self.written = 0
-        """Bytes so far."""
+        """The number of bytes that were written so far."""
         self._heard = 0
         self._heard_at: float | None = None
         self._looked_at = 0.0
@@ -37,17 +37,20 @@ class IdleTimes:
 
     @property
     def announced_ms(self) -> int | None:
-        """What to announce in the Open: half of the time-out."""
+        """The time-out for our Open frame in milliseconds, which is half of the real one; ``None`` = no time-out."""
         return max(1, int(self.timeout * 500)) if self.timeout else None
 
     def peer_announced(self, milliseconds: int | None) -> None:
-        """The peer's Open is here. A frame goes out in each third of its time-out, so that none is two thirds late."""
+        """Note the time-out in the peer's Open frame. We then send a frame in each third of this time."""
         if milliseconds:
             self._write_every = max(LEAST_INTERVAL, milliseconds / 3000)
 
     def silent(self, now: float) -> bool:
-        """Whether the peer has been silent for too long; not if we did not look for so long ourselves, as a process
-        that was stopped: what it sent may wait in the socket."""
+        """Return True if the peer has sent nothing for too long.
+
+        If this method was not called for so long either, the result is False. The process was stopped then, and bytes
+        of the peer may wait in the socket.
+        """
         if not self.timeout:
             return False
         stopped = now - self._looked_at > self.timeout
@@ -58,7 +61,7 @@ class IdleTimes:
         return now - self._heard_at >= self.timeout
 
     def must_write(self, now: float, *, waiting: bool) -> bool:
-        """Whether a frame has to go out now; not if some wait to be written anyway."""
+        """Return True if an empty frame has to be sent now. It is not needed if other frames wait to be written."""
         if self._write_every is None:
             return False
         if self._write_at is not None and now < self._write_at:
@@ -69,7 +72,7 @@ class IdleTimes:
         return due
 
     def deadline(self, now: float) -> float | None:
-        """Return when to look again."""
+        """Return the time of the next check; ``None`` = no check is needed."""
         times = [] if self._write_at is None else [self._write_at]
         if self.timeout:
             times.append(now + self.timeout / 4)

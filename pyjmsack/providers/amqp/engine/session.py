@@ -1,4 +1,4 @@
-"""Sessions: begin and end, the transfer windows, the handles, and the routing of frames to links (AMQP 1.0 2.5)."""
+"""Sessions: begin and end, transfer windows, handles, and the routing of frames to links (AMQP 1.0 2.5)."""
 
 from __future__ import annotations
 
@@ -23,18 +23,20 @@ __all__ = ["LARGEST_WINDOW", "Session"]
 L = TypeVar("L", bound=Link)
 
 LARGEST_WINDOW: Final = 0x7FFFFFFF
-"""Transfers; a window larger than half of the serial numbers would not be one (RFC 1982)."""
+"""The largest window, in transfer frames. It is half of the serial numbers, because serial numbers further apart cannot
+be compared (RFC 1982)."""
 _HANDLE_MAX: Final = 0xFFFFFFFF
 
 
 class Session:
     """One session. :meth:`.Connection.begin` makes it.
 
-    Two windows count transfer frames, not messages (2.5.6): what the peer lets us send, and what we let it send. Ours
-    is opened again when it is half used, in a Flow; memory is bounded by the credit of the links.
+    A session has two windows, which count transfer frames and not messages (2.5.6): one for the frames that we may
+    send, and one for the frames that the peer may send. When the peer's window is half used, we send a Flow frame that
+    opens it again. The windows do not limit the memory; the credit of the links does.
 
     Args:
-        incoming_window: transfer frames that the peer may send before it hears from us.
+        incoming_window: the number of transfer frames that the peer may send before our next Flow frame.
         first_id: the first transfer-id and delivery-id.
     """
 
@@ -44,25 +46,25 @@ class Session:
         self.connection = connection
         self.channel = channel
         self.owner = owner
-        """The caller's own."""
+        """An object of the caller, which the engine only keeps."""
         self.remote: Begin | None = None
-        """The peer's Begin, once it is here."""
+        """The peer's Begin frame; ``None`` until it has arrived."""
         self.remote_channel: int | None = None
         self.remote_error: Error | None = None
         self.ended = False
-        """Whether our End has been sent, or the connection is over."""
+        """True if our End frame was sent, or the connection has ended."""
         self.max_frame_size = 0
-        """The peer's, once its Begin is here."""
+        """Bytes of the largest frame that the peer accepts; 0 until its Begin frame has arrived."""
         self._links: dict[int, Link] = {}
-        """By our handle; until both ends are detached."""
+        """The links by our handle. A link stays here until both ends are detached."""
         self._remote_links: dict[int, Link] = {}
         self._unsettled: dict[int, SenderLink] = {}
-        """The sends that wait for an outcome, by delivery-id."""
+        """The links of the messages that wait for an outcome, by delivery-id."""
         self._states = States()
         self._queue: deque[Outgoing | OutgoingStream] = deque()
         self._first_id = self._next_delivery_id = self._next_outgoing_id = first_id & SERIAL_MASK
         self._outgoing_room = 0
-        """Transfers that the peer takes now (remote-incoming-window)."""
+        """The number of transfer frames that the peer accepts now (remote-incoming-window)."""
         self._window = self._incoming_room = incoming_window
         self._next_incoming_id: int | None = None
         self._next_incoming_delivery: int | None = None
@@ -70,28 +72,30 @@ class Session:
     # -- verbs --------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Send Begin."""
+        """Send a Begin frame."""
         begin = Begin(next_outgoing_id=self._first_id, incoming_window=self._window, outgoing_window=LARGEST_WINDOW)
         self.connection.send(self.channel, begin)
 
     def end(self, error: Error | None = None) -> None:
-        """Send the End that ends the session and its links. A second call does nothing."""
+        """Send an End frame, which ends the session and its links. A second call does nothing."""
         if not self.ended:
             self.connection.send(self.channel, End(error=error))
             self.over()
 
     def over(self) -> None:
-        """Nothing can be sent any more."""
+        """End the session and its links on this side: nothing can be sent any more."""
         self.ended = True
         self._queue.clear()
         for link in self._links.values():
             link.over()
 
     def attach_sender(self, attach: Attach, owner: Any = None) -> SenderLink:
-        """Attach a link to send on; handle, role and count of ``attach`` are filled in here.
+        """Attach a link on which this client sends messages.
+
+        This method sets the handle, the role and the initial delivery-count of ``attach``.
 
         Raises:
-            StateError: the session is over, has no handle left, or the peer takes no frame as large as this one.
+            StateError: the session has ended or has no free handle, or the frame is larger than the peer accepts.
         """
         return self._attach(SenderLink(self, self._described(attach, role=False), owner))
 
@@ -104,17 +108,19 @@ class Session:
         overdraft: int | None = 0,
         pieces_over: int | None = None,
     ) -> ReceiverLink:
-        """Attach a link to receive on.
+        """Attach a link on which this client receives messages.
 
         Args:
-            attach: handle and role are filled in here.
-            owner: the caller's own.
-            max_message_size: bytes; of a message that is larger only the start is kept. ``None`` = no limit.
-            overdraft: messages without credit after which the peer is in the wrong; ``None``: the caller minds that.
-            pieces_over: bytes after which ``owner`` is asked to take a message in pieces; ``None`` = never.
+            attach: the fields of the Attach frame; this method sets the handle and the role.
+            owner: an object of the caller, which the engine only keeps.
+            max_message_size: bytes of the largest message; only the first bytes of a larger message are kept.
+                ``None`` = no limit.
+            overdraft: the number of messages that the peer may send without credit; one more ends the connection.
+                ``None`` = no limit.
+            pieces_over: a message with more bytes than this is offered in pieces; ``None`` = none is.
 
         Raises:
-            StateError: as :meth:`attach_sender`.
+            StateError: as in :meth:`attach_sender`.
         """
         local = self._described(attach, role=True)
         link = ReceiverLink(
@@ -139,7 +145,7 @@ class Session:
     # -- for links ----------------------------------------------------------------------------------------------
 
     def next_delivery_id(self, link: SenderLink | None) -> int:
-        """Return the number of a new message to send. ``link`` gets the outcome, if one is wanted."""
+        """Return the delivery-id for a new message. ``link`` gets the outcome; ``None`` = no outcome is wanted."""
         number = self._next_delivery_id
         self._next_delivery_id = (number + 1) & SERIAL_MASK
         if link is not None:
@@ -147,12 +153,12 @@ class Session:
         return number
 
     def forget_unsettled(self, numbers: Iterable[int]) -> None:
-        """Forget sends whose outcomes are not wanted any more."""
+        """Forget sent messages whose outcomes are not wanted any more."""
         for number in numbers:
             self._unsettled.pop(number, None)
 
     def take_window(self) -> bool:
-        """Take room for one transfer, if there is some and nothing waits for it."""
+        """Use room for one transfer frame in the window. Return False if there is no room, or other messages wait."""
         if self._outgoing_room <= 0 or self._queue:
             return False
         self._outgoing_room -= 1
@@ -160,12 +166,12 @@ class Session:
         return True
 
     def queue(self, outgoing: Outgoing | OutgoingStream) -> None:
-        """Send a message or a piece after the waiting ones, in several transfers if the window requires that."""
+        """Send a message or a piece after those that wait already, in several transfers if needed."""
         self._queue.append(outgoing)
         self._send_queued()
 
     def forget_queued(self, link: SenderLink) -> None:
-        """Drop the queued messages of a link that was detached."""
+        """Drop the waiting messages of a link that was detached."""
         self._queue = deque(outgoing for outgoing in self._queue if outgoing.link is not link)
 
     def _send_queued(self) -> None:
@@ -179,7 +185,7 @@ class Session:
                 queue.popleft().left()
 
     def begin_delivery(self, delivery_id: int | None) -> int:
-        """Check the number of a message that arrives: they count up without a gap (2.6.12)."""
+        """Check and return the delivery-id of a new message. Delivery-ids count up without a gap (2.6.12)."""
         expected = self._next_incoming_delivery
         if delivery_id is None or (expected is not None and delivery_id != expected):
             raise ViolationError("amqp:invalid-field", f"delivery-id {delivery_id}, expected {expected}")
@@ -187,7 +193,7 @@ class Session:
         return delivery_id
 
     def send_flow(self, link: Link | None) -> None:
-        """Send a Flow with the state of the windows and, if given, of one link (2.5.6, 2.6.7)."""
+        """Send a Flow frame with the state of the windows, and of one link if ``link`` is given (2.5.6, 2.6.7)."""
         fields: dict[str, Any] = {} if link is None else {"handle": link.handle, **link.flow_fields()}
         self._incoming_room = self._window
         flow = Flow(
@@ -200,20 +206,20 @@ class Session:
         self.connection.send(self.channel, flow)
 
     def send_detach(self, link: Link, detach: Detach) -> None:
-        """Send a Detach."""
+        """Send a Detach frame."""
         self.connection.send(self.channel, detach)
         self._forget_if_over(link)
 
     # -- frames of the peer -------------------------------------------------------------------------------------
 
     def begun(self, begin: Begin, remote_channel: int, max_frame_size: int) -> None:
-        """The peer's Begin is here."""
+        """Handle the peer's Begin frame."""
         self.remote, self.remote_channel, self.max_frame_size = begin, remote_channel, max_frame_size
         self._next_incoming_id = begin.next_outgoing_id
         self._outgoing_room = begin.incoming_window
 
     def on_transfer(self, buffer: bytes, start: int, end: int) -> Event | None:
-        """Take a transfer; return the event of the message that it completes."""
+        """Handle a transfer frame. Return its event, for example that a message is complete; ``None`` = no event."""
         handle, delivery_id, settled, more, aborted, payload = read_transfer(buffer, start, end)
         link = self._remote_links.get(handle)
         if link is None:
@@ -230,7 +236,7 @@ class Session:
         return event
 
     def on_disposition(self, buffer: bytes, start: int, end: int) -> list[Event]:
-        """Take outcomes of our messages, or note that the peer settled messages of its own (2.7.6)."""
+        """Handle a disposition: outcomes of our messages, or the peer's note that it settled its messages (2.7.6)."""
         role, first, last, settled, encoded = read_disposition(buffer, start, end)
         if not role:
             if settled:
@@ -256,7 +262,7 @@ class Session:
                 link.unsettled.difference_update(span(first, last, dict.fromkeys(link.unsettled)))
 
     def on_attach(self, attach: Attach) -> list[Event]:
-        """Take the answer to an Attach of ours, which has its name and the other role (2.6.3)."""
+        """Handle the answer to our Attach. It has the same link name and the other role (2.6.3)."""
         if attach.handle in self._remote_links:
             raise ViolationError("amqp:session:handle-in-use", f"handle {attach.handle} is in use")
         wanted = (attach.link_name, not attach.role)
@@ -269,7 +275,7 @@ class Session:
         return [(ATTACHED, link)]
 
     def on_flow(self, flow: Flow) -> list[Event]:
-        """Handle a Flow, which has the state of the windows and perhaps of one link."""
+        """Handle a Flow frame, which has the state of the windows and perhaps of one link."""
         received = self._first_id if flow.next_incoming_id is None else flow.next_incoming_id
         if serial_distance(received, self._next_outgoing_id) > 0:
             text = f"next-incoming-id {received}, but next-outgoing-id is {self._next_outgoing_id}"
@@ -289,7 +295,7 @@ class Session:
         return events
 
     def on_detach(self, detach: Detach) -> list[Event]:
-        """Handle a Detach, which answers ours, refuses an Attach, or is a decision of the peer."""
+        """Handle a Detach frame. It answers our Detach, refuses our Attach, or the peer detaches the link itself."""
         link = self._remote_links.pop(detach.handle, None)
         if link is None:
             raise self._unattached(detach.handle)
@@ -301,7 +307,7 @@ class Session:
         return [(DETACHED, link)]
 
     def _forget_if_over(self, link: Link) -> None:
-        """Free the handle when both ends are detached."""
+        """Free the handle of a link if both ends are detached."""
         if link.detached and link.remote is not None and link.remote_handle is None:
             self._links.pop(link.handle, None)
 
@@ -315,4 +321,4 @@ HANDLERS: Mapping[type[Composite], Any] = {
     Flow: Session.on_flow,
     Detach: Session.on_detach,
 }
-"""What a session does with a performative that is not among those that run per message."""
+"""The methods that handle performatives other than those of each message, by the class of the performative."""
