@@ -1,1 +1,1 @@
-"""The only package that opens sockets."""
+"""Sockets, TLS, threads and files. This is the only package that opens sockets."""

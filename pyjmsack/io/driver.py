@@ -252,7 +252,7 @@ class AsyncioConnector:
         return self._loop.call_later(delay, callback)
 
     def elsewhere(self, work: Callable[[], None], then: Callable[[], None]) -> None:
-        """Run ``work`` on a thread of the loop's executor, then ``then`` on the loop."""
+        """Run ``work`` on a thread of the loop's executor, and after that ``then`` on the loop."""
         self._loop.run_in_executor(None, work).add_done_callback(lambda _: then())
 
     def connect(self, endpoint: Endpoint, engine: Engine, failed: Callable[[Exception], None]) -> None:

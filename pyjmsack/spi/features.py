@@ -1,5 +1,6 @@
-"""The features of each protocol at each broker, in one table. The core refuses by this table, and
-``connection.capabilities`` and docs/features.md show it (S119).
+"""The table of the features that each protocol has at each broker.
+
+The core refuses features by this table, and ``connection.capabilities`` and docs/features.md show it (S119).
 
 If a feature is missing, the core refuses it before a frame is sent. A feature that the client provides in another, safe
 way is ``EMULATED``, and its note says how.
@@ -157,7 +158,7 @@ _TABLE: Final[Mapping[tuple[str, str], Mapping[str, Support]]] = {
 def features(protocol: str, broker: str, *, scheduler: bool = False) -> Mapping[str, Support]:
     """Return the features of ``protocol`` (``amqp`` or ``stomp``) at ``broker`` (a key of ``BROKERS``).
 
-    ``scheduler`` says that ActiveMQ Classic runs with ``schedulerSupport`` (``broker.scheduler=true``).
+    ``scheduler`` is True if ActiveMQ Classic runs with ``schedulerSupport`` (``broker.scheduler=true``).
     """
     table = _TABLE[protocol, broker]
     return {**table, "delivery-delay": _NATIVE} if scheduler and broker.startswith("classic-") else table

@@ -1,5 +1,7 @@
-"""The interface between the core and the file that remembers processed messages over a restart (S105). The
-implementation is ``io/guard_file.py``."""
+"""The interface between the core and the file that remembers processed messages after a restart of the process (S105).
+
+The implementation is ``io/guard_file.py``.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from pyjmsack.errors import JMSException
 __all__ = ["Answer", "GuardFile", "Keys", "Report"]
 
 Keys = Callable[[], Sequence[bytes]]
-"""Returns the keys to look up. The thread of the file calls it, because making the keys may take time."""
+"""A function that returns the keys to look up. The thread of the file calls it, because making the keys may take
+time."""
 Answer = Callable[[set[bytes]], None]
 Report = Callable[[JMSException], None]
 

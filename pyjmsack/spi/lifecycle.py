@@ -25,7 +25,7 @@ E = TypeVar("E")
 
 
 class Lifecycle(ABC, Generic[E]):
-    """One connection of one engine to one broker. Everything runs on the loop."""
+    """One connection of one engine to one broker. All methods run on the loop."""
 
     def __init__(self, url: BrokerUrl, connector: Connector) -> None:
         self._url = url

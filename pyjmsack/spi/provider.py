@@ -46,7 +46,7 @@ class ProviderListener(Protocol):
         ...
 
     def on_temporary_renamed(self, temporary_id: int, name: str) -> None:
-        """Handle the new name of a temporary destination, which the new broker created again (S133)."""
+        """Handle that a temporary destination has a new name, because the new broker created it again (S133)."""
         ...
 
     def on_resource_closed(self, number: int, error: BaseException) -> None:
@@ -133,7 +133,7 @@ class Provider(Protocol):
         ...
 
     def replenish(self, consumer_id: int) -> None:
-        """Grant credit again if enough messages were taken from the inbox (S53)."""
+        """Let the broker send more messages if enough messages were taken from the inbox (S53)."""
         ...
 
     def pull(self, consumer_id: int) -> None:

@@ -52,10 +52,10 @@ class ConnectionMetadata:
     url: str = ""
     """The address of the broker."""
     encrypted: bool = False
-    """Whether the connection uses TLS."""
+    """True if the connection uses TLS."""
     transaction_guarantee: str = "atomic"
-    """What a transaction of this connection promises: ``"atomic"``, or ``"at-least-once"`` if the broker acknowledges
-    received messages apart from the sends (S88)."""
+    """The guarantee of a transaction on this connection: ``"atomic"``, or ``"at-least-once"`` if the broker
+    acknowledges received messages apart from the sends (S88)."""
 
 
 @dataclass(eq=False)
@@ -119,7 +119,7 @@ class ConsumerInfo:
     presettled: bool = False
     subscription: Subscription | None = None
     exclusive: bool = False
-    """``consumer.exclusive``: one consumer of the queue at a time."""
+    """``consumer.exclusive``: only one consumer at a time gets messages of the queue."""
     priority: int | None = None
     """``consumer.priority``: the broker serves consumers with a higher number first."""
     retroactive: bool = False

@@ -122,7 +122,7 @@ class Caution:
         self._begun: float | None = None
         self._asked = 0.0
         self._repeated = False
-        """Whether the last message had been delivered before."""
+        """Whether the last message was delivered before."""
         self.arrived = 0.0
         """The time when the last messages came, on the monotonic clock; 0 = none has come."""
 

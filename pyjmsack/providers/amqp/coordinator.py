@@ -32,7 +32,7 @@ _DECLARE = b"\x00\x53\x77\x00\x53\x31\x45"  # amqp-value of declare (4.5.2) with
 
 
 _LONGEST_ID = 255
-"""The most bytes of a transaction id, because a discharge has no more room."""
+"""The most bytes of a transaction id, because the request that ends a transaction has no room for more."""
 
 
 def _discharge(txn_id: bytes, fail: bool) -> bytes:

@@ -58,7 +58,7 @@ class SpooledInbound(AmqpInbound):
 
     @property
     def heavy(self) -> bool:
-        """Whether the first call of :meth:`identity`, which reads the file, is still to come."""
+        """Whether the next call of :meth:`identity` takes long, because it reads the file. Later calls are fast."""
         return self._identity is None
 
     def identity(self) -> bytes | None:
@@ -145,7 +145,7 @@ class Download:
 
     @property
     def unwritten(self) -> int:
-        """Bytes of all messages of this connection that wait for the disk."""
+        """The number of bytes that wait for the disk, of all messages of this connection."""
         return self._spool.unwritten
 
     @property
@@ -153,7 +153,7 @@ class Download:
         return self._error is not None or self._size > self._limit
 
     def feed(self, data: bytes) -> None:
-        """Take the payload of a transfer."""
+        """Take the next bytes of the message, which are the payload of one transfer."""
         self._add(data, data)
 
     def _add(self, data: bytes, of_body: bytes) -> None:

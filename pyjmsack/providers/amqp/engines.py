@@ -132,12 +132,12 @@ class LinkEnd(Protocol):
         ...
 
     def detach(self, *, closed: bool, error: Error | None = None) -> None:
-        """Detach. With ``closed`` the link ends for good. A second call does nothing."""
+        """Detach the link. With ``closed``, the link ends for good. A second call does nothing."""
         ...
 
 
 class StreamEnd(Protocol):
-    """The sending of one message in pieces."""
+    """One message that is sent in pieces."""
 
     def write(self, piece: bytes, *, last: bool) -> None:
         """Send a piece of a body. The engine asks for each piece except the first."""

@@ -45,7 +45,7 @@ class AmqpLink:
         self._opening: Completion[None] | None = None
         self._closing: Completion[None] | None = None
         self._attach_answered = False
-        """Whether the peer answered our attach."""
+        """Whether the broker has answered our Attach frame."""
         self.closed: JMSException | None = None
         """The reason why the link can no longer be used; ``None`` while it can."""
 

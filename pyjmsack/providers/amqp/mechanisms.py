@@ -23,7 +23,7 @@ nothing else. Without a limit, a hostile peer could ask for hours of computing."
 _LONGEST: Final = 200
 """The most characters of a reason from the broker that an error shows."""
 _MALFORMED: Final = (ValueError, LookupError, TypeError)
-"""What scramp raises, beside its own error, when a message is not what it takes apart."""
+"""The errors that scramp raises, besides its own, if a message of the broker is malformed."""
 _SCRAM: Final = ("SCRAM-SHA-512", "SCRAM-SHA-256", "SCRAM-SHA-1")
 
 

@@ -75,7 +75,7 @@ class PythonEngine(AmqpEngine):
         """Do nothing, because this engine sends frames in the order of the calls anyway."""
 
     def nudge(self) -> None:
-        """Send an empty frame (AMQP 1.0 2.3.1)."""
+        """Send an empty frame (AMQP 1.0 2.3.1), which has no meaning but makes the peer look at its connection."""
         self._connection.nudge()
         self.flush()
 

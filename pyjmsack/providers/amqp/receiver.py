@@ -66,7 +66,7 @@ _STATES = {
 
 
 def _described(name: str, info: ConsumerInfo, address: str, explicit_client_id: bool) -> Attach:
-    """Return the Attach of a consumer's link."""
+    """Return the Attach frame for the link of a consumer."""
     filters: dict[str, Any] = {}
     if info.selector:
         filters[_SELECTOR_FILTER[0]] = Described(_SELECTOR_FILTER[1], info.selector)
@@ -185,7 +185,7 @@ class AmqpReceiver(AmqpLink):
     # -- flow ---------------------------------------------------------------------------------------------------
 
     def replenish(self) -> None:
-        """Grant credit again, because the caller took messages or waits for one."""
+        """Grant credit again, because the caller took messages or waits for a message."""
         self._held_back = False
         self._top_up()
 

@@ -139,7 +139,7 @@ class AmqpSession:
     # -- end ----------------------------------------------------------------------------------------------------
 
     def fail(self, error: BaseException) -> None:
-        """Fail everything in this session, because the connection ended or the broker ended the session."""
+        """Fail all requests and links of this session, because the connection or the session ended."""
         self.closed = error if isinstance(error, JMSException) else JMSException(str(error))
         for completion in (self._opening, self._closing):
             if completion is not None:

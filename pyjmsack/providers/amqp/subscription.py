@@ -53,7 +53,7 @@ def still_there(name: str, error: BaseException | None) -> BaseException | None:
 
     Args:
         name: the name of the subscription.
-        error: the result of the search for the subscription. ``InvalidDestinationException`` means that it is gone.
+        error: the result of looking for the subscription. ``InvalidDestinationException`` means that it is gone.
     """
     if isinstance(error, InvalidDestinationException):
         return None
@@ -63,7 +63,7 @@ def still_there(name: str, error: BaseException | None) -> BaseException | None:
 
 
 class AmqpLookup(AmqpLink):
-    """Searches a durable subscription: attaches a link with its name, without topic and selector, and ends the link
+    """Looks for a durable subscription: attaches a link with its name, without topic and selector, and ends the link
     (S141).
 
     A subscription that belongs to no client id is found only if the Attach frame says that it is shared and global, as

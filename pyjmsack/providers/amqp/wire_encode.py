@@ -44,7 +44,7 @@ _SYMBOL_HEADS = [bytes((0xA3, size)) for size in range(256)]
 
 
 def encode_string(text: str) -> bytes:
-    """Return ``text`` as an AMQP string.
+    """Encode ``text`` as an AMQP string.
 
     Raises:
         MessageFormatException: the text contains half a surrogate pair, which UTF-8 cannot encode.
@@ -58,13 +58,13 @@ def encode_string(text: str) -> bytes:
 
 
 def encode_binary(raw: bytes) -> bytes:
-    """Return ``raw`` as an AMQP binary."""
+    """Encode ``raw`` as an AMQP binary."""
     size = len(raw)
     return (_BINARY_HEADS[size] if size < 256 else _TAGGED_UINT(0xB0, size)) + raw
 
 
 def encode_symbol(text: str) -> bytes:
-    """Return ``text`` as an AMQP symbol.
+    """Encode ``text`` as an AMQP symbol.
 
     Raises:
         MessageFormatException: the text is not ASCII.
@@ -78,7 +78,7 @@ def encode_symbol(text: str) -> bytes:
 
 
 def encode_timestamp(milliseconds: int) -> bytes:
-    """Return milliseconds since 1970 as an AMQP timestamp."""
+    """Encode milliseconds since 1970 as an AMQP timestamp."""
     return _TAGGED_LONG(0x83, milliseconds)
 
 
@@ -108,7 +108,7 @@ def encode_value(value: Any, depth: int = 0) -> bytes:
 
 
 def encode_map(items: dict[str, Any], noun: str) -> bytes:
-    """Return names and values as an AMQP map.
+    """Encode names and values as an AMQP map.
 
     Args:
         items: the names and values.
@@ -138,7 +138,7 @@ def _compound(code: int, parts: list[bytes]) -> bytes:
 
 
 def _byte_array(value: ByteArray) -> bytes:
-    """Return an array whose elements are of type byte (1.6.24)."""
+    """Encode bytes as an array whose elements have the type byte (1.6.24)."""
     size = len(value.data)
     if size < 254:
         return bytes((0xE0, size + 2, size, 0x51)) + value.data

@@ -44,7 +44,7 @@ class FrameReader:
         self._pieces: list[bytes] = []
         self._kept = 0
         self._wanted = len(PROTOCOL_HEADER)
-        """The number of bytes that must arrive before the next step."""
+        """The number of bytes that must have arrived before the reader can continue."""
 
     def cut(self, data: bytes) -> Iterator[tuple[int, bytes, int, int]]:
         """Take the next bytes, and yield each complete frame.

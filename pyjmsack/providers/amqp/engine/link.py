@@ -1,4 +1,8 @@
-"""Links: attach and detach, credit, drain (AMQP 1.0 2.6)."""
+"""Links: attach and detach, credit, and drain (AMQP 1.0 2.6).
+
+Credit is the number of messages that a receiver allows the sender to send. By a drain, the receiver asks the sender to
+use up the credit now.
+"""
 
 from __future__ import annotations
 

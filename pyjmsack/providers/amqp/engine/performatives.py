@@ -55,7 +55,10 @@ _LIST32 = Struct(">BII").pack
 
 
 class _Kind(NamedTuple):
-    """The encoding of the values of a field. ``read`` turns a decoded value into the one that the engine uses."""
+    """A kind of field: its name, and how its values are encoded and read.
+
+    ``write`` encodes a value. ``read`` turns a decoded AMQP value into the value that the engine uses.
+    """
 
     name: str
     write: Callable[[Any], bytes]
@@ -159,7 +162,7 @@ class Composite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Error(Composite):
-    """Why something ended or was refused (2.8.14)."""
+    """The error with which a peer ends or refuses a connection, session, link or message (2.8.14)."""
 
     code, name = 0x1D, "amqp:error:list"
     condition: str = _must(SYMBOL)
@@ -201,7 +204,7 @@ class Begin(Composite):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source(Composite):
-    """Where messages come from (3.5.3)."""
+    """The end of a link from which messages come, such as a queue (3.5.3)."""
 
     code, name = 0x28, "amqp:source:list"
     address: str | None = _field(ANY)
@@ -219,7 +222,7 @@ class Source(Composite):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target(Composite):
-    """Where messages go (3.5.4)."""
+    """The end of a link to which messages go, such as a queue (3.5.4)."""
 
     code, name = 0x29, "amqp:target:list"
     address: str | None = _field(ANY)
