@@ -52,7 +52,7 @@ _TAKEN = frozenset(_TAKEN_TEXT.split())
 ``receipt`` and ``destination-type``, because Artemis delivers these headers of the sender with the message (trap 25 of
 STOMP on Artemis)."""
 _ORDERS = frozenset(("AMQ_SCHEDULED_TIME",))
-"""The headers among these that an application may set, to ask the broker for a service."""
+"""The headers of ``_TAKEN`` that an application may set, to ask the broker for a service."""
 _OURS = frozenset((BODY, TYPES))
 _NATIVE_ID = "NATIVE_MESSAGE_ID"
 _FRAME = frozenset(("destination-type", "receipt", "content-length"))
@@ -111,7 +111,7 @@ def text_of(value: Any) -> str:
 
 
 _REALS = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
-"""The texts that Java uses for these numbers."""
+"""The texts that Java uses for infinite numbers and for "not a number", by the texts of Python."""
 
 
 def types_line(properties: dict[str, Any]) -> str | None:

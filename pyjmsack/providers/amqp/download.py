@@ -189,7 +189,10 @@ class Download:
             self._spool.drop()
 
     def inbound(self) -> AmqpInbound:
-        """Return the received message, or the reason why it is refused. Call this only when :attr:`over` is True."""
+        """Return the message to hand out. If it is too large or damaged, its ``to_message`` raises the reason.
+
+        Call this only when :attr:`over` is True.
+        """
         if self._size > self._limit:
             return Oversize(self.start, self._size, self._limit)
         payload = self._head + EMPTY + bytes(self._sections.footer)

@@ -47,7 +47,7 @@ class AmqpLink:
         self._attach_answered = False
         """Whether the broker has answered our Attach frame."""
         self.closed: JMSException | None = None
-        """The reason why the link can no longer be used; ``None`` while it can."""
+        """The reason why the link can no longer be used; ``None`` while the link can be used."""
 
     def open(self, done: Completion[None]) -> None:
         """Attach the link. ``done`` succeeds when the broker has attached its end to a queue or topic.
@@ -124,7 +124,7 @@ class AmqpLink:
                 self._closed_by_broker(error)
 
     def _fail_opening(self, error: JMSException) -> bool:
-        """Fail the request that attaches the link, if it is pending. Return False if it is not."""
+        """Fail the request that attaches the link, if the request is pending. Return False if there is none."""
         opening, self._opening = self._opening, None
         if opening is not None:
             opening.fail(error)

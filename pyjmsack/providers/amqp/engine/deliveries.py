@@ -145,7 +145,7 @@ class Outgoing:
 
 
 class States:
-    """Decodes delivery states. It is fast because the same few bytes come again and again, and it remembers them."""
+    """Decodes delivery states. A decoder remembers the last state, because most deliveries have the same few states."""
 
     __slots__ = ("_known", "_last", "_last_bytes")
 

@@ -187,7 +187,7 @@ class SenderLink(Link):
         self._session.forget_unsettled((delivery_id,))
 
     def unsent(self) -> None:
-        """Take back the credit of a message that was given up before any part of it was sent, for another message."""
+        """Take back the credit of a message that was given up before any part was sent, and use it for another one."""
         self._delivery_count = (self._delivery_count - 1) & SERIAL_MASK
         self.credit += 1
         self.sent()

@@ -236,7 +236,7 @@ class Session:
         return event
 
     def on_disposition(self, buffer: bytes, start: int, end: int) -> list[Event]:
-        """Handle a disposition: outcomes of our messages, or the peer's note that it settled its messages (2.7.6)."""
+        """Handle a disposition: the peer tells the outcome of our messages, or that it settled its messages (2.7.6)."""
         role, first, last, settled, encoded = read_disposition(buffer, start, end)
         if not role:
             if settled:
