@@ -135,7 +135,10 @@ class Connection:
         return self._counted(burst)
 
     def when_empty(self, wants: Callable[[], None]) -> None:
-        """Call ``wants`` once, when ``data_to_send`` has returned all output."""
+        """Call ``wants`` once, when ``data_to_send`` has returned all output.
+
+        Output that ``wants`` adds is returned only by a later call of ``data_to_send``.
+        """
         self._hungry.append(wants)
 
     def _feed(self) -> None:
