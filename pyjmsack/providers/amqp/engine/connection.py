@@ -55,8 +55,6 @@ class Connection:
         """The sessions by our channel number. A session stays here until both ends have ended it."""
         self._remote_sessions: dict[int, Session] = {}
         self._output: list[bytes | memoryview] = []
-        self._written = 0
-        """The number of pieces of the output that were returned."""
         self._hungry: list[Callable[[], None]] = []
         """The functions to call when all output was returned."""
         self._settling: tuple[int, bool, bytes] | None = None
