@@ -334,11 +334,18 @@ class Connection:
         self.closed = True
         self._end()
 
-    def _end(self) -> None:
-        self._loop.stop()
+    def _end(self, patience: float = 5.0) -> None:
+        with suppress(ConnectionLostException):  # the loop has ended already
+            self._loop.stop(patience)
         self._reader.close()
         self._writer.close()
         self._ready.clear()
+
+    def __del__(self) -> None:
+        """End the thread and close the sockets of a lost connection, which kombu drops without closing it."""
+        if not self.closed and hasattr(self, "_loop"):
+            self.closed = True
+            self._end(patience=0.0)
 
     def close_channel(self, channel: Any) -> None:
         """Forget a channel, which has closed itself."""

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import builtins
+from contextlib import suppress
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -56,10 +57,13 @@ class Transport(base.Transport):
         return Connection(self.client, settings_of(self.client))
 
     def close_connection(self, connection: Connection) -> None:
-        """Close a connection and its channels."""
-        for channel in [*connection.channels]:
-            channel.close()
-        connection.close()
+        """Close a connection and its channels. A lost connection is closed too, so that its thread ends."""
+        try:
+            for channel in [*connection.channels]:
+                with suppress(JMSException):  # the connection is lost, and the channel with it
+                    channel.close()
+        finally:
+            connection.close()
 
     def _collect(self, connection: Connection | None) -> None:
         """Forget a connection: kombu calls this when it was lost, and in the child of a fork."""
