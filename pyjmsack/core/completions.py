@@ -19,14 +19,14 @@ Done = Callable[["BaseException | None"], None]
 
 
 class CompletionListener(Protocol):
-    """Told once about one send (JMS 2.0 7.3)."""
+    """An object that is told once about the outcome of one send (JMS 2.0 7.3)."""
 
     def on_completion(self, message: Message) -> Any:
-        """The broker has the message."""
+        """Called when the broker has the message."""
         ...
 
     def on_exception(self, message: Message, error: JMSException) -> Any:
-        """The broker did not take the message, or nobody knows."""
+        """Called when the broker did not take the message, or when nobody knows whether it did."""
         ...
 
 

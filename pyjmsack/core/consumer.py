@@ -346,7 +346,7 @@ class Consumer:
 
     @property
     def takes_part(self) -> bool:
-        """Whether it delivered messages of the open transaction (S83, S84)."""
+        """Whether this consumer delivered messages of the open transaction (S83, S84)."""
         return self.unsettled.in_transaction
 
     def rolled_back(self, inbound: Inbound) -> None:
@@ -383,7 +383,7 @@ class Consumer:
         self.finish_if_closed()
 
     def leave_transaction(self) -> None:
-        """The transaction ends without a caller that waits for its end."""
+        """Note that this consumer no longer takes part in a transaction."""
         self.unsettled.in_transaction = False
 
     # -- end ----------------------------------------------------------------------------------------------------
@@ -453,7 +453,7 @@ class Consumer:
         self.submit_end(self._ended)
 
     def submit_end(self, done: Completion[None]) -> None:
-        """Detach behind the acknowledgements that wait for the guard's file."""
+        """Submit the detach behind the acknowledgements that wait for the guard's file."""
         self.unsettled.submit_behind(self.close_link, self.info.id, done)
 
     def close_link(self, number: int, done: Completion[None]) -> None:

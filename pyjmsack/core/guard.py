@@ -30,14 +30,14 @@ SHOWN = 1 << 20
 
 
 def nothing() -> None:
-    """A command for what has to be waited for, and no more."""
+    """Do nothing; the default command of :meth:`FileStore.add`."""
 
 
 class Store(Protocol):
     """Remembers keys of messages: the newest ones, up to a number."""
 
     def key(self, identity: bytes, /) -> Any:
-        """Return what is kept of the bytes by which a message is known."""
+        """Return the key under which the store remembers a message with this identity."""
         ...
 
     def add(self, keys: Sequence[Any]) -> None:
@@ -47,7 +47,7 @@ class Store(Protocol):
     def __contains__(self, key: Any) -> bool: ...
 
     def close(self) -> None:
-        """Nothing more will be asked."""
+        """Close the store. It is not used afterwards."""
         ...
 
 
@@ -82,7 +82,7 @@ class MemoryStore:
         return key in self._keys
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing, because a store in memory has nothing to close."""
 
 
 class FileStore:
@@ -102,7 +102,7 @@ class FileStore:
 
     @staticmethod
     def key(identity: bytes) -> bytes:
-        """Return a digest: any process makes the same one."""
+        """Return a digest of the identity, because every process must compute the same key."""
         return blake2b(identity, digest_size=16).digest()
 
     def opened(self) -> Steps[None]:
@@ -116,7 +116,7 @@ class FileStore:
         yield from answered(done, self._channel.deadline(), "opening the file of failover.duplicateGuard")
 
     def add(self, keys: Sequence[bytes], command: Callable[..., Any] = nothing, *arguments: Any) -> None:
-        """Remember keys; when they are in the file, and all that was added earlier, the loop runs the command."""
+        """Remember keys. The loop runs the command once these keys, and all keys added earlier, are in the file."""
         self._file.write(keys, nothing if command is nothing else partial(self._submit, command, *arguments))
 
     def look_up(self, keys: Callable[[], Sequence[bytes]], answer: Callable[[set[bytes]], None]) -> None:
@@ -129,7 +129,7 @@ class FileStore:
         return self._file.full
 
     def __contains__(self, key: bytes) -> bool:
-        """Whether this process wrote it; what others wrote :meth:`look_up` tells."""
+        """Whether this process wrote the key. :meth:`look_up` tells which keys other processes wrote."""
         return key in self._file
 
     def close(self) -> None:
@@ -183,7 +183,7 @@ class Memory:
             yield from self.file.opened()
 
     def close(self) -> None:
-        """Nothing more is processed in this session."""
+        """Close the store, because the session processes no more messages."""
         if self.store is not None:
             self.store.close()
 

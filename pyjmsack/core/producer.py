@@ -49,7 +49,7 @@ class Encoders:
         self._provider = provider
         self._by_target: dict[Destination, Encoder] = {}
         self.target: Destination | None = None
-        """The encoder of the last message."""
+        """The destination of the last message; ``None`` before the first message and after :meth:`forget`."""
         self._encoder: Encoder = _no_encoder
 
     def to(self, target: Destination) -> Encoder:
