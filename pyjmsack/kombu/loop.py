@@ -13,6 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any, TypeVar
 
 from pyjmsack import ConnectionLostException
@@ -103,6 +104,9 @@ class LoopThread:
             return future.result(timeout)
         except CancelledError as error:
             raise ConnectionLostException("the connection to the broker was closed during the call") from error
+        except FutureTimeoutError as error:  # another class than TimeoutError on Python 3.10
+            future.cancel()
+            raise TimeoutError(f"the call to the broker took more than {timeout} s") from error
         except BaseException:
             future.cancel()
             raise

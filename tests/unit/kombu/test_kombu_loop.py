@@ -1,0 +1,34 @@
+"""The thread with the loop of one Celery connection, without any broker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+pytest.importorskip("kombu", reason="the extra celery is not installed")
+from pyjmsack.kombu.loop import LoopThread
+
+
+@pytest.fixture
+def loop() -> Iterator[LoopThread]:
+    """A running loop."""
+    thread = LoopThread()
+    yield thread
+    thread.stop()
+
+
+def test_a_call_that_takes_too_long_is_cancelled_with_a_timeout_error(loop: LoopThread) -> None:
+    """The built-in error on each Python; that of a future is another class on 3.10."""
+    ended = asyncio.Event()
+
+    async def endless() -> None:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            ended.set()
+
+    with pytest.raises(TimeoutError, match=r"took more than 0\.01 s"):
+        loop.call(endless(), 0.01)
+    loop.call(asyncio.wait_for(ended.wait(), 10))
