@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from pyjmsack.errors import MessageFormatException
@@ -34,6 +35,11 @@ def _heads() -> dict[bytes, tuple[int, bool]]:
 
 
 _HEADS: Final = _heads()
+_WHOLE: Final = re.compile(
+    b"|".join(b"(%b.{%d})" % (re.escape(head), width) for head, (width, _) in _HEADS.items()), re.DOTALL
+)
+"""Finds the whole head of a section in one step. The number of the group is the place of the head in ``_HEADS``."""
+_KINDS: Final = tuple(_HEADS.values())
 
 
 def head_of(start: bytes) -> bytes | None:
@@ -86,14 +92,19 @@ class DataSections:
         """
         place, end = 0, len(data)
         while place < end:
-            size = min(self._left, end - place) or 1
-            if not self._left:
-                self._begun += data[place : place + 1]
-                self._look(self._position + 1)
-            else:
+            if self._left:
+                size = min(self._left, end - place)
                 self._left -= size
                 if self.footer:
                     self.footer += data[place : place + size]
+            elif self._begun or self.footer or (head := _WHOLE.match(data, place)) is None:
+                size = 1
+                self._begun += data[place : place + 1]
+                self._look(self._position + 1)
+            else:  # a hostile message has thousands of sections, so no byte of their heads is looked at alone
+                size = len(head[0])
+                width, is_footer = _KINDS[(head.lastindex or 1) - 1]
+                self._begin(head[0], width, self._position + size, is_footer)
             place += size
             self._position += size
 
@@ -114,14 +125,16 @@ class DataSections:
         for head, (width, is_footer) in _HEADS.items():
             if begun.startswith(head):
                 if len(begun) == len(head) + width:
-                    self._begin(begun, int.from_bytes(begun[-width:], "big"), position, is_footer)
+                    self._begin(begun, width, position, is_footer)
                 return
         if not any(head.startswith(begun) for head in _HEADS):
             if begun[:2] == b"\x00\x53" and 0x70 <= begun[-1] <= 0x78 and len(begun) == 3:
                 raise NotOneMessageError("another section comes behind the body")
             raise MessageFormatException("data section: something else than a data section or a footer comes")
 
-    def _begin(self, begun: bytes, size: int, position: int, is_footer: bool) -> None:
+    def _begin(self, begun: bytes, width: int, position: int, is_footer: bool) -> None:
+        """Begin a section. The last ``width`` bytes of its head are the size of its content."""
+        size = int.from_bytes(begun[-width:], "big")
         self._begun.clear()
         self._left = size
         if is_footer:

@@ -127,3 +127,24 @@ def test_a_message_over_the_limit_is_dropped() -> None:
 )
 def test_other_messages_are_gathered_in_memory(start: bytes) -> None:
     assert head_of(start) is None
+
+
+def test_a_whole_head_of_a_section_is_taken_in_one_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """S168: a message of thousands of empty sections costs the I/O loop no step for each byte."""
+    looks = 0
+    look = DataSections._look
+
+    def counting(sections: DataSections, position: int) -> None:
+        nonlocal looks
+        looks += 1
+        look(sections, position)
+
+    monkeypatch.setattr(DataSections, "_look", counting)
+    sections = DataSections(0)
+    empty = data(b"")
+    sections.feed(empty * 999 + empty[:3])
+    assert (len(sections.spans), looks) == (999, 3)
+    sections.feed(empty[3:] + FOOTER)
+    sections.end()
+    assert (len(sections.spans), bytes(sections.footer)) == (1000, FOOTER)
+    assert looks == len(empty)
