@@ -7,9 +7,12 @@ import contextlib
 
 from pyjmsack.recognition import recognise
 
-__all__ = ["GREETINGS", "answer"]
+__all__ = ["GREETINGS", "PATIENT", "QUICK", "answer"]
 
-_SECONDS = 0.4
+QUICK = 0.4
+"""Seconds in which a port that speaks a protocol usually has answered its first bytes."""
+PATIENT = 2.0
+"""Seconds in which a port on a busy machine has answered, too."""
 _MOST = 512
 GREETINGS = {
     "AMQP": b"AMQP\3\1\0\0",
@@ -22,13 +25,14 @@ GREETINGS = {
 """The first bytes of a client of each protocol."""
 
 
-async def answer(host: str, port: int, protocol: str) -> str | None:
+async def answer(host: str, port: int, protocol: str, seconds: float) -> str | None:
     """Greet a port in one protocol, and return which protocol comes back; ``None`` if nothing comes, or nothing known.
 
-    It takes 0.4 seconds and reads 512 bytes, at most.
+    Args:
+        seconds: how long to wait for the answer, at most. No more than 512 bytes of the answer are read.
     """
     with contextlib.suppress(OSError, asyncio.TimeoutError):
-        return await asyncio.wait_for(_exchange(host, port, GREETINGS[protocol]), _SECONDS)
+        return await asyncio.wait_for(_exchange(host, port, GREETINGS[protocol]), seconds)
     return None
 
 

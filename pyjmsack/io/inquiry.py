@@ -10,12 +10,14 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from pyjmsack.probing import answer
+from pyjmsack.probing import PATIENT, answer
 
 __all__ = ["History", "Inquiry"]
 
 SILENCE = 0.7
 """Seconds without a byte after which the port is asked. Brokers usually answer the first bytes in milliseconds."""
+LAST_CHANCE = 1.0
+"""Seconds in which the port may still answer in the protocol of its URL, after it answered in the other one."""
 AGAIN = 60.0
 """Seconds for which an address is not asked again, even if many connections of this process wait for it."""
 MOST = 1000
@@ -72,7 +74,9 @@ class Inquiry:
         with the expected protocol gets no answer either.
         """
         other = _OTHER[self._expected]
-        if await answer(host, port, other) == other and await answer(host, port, self._expected) is None:
+        if await answer(host, port, other, PATIENT) != other:
+            return
+        if await answer(host, port, self._expected, LAST_CHANCE) is None:
             self._found(other)
 
 

@@ -11,6 +11,8 @@ from contextlib import ExitStack
 import pytest
 from cli_support import Cli, put
 
+from pyjmsack.cli.probing import wrong_port
+
 
 def test_the_doctor_names_the_broker_and_what_it_can_do(cli: Cli, queue_name: str) -> None:
     put(cli.url, queue_name, ["a", "b"])
@@ -77,6 +79,31 @@ def test_the_doctor_names_the_protocol_of_a_wrong_port(
     result = Cli(f"{scheme}://127.0.0.1:{port}").run("doctor")
     assert result.exit_code == 1
     assert f"{scheme}://127.0.0.1:{port} speaks {spoken}, not {expected}: " in result.stderr
+
+
+def test_a_busy_port_for_several_protocols_is_not_called_a_wrong_one() -> None:
+    """Such a port was late once, and answered in another protocol before it answered in the one of its URL."""
+    late = threading.Semaphore(1)
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            heard = self.request.recv(512)
+            if heard.startswith(b"AMQP") and not late.acquire(blocking=False):
+                self.request.sendall(b"AMQP\3\1\0\0")
+            elif heard.startswith(b"CONNECT"):
+                self.request.sendall(b"CONNECTED\nversion:1.2\n\n\0")
+            while self.request.recv(512):
+                pass  # until the client has gone
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        serving = threading.Thread(target=server.serve_forever)
+        serving.start()
+        try:
+            port = server.server_address[1]
+            assert wrong_port(f"amqp://127.0.0.1:{port}") is None
+        finally:
+            server.shutdown()
+            serving.join()
 
 
 def test_the_doctor_of_a_failover_url_tells_of_each_broker_and_ends(cli: Cli) -> None:
