@@ -86,8 +86,8 @@ class Audit:
     receives: dict[str, int]
     """Deliveries by outcome."""
     findings: dict[str, Finding]
-    """By name: ``lost``, ``torn``, ``duplicated``, ``redelivered``, ``out_of_order``, ``in_doubt``, ``ack_in_doubt``,
-    ``dead_lettered``, ``unsent``."""
+    """By name: ``lost``, ``still_queued``, ``unknown``, ``torn``, ``duplicated``, ``redelivered``, ``out_of_order``,
+    ``in_doubt``, ``ack_in_doubt``, ``dead_lettered``, ``unsent``."""
     never_delivered: int
     """The lost, queued and unknown messages that were not delivered. The others were delivered and not acknowledged."""
     latencies: list[Latency]
