@@ -20,6 +20,8 @@ Call = Callable[..., Awaitable[Any]]
 BATCH = 50
 WINDOW = 2000
 """The most confirmed messages on their way. More would fill the disk of a broker that is killed often."""
+RELAYED_WINDOW = 200
+"""The same for a flow with a relay, which needs seconds for so many. At the end all of them have to arrive."""
 TRANSACTION = 5
 ROLLED_BACK = 20
 """One transaction of the relay out of this many is rolled back."""
@@ -79,6 +81,7 @@ class Load:
         self._relayed = relayed
         self._call = call
         self._patience = patience
+        self._window = RELAYED_WINDOW if relayed else WINDOW
         self._tasks: list[asyncio.Task[None]] = []
         self._sending = True
         self._over = False
@@ -174,7 +177,7 @@ class Load:
         producer = await self._call(session.create_producer, self._source)
         number = 0
         while self._sending:
-            if self.ledger.in_flight > WINDOW:
+            if self.ledger.in_flight > self._window:
                 await asyncio.sleep(LOOK_SECONDS)
                 continue
             batch = range(number, number + BATCH)
