@@ -1,4 +1,4 @@
-"""The Java end: a JMS client in a process of its own, told by JSON lines what to do."""
+"""The Java ends: a JMS client in a process of its own, told by JSON lines what to do, and a service of Spring."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 
 from pyjmsack import Byte, Char, Double, Float, Int, Long, Short
 
-__all__ = ["Agent", "JavaMissingError", "telemetry_agent", "typed"]
+__all__ = ["Agent", "JavaMissingError", "SpringService", "telemetry_agent", "typed"]
 
 _PROJECT = Path(__file__).parent / "java"
 _TARGET = _PROJECT / "target"
@@ -68,27 +68,7 @@ class Agent:
     """
 
     def __init__(self, client: str, options: Sequence[str] = ()) -> None:
-        java = _java()
-        with _only_one():
-            if _stale():
-                _build()
-        self._process = subprocess.Popen(
-            [
-                java,
-                "-Xmx256m",
-                "-XX:TieredStopAtLevel=1",
-                *options,
-                "-cp",
-                f"{_JAR}{os.pathsep}{_TARGET / 'lib'}/*",
-                "interop.Agent",
-                client,
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            encoding="utf-8",
-        )
+        self._process = _started([*options], "interop.Agent", client)
 
     def start(self, what: str, url: str, **command: Any) -> None:
         """Give a command whose answer comes later, by :meth:`answer`."""
@@ -111,6 +91,52 @@ class Agent:
     def close(self) -> None:
         """End the process."""
         self._process.communicate()
+
+
+class SpringService:
+    """A service of Spring that answers emails in JSON; see ``SpringService.java``.
+
+    Args:
+        url: where the service connects, as Qpid JMS writes it.
+        form: ``TEXT`` or ``BYTES``, the kind of its messages.
+        queue: the queue on which it answers.
+    """
+
+    def __init__(self, url: str, form: str, queue: str) -> None:
+        self._process = _started([f"-Durl={url}", f"-Dform={form}", f"-Dqueue={queue}"], "hello.SpringService")
+        assert self._said() == "ready"
+
+    def ask(self, queue: str) -> str:
+        """Let the service send an email to a queue, and return the answer that it got."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{queue}\n")
+        self._process.stdin.flush()
+        return self._said()
+
+    def _said(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().rstrip("\n")
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.communicate()
+
+
+def _started(options: Sequence[str], program: str, *arguments: str) -> subprocess.Popen[str]:
+    """Build the Java programs if they are stale, and start one."""
+    java = _java()
+    with _only_one():
+        if _stale():
+            _build()
+    classes = f"{_JAR}{os.pathsep}{_TARGET / 'lib'}/*"
+    return subprocess.Popen(
+        [java, "-Xmx256m", "-XX:TieredStopAtLevel=1", *options, "-cp", classes, program, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        encoding="utf-8",
+    )
 
 
 def telemetry_agent() -> Path:

@@ -21,6 +21,7 @@ class Site:
     name: str
     python_urls: dict[str, str]
     java_urls: dict[str, str]
+    stomp_url: str = ""
 
 
 @pytest.fixture(scope="session")
@@ -29,7 +30,9 @@ def artemis_site() -> Iterator[Site]:
     port = pick_port()
     with EmbeddedArtemis(jvm_options=openwire_acceptor(port)) as broker:
         python = {"qpid": broker.amqp_url, "openwire": broker.amqp_url}
-        yield Site("artemis", python, {"qpid": broker.amqp_url, "openwire": f"tcp://127.0.0.1:{port}"})
+        yield Site(
+            "artemis", python, {"qpid": broker.amqp_url, "openwire": f"tcp://127.0.0.1:{port}"}, broker.stomp_url
+        )
 
 
 @pytest.fixture(scope="session")
