@@ -16,11 +16,12 @@ from amqp.protocol import queue_declare_ok_t
 from kombu.exceptions import ChannelError
 from kombu.transport import virtual
 
-from pyjmsack import ConnectionLostException, DeliveryMode, Destination, JMSException, Message, Queue
+from pyjmsack import ConnectionLostException, DeliveryMode, Destination, Queue
 from pyjmsack.kombu.connection import Connection
 from pyjmsack.kombu.envelope import DUPLICATE_ID, ROUTING_KEY, from_jms, reply_destination, to_envelope, to_jms
 from pyjmsack.kombu.names import ExchangeKind, queue_name
 from pyjmsack.kombu.receiving import Binding, Delivery, Feed
+from pyjmsack.kombu.refused import NOT_A_TASK, is_worker, reason
 from pyjmsack.kombu.window import Window
 
 __all__ = ["Channel", "QoS"]
@@ -341,36 +342,51 @@ class Channel(virtual.Channel):
             return
         _, callback, no_ack = found
         message = self._received(delivery, no_ack=no_ack)
-        if message is not None:
+        if message is None:
+            return
+        try:
             callback(message)
+        except NOT_A_TASK as error:
+            if not is_worker(callback):
+                raise
+            self._refused(delivery, error)
+            if not no_ack:
+                self.qos.reject(message.delivery_tag)
 
     def _received(self, delivery: Delivery, *, no_ack: bool) -> Any:
         """Return the message of kombu, ``None`` if it is none."""
         connection, tag = self.checked(), f"{self._tag_prefix}.{next(self._tags)}"
         try:
             payload = from_jms(delivery.message)
-        except (JMSException, ValueError) as error:
-            log.error("a message of %s cannot be read and becomes a dead letter: %s", delivery.queue, error)
+            _complete(payload, tag, delivery)
+            message = self.Message(payload, channel=self)
+        except Exception as error:  # the sender chose the text, and so what goes wrong when kombu reads the text
+            self._refused(delivery, error)
             connection.settle(delivery, "reject")
             return None
-        _complete(payload, tag, delivery)
-        message = self.Message(payload, channel=self)
         if no_ack:
             connection.settle(delivery, "accept")
         else:
             self.qos.append(message, tag, delivery)
         return message
 
+    @staticmethod
+    def _refused(delivery: Delivery, error: Exception) -> None:
+        log.error("a message of %s cannot be read and becomes a dead letter: %s", delivery.queue, reason(error))
+
     def basic_get(self, queue: str, no_ack: bool = False, **kwargs: Any) -> Any:
-        """Return a message that the broker has now for a queue, ``None`` if there is none."""
+        """Return a message that the broker has now for a queue, ``None`` if there is none.
+
+        A message that cannot be read becomes a dead letter, and the next one counts.
+        """
         connection = self.checked()
-        message: Message | None = connection.call(connection.queues.get(queue))
-        if message is None:
-            return None
-        window = Window() if no_ack else self.qos.window
-        delivery = Delivery(queue, message, window)
-        connection.post(window.take)
-        return self._received(delivery, no_ack=no_ack)
+        while (message := connection.call(connection.queues.get(queue))) is not None:
+            window = Window() if no_ack else self.qos.window
+            connection.post(window.take)
+            found = self._received(Delivery(queue, message, window), no_ack=no_ack)
+            if found is not None:
+                return found
+        return None
 
     def basic_ack(self, delivery_tag: str, multiple: bool = False) -> None:
         """Acknowledge a message; with ``multiple`` all that came before it, too.

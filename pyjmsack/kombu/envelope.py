@@ -26,7 +26,7 @@ from typing import Any, Final
 
 from kombu.utils.json import dumps, loads
 
-from pyjmsack import BytesMessage, Destination, Message, Queue, TemporaryQueue, TextMessage
+from pyjmsack import BytesMessage, Destination, Message, MessageFormatException, Queue, TemporaryQueue, TextMessage
 from pyjmsack.kombu.names import queue_name, unescaped
 
 __all__ = ["DUPLICATE_ID", "MARK", "ROUTING_KEY", "Outgoing", "from_jms", "reply_destination", "to_envelope", "to_jms"]
@@ -44,6 +44,7 @@ _RESERVED: Final = frozenset(
     {"NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE"},
 )
 _LONG: Final = 1 << 63
+_KINDS: Final = {"content-type": str | None, "content-encoding": str | None, "body": str | bytes}
 _TEMPORARY: Final = "temp-queue://"
 """Before the name of a temporary queue that shall get the result, because a worker's child must know its kind."""
 _LITERAL: Final = "queue://"
@@ -114,8 +115,23 @@ def from_jms(message: Message) -> dict[str, Any]:
     """Return what kombu calls the payload of a message: headers, properties, body and its kind.
 
     Raises:
-        ValueError: the text of an envelope is not one.
+        MessageFormatException: the parts of the message do not have the types that a message of kombu has.
+        Exception: the sender chose a text that kombu's decoder of JSON cannot read, which raises errors of many kinds.
     """
+    return _checked(_payload(message))
+
+
+def _checked(payload: dict[str, Any]) -> dict[str, Any]:
+    """Return a payload whose parts have the types that kombu and Celery take for granted."""
+    for name, kind in _KINDS.items():
+        if not isinstance(payload.get(name), kind):
+            raise MessageFormatException(
+                f"{name} is of the type {type(payload.get(name)).__name__}; text is expected in a message of kombu"
+            )
+    return payload
+
+
+def _payload(message: Message) -> dict[str, Any]:
     if MARK in message.properties and isinstance(message, TextMessage):
         return _from_envelope(message.text or "")
     body, content_type, encoding = _body(message)
@@ -136,7 +152,7 @@ def from_jms(message: Message) -> dict[str, Any]:
 def _from_envelope(text: str) -> dict[str, Any]:
     payload = loads(text)
     if not isinstance(payload, dict) or not isinstance(payload.get("properties"), dict):
-        raise ValueError(f"the property {MARK} says that the text is a message of kombu, and it is not")
+        raise MessageFormatException(f"the property {MARK} says that the text is a message of kombu, and it is not")
     if not isinstance(payload["properties"].get("delivery_info"), dict):
         payload["properties"]["delivery_info"] = {}
     if not isinstance(payload.get("headers"), dict):
@@ -150,7 +166,7 @@ def _headers(message: Message) -> dict[str, Any]:
     if isinstance(text, str):
         others = loads(text)
         if not isinstance(others, dict):
-            raise ValueError(f"the property {_HEADERS} is not a JSON object")
+            raise MessageFormatException(f"the property {_HEADERS} is not a JSON object")
         headers.update(others)
     return headers
 

@@ -16,6 +16,7 @@ from pyjmsack import InvalidDestinationException
 __all__ = [
     "ExchangeKind",
     "Pattern",
+    "checked_name",
     "escaped",
     "key_of",
     "queue_name",
@@ -29,6 +30,8 @@ _SPECIAL: Final = re.compile(r"[~,>*#?|\s\x00-\x1f\x7f]|:(?=[:/])")
 _ESCAPED: Final = re.compile(r"(?:~[0-9a-f]{2})+")
 _LONGEST: Final = 1000
 """Characters of the longest name: the sender of a task chooses the name of the queue for its result."""
+_WIDEST: Final = 12
+"""Characters of the longest escape of one character: four bytes."""
 _EMPTY: Final = "~"
 """An empty name: no other name becomes a single ``~``."""
 
@@ -49,12 +52,21 @@ def escaped(name: str, *, one_word: bool = False) -> str:
     """
     if not name:
         return _EMPTY
+    plain = _SPECIAL.sub(_escape, checked_name(name))
+    return plain.replace(".", "~2e") if one_word else plain
+
+
+def checked_name(name: str) -> str:
+    """Return a name of kombu as it is.
+
+    Raises:
+        InvalidDestinationException: the name is too long.
+    """
     if len(name) > _LONGEST:
         raise InvalidDestinationException(
             f"the name {name[:40]!r}... has {len(name)} characters; {_LONGEST} are allowed"
         )
-    plain = _SPECIAL.sub(_escape, name)
-    return plain.replace(".", "~2e") if one_word else plain
+    return name
 
 
 def _escape(found: re.Match[str]) -> str:
@@ -114,10 +126,16 @@ def subscription_name(queue: str, topic: str) -> str:
 
 
 def key_of(kind: ExchangeKind, exchange: str, topic: str) -> str:
-    """Return the routing key of a message by the topic that it came from: that of a sender that is not kombu."""
+    """Return the routing key of a message by the topic that it came from: that of a sender that is not kombu.
+
+    Raises:
+        InvalidDestinationException: the key is too long.
+    """
     prefix = topic_name(kind, exchange, "x")[:-1]
     _, found, key = topic.partition(prefix)
-    return unescaped(key) if found and kind is not ExchangeKind.FANOUT else ""
+    if not found or kind is ExchangeKind.FANOUT:
+        return ""
+    return checked_name(unescaped(key[: _LONGEST * _WIDEST + 1]))
 
 
 class Pattern:

@@ -209,9 +209,8 @@ class Queues:
             consumer = source.consumer or await source.open_consumer(0)
             try:
                 while (message := await consumer.receive(0)) is not None:
-                    if source.wanted is None or source.wanted(message):
+                    if source.takes(message):
                         return message
-                    message.accept()
             finally:
                 if source.consumer is None:
                     await consumer.close()

@@ -10,18 +10,21 @@ Everything here runs on the loop of the connection.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
-from pyjmsack import JMSException, Message
+from pyjmsack import InvalidDestinationException, JMSException, Message
 from pyjmsack.aio import MessageConsumer
 from pyjmsack.kombu.envelope import ROUTING_KEY
-from pyjmsack.kombu.names import ExchangeKind, Pattern, key_of
+from pyjmsack.kombu.names import ExchangeKind, Pattern, checked_name, key_of
+from pyjmsack.kombu.refused import reason
 from pyjmsack.kombu.window import Window
 
 __all__ = ["LANES", "Binding", "Delivery", "Feed", "Source"]
 
+log = logging.getLogger("pyjmsack.kombu")
 LANES: Final = 8
 """Consumers that one worker may have on a busy queue."""
 Opener = Callable[[int], Awaitable[MessageConsumer]]
@@ -81,10 +84,14 @@ class Binding:
         return self.kind is ExchangeKind.FANOUT or self._pattern.matches(routing_key)
 
     def key_of(self, message: Message) -> str:
-        """Return the routing key of a message that came by this binding."""
+        """Return the routing key of a message that came by this binding.
+
+        Raises:
+            InvalidDestinationException: the sender wrote a key that is too long to be one of kombu.
+        """
         key = message.properties.get(ROUTING_KEY)
         if isinstance(key, str):
-            return key
+            return checked_name(key)
         return key_of(self.kind, self.exchange, message.destination.name if message.destination else "")
 
 
@@ -111,6 +118,20 @@ class Source:
         self.consumer = consumer
         self.lanes = 1 if single or consumer is not None else LANES
         self.asked = 0
+
+    def takes(self, message: Message) -> bool:
+        """Whether a message is for this queue. A message that is not gets its outcome here."""
+        if self.wanted is None:
+            return True
+        try:
+            wanted = self.wanted(message)
+        except InvalidDestinationException as error:  # one bad message costs itself alone
+            log.error("a message of an exchange becomes a dead letter: %s", reason(error))
+            _settle(message.reject)
+            return False
+        if not wanted:
+            _settle(message.accept)
+        return wanted
 
 
 class Feed:
@@ -212,8 +233,7 @@ class Feed:
 
     async def _pass_on(self, source: Source, message: Message) -> None:
         window = self.window
-        if source.wanted is not None and not source.wanted(message):
-            _settle(message.accept)
+        if not source.takes(message):
             return
         if window.limit and window.held >= window.limit:  # several queues were asked, and more than one answered
             if self._releases:

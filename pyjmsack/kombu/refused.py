@@ -1,0 +1,51 @@
+"""What a bad message may cost: itself, and neither the worker nor the messages behind it.
+
+The sender chooses all that a message holds. Some of it meets code that is not ours: kombu rebuilds dates, numbers and
+UUIDs out of JSON, and a worker of Celery reads the headers and the body of a task. Both raise errors of many kinds. An
+error that left the worker would end the worker, the broker would deliver the message again, and end the next worker.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pyjmsack import InvalidDestinationException, JMSException
+
+__all__ = ["NOT_A_TASK", "is_worker", "reason"]
+
+NOT_A_TASK: Final = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    InvalidDestinationException,
+)
+"""What Celery raises over a task whose parts have the wrong form. All else is the worker's own trouble: its
+connection, its memory, its pool."""
+_WORKER: Final = "celery.worker"
+_LONGEST: Final = 200
+
+
+def is_worker(callback: Any) -> bool:
+    """Whether the messages of a consumer of kombu go to a worker of Celery.
+
+    A program that has consumers of its own decides about its errors: there an error leaves ``drain_events``, and the
+    message stays unacknowledged.
+
+    Args:
+        callback: what the consumer gave to ``basic_consume``.
+    """
+    consumer = getattr(callback, "__self__", None)
+    handlers = [getattr(consumer, "on_message", None), *(getattr(consumer, "callbacks", None) or ())]
+    return any(str(getattr(handler, "__module__", "")).startswith(_WORKER) for handler in handlers)
+
+
+def reason(error: Exception) -> str:
+    """Return why a message is refused, for the log.
+
+    Only our own errors have their text shown, because the texts of all others may hold the whole message.
+    """
+    name = type(error).__name__
+    return f"{name}: {str(error)[:_LONGEST]}" if isinstance(error, JMSException) else name

@@ -1,0 +1,140 @@
+"""A message that kombu or Celery cannot read costs itself alone: not the worker, and not the messages behind it."""
+
+# kombu has no types
+# pyright: reportPrivateImportUsage=false
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import kombu
+import pytest
+from contract.brokers import WAYS, Target
+from shared_brokers import Served
+
+import pyjmsack.kombu
+from pyjmsack import ConnectionFactory, Queue, Session, TextMessage
+
+assert pyjmsack.kombu.Transport  # the import makes the schemes known
+SideMaker = Callable[..., Any]
+GOOD: dict[str, Any] = {
+    "body": "[[1, 2], {}, {}]",
+    "content-type": "application/json",
+    "content-encoding": "utf-8",
+    "headers": {"task": "celery_tasks.add", "id": "poison"},
+    "properties": {"correlation_id": "poison", "delivery_info": {}},
+}
+
+
+def rebuilt(kind: str, value: object) -> dict[str, Any]:
+    """An envelope with a value that kombu's decoder of JSON builds anew."""
+    return {**GOOD, "properties": {"a": {"__type__": kind, "__value__": value}}}
+
+
+def headers(**changed: object) -> dict[str, Any]:
+    return {**GOOD, "headers": {**GOOD["headers"], **changed}}
+
+
+UNREADABLE: dict[str, Any] = {
+    "deep": "[" * 200_000,
+    "no JSON": "{",
+    "no envelope": [],
+    "a UUID of nothing": rebuilt("uuid", {}),
+    "a decimal that is none": rebuilt("decimal", "x"),
+    "an unhashable type": rebuilt([], "x"),  # type: ignore[arg-type]
+    "a body that is a number": {**GOOD, "body": 7},
+    "no body": {**GOOD, "body": None},
+    "a content type that is a list": {**GOOD, "content-type": []},
+    "an unknown encoding of the body": {**GOOD, "properties": {"body_encoding": "rot13"}},
+    "a broken encoding of the body": {**GOOD, "body": "x", "properties": {"body_encoding": "base64"}},
+}
+"""What kombu cannot read."""
+NO_TASKS: dict[str, Any] = {
+    "a task without a UUID": {**GOOD, "headers": {"task": "celery_tasks.add"}},
+    "a task that is a list": headers(task=[]),
+    "a UUID that is a list": headers(id=[]),
+    "arguments that are a number": {**GOOD, "body": "7"},
+    "two parts instead of three": {**GOOD, "body": "[1, 2]"},
+    "an ETA that is an object": headers(eta={}),
+    "limits that are a word": headers(timelimit="never"),
+    "an old task that is a list": {**GOOD, "headers": {}, "body": '{"task": []}'},
+    "an unknown task with a reply to nowhere": {**headers(task="nope"), "properties": {"reply_to": "x" * 5000}},
+}
+"""What Celery cannot read."""
+
+
+def send(session: Session, queue: str, envelopes: dict[str, Any]) -> None:
+    producer = session.create_producer(Queue(queue))
+    for name, envelope in envelopes.items():
+        message = TextMessage(envelope if isinstance(envelope, str) else json.dumps(envelope))
+        message.properties.update({"kombu_envelope": 1, "test": queue, "name": name})
+        producer.send(message)
+
+
+@pytest.mark.parametrize(
+    ("target", "pool"),
+    [
+        pytest.param(Target("amqp", "artemis"), "solo", id="amqp-artemis-solo"),
+        *(
+            pytest.param(
+                Target(protocol, broker),
+                pool,
+                id=f"{protocol}-{broker}-{pool}",
+                marks=pytest.mark.whole_tier("the row above is the same program"),
+            )
+            for protocol, broker, pool in (
+                ("amqp", "artemis", "prefork"),
+                ("stomp", "artemis", "threads"),
+                ("amqp", "classic-6", "solo"),
+            )
+        ),
+    ],
+)
+def test_messages_that_cannot_be_read_cost_themselves_alone(
+    target: Target, pool: str, brokers: Callable[[str], Served], side: SideMaker
+) -> None:
+    """The worker lives, runs the task behind them, and all of them are dead letters."""
+    served = brokers(target.broker)
+    url = served.amqp_url if target.protocol == "amqp" else served.stomp_url
+    own = side(url)
+    queue = own.tasks.app.conf.task_default_queue
+    poison = {**UNREADABLE, **NO_TASKS}
+    worker = own.start(pool)
+    with ConnectionFactory(url).create_connection() as connection, connection.create_session() as session:
+        send(session, queue, poison)
+        assert own.tasks.add.delay(2, 3).get(timeout=30) == 5
+        assert worker.poll() is None, own.log()
+        connection.start()
+        letters = session.create_consumer(Queue(WAYS[target.broker].dead_letters), f"test = '{queue}'")
+        dead = set()
+        while dead != poison.keys() and (message := letters.receive(10)) is not None:
+            dead.add(message.properties["name"])
+        assert dead == poison.keys(), own.log()
+
+
+def test_who_asks_for_one_message_gets_the_next_that_can_be_read(any_broker: Served, queue_name: str) -> None:
+    """``basic_get`` says ``None`` only if the queue is empty."""
+    url = any_broker.amqp_url
+    with ConnectionFactory(url).create_connection() as sender, sender.create_session() as session:
+        send(session, queue_name, {**UNREADABLE, "good": GOOD})
+    with kombu.Connection(f"jms+{url}") as connection:
+        queue = kombu.Queue(queue_name, channel=connection.default_channel)
+        found = queue.get(no_ack=True)
+        assert found is not None
+        assert found.headers == GOOD["headers"]
+        assert queue.get() is None
+
+
+def test_a_program_of_kombu_gets_the_errors_of_its_own_callback(any_broker: Served, queue_name: str) -> None:
+    """The error leaves ``drain_events``, and the message is not refused: it comes again."""
+    with kombu.Connection(f"jms+{any_broker.amqp_url}") as connection:
+        connection.SimpleQueue(queue_name).put(1)
+        with (
+            kombu.Consumer(connection, [kombu.Queue(queue_name)], callbacks=[lambda body, _: {}[body]]),
+            pytest.raises(KeyError),
+        ):
+            connection.drain_events(timeout=30)
+    with kombu.Connection(f"jms+{any_broker.amqp_url}") as connection:
+        assert connection.SimpleQueue(queue_name).get(timeout=30).payload == 1
