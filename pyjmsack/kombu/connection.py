@@ -29,6 +29,8 @@ __all__ = ["Connection"]
 log = logging.getLogger("pyjmsack.kombu")
 T = TypeVar("T")
 _SIGNAL: Final = b"."
+CLOSE_TIMEOUT: Final = 10.0
+"""Seconds that the end of a connection may take before its thread is given up."""
 WITHOUT_LIMIT: Final = 100
 """Prefetch of a consumer whose channel has no prefetch count."""
 
@@ -323,7 +325,7 @@ class Connection:
             self.unregister(hub)
         if not self._loop.foreign:
             with suppress(JMSException, TimeoutError, OSError):
-                self._loop.call(self._jms.close(), self.settings.close_timeout)
+                self._loop.call(self._jms.close(), CLOSE_TIMEOUT)
         self._end()
 
     def forget(self) -> None:

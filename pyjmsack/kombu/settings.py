@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -32,20 +32,15 @@ _RECONNECTING: Final = ("failover.maxReconnectAttempts", "failover.startupMaxRec
 
 @dataclass(frozen=True)
 class Settings:
-    """What is needed to connect."""
+    """What is needed to connect. ``repr`` shows nothing in which a login may stand."""
 
-    url: str
-    username: str | None
-    password: str | None
-    options: Mapping[str, object]
+    url: str = field(repr=False)
+    username: str | None = field(repr=False)
+    password: str | None = field(repr=False)
+    options: Mapping[str, object] = field(repr=False)
     ssl_context: ssl.SSLContext | None
     envelope: str
     native_eta: bool
-
-    @property
-    def close_timeout(self) -> float:
-        """Seconds that the end of a connection may take before its thread is given up."""
-        return 10.0
 
 
 def settings_of(client: Any) -> Settings:

@@ -76,3 +76,17 @@ def test_failover_does_not_restore_connections_behind_celery() -> None:
         settings_of(kombu.Connection("jms+failover:(amqp://a)?failover.maxReconnectAttempts=5", transport="jms"))
     options = settings_of(kombu.Connection("jms+failover:(amqp://a)", transport="jms")).options
     assert options["failover.maxReconnectAttempts"] == 0
+
+
+def test_no_login_is_in_the_repr_of_the_settings() -> None:
+    """Logs and tracebacks show it."""
+    connection = kombu.Connection(
+        "jms+failover:(amqp://u:one-secret@a:1)",
+        transport="jms",
+        userid="u",
+        password="two-secret",
+        transport_options={"jms_options": {"jms.password": "three-secret"}},
+    )
+    settings = settings_of(connection)
+    assert settings.password == "two-secret"
+    assert "secret" not in repr(settings)
