@@ -15,7 +15,7 @@ from typing import Any
 
 from pyjmsack import Byte, Char, Double, Float, Int, Long, Short
 
-__all__ = ["Agent", "JavaMissingError", "SpringService", "telemetry_agent", "typed"]
+__all__ = ["Agent", "JavaMissingError", "SpringService", "started", "telemetry_agent", "typed"]
 
 _PROJECT = Path(__file__).parent / "java"
 _TARGET = _PROJECT / "target"
@@ -68,7 +68,7 @@ class Agent:
     """
 
     def __init__(self, client: str, options: Sequence[str] = ()) -> None:
-        self._process = _started([*options], "interop.Agent", client)
+        self._process = started([*options], "interop.Agent", client)
 
     def start(self, what: str, url: str, **command: Any) -> None:
         """Give a command whose answer comes later, by :meth:`answer`."""
@@ -103,7 +103,7 @@ class SpringService:
     """
 
     def __init__(self, url: str, form: str, queue: str) -> None:
-        self._process = _started([f"-Durl={url}", f"-Dform={form}", f"-Dqueue={queue}"], "hello.SpringService")
+        self._process = started([f"-Durl={url}", f"-Dform={form}", f"-Dqueue={queue}"], "hello.SpringService")
         assert self._said() == "ready"
 
     def ask(self, queue: str) -> str:
@@ -122,8 +122,12 @@ class SpringService:
         self._process.communicate()
 
 
-def _started(options: Sequence[str], program: str, *arguments: str) -> subprocess.Popen[str]:
-    """Build the Java programs if they are stale, and start one."""
+def started(options: Sequence[str], program: str, *arguments: str) -> subprocess.Popen[str]:
+    """Build the Java programs if they are stale, and start one.
+
+    Raises:
+        JavaMissingError: there is no Java or no Maven here.
+    """
     java = _java()
     with _only_one():
         if _stale():
