@@ -98,8 +98,8 @@ def _record(given: Given, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: set[str] = set()
     parse_value, assemble = options._parse_value, parse._assemble
 
-    def value_of(row: Option, text: str, error: Any) -> Any:
-        value = parse_value(row, text, error)
+    def value_of(row: Option, text: str) -> Any:
+        value = parse_value(row, text)
         if row.default is None or value != row.kind.parse(row.default):
             given.setdefault(row.alias_of or row.name, seen)
         return value

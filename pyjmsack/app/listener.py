@@ -99,6 +99,7 @@ class Listener:
         self.app = app
         self.function = function
         self.destination = destination_of(destination, settings.topic)
+        self._composite = destination if isinstance(destination, str) and "," in destination else None
         self.settings = settings
         self.converter = converter
         self.low, self.high = span(settings.concurrency)
@@ -143,8 +144,16 @@ class Listener:
     # -- one consumer -------------------------------------------------------------------------------------------
 
     def subscribe(self, session: Any) -> Steps[Any]:
-        """Return a consumer of a session."""
+        """Return a consumer of a session.
+
+        Raises:
+            InvalidDestinationException: a text names several destinations, ``a,b``, and this broker would take the text
+                as one name.
+        """
         settings, destination = self.settings, self.destination
+        if self._composite is not None:  # the session knows what its broker makes of such a name
+            named_by = session.create_topic if destination.is_topic else session.create_queue
+            destination = named_by(self._composite)
         if settings.subscription is None:
             return (yield partial(session.create_consumer, destination, settings.selector))
         if not settings.shared:

@@ -23,6 +23,7 @@ __all__ = [
     "Address",
     "Composite",
     "before_secret",
+    "in_our_schemes",
     "parse_address",
     "redact",
     "refuse",
@@ -40,6 +41,7 @@ _TLS: Final = "amqps://host:5671"
 _WEBSOCKET: Final = "amqpws://host:5672"
 _WEBSOCKET_TLS: Final = "amqpwss://host:5671"
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
+_BEGINNING: Final = re.compile(r"(?<![^(,\s])([A-Za-z][A-Za-z0-9+.-]*)://")
 # in the value of an option, unless that is a list of brokers itself
 _ANOTHER_MEMBER: Final = re.compile(r"(?:^|&)(?!(?:failover\.)?priorityURIs=)[^&]*,\s*[A-Za-z][A-Za-z0-9+.-]*://")
 _HOST_CHARACTERS: Final = re.compile(r"[\w.-]+")
@@ -149,9 +151,25 @@ def _split_scheme(what: str, url: str) -> tuple[str, str]:
     return scheme, match[2]
 
 
+def in_our_schemes(url: str) -> str:
+    """Return a URL with the scheme of AMQP in the place of each scheme that another protocol of Java has."""
+    return _BEGINNING.sub(_in_our_scheme, url.partition("?")[0]) + "".join(url.partition("?")[1:])
+
+
+def _in_our_scheme(found: re.Match[str]) -> str:
+    scheme = found[1].lower()
+    if scheme == _DISCOVERY or scheme in SCHEMES or scheme not in JAVA_SCHEMES:
+        return found[0]
+    return f"{scheme_of(_own(JAVA_SCHEMES[scheme]))}://"
+
+
+def _own(java: JavaScheme) -> str:
+    return (_WEBSOCKET_TLS if java.tls else _WEBSOCKET) if java.websocket else _TLS if java.tls else PLAIN
+
+
 def _instead(java: JavaScheme) -> str:
     """Return what a scheme of a Java client's URL is, and what replaces it."""
-    own = (_WEBSOCKET_TLS if java.tls else _WEBSOCKET) if java.websocket else _TLS if java.tls else PLAIN
+    own = _own(java)
     why = f": {java.why_not}" if java.why_not else ""
     return f"is {java.says}, which this client does not speak; use {own} (the broker's AMQP port){why}"
 

@@ -390,26 +390,44 @@ def parse_values(texts: Mapping[str, str], table: Mapping[str, Option], error: t
     """Parse ``texts`` in the order of the table. Return the values, keyed by the dotted path of their field.
 
     Raises:
-        JMSException: a value is not as its option expects; the class of the exception is ``error``.
+        JMSException: values are not as their options expect; the exception lists all of them, and its class is
+            ``error``.
         UnsupportedFeatureException: a store type is known but cannot be read.
     """
     values: dict[str, Any] = {}
     given: dict[str, str] = {}
+    problems: list[str] = []
+    unsupported: list[str] = []
     for row in table.values():
-        if row.name in texts:
-            first = given.setdefault(row.alias_of or row.name, row.name)
-            if first != row.name:
-                raise error(f"options {first} and {row.name} are two names of one; give one of them")
-            values.update(dict.fromkeys(row.targets, _parse_value(row, texts[row.name], error)))
+        if row.name not in texts:
+            continue
+        first = given.setdefault(row.alias_of or row.name, row.name)
+        if first != row.name:
+            problems.append(f"options {first} and {row.name} are two names of one; give one of them")
+            continue
+        try:
+            values.update(dict.fromkeys(row.targets, _parse_value(row, texts[row.name])))
+        except _WrongValueError as wrong:
+            problems.append(str(wrong))
+        except UnsupportedFeatureException as known:
+            unsupported.append(known.args[0])
+    if problems:
+        raise error("; ".join(problems + unsupported))
+    if unsupported:
+        raise UnsupportedFeatureException("; ".join(unsupported))
     return values
 
 
-def _parse_value(row: Option, text: str, error: type[JMSException]) -> Any:
+class _WrongValueError(Exception):
+    """A value is not as its option expects."""
+
+
+def _parse_value(row: Option, text: str) -> Any:
     try:
         return row.kind.parse(text)
     except (KeyError, ValueError):
         # the cause is left out: its text would repeat the value, which shown() may have to hide
-        raise error(f"option {row.name}={shown(text)}: expected {row.kind.expected}") from None
+        raise _WrongValueError(f"option {row.name}={shown(text)}: expected {row.kind.expected}") from None
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -19,6 +19,7 @@ from pyjmsack.uri.address import (
     PLAIN,
     Address,
     before_secret,
+    in_our_schemes,
     parse_address,
     redact,
     refuse,
@@ -30,9 +31,10 @@ from pyjmsack.uri.option import parse_values
 from pyjmsack.uri.policy import RedeliveryPolicy, check_pattern, most_specific
 from pyjmsack.uri.profiles import PROFILES
 from pyjmsack.uri.query import (
+    Given,
     Place,
     belongs,
-    check_names,
+    check_options,
     decode,
     has_secret,
     is_of_member,
@@ -62,24 +64,39 @@ def parse_url(url: str, options: Mapping[str, object] | None = None) -> BrokerUr
 
     Raises:
         InvalidURLException: the URL is malformed, or an option is unknown, given twice or has a value that is not
-            allowed; unknown options are all listed, each with the nearest known one.
+            allowed. All options that are wrong are listed, an unknown one with the nearest known one.
         UnsupportedFeatureException: a scheme or an option that is known and not honoured here.
     """
     if not isinstance(url, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may be untyped
         raise InvalidURLException(f"broker URL: expected a text such as {PLAIN}, got {type(url).__name__}")
     try:
-        return _parsed(url, options or {})
+        return _checked(url, options or {})
     except (InvalidURLException, UnsupportedFeatureException):
         harmless = before_secret(url)
         if harmless is None:
             raise
     # what is wrong may stand in a password, or behind one: nothing of either may be in the error
-    _parsed(harmless + "x" + (")" if "(" in harmless and ")" not in harmless else ""), options or {})
+    _checked(harmless + "x" + (")" if "(" in harmless and ")" not in harmless else ""), options or {})
     raise InvalidURLException(
         f"broker URL {redact(url)}: something from the '***' on is wrong, which is not shown, as it may be part of a"
         " password. There '&' is written %26, '?' %3F and ',' %2C; write a percent sign as %25. Put passwords last,"
         " so that errors can name the other options"
     )
+
+
+def _checked(url: str, options: Mapping[str, object]) -> BrokerUrl:
+    """Parse a URL. If its scheme is the only thing that is read of it, tell what else is wrong in the same error."""
+    try:
+        return _parsed(url, options)
+    except InvalidURLException as error:
+        first = error
+    translated = in_our_schemes(url)
+    if translated != url:
+        try:
+            _parsed(translated, options)
+        except (InvalidURLException, UnsupportedFeatureException) as second:
+            raise InvalidURLException(f"{first.args[0]}. Besides, {second.args[0]}") from None
+    raise first
 
 
 def _parsed(url: str, options: Mapping[str, object]) -> BrokerUrl:
@@ -96,7 +113,7 @@ def _single(url: str, options: Mapping[str, object]) -> BrokerUrl:
     address = parse_address(what, url)
     in_url, in_options = query_texts(address.query), option_texts(options)
     protocol = SCHEMES[address.scheme].protocol
-    check_names(_names(in_url, in_options), Place.SINGLE, {protocol})
+    check_options(_given(Place.SINGLE, {protocol}, in_url, in_options))
     if address.user_info is not None:
         in_url = _with_user_info(what, address.user_info, in_url, in_options)
     layers = (_profile(Place.SINGLE, protocol, in_url, in_options), in_url, in_options)
@@ -118,9 +135,8 @@ def _failover(url: str, options: Mapping[str, object]) -> BrokerUrl:
         own = [{name: text for name, text in in_url.items() if is_of_member(name)}]
         in_url = {name: text for name, text in in_url.items() if name not in own[0]}
     protocols = [SCHEMES[address.scheme].protocol for address in addresses]
-    for texts_of_member, protocol in zip(own, protocols, strict=True):
-        check_names(texts_of_member, Place.MEMBER, {protocol})
-    check_names(_names(in_url, in_options), Place.OUTER, set(protocols))
+    of_members = [_given(Place.MEMBER, {protocol}, texts) for texts, protocol in zip(own, protocols, strict=True)]
+    check_options(*of_members, _given(Place.OUTER, {*protocols}, in_url, in_options))
     if logins := {address.user_info for address in addresses} - {None}:
         if len(logins) > 1:
             refuse(what, "expected one user and password for all brokers")
@@ -159,8 +175,8 @@ def _with_priority(outer: BrokerUrl, members: list[str]) -> BrokerUrl:
     return replace(outer, failover=replace(outer.failover, priority_uris=preferred))
 
 
-def _names(*layers: Mapping[str, str]) -> list[str]:
-    return [plain_name(name) for texts in layers for name in texts]
+def _given(place: Place, protocols: set[str], *layers: Mapping[str, str]) -> Given:
+    return Given([plain_name(name) for texts in layers for name in texts], layers, place, protocols)
 
 
 def _with_policies(url: BrokerUrl, *layers: Mapping[str, str]) -> BrokerUrl:

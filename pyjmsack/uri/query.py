@@ -1,20 +1,20 @@
 """The options that a URL gives: their texts by name, from the query and from ``options={...}``.
 
-An option may stand on a single broker, inside the parentheses of a failover URL, or after them; :func:`check_names`
+An option may stand on a single broker, inside the parentheses of a failover URL, or after them; :func:`check_options`
 refuses one that stands elsewhere.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import unquote_plus
 
 from pyjmsack.errors import InvalidURLException, UnsupportedFeatureException
 from pyjmsack.java_options import JAVA_OPTIONS
-from pyjmsack.uri.option import Option, did_you_mean, named, not_here, text_of
+from pyjmsack.uri.option import Option, did_you_mean, named, not_here, parse_values, text_of
 from pyjmsack.uri.table import (
     FAILOVER_PREFIX,
     IGNORED,
@@ -28,9 +28,10 @@ from pyjmsack.uri.table import (
 from pyjmsack.uri.transport import SCHEMES, is_websocket_header
 
 __all__ = [
+    "Given",
     "Place",
     "belongs",
-    "check_names",
+    "check_options",
     "decode",
     "has_secret",
     "is_of_member",
@@ -176,35 +177,70 @@ def belongs(name: str, place: Place, protocols: Collection[str]) -> bool:
     return _misplaced(name, place) is None and of_protocol(name, protocols)
 
 
-def check_names(names: Collection[str], place: Place, protocols: Collection[str]) -> None:
-    """Refuse what is unknown, then what is misplaced or of another protocol, then what is refused; warn about
-    what means nothing in Python.
+class Given(NamedTuple):
+    """The options at one place of a URL."""
+
+    names: Collection[str]
+    layers: Sequence[Mapping[str, str]]
+    """Their texts: those of the URL, and those that were given beside the URL."""
+    place: Place
+    protocols: Collection[str]
+    """What the brokers of this place speak."""
+
+
+def check_options(*given: Given) -> None:
+    """Refuse all that is wrong, in one error. Warn about what means nothing in Python.
 
     Raises:
-        InvalidURLException: the first three; all of a kind are listed, each with what it should be.
-        UnsupportedFeatureException: the last.
+        InvalidURLException: options that are unknown, that stand at a wrong place, that belong to another protocol, or
+            whose values are wrong. Each is listed with what it should be.
+        UnsupportedFeatureException: nothing else is wrong than options that are known and refused.
     """
-    _check_known(names, place, protocols)
-    if misplaced := [text for text in (_misplaced(name, place) for name in names) if text]:
-        raise InvalidURLException("option " + "; ".join(misplaced))
-    plain = {name: name.removeprefix(NESTED_PREFIX) for name in names}
-    if foreign := [name for name in names if not of_protocol(plain[name], protocols)]:
-        listed = ", ".join(_foreign(plain[name]) for name in foreign)
-        raise InvalidURLException(f"no options of {' or '.join(sorted(protocols))} URLs: {listed}")
-    if refused := [name for name in plain.values() if name in REFUSED]:
-        raise UnsupportedFeatureException(f"option {not_here(refused, REFUSED)}")
-    for name in plain.values():
+    problems: list[str] = []
+    unsupported: list[str] = []
+    for each in given:
+        wrong, known = _problems(each)
+        problems += wrong
+        unsupported += known
+    if problems:
+        raise InvalidURLException("; ".join(dict.fromkeys(problems + unsupported)))
+    if unsupported:
+        raise UnsupportedFeatureException("; ".join(dict.fromkeys(unsupported)))
+    for name in dict.fromkeys(name.removeprefix(NESTED_PREFIX) for each in given for name in each.names):
         if is_meaningless(name):
             warn_meaningless(name)
 
 
-def _check_known(names: Iterable[str], place: Place, protocols: Collection[str]) -> None:
+def _problems(given: Given) -> tuple[list[str], list[str]]:
+    """Return what is wrong at one place of a URL, and what is known and not supported there."""
+    place, protocols = given.place, given.protocols
+    names = list(dict.fromkeys(given.names))
     # what only looks like an option of a failover URL is said to be misplaced, not unknown
     elsewhere = (FAILOVER_PREFIX, NESTED_PREFIX, "discovery.") if place is Place.SINGLE else ()
     unknown = [name for name in names if not _is_known(name, place) and not name.startswith(elsewhere)]
+    problems: list[str] = []
     if unknown:
         known = [name for name in _known(place) if of_protocol(name.removeprefix(NESTED_PREFIX), protocols)]
-        raise InvalidURLException("unknown option " + ", ".join(_with_hint(name, known) for name in unknown))
+        problems.append("unknown option " + ", ".join(_with_hint(name, known) for name in unknown))
+    known_names = [name for name in names if name not in unknown]
+    if misplaced := [text for text in (_misplaced(name, place) for name in known_names) if text]:
+        problems.append("option " + "; ".join(misplaced))
+    if foreign := [name for name in known_names if not of_protocol(name.removeprefix(NESTED_PREFIX), protocols)]:
+        listed = ", ".join(_foreign(name.removeprefix(NESTED_PREFIX)) for name in foreign)
+        problems.append(f"no options of {' or '.join(sorted(protocols))} URLs: {listed}")
+    plain = [name.removeprefix(NESTED_PREFIX) for name in names]
+    refused = [name for name in plain if name in REFUSED]
+    unsupported = [f"option {not_here(refused, REFUSED)}"] if refused else []
+    for texts in given.layers:
+        for prefix in ("", NESTED_PREFIX):
+            own = {name.removeprefix(prefix): text for name, text in texts.items() if name.startswith(prefix)}
+            try:
+                parse_values(own, OPTIONS, InvalidURLException)
+            except InvalidURLException as error:
+                problems.append(error.args[0])
+            except UnsupportedFeatureException as error:
+                unsupported.append(error.args[0])
+    return problems, unsupported
 
 
 def _with_hint(name: str, known: Iterable[str]) -> str:

@@ -369,6 +369,17 @@ def test_a_listener_that_stops_its_app_does_not_wait_for_itself(
     assert app.health()["status"] == "DOWN"
 
 
+def test_a_name_of_several_queues_is_refused_where_the_broker_would_take_it_as_one(
+    broker_url: str, queue_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """ActiveMQ's client has composite destinations, and Artemis has none: the listener would get nothing in silence."""
+    app = App(broker_url)
+    app.listener(f"{queue_name},{queue_name}.b")(lambda body: None)
+    with app:
+        assert app.health()["status"] == "DOWN"
+    assert "ActiveMQ Artemis has no composite destinations" in caplog.text
+
+
 def test_in_asyncio_a_listener_that_stops_its_app_does_not_wait_for_itself(
     broker_url: str, queue_name: str, take: Take
 ) -> None:

@@ -318,9 +318,52 @@ def test_unknown_option_names_the_nearest_known_one(name: str, message: str) -> 
         parse_url(f"amqp://h?{name.replace(' ', '%20')}=1")
 
 
-def test_all_unknown_options_are_listed_before_any_other_complaint() -> None:
-    with pytest.raises(InvalidURLException, match=r"jms\.qwx.*jms\.zyx.*amqp\.vhots \(did you mean amqp\.vhost\?\)"):
-        parse_url("amqp://h?jms.qwx=1&jms.zyx=2&jms.tracing=x&jms.sendTimeout=x", {"amqp.vhots": "v"})
+def test_one_error_lists_all_that_is_wrong_with_the_options_of_a_url() -> None:
+    """Unknown names first, then misplaced ones, those of the other protocol, and wrong values."""
+    with pytest.raises(InvalidURLException) as caught:
+        parse_url(
+            "amqp://h?jms.qwx=1&jms.zyx=2&randomize=true&jms.tracing=opentracing&jms.sendTimeout=x&stomp.vhost=v",
+            {"amqp.vhots": "v", "jms.closeTimeout": "y"},
+        )
+    complaints = (
+        r"unknown option jms\.qwx, jms\.zyx, amqp\.vhots \(did you mean amqp\.vhost\?\)",
+        r"option randomize belongs to",
+        r"stomp\.vhost \(use amqp\.vhost\)",
+        r"jms\.sendTimeout='x': expected a whole number",
+        r"use jms\.tracing=opentelemetry",
+        r"jms\.closeTimeout='y': expected a whole number",
+    )
+    assert re.search(".*".join(complaints), str(caught.value)), str(caught.value)
+
+
+def test_one_error_lists_the_problems_of_all_brokers_of_a_failover_url() -> None:
+    with pytest.raises(InvalidURLException, match=r"unknown option foo; unknown option bar; .*timeout='q'"):
+        parse_url("failover:(amqp://a,stomp://b?foo=2)?bar=1&timeout=q")
+
+
+@pytest.mark.parametrize(
+    ("url", "besides"),
+    [
+        ("tcp://h:61616?foo=1&jms.closeTimeout=y", "unknown option foo; option jms.closeTimeout='y'"),
+        ("failover:(tcp://a:61616,ssl://b:61617)?foo=1", "unknown option foo"),
+        (
+            "tcp://h:61616?jms.prefetchPolicy.al=1",
+            "unknown option jms.prefetchPolicy.al (did you mean jms.prefetchPolicy.all?)",
+        ),
+    ],
+)
+def test_the_error_of_a_java_scheme_tells_what_else_is_wrong(url: str, besides: str) -> None:
+    with pytest.raises(InvalidURLException) as caught:
+        parse_url(url)
+    assert str(caught.value).startswith("tcp:// is OpenWire")
+    assert f". Besides, {besides}" in str(caught.value)
+
+
+def test_the_error_of_a_java_scheme_shows_no_password() -> None:
+    for url in ("tcp://h?jms.password=MARK&foo=1", "tcp://u:MARK@h?foo=1", "tcp://h?jms.pasword=a&MARK=1"):
+        with pytest.raises(InvalidURLException) as caught:
+            parse_url(url)
+        assert "MARK" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
