@@ -162,7 +162,7 @@ class Connection:
         return self.call(self._consume(owner, tag, queue, window))
 
     async def _consume(self, owner: Any, tag: str, queue: str, window: Window) -> Feed:
-        by_credit = self._jms.metadata.protocol.lower() == "amqp"
+        by_credit = self._jms.metadata.protocol.startswith("AMQP")
         prefetch = 0 if window.limit and by_credit else window.limit or WITHOUT_LIMIT
         releases = by_credit and self.queues.is_artemis
         sources = self.queues.sources(queue)

@@ -62,7 +62,7 @@ class Queues:
         self._declared: dict[str, _Declared] = {}
         self.is_artemis: bool = metadata.broker == "artemis"
         self._is_classic: bool = metadata.broker.startswith("classic-")
-        self._shares = self.is_artemis and metadata.protocol.lower() == "amqp"
+        self._shares = self.is_artemis and metadata.protocol.startswith("AMQP")
 
     @property
     def routes_locally(self) -> bool:

@@ -16,6 +16,8 @@ from contract.brokers import Embedded, Target
 from polling import wait_until
 from shared_brokers import Served
 
+from pyjmsack.testing import Wire
+
 SideMaker = Callable[..., Any]
 
 
@@ -151,6 +153,32 @@ def test_a_worker_killed_between_effect_and_acknowledgement_repeats_the_task(
 
 
 @pytest.mark.parametrize(
+    "protocol",
+    ["amqp", pytest.param("stomp", marks=pytest.mark.whole_tier("the row above is the same program"))],
+)
+def test_a_task_whose_late_acknowledgement_is_swallowed_by_the_wire_runs_again_and_no_other_does(
+    protocol: str, any_broker: Served, side: SideMaker, tmp_path: Path
+) -> None:
+    """The first byte that the worker writes after the effect cuts the wire, so the broker never gets the
+    acknowledgement. The worker connects again and gets the task again; Celery promises no more. None is lost."""
+    with Wire(url_of(Target(protocol, "artemis"), any_broker)) as wire:
+        own = side(wire.url, task_acks_late=True, worker_prefetch_multiplier=1, worker_send_task_events=False)
+        worker, gate = own.start("solo", "-c", "1"), str(tmp_path / "gate")
+        own.tasks.wait_for.apply_async((gate,), ignore_result=True)
+        for number in range(10):
+            own.tasks.effect.apply_async((number,), ignore_result=True)
+        wait_until(lambda: own.done()[f"began {gate}"])
+        wire.cut_after(0)
+        Path(gate).touch()
+        wait_until(lambda: wire.broken)
+        wire.heal()
+        wait_until(lambda: sum(own.done()[f"done {number}"] for number in range(10)) == 10, 60)
+        assert worker.poll() is None
+        once = {f"done {number}": 1 for number in range(10)}
+        assert own.done() == {**once, f"began {gate}": 2, f"done {gate}": 2}
+
+
+@pytest.mark.parametrize(
     "count", [100, pytest.param(5000, marks=pytest.mark.whole_tier("the row of 100 tasks is the same program"))]
 )
 def test_no_task_is_lost_when_the_broker_is_killed_and_restarted(
@@ -186,16 +214,31 @@ def test_an_eta_waits_at_the_broker_and_not_in_the_worker(any_broker: Served, si
 
 
 @pytest.mark.whole_tier("it watches a worker for seconds")
-def test_an_idle_worker_uses_next_to_no_processor_time(any_broker: Served, side: SideMaker) -> None:
-    """No polling: of five seconds the worker uses a small part."""
-    own = side(any_broker.amqp_url)
-    worker = own.start()
+@pytest.mark.parametrize(("protocol", "pool"), [("amqp", "solo"), ("stomp", "solo"), ("amqp", "prefork")])
+def test_an_idle_worker_uses_next_to_no_processor_time(
+    protocol: str, pool: str, any_broker: Served, side: SideMaker
+) -> None:
+    """No polling: 1 % of a processor at most, with its children. The best of three looks of five seconds counts,
+    because a worker that has just had tasks tidies up."""
+    own = side(url_of(Target(protocol, "artemis"), any_broker))
+    worker = own.start(pool)
     assert own.tasks.add.delay(1, 1).get(timeout=20) == 2
-    before = _processor_seconds(worker.pid)
-    time.sleep(5)
-    assert _processor_seconds(worker.pid) - before <= 0.25
+    looks = []
+    for _ in range(3):
+        before = _processor_seconds(worker.pid)
+        time.sleep(5)
+        looks.append(_processor_seconds(worker.pid) - before)
+    assert min(looks) <= 0.05
 
 
-def _processor_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def _processor_seconds(group: int) -> float:
+    """Return what the processes of a process group have used of the processor."""
+    used = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:  # the process has ended since it was listed
+            continue
+        if int(fields[2]) == group:
+            used += int(fields[11]) + int(fields[12])
+    return used / os.sysconf("SC_CLK_TCK")
