@@ -156,11 +156,15 @@ def test_a_worker_killed_between_effect_and_acknowledgement_repeats_the_task(
     "protocol",
     ["amqp", pytest.param("stomp", marks=pytest.mark.whole_tier("the row above is the same program"))],
 )
-def test_a_task_whose_late_acknowledgement_is_swallowed_by_the_wire_runs_again_and_no_other_does(
+def test_a_task_whose_late_acknowledgement_is_swallowed_by_the_wire_runs_again(
     protocol: str, any_broker: Served, side: SideMaker, tmp_path: Path
 ) -> None:
     """The first byte that the worker writes after the effect cuts the wire, so the broker never gets the
-    acknowledgement. The worker connects again and gets the task again; Celery promises no more. None is lost."""
+    acknowledgement. The worker connects again and gets the task again; Celery promises no more. None is lost.
+
+    Over STOMP the broker sends one message ahead. The worker may run it before the loss is seen, and that is the only
+    other task that may run twice.
+    """
     with Wire(url_of(Target(protocol, "artemis"), any_broker)) as wire:
         own = side(wire.url, task_acks_late=True, worker_prefetch_multiplier=1, worker_send_task_events=False)
         worker, gate = own.start("solo", "-c", "1"), str(tmp_path / "gate")
@@ -172,10 +176,12 @@ def test_a_task_whose_late_acknowledgement_is_swallowed_by_the_wire_runs_again_a
         Path(gate).touch()
         wait_until(lambda: wire.broken)
         wire.heal()
-        wait_until(lambda: sum(own.done()[f"done {number}"] for number in range(10)) == 10, 60)
+        once = Counter({f"done {number}": 1 for number in range(10)})
+        twice = Counter({f"began {gate}": 2, f"done {gate}": 2})
+        wait_until(lambda: own.done() >= once + twice, 60)
         assert worker.poll() is None
-        once = {f"done {number}": 1 for number in range(10)}
-        assert own.done() == {**once, f"began {gate}": 2, f"done {gate}": 2}
+        ahead = Counter({"done 0": 1 if protocol == "stomp" else 0})
+        assert own.done() <= once + twice + ahead
 
 
 @pytest.mark.parametrize(
