@@ -89,7 +89,10 @@ class QoS:
         if found is None:
             log.debug("%s: no unacknowledged message has the tag %s", outcome, delivery_tag)
             return
-        connection.settle(found[1], outcome)
+        if outcome == "release":
+            connection.requeue(found[1])
+        else:
+            connection.settle(found[1], outcome)
 
     def up_to(self, delivery_tag: str) -> Iterator[str]:
         """Yield the tags of the unacknowledged messages up to this one."""
@@ -358,7 +361,7 @@ class Channel(virtual.Channel):
         connection, tag = self.checked(), f"{self._tag_prefix}.{next(self._tags)}"
         try:
             payload = from_jms(delivery.message)
-            _complete(payload, tag, delivery)
+            _complete(payload, tag, delivery, redelivered=connection.came_before(delivery.message))
             message = self.Message(payload, channel=self)
         except Exception as error:  # the sender chose the text, and so what goes wrong when kombu reads the text
             self._refused(delivery, error)
@@ -422,14 +425,14 @@ class Channel(virtual.Channel):
         return self._qos
 
 
-def _complete(payload: dict[str, Any], tag: str, delivery: Delivery) -> None:
+def _complete(payload: dict[str, Any], tag: str, delivery: Delivery, *, redelivered: bool) -> None:
     """Set what the receiving side knows better than the sender."""
     properties, message = payload["properties"], delivery.message
     properties["delivery_tag"] = tag
     info = properties["delivery_info"]
     info.setdefault("exchange", "")
     info.setdefault("routing_key", delivery.queue)
-    info["redelivered"] = bool(message.redelivered)
+    info["redelivered"] = redelivered
     info["delivery_count"] = message.delivery_count
 
 

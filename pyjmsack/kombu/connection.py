@@ -6,7 +6,7 @@ import asyncio
 import logging
 import socket
 from array import array
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from time import monotonic
@@ -31,6 +31,8 @@ T = TypeVar("T")
 _SIGNAL: Final = b"."
 CLOSE_TIMEOUT: Final = 10.0
 """Seconds that the end of a connection may take before its thread is given up."""
+REMEMBERED: Final = 1000
+"""Requeued messages that a connection recognises when they come again."""
 WITHOUT_LIMIT: Final = 100
 """Prefetch of a consumer whose channel has no prefetch count."""
 
@@ -61,6 +63,7 @@ class Connection:
         """Why the connection is of no use any more."""
         self.closed = False
         self._ready: deque[Delivery] = deque()
+        self._requeued: OrderedDict[str, None] = OrderedDict()
         self._signalled = False
         self._reader, self._writer = socket.socketpair()
         self._writer.setblocking(False)
@@ -193,6 +196,25 @@ class Connection:
             ConnectionLostException: the connection is closed or lost, and the broker delivers the message again.
         """
         self.call(self._settled(delivery, outcome))
+
+    def requeue(self, delivery: Delivery) -> None:
+        """Give a message back because its consumer asked for that, and remember the message.
+
+        The broker does not count such a delivery, so the broker does not say either that the message came before.
+
+        Raises:
+            ConnectionLostException: the connection is closed or lost, and the broker delivers the message again.
+        """
+        name = delivery.message.message_id
+        if name is not None:
+            self._requeued[name] = None
+            if len(self._requeued) > REMEMBERED:
+                self._requeued.popitem(last=False)
+        self.settle(delivery, "release")
+
+    def came_before(self, message: Message) -> bool:
+        """Whether a message was delivered before: the broker says so, or this connection has requeued the message."""
+        return bool(message.redelivered) or message.message_id in self._requeued
 
     async def _settled(self, delivery: Delivery, outcome: str) -> None:
         self._settle(delivery, outcome)

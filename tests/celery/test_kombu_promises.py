@@ -61,3 +61,17 @@ def test_a_durable_queue_gets_what_a_program_sends_that_does_not_know_the_queue(
         assert found.payload == {"price": 7}
         found.ack()
         queue.delete()
+
+
+@pytest.mark.parametrize("protocol", ["amqp", "stomp"])
+def test_a_requeued_message_comes_again_and_says_so(protocol: str, any_broker: Served, queue_name: str) -> None:
+    """A task that requeues itself once, and looks at ``redelivered``, would else requeue itself for ever."""
+    with kombu.Connection(f"jms+{getattr(any_broker, f'{protocol}_url')}") as connection:
+        queue = connection.SimpleQueue(queue_name)
+        queue.put(1)
+        first = queue.get(timeout=30)
+        assert first.delivery_info["redelivered"] is False
+        first.requeue()
+        again = queue.get(timeout=30)
+        assert again.delivery_info["redelivered"] is True
+        again.ack()
