@@ -18,6 +18,8 @@ __all__ = ["Container"]
 log = logging.getLogger("pyjmsack.app")
 IDLE: Final = 5.0
 """Seconds without a message after which a worker above the fewest ends."""
+SLOW: Final = 1.0
+"""Seconds for which all workers are at the same messages before one more starts."""
 
 
 class Container:
@@ -100,17 +102,34 @@ class Container:
                 return left
             while len(workers) < listener.low:
                 self._hire(connection, None)
-        backlog = [worker for worker in workers if worker.backlog]
-        if backlog and len(workers) < listener.high and left <= 0 and all(worker.ready for worker in workers):
-            self._hire(connection, IDLE)
-        for worker in backlog:
+        wait = None
+        if len(workers) < listener.high and all(worker.ready for worker in workers):
+            backlog = any(worker.backlog for worker in workers)
+            wait = max(0.0 if backlog else self._patience(), left) if backlog or self._all_busy else None
+            if wait is not None and wait <= 0:
+                self._hire(connection, IDLE)
+                wait = None
+        for worker in workers:
             worker.backlog = False
         if sum(worker.ready for worker in workers) >= listener.low:
             self.link.tried.set()
-        return None
+        return wait
+
+    @property
+    def _all_busy(self) -> bool:
+        return all(worker.busy for worker in self._workers)
+
+    def _patience(self) -> float:
+        """Return the seconds after which one more worker starts, because a message may wait behind a slow one."""
+        return max(worker.busy_since for worker in self._workers) + SLOW - time.monotonic()
+
+    def _begun(self) -> None:
+        if len(self._workers) < self.listener.high and self._all_busy:
+            self.link.wake.set()
 
     def _hire(self, connection: Any, idle: float | None) -> None:
-        worker = Worker(self._face, self.listener, lambda: self.link.stopping, self.link.wake.set, idle)
+        wake = self.link.wake.set
+        worker = Worker(self._face, self.listener, lambda: self.link.stopping, wake, self._begun, idle)
         self._workers.append(worker)
         worker.task = self._face.spawn(worker.run(connection), f"pyjmsack-app-{self.listener.name}")
 

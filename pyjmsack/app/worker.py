@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -48,6 +49,7 @@ class Worker:
         listener: what is called.
         stopping: whether no further message shall be taken.
         changed: called when the worker is ready, when messages wait behind the one just done, and when it has ended.
+        begun: called when the worker has begun a message.
         idle: seconds without a message after which the worker ends; ``None`` = it stays.
     """
 
@@ -57,12 +59,14 @@ class Worker:
         listener: Listener,
         stopping: Callable[[], bool],
         changed: Callable[[], None],
+        begun: Callable[[], None],
         idle: float | None,
     ) -> None:
         self._face = face
         self._listener = listener
         self._stopping = stopping
         self._changed = changed
+        self._begun = begun
         self._idle = idle
         self._warned = False
         self._undone = False
@@ -75,6 +79,8 @@ class Worker:
         self._processing: Callable[[Message], Any] | None = None
         """Begins the span of a message; ``None`` = nobody makes spans."""
         self.ready = self.busy = self.ended = False
+        self.busy_since = 0.0
+        """The time on the monotonic clock at which the present message, or the last one, was begun."""
         self.backlog = False
         """More messages wait than this worker can take at once."""
         self.error: BaseException | None = None
@@ -114,7 +120,8 @@ class Worker:
             message = yield partial(consumer.receive, self._idle)
             if message is None:  # closed, drained, or idle
                 return
-            self.busy = True
+            self.busy, self.busy_since = True, time.monotonic()
+            self._begun()
             try:
                 if self._undone:
                     producer = yield from self._renewed(session, producer)

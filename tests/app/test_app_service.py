@@ -25,7 +25,7 @@ from pyjmsack import (
 
 from .conftest import Collected, Take
 
-pytestmark = [pytest.mark.usefixtures("no_leaks"), pytest.mark.timeout(90)]
+pytestmark = pytest.mark.usefixtures("no_leaks")
 FAST = Retry(2, delay=0.05, backoff=1)
 
 
@@ -250,7 +250,7 @@ def test_a_shared_subscription_divides_the_messages_and_keeps_them_while_the_app
     )
     with app:
         app.sender.send_many(queue_name, range(10), topic=True)
-        collected.wait_for(10)
+        collected.wait_for(60)
     other = App(broker_url)
     with other:
         other.sender.send(queue_name, 10, topic=True)
@@ -261,31 +261,34 @@ def test_a_shared_subscription_divides_the_messages_and_keeps_them_while_the_app
         session.unsubscribe(f"{queue_name}-s")
 
 
+@pytest.mark.parametrize("slow", [True, False], ids=["behind slow messages", "behind quick messages"])
 def test_workers_grow_with_the_backlog_and_shrink_again(
-    broker_url: str, queue_name: str, monkeypatch: pytest.MonkeyPatch
+    broker_url: str, queue_name: str, monkeypatch: pytest.MonkeyPatch, slow: bool
 ) -> None:
-    monkeypatch.setattr("pyjmsack.app.container.IDLE", 0.2)
+    """Three messages are worked on at a time: they wait for each other, or else for a worker's look at the backlog."""
+    monkeypatch.setattr("pyjmsack.app.container.IDLE", 1.0)
+    monkeypatch.setattr("pyjmsack.app.container.SLOW", 0.05 if slow else 1000.0)
     app = App(broker_url)
-    together, go = threading.Barrier(3), threading.Event()
+    grown, gone = threading.Event(), threading.Event()
+    together = threading.Barrier(3, grown.set)
 
     @app.listener(queue_name, concurrency="1-3")
     def receive(body: str) -> None:
-        if body == "together":
-            together.wait(30)  # three at a time, or the test fails
-            go.set()
+        if slow and not grown.is_set():
+            together.wait(90)
+        elif workers() == 3:
+            grown.set()
 
     def workers() -> int:
         return int(app.health()["listeners"][queue_name]["workers"])
 
     with app:
         assert workers() == 1
-        for _ in range(60):  # each worker that is done with one finds the next, so the app sees a backlog
-            app.sender.send(queue_name, "small")
-        app.sender.send_many(queue_name, ["together"] * 3)
-        assert go.wait(30)
-        gone = threading.Event()
+        while not grown.is_set():  # the test's timeout is the limit
+            app.sender.send_many(queue_name, ["message"] * 10)
+            grown.wait(0.2)
         while workers() > 1:
-            gone.wait(0.05)  # the test's timeout is the limit
+            gone.wait(0.05)
         assert app.health()["status"] == "UP"
 
 
@@ -301,12 +304,12 @@ def test_a_stop_lets_the_listener_at_work_finish_and_gives_the_others_back(
     @app.listener(queue_name)
     def receive(body: str) -> None:
         at_work.set()
-        assert go.wait(30)
+        assert go.wait(60)
         app.sender.send(f"{queue_name}.out", body)
 
     app.start()
     app.sender.send_many(queue_name, ["first", "second", "third"])
-    assert at_work.wait(30)
+    assert at_work.wait(60)
     ended: list[bool] = []
     stopper = threading.Thread(target=lambda: ended.append(app.stop()))
     stopper.start()
@@ -331,11 +334,11 @@ def test_a_stop_waits_no_longer_than_it_may_and_the_message_goes_back(
     def receive(body: str) -> None:
         app.sender.send(f"{queue_name}.out", body)
         at_work.set()
-        go.wait(30)
+        go.wait(60)
 
     app.start()
     app.sender.send(queue_name, "x")
-    assert at_work.wait(30)
+    assert at_work.wait(60)
     assert not app.stop()
     assert "1 at work did not finish in 0.2 s" in caplog.text
     assert [message.body for message in take(queue_name, 1)] == ["x"]
@@ -411,11 +414,11 @@ def test_two_stops_at_the_same_time_both_wait_for_the_end(broker_url: str, queue
     @app.listener(queue_name)
     def receive(body: str) -> None:
         at_work.set()
-        assert go.wait(30)
+        assert go.wait(60)
 
     app.start()
     app.sender.send(queue_name, "x")
-    assert at_work.wait(30)
+    assert at_work.wait(60)
     ended: list[bool] = []
     stoppers = [threading.Thread(target=lambda: ended.append(app.stop())) for _ in range(4)]
     for stopper in stoppers:

@@ -21,7 +21,7 @@ def worker_of(app: Any, mock: type[MagicMock]) -> tuple[Worker, Any]:
     consumer._processing = MagicMock(return_value=None)
     connection = mock()
     connection.create_session.return_value = session
-    return Worker(app._face, app.listeners["orders"], lambda: False, lambda: None, None), connection
+    return Worker(app._face, app.listeners["orders"], lambda: False, lambda: None, lambda: None, None), connection
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, BaseException])
