@@ -10,7 +10,7 @@ from datetime import datetime, timedelta, timezone
 
 __all__ = ["eventually", "expired", "wait_until"]
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds after which it counts as never. Nothing takes that long when it works."""
 PAUSE = 0.005
 

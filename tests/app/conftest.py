@@ -24,7 +24,7 @@ class Collected:
             self.items.append(item)
             self._more.notify_all()
 
-    def wait_for(self, count: int, timeout: float = 30) -> list[Any]:
+    def wait_for(self, count: int, timeout: float = 60) -> list[Any]:
         """Return what there is, once that is enough."""
         with self._more:
             assert self._more.wait_for(lambda: len(self.items) >= count, timeout), self.items
@@ -46,7 +46,7 @@ def take(broker_url: str) -> Iterator[Take]:
     with ConnectionFactory(broker_url).create_connection() as connection:
         connection.start()
 
-        def taken(queue: str, count: int, timeout: float = 20) -> list[Message]:
+        def taken(queue: str, count: int, timeout: float = 60) -> list[Message]:
             with connection.create_session(AckMode.AUTO_ACKNOWLEDGE) as session:
                 consumer = session.create_consumer(session.create_queue(queue))
                 found = [consumer.receive(timeout) for _ in range(count)]

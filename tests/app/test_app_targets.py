@@ -16,7 +16,7 @@ from pyjmsack import App, ConnectionFactory, Message, Retry, aio
 
 from .conftest import Collected
 
-pytestmark = [pytest.mark.usefixtures("no_leaks"), pytest.mark.timeout(90)]
+pytestmark = pytest.mark.usefixtures("no_leaks")
 ELSEWHERE = [Target("stomp", "artemis"), Target("amqp", "classic-6"), Target("stomp", "classic-5")]
 """What the other tests of services do not run on."""
 
@@ -95,7 +95,7 @@ def test_a_stop_in_no_ack_mode_loses_no_message_that_the_broker_had_sent_ahead(
     def receive(body: int) -> None:
         got.add(body)
         at_work.set()
-        assert go.wait(30)
+        assert go.wait(60)
 
     async def receive_async(body: int) -> None:
         got.add(body)

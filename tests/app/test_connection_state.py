@@ -11,7 +11,7 @@ from polling import wait_until
 
 from pyjmsack import ConnectionFactory, ConnectionState, aio
 
-pytestmark = [pytest.mark.usefixtures("no_leaks"), pytest.mark.timeout(120)]
+pytestmark = pytest.mark.usefixtures("no_leaks")
 
 
 def test_the_state_follows_the_broker(mortal_brokers: Callable[[str], Embedded]) -> None:

@@ -52,7 +52,7 @@ def send(broker: Embedded, queue: str, body: str) -> None:
 def receive(broker: Embedded, queue: str) -> object:
     connection = BlockingConnection(broker.amqp_url, timeout=10)
     receiver = connection.create_receiver(queue, options=AsQueue())
-    body = receiver.receive(10).body
+    body = receiver.receive(60).body
     receiver.accept()
     connection.close()
     return body
@@ -399,7 +399,7 @@ def test_a_classic_broker_delays_messages_only_with_its_scheduler() -> None:
             sender.send(delayed)
             sender.send(Message("now"))
             receiver = connection.create_receiver("delayed", credit=1)
-            assert (receiver.receive(10).body == "later") == arrives
+            assert (receiver.receive(60).body == "later") == arrives
             connection.close()
 
 

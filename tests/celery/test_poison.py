@@ -104,7 +104,7 @@ def test_messages_that_cannot_be_read_cost_themselves_alone(
     worker = own.start(pool)
     with ConnectionFactory(url).create_connection() as connection, connection.create_session() as session:
         send(session, queue, poison)
-        assert own.tasks.add.delay(2, 3).get(timeout=30) == 5
+        assert own.tasks.add.delay(2, 3).get(timeout=60) == 5
         assert worker.poll() is None, own.log()
         connection.start()
         letters = session.create_consumer(Queue(WAYS[target.broker].dead_letters), f"test = '{queue}'")
@@ -137,4 +137,4 @@ def test_a_program_of_kombu_gets_the_errors_of_its_own_callback(any_broker: Serv
         ):
             connection.drain_events(timeout=30)
     with kombu.Connection(f"jms+{any_broker.amqp_url}") as connection:
-        assert connection.SimpleQueue(queue_name).get(timeout=30).payload == 1
+        assert connection.SimpleQueue(queue_name).get(timeout=60).payload == 1

@@ -58,12 +58,12 @@ def test_a_worker_returns_results_obeys_remote_control_and_tells_its_events(
     own.start(pool)
     tasks, app = own.tasks, own.tasks.app
     seen = _Events(app)
-    assert tasks.add.delay(2, 3).get(timeout=20) == 5
-    assert sorted(group(tasks.add.s(n, n) for n in range(20)).apply_async().get(timeout=20)) == [*range(0, 40, 2)]
+    assert tasks.add.delay(2, 3).get(timeout=60) == 5
+    assert sorted(group(tasks.add.s(n, n) for n in range(20)).apply_async().get(timeout=60)) == [*range(0, 40, 2)]
     linked: Any = chain(tasks.add.s(1, 2), tasks.add.s(10))
-    assert linked.apply_async().get(timeout=20) == 13
+    assert linked.apply_async().get(timeout=60) == 13
     with pytest.raises(ValueError, match="on purpose"):
-        tasks.fail.delay().get(timeout=20)
+        tasks.fail.delay().get(timeout=60)
     inspect = app.control.inspect(timeout=20, limit=1)
     assert [*(inspect.ping() or {}).values()] == [{"ok": "pong"}]
     assert [queue["name"] for queues in inspect.active_queues().values() for queue in queues] == [
@@ -88,7 +88,7 @@ class _Events:
         self._stop = False
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
-        assert self._ready.wait(20)
+        assert self._ready.wait(60)
 
     def _run(self) -> None:
         with self._app.connection_for_read() as connection:
@@ -131,7 +131,7 @@ def test_a_task_whose_worker_is_killed_runs_again_only_with_late_acknowledgement
     own.kill(worker)
     Path(gate).touch()
     own.start()
-    assert own.tasks.add.delay(1, 1).get(timeout=30) == 2
+    assert own.tasks.add.delay(1, 1).get(timeout=60) == 2
     wait_until(lambda: sum(own.done()[f"done {number}"] for number in range(10)) == 10)
     once = {f"done {number}": 1 for number in range(10)}
     again = {f"began {gate}": 1} if early else {f"began {gate}": 2, f"done {gate}": 1}
@@ -148,7 +148,7 @@ def test_a_worker_killed_between_effect_and_acknowledgement_repeats_the_task(
     own.tasks.die_after_effect.delay(name)
     wait_until(lambda: worker.poll() is not None)
     own.start()
-    assert own.tasks.add.delay(1, 1).get(timeout=30) == 2
+    assert own.tasks.add.delay(1, 1).get(timeout=60) == 2
     assert own.done() == {f"done {name}": 2}
 
 
@@ -213,9 +213,9 @@ def test_an_eta_waits_at_the_broker_and_not_in_the_worker(any_broker: Served, si
     app, tasks = own.tasks.app, own.tasks
     tasks.effect.apply_async((1,), eta=datetime.now(timezone.utc) + timedelta(hours=2))
     soon = tasks.effect.apply_async((2,), countdown=1.5)
-    assert tasks.add.delay(1, 1).get(timeout=20) == 2
+    assert tasks.add.delay(1, 1).get(timeout=60) == 2
     assert [*(app.control.inspect(timeout=20, limit=1).scheduled() or {}).values()] == [[]]
-    assert soon.get(timeout=20) == 2
+    assert soon.get(timeout=60) == 2
     assert own.done() == {"done 2": 1}
 
 
@@ -228,7 +228,7 @@ def test_an_idle_worker_uses_next_to_no_processor_time(
     because a worker that has just had tasks tidies up."""
     own = side(url_of(Target(protocol, "artemis"), any_broker))
     worker = own.start(pool)
-    assert own.tasks.add.delay(1, 1).get(timeout=20) == 2
+    assert own.tasks.add.delay(1, 1).get(timeout=60) == 2
     looks = []
     for _ in range(3):
         before = _processor_seconds(worker.pid)

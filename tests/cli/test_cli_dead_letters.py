@@ -33,7 +33,7 @@ def give_up(url: str, queue: str, texts: list[str]) -> None:
             answer.result()
         consumer = session.create_consumer(Queue(queue))
         for _ in texts:
-            received = consumer.receive(30)
+            received = consumer.receive(60)
             assert received is not None
             received.reject()
 
@@ -140,7 +140,7 @@ def test_a_queue_that_is_exported_and_imported_is_the_same_with_all_its_types(
         assert json.loads(cli.ok("import", back, file, "--json"))["sent"] == 6
         consumers = [session.create_consumer(Queue(name)) for name in (queue_name, back)]
         for _ in range(6):
-            one, two = (consumer.receive(15) for consumer in consumers)
+            one, two = (consumer.receive(60) for consumer in consumers)
             assert one is not None
             assert two is not None
             assert type(one) is type(two)

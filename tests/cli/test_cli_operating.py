@@ -137,7 +137,7 @@ def test_a_message_that_this_process_moves_keeps_body_headers_and_properties(cli
     cli.ok("move", queue_name, f"{queue_name}.2", "--transaction", "10")
     with ConnectionFactory(cli.url).create_connection() as connection, connection.create_session() as session:
         connection.start()
-        moved = session.create_consumer(Queue(f"{queue_name}.2")).receive(15)
+        moved = session.create_consumer(Queue(f"{queue_name}.2")).receive(60)
     assert isinstance(moved, MapMessage)
     assert (moved.correlation_id, moved.type, moved.reply_to, moved.priority) == ("c", "t", Queue("answers"), 7)
     assert dict(moved.properties) == {"n": 5}

@@ -19,7 +19,7 @@ from pyjmsack.cli.soak.ledger import Ledger, Numbers
 from pyjmsack.cli.soak.load import Load, StuckError
 from pyjmsack.cli.soak.report import MEMORY_LIMIT, Flow, Report, as_document
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(600)
 
 FLOWS = {(flow, face) for flow in ("AUTO", "INDIVIDUAL", "transacted relay") for face in ("blocking", "asyncio")}
 

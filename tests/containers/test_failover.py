@@ -15,7 +15,7 @@ from faults.faults_support import Load, failover_url
 from containers.conftest import Pair
 from pyjmsack.testing import Broker
 
-pytestmark = [pytest.mark.xdist_group("containers"), pytest.mark.usefixtures("containers"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.xdist_group("containers"), pytest.mark.usefixtures("containers"), pytest.mark.timeout(600)]
 
 KEYS = {"artemis": "artemis", "activemq": "classic-6", "activemq5": "classic-5"}
 

@@ -11,7 +11,7 @@ import pytest
 from pyjmsack import AckMode, ConnectionFactory, JMSException, SendTimedOutException, aio
 from pyjmsack.testing import Broker, Wire
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 pytestmark = [
     pytest.mark.xdist_group("containers"),  # one worker, so that each broker is started once

@@ -20,7 +20,7 @@ def blocking(url: str, mode: int, destination: Queue | Topic, received: int, ack
         session.create_durable_consumer(destination, "crash") if durable else session.create_consumer(destination)
     )
     for number in range(received):
-        message = consumer.receive(timeout=15)
+        message = consumer.receive(timeout=60)
         if number in acknowledged:
             session.commit() if mode == AckMode.SESSION_TRANSACTED else message.acknowledge()
     connection.create_session().create_producer(Queue(f"{destination.name}.fence")).send("read so far")
@@ -37,7 +37,7 @@ async def in_asyncio(url: str, mode: int, destination: Queue | Topic, received: 
     else:
         consumer = await session.create_consumer(destination)
     for number in range(received):
-        message = await consumer.receive(timeout=15)
+        message = await consumer.receive(timeout=60)
         if number in acknowledged:
             await (session.commit() if mode == AckMode.SESSION_TRANSACTED else message.acknowledge())
     producer = await (await connection.create_session()).create_producer(Queue(f"{destination.name}.fence"))

@@ -19,7 +19,7 @@ __all__ = ["PATIENCE", "Completed", "Gate", "Heard", "Jms", "counts", "nothing",
 
 T = TypeVar("T")
 Options = Mapping[str, object]
-PATIENCE = 15.0
+PATIENCE = 60.0
 """Seconds after which a scenario gives up waiting for something that must happen."""
 
 

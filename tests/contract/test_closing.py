@@ -71,7 +71,7 @@ async def test_close_returns_after_the_close_timeout_when_the_broker_is_silent(j
     session = await connection.create_session(AckMode.CLIENT_ACKNOWLEDGE)
     await session.create_consumer(jms.queue)
     wire.swallow_replies()
-    await asyncio.wait_for(connection.close(), 10)
+    await asyncio.wait_for(connection.close(), 60)
 
 
 async def test_close_returns_when_the_connection_is_lost(jms: Jms) -> None:

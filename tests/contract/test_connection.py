@@ -362,7 +362,6 @@ async def test_every_call_after_a_lost_connection_says_so(jms: Jms, call: str) -
             await LOST[call](connection, session, consumer, producer)
 
 
-@pytest.mark.timeout(120)  # starts a broker twice
 async def test_a_killed_broker_is_a_lost_connection_and_durable_messages_are_there_after_its_restart(
     jms: Jms, mortal_brokers: Callable[[str], Embedded]
 ) -> None:
@@ -453,6 +452,6 @@ async def test_a_consumer_that_the_broker_finds_too_slow_hears_of_it_and_its_mes
     (message,) = await take(consumer, 1)
     assert isinstance(await heard.next(), ConnectionLostException)
     with pytest.raises(ConnectionLostException):
-        await consumer.receive(timeout=5)
+        await consumer.receive(timeout=60)
     assert message.body == "0"
     await jms.left(*map(str, range(30)))

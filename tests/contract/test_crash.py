@@ -58,7 +58,6 @@ CASES = [
 ]
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("case", CASES, ids=str)
 async def test_exactly_what_the_rules_say_comes_again_after_a_kill(jms: Jms, case: Case) -> None:
     options = f"consumer.prefetchSize={case.prefetch}"
@@ -83,7 +82,7 @@ async def killed(face: str, url: str, case: Case, destination: Destination) -> N
         stderr=asyncio.subprocess.PIPE,
     )
     assert process.stdout is not None
-    line = await asyncio.wait_for(process.stdout.readline(), 30)
+    line = await asyncio.wait_for(process.stdout.readline(), 60)
     process.kill()
     _, complaint = await process.communicate()
     assert line == b"ready\n", complaint.decode()

@@ -79,7 +79,7 @@ async def an_automatic_acknowledgement(proof: Proof, promise: str) -> None:
     """S95, S101, S105: the message is handed out once, whether its acknowledgement arrived or not."""
     session = await proof.session(AUTO)
     consumer = await proof.consumer(session, "a", "b")
-    first = await proof.lose_unanswered(lambda: consumer.receive(timeout=10))
+    first = await proof.lose_unanswered(lambda: consumer.receive(timeout=60))
     assert first is not None
     assert [name_of(first), *map(name_of, await take(consumer, 1))] == ["a", "b"]
     came_again = proof.moment in (Moment.HALF, Moment.RECOVERY)
@@ -116,7 +116,7 @@ async def a_receipt_of_a_transaction(proof: Proof, promise: str) -> None:
     session = await proof.session(TRANSACTED)
     consumer = await proof.consumer(session, "a", "b", "c")
     received = await take(consumer, 1)
-    second = await proof.lose_unanswered(lambda: consumer.receive(timeout=10))
+    second = await proof.lose_unanswered(lambda: consumer.receive(timeout=60))
     assert second is not None
     received.append(second)
     with pytest.raises(TransactionRolledBackException) as caught:

@@ -18,7 +18,7 @@ from pyjmsack.cli.soak.load import Load
 from pyjmsack.ledger import read_ledgers
 from pyjmsack.testing import Wire
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(600)
 
 MODES = [AckMode.AUTO_ACKNOWLEDGE, AckMode.INDIVIDUAL_ACKNOWLEDGE]
 

@@ -15,8 +15,6 @@ from faults.faults_support import failover_url
 from pyjmsack import AckMode, Queue, TransactionRolledBackException, UnsupportedFeatureException
 from pyjmsack.testing import Wire
 
-pytestmark = pytest.mark.timeout(60)
-
 OTHER = {"amqp": "stomp", "stomp": "amqp"}
 
 

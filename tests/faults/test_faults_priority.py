@@ -12,8 +12,6 @@ from faults.faults_support import OPTIONS, url_of
 from pyjmsack import AckMode
 from pyjmsack.broker import EmbeddedArtemis
 
-pytestmark = pytest.mark.timeout(180)
-
 
 @pytest.fixture(scope="module")
 def backup() -> Iterator[EmbeddedArtemis]:

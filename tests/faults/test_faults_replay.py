@@ -13,7 +13,7 @@ from pyjmsack.broker import EmbeddedArtemis
 from pyjmsack.cli.soak.load import Load
 from pyjmsack.testing import Wire
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(600)
 REPLAY = "failover.transactionReplay=true&jms.consumerFailoverRedeliveryWaitPeriod=20000"
 
 

@@ -14,10 +14,7 @@ from contract.harness import Jms, nothing, take
 from faults.faults_support import url_of
 from pyjmsack.broker import EmbeddedArtemis
 
-pytestmark = [
-    pytest.mark.timeout(120),
-    pytest.mark.skipif(sys.platform != "linux", reason="reads the resident memory from /proc"),
-]
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads the resident memory from /proc")
 
 PROGRAM = Path(__file__).with_name("window_program.py")
 WINDOW = 4_000_000

@@ -20,7 +20,7 @@ from pyjmsack.testing import Wire
 
 pytestmark = pytest.mark.timeout(300)
 
-PATIENCE = 20
+PATIENCE = 60
 BROKERS: dict[str, Callable[[], EmbeddedArtemis | EmbeddedActiveMQ]] = {
     "artemis": partial(EmbeddedArtemis, jvm_options=['-Dbrokerconfig.addressSettings."delayed.#".redeliveryDelay=50']),
     "classic-5": partial(EmbeddedActiveMQ, version="5.18.3"),

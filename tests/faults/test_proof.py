@@ -20,8 +20,6 @@ from faults.proof_cases import CASES
 from faults.proof_support import Moment, Proof
 from pyjmsack import AckMode
 
-pytestmark = pytest.mark.timeout(60)
-
 DOCS = Path(__file__).parents[2] / "docs"
 
 

@@ -51,7 +51,7 @@ def typed_all(of: dict[str, Any]) -> dict[str, list[str]]:
 
 def receive(session: Session, queue: Queue) -> Message:
     with session.create_consumer(queue) as consumer:
-        message = consumer.receive(timeout=10)
+        message = consumer.receive(timeout=60)
     assert message is not None
     return message
 

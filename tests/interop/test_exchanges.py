@@ -64,7 +64,7 @@ def test_our_durable_subscriber_gets_what_java_sent_while_it_was_away(java: Java
         context.create_durable_consumer(topic, "sub").close()
         java.do("send", destination=queue_name, topic=True, messages=[text("meanwhile")])
         with context.create_durable_consumer(topic, "sub") as consumer:
-            message = consumer.receive(timeout=10)
+            message = consumer.receive(timeout=60)
         assert message is not None
         assert (message.body, message.destination) == ("meanwhile", topic)
         context.unsubscribe("sub")
@@ -77,7 +77,7 @@ def test_java_answers_our_request(java: Java, session: Session, queue_name: str)
     request = session.create_text_message("ping")
     request.reply_to = inbox
     session.create_producer(session.create_queue(queue_name)).send(request)
-    answer = consumer.receive(timeout=10)
+    answer = consumer.receive(timeout=60)
     seen = java.agent.answer()
     assert seen["body"] == "ping"
     assert answer is not None
@@ -91,7 +91,7 @@ def test_we_answer_java_s_request(java: Java, session: Session, queue_name: str)
     queue = session.create_queue(queue_name)
     java.agent.start("request", java.url, destination=queue_name, message=text("ping"))
     consumer = session.create_consumer(queue)
-    request = consumer.receive(timeout=10)
+    request = consumer.receive(timeout=60)
     assert request is not None
     assert request.reply_to is not None
     answer = session.create_text_message("pong")

@@ -96,7 +96,7 @@ def test_a_paused_queue_delivers_nothing_until_it_is_resumed(
         consumer = connection.create_session().create_consumer(Queue(queue_name))
         assert consumer.receive(0.2) is None
         manager.resume(queue_name)
-        message = consumer.receive(15)
+        message = consumer.receive(60)
     assert message is not None
     assert not manager.queue(queue_name).paused
 
@@ -133,7 +133,7 @@ def reject_all(url: str, queue: str, count: int) -> None:
         connection.start()
         consumer = connection.create_session(AckMode.INDIVIDUAL_ACKNOWLEDGE).create_consumer(Queue(queue))
         for _ in range(count):
-            message = consumer.receive(15)
+            message = consumer.receive(60)
             assert message is not None
             message.reject()
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PATIENCE", "AioFace", "Face", "SyncFace", "Told"]
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 """Seconds after which a wait is a failure. Nothing waits this long when it works."""
 
 

@@ -59,10 +59,10 @@ def test_auto_and_dups_ok_accept_a_message_that_receive_returned(face: Face, mod
     """S16, S24: nothing else has to be called."""
     peer = face.peer(messages=numbered(2))
     consumer = face.session(peer, mode=mode).create_consumer(Q)
-    consumer.receive(5)
+    consumer.receive(60)
     peer.wait_frames("disposition")
     assert outcomes(peer) == [(0, 0, ACCEPTED)]
-    consumer.receive(5)
+    consumer.receive(60)
     peer.wait_frames("disposition", 2)
     assert each(peer) == [(0, ACCEPTED), (1, ACCEPTED)]
 
@@ -72,7 +72,7 @@ def test_other_modes_accept_nothing_by_themselves(face: Face, mode: int) -> None
     """S10, S24, S34, S78: in a transaction the acceptance is provisional."""
     peer = face.peer(messages=numbered(2))
     session = face.session(peer, mode=mode)
-    session.create_consumer(Q).receive(5)
+    session.create_consumer(Q).receive(60)
     face.barrier(peer, session)
     assert all(state[0] == 0x34 for _, _, state in outcomes(peer)) if mode == 0 else outcomes(peer) == []
 
@@ -95,10 +95,10 @@ def test_a_listener_in_auto_mode_is_acknowledged_after_it_returned(sync: SyncFac
 
     def listener(message: Any) -> None:
         entered.set()
-        leave.wait(10)
+        leave.wait(60)
 
     session.create_consumer(Q).message_listener = listener
-    assert entered.wait(10)
+    assert entered.wait(60)
     sync.barrier(peer, sync.session(peer))
     assert outcomes(peer) == []
     leave.set()
@@ -129,7 +129,7 @@ def test_client_acknowledge_settles_a_run_of_deliveries_with_ranges(face: Face) 
     """S25, S26: one disposition for what is settled in one turn of the loop, not one for each message."""
     peer = face.peer(messages=numbered(50))
     consumer = face.session(peer, mode=CLIENT).create_consumer(Queue("q"))
-    messages = [consumer.receive(5) for _ in range(50)]
+    messages = [consumer.receive(60) for _ in range(50)]
     messages[-1].acknowledge()
     face.until(lambda: len(each(peer)) == 50)
     assert each(peer) == [(number, ACCEPTED) for number in range(50)]
@@ -147,8 +147,8 @@ def test_client_acknowledge_covers_the_other_consumers_of_the_session(face: Face
     peer.wait_frames("flow", 2)
     peer.deliver(text("a"), consumer=0)
     peer.deliver(text("b"), consumer=1)
-    message = first.receive(5)
-    second.receive(5)
+    message = first.receive(60)
+    second.receive(60)
     message.acknowledge()
     face.until(lambda: len(each(peer)) == 2)
     assert sorted(each(peer)) == [(0, ACCEPTED), (1, ACCEPTED)]
@@ -159,10 +159,10 @@ def test_an_acknowledge_of_the_session_or_consumer_does_the_same(face: Face) -> 
     peer = face.peer(messages=numbered(4))
     session = face.session(peer, mode=CLIENT)
     consumer = session.create_consumer(Q)
-    consumer.receive(5)
-    consumer.receive(5)
+    consumer.receive(60)
+    consumer.receive(60)
     session.acknowledge()
-    consumer.receive(5)
+    consumer.receive(60)
     consumer.acknowledge()
     face.until(lambda: len(each(peer)) == 3)
     assert each(peer) == [(0, ACCEPTED), (1, ACCEPTED), (2, ACCEPTED)]
@@ -173,7 +173,7 @@ def test_individual_acknowledge_settles_that_one_alone(face: Face) -> None:
     peer = face.peer(messages=numbered(4))
     session = face.session(peer, mode=INDIVIDUAL)
     consumer = session.create_consumer(Q)
-    messages = [consumer.receive(5) for _ in range(4)]
+    messages = [consumer.receive(60) for _ in range(4)]
     messages[3].acknowledge()
     messages[1].acknowledge()
     messages[1].acknowledge()
@@ -186,9 +186,9 @@ def test_a_second_acknowledge_is_a_no_op_even_if_more_was_delivered(face: Face) 
     peer = face.peer(messages=numbered(3))
     session = face.session(peer, mode=CLIENT)
     consumer = session.create_consumer(Q)
-    message = consumer.receive(5)
+    message = consumer.receive(60)
     message.acknowledge()
-    consumer.receive(5)
+    consumer.receive(60)
     message.acknowledge()
     face.barrier(peer, session)
     assert each(peer) == [(0, ACCEPTED)]
@@ -212,8 +212,8 @@ def test_a_message_may_be_given_an_outcome_of_its_own(
     peer = face.peer(messages=numbered(2))
     session = face.session(peer, mode=mode)
     consumer = session.create_consumer(Q)
-    consumer.receive(5)
-    getattr(consumer.receive(5), method)(**arguments)
+    consumer.receive(60)
+    getattr(consumer.receive(60), method)(**arguments)
     face.barrier(peer, session)
     assert each(peer) == [(1, state)]
 
@@ -225,7 +225,7 @@ def test_the_property_chooses_the_outcome_of_acknowledge(face: Face, value: int,
     """S38."""
     peer = face.peer(messages=numbered(1))
     session = face.session(peer, mode=INDIVIDUAL)
-    message = session.create_consumer(Q).receive(5)
+    message = session.create_consumer(Q).receive(60)
     message.set_int_property("JMS_AMQP_ACK_TYPE", value)
     message.acknowledge()
     face.barrier(peer, session)
@@ -236,7 +236,7 @@ def test_a_property_value_outside_1_to_5_raises_and_settles_nothing(face: Face) 
     """S38."""
     peer = face.peer(messages=numbered(1))
     session = face.session(peer, mode=INDIVIDUAL)
-    message = session.create_consumer(Q).receive(5)
+    message = session.create_consumer(Q).receive(60)
     message.set_int_property("JMS_AMQP_ACK_TYPE", 6)
     with pytest.raises(JMSException, match="JMS_AMQP_ACK_TYPE"):
         message.acknowledge()
@@ -256,12 +256,12 @@ def test_recover_brings_the_unacknowledged_again_first_and_counted_without_the_b
     peer = face.peer(messages=numbered(4))
     session = face.session(peer, mode=CLIENT)
     consumer = session.create_consumer(Q)
-    first = consumer.receive(5)
+    first = consumer.receive(60)
     first.acknowledge()
     for _ in range(2):
-        consumer.receive(5)
+        consumer.receive(60)
     session.recover()
-    again = [consumer.receive(5) for _ in range(3)]
+    again = [consumer.receive(60) for _ in range(3)]
     assert [(m.text, m.redelivered, m.delivery_count) for m in again] == [
         ("1", True, 2),
         ("2", True, 2),
@@ -284,8 +284,8 @@ def test_close_hands_back_the_delivered_counted_and_the_prefetched_uncounted_old
     connection = face.connect(peer)
     session = connection.create_session(mode)
     consumer = session.create_consumer(Q)
-    consumer.receive(5)
-    consumer.receive(5)
+    consumer.receive(60)
+    consumer.receive(60)
     buffered(face, consumer, 3)
     {"session": session, "connection": connection}[what].close()
     peer.wait_frames("end")
@@ -299,11 +299,11 @@ def test_close_hands_back_each_in_its_own_right_after_a_recover(face: Face) -> N
     peer = face.peer(messages=numbered(3))
     session = face.session(peer, mode=CLIENT)
     consumer = session.create_consumer(Q)
-    consumer.receive(5)
-    consumer.receive(5)
+    consumer.receive(60)
+    consumer.receive(60)
     buffered(face, consumer, 1)
     session.recover()
-    consumer.receive(5)
+    consumer.receive(60)
     session.close()
     peer.wait_frames("end")
     assert each(peer) == [(0, MODIFIED), (1, MODIFIED), (2, RELEASED)]
@@ -314,7 +314,7 @@ def test_close_of_an_auto_session_releases_what_was_never_handed_out(face: Face)
     peer = face.peer(messages=numbered(3))
     session = face.session(peer)
     consumer = session.create_consumer(Q)
-    consumer.receive(5)
+    consumer.receive(60)
     buffered(face, consumer, 2)
     session.close()
     peer.wait_frames("end")
@@ -324,7 +324,7 @@ def test_close_of_an_auto_session_releases_what_was_never_handed_out(face: Face)
 def test_acknowledge_after_session_close_raises_s29(face: Face) -> None:
     peer = face.peer(messages=numbered(1))
     session = face.session(peer, mode=CLIENT)
-    message = session.create_consumer(Q).receive(5)
+    message = session.create_consumer(Q).receive(60)
     session.close()
     with pytest.raises(IllegalStateException):
         message.acknowledge()
@@ -335,7 +335,7 @@ def test_a_message_that_arrives_while_the_session_closes_is_handed_back_uncounte
     peer = face.peer(messages=numbered(1))
     session = face.session(peer, mode=CLIENT)
     consumer = session.create_consumer(Q)
-    consumer.receive(5)
+    consumer.receive(60)
     session.close()
     peer.wait_frames("end")
     assert [state for number, state in each(peer) if number > 0] in ([], [RELEASED])
@@ -350,7 +350,7 @@ def test_a_closed_consumer_keeps_its_link_until_its_messages_are_acknowledged(fa
     peer = face.peer(messages=numbered(4))
     session = face.session(peer, mode=mode)
     consumer = session.create_consumer(Q)
-    messages = [consumer.receive(5) for _ in range(2)]
+    messages = [consumer.receive(60) for _ in range(2)]
     buffered(face, consumer, 2)
     consumer.close()
     face.barrier(peer, session)
@@ -369,13 +369,13 @@ def test_a_closed_consumer_gives_no_new_message_and_no_new_credit(face: Face) ->
     peer = face.peer(messages=numbered(1), silent={"drain"})
     session = face.session(peer, mode=CLIENT)
     consumer = session.create_consumer(Q)
-    message = consumer.receive(5)
+    message = consumer.receive(60)
     closing = face.background(consumer.close)
     peer.wait(lambda: any(f["drain"] for f in peer.all("flow")), "a drain")
     peer.deliver(text("late"))
     peer.script.silent.clear()
     peer.do(lambda: peer.consumers[0].pump())
-    closing.result(10)
+    closing.result(60)
     message.acknowledge()
     peer.wait_frames("detach")
     assert each(peer) == [(1, RELEASED), (0, ACCEPTED)]
@@ -385,7 +385,7 @@ def test_a_closed_consumer_gives_no_new_message_and_no_new_credit(face: Face) ->
 def test_a_closed_consumer_without_messages_detaches_at_once(face: Face) -> None:
     peer = face.peer(messages=numbered(1))
     consumer = face.session(peer).create_consumer(Q)
-    consumer.receive(5)
+    consumer.receive(60)
     consumer.close()
     consumer.close()
     assert len(peer.wait_frames("detach")) == 1
@@ -397,7 +397,7 @@ def test_what_a_closed_consumer_delivered_goes_back_counted(face: Face, verb: st
     peer = face.peer(messages=numbered(1))
     session = face.session(peer, mode=CLIENT)
     consumer = session.create_consumer(Q)
-    consumer.receive(5)
+    consumer.receive(60)
     consumer.close()
     getattr(session, verb)()
     peer.wait_frames(frame)
@@ -433,7 +433,7 @@ def test_an_undecodable_message_is_refused_here_and_the_next_one_received(face: 
     """S166."""
     peer = face.peer(messages=[UNDECODABLE, text("good")])
     session = face.session(peer, mode=mode)
-    assert session.create_consumer(Q).receive(5).text == "good"
+    assert session.create_consumer(Q).receive(60).text == "good"
     face.barrier(peer, session)
     assert each(peer)[0] == (0, UNDELIVERABLE)
 
@@ -452,7 +452,7 @@ def test_a_pull_whose_message_cannot_be_decoded_asks_for_the_next(face: Face) ->
     """S166, S22: within the same time-out."""
     peer = face.peer(messages=[UNDECODABLE, text("good")])
     consumer = face.session(peer).create_consumer(Queue("q?consumer.prefetchSize=0"))
-    assert consumer.receive(5).text == "good"
+    assert consumer.receive(60).text == "good"
 
 
 @pytest.mark.parametrize("mode", [0, 1, 2, 101])
@@ -462,7 +462,7 @@ def test_a_transfer_that_is_not_one_message_is_given_back_counted(face: Face, mo
     the broker takes from the lost connection what that had. It has both whole."""
     peer = face.peer(messages=[torn, text("good")])
     session = face.session(peer, mode=mode)
-    assert session.create_consumer(Q).receive(5).text == "good"
+    assert session.create_consumer(Q).receive(60).text == "good"
     face.barrier(peer, session)
     assert each(peer)[0] == (0, MODIFIED)
 
@@ -472,7 +472,7 @@ def test_what_keeps_coming_torn_is_refused_in_the_end(face: Face, monkeypatch: p
     monkeypatch.setattr("pyjmsack.core.taking.TORN", 1)
     peer = face.peer(messages=[b"", b"", text("good")])
     session = face.session(peer)
-    assert session.create_consumer(Q).receive(5).text == "good"
+    assert session.create_consumer(Q).receive(60).text == "good"
     face.barrier(peer, session)
     assert each(peer)[:2] == [(0, MODIFIED), (1, UNDELIVERABLE)]
 
@@ -483,5 +483,5 @@ def test_a_message_in_several_frames_is_one_message(face: Face) -> None:
     big = "x" * 300_000
     peer = face.peer(messages=[text(big), text("next")])
     consumer = face.session(peer, "amqp.maxFrameSize=4096").create_consumer(Q)
-    assert consumer.receive(5).text == big
-    assert consumer.receive(5).text == "next"
+    assert consumer.receive(60).text == big
+    assert consumer.receive(60).text == "next"

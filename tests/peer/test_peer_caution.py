@@ -44,7 +44,7 @@ def lose_one(face: Face) -> None:
 
 
 def received(consumer: Any, number: int) -> list[str]:
-    return [consumer.receive(5).text for _ in range(number)]
+    return [consumer.receive(60).text for _ in range(number)]
 
 
 def test_after_a_failover_each_message_is_asked_for_alone(face: Face) -> None:
@@ -274,7 +274,7 @@ def test_a_rollback_meets_no_newer_message_on_a_careful_link(face: Face) -> None
     peer = face.peer(properties=ARTEMIS, messages=texts(1))
     session = face.session(peer, "amqp.singleCredit=always", mode=0)
     consumer = session.create_consumer(Q)
-    assert consumer.receive(5).text == "1"
+    assert consumer.receive(60).text == "1"
     face.barrier(peer, session)
     peer.messages.extend(texts(2, 3))
     before = len(peer.frames)

@@ -135,7 +135,7 @@ def test_commit_rollback_and_close_are_forbidden_inside_a_listener(sync: SyncFac
     session = connection.create_session(0)
     trying = Trying([session.commit, session.rollback, session.close, connection.close])
     session.create_producer(Q).send("x", completion_listener=trying)
-    assert trying.done.wait(10)
+    assert trying.done.wait(60)
     assert [type(error) for error in trying.errors] == [IllegalStateException] * 4
     session.commit()
 
@@ -162,7 +162,7 @@ def test_commit_rollback_and_close_are_forbidden_inside_an_asyncio_listener(aio:
             errors.append(error)
 
     session.create_producer(Q).send("x", completion_listener=Listener())
-    assert done.wait(10)
+    assert done.wait(60)
     assert [type(error) for error in errors] == [IllegalStateException] * 4
 
 
@@ -178,7 +178,7 @@ def test_close_waits_for_outstanding_listeners(face: Face, what: str) -> None:
     peer.wait_transfers(1)
     assert not closing.done()
     peer.answer(0, accepted)
-    closing.result(10)
+    closing.result(60)
     assert [call[:2] for call in told.calls] == [("completed", "x")]
 
 
@@ -250,6 +250,6 @@ def test_listeners_never_run_on_the_thread_that_reads_the_socket(sync: SyncFace)
     called = threading.Event()
     future.add_done_callback(lambda _: (names.append(threading.current_thread().name), called.set()))
     told.wait(1)
-    assert called.wait(10)
+    assert called.wait(60)
     assert names
     assert "pyjmsack-io" not in names

@@ -28,7 +28,7 @@ def test_a_copy_is_confirmed_before_the_original_is_accepted_and_all_is_closed(f
     expiring = {"ttl": 60, "expiry_time": 2_000_000_000, "properties": {"color": "red"}, "priority": 7}
     peer = face.peer(messages=[volatile("bad", **expiring)], on_transfer=unanswered)
     connection = face.connect(peer, CLASSIC)
-    connection.create_session(INDIVIDUAL).create_consumer(Q).receive(5).reject()
+    connection.create_session(INDIVIDUAL).create_consumer(Q).receive(60).reject()
     (copy,) = peer.wait_transfers(1)
     closing = face.background(connection.close)
     assert (copy.link.link.remote_target.address, copy.body) == ("queue://ActiveMQ.DLQ", "bad")
@@ -36,7 +36,7 @@ def test_a_copy_is_confirmed_before_the_original_is_accepted_and_all_is_closed(f
     assert (message.ttl, message.expiry_time, message.priority, message.properties) == (0, 0, 7, {"color": "red"})
     assert each(peer) == []
     peer.answer(0, accepted)
-    closing.result(timeout=10)
+    closing.result(timeout=60)
     assert each(peer) == [(0, ACCEPTED)]
 
 
@@ -44,7 +44,7 @@ def test_a_copy_is_confirmed_before_the_original_is_accepted_and_all_is_closed(f
 def test_a_message_whose_copy_is_refused_comes_again(face: Face, answer: Any) -> None:
     """S118."""
     peer = face.peer(messages=[volatile("bad")], on_transfer=answer)
-    face.session(peer, CLASSIC, mode=INDIVIDUAL).create_consumer(Q).receive(5).reject()
+    face.session(peer, CLASSIC, mode=INDIVIDUAL).create_consumer(Q).receive(60).reject()
     peer.wait_frames("disposition")
     assert each(peer) == [(0, MODIFIED)]
 
@@ -58,7 +58,7 @@ def test_a_message_comes_again_where_nobody_may_write_dead_letters(face: Face) -
 
     peer = face.peer(messages=[volatile("bad")], refuse_attach=refuse)
     session = face.session(peer, CLASSIC, "amqp.deadLetterQueue=dead", mode=INDIVIDUAL)
-    session.create_consumer(Q).receive(5).reject()
+    session.create_consumer(Q).receive(60).reject()
     peer.wait_frames("disposition")
     assert each(peer) == [(0, MODIFIED)]
 
@@ -69,7 +69,7 @@ def test_a_message_is_not_accepted_when_the_connection_is_lost_before_its_copy_i
     peer = face.peer(messages=[volatile("bad")], on_transfer=dropped)
     connection = face.connect(peer, CLASSIC)
     connection.exception_listener = lost
-    connection.create_session(INDIVIDUAL).create_consumer(Q).receive(5).reject()
+    connection.create_session(INDIVIDUAL).create_consumer(Q).receive(60).reject()
     lost.first()
     assert each(peer) == []
 
@@ -78,7 +78,7 @@ def test_a_message_is_not_accepted_when_the_connection_is_lost_before_its_copy_i
 def test_what_the_broker_dead_letters_itself_is_not_copied(face: Face, broker: str, payload: bytes) -> None:
     """S118."""
     peer = face.peer(messages=[payload])
-    face.session(peer, f"broker={broker}", mode=INDIVIDUAL).create_consumer(Q).receive(5).reject()
+    face.session(peer, f"broker={broker}", mode=INDIVIDUAL).create_consumer(Q).receive(60).reject()
     peer.wait_frames("disposition")
     assert each(peer) == [(0, REJECTED)]
     assert peer.all("transfer") == []
@@ -94,8 +94,8 @@ def test_a_message_that_is_rejected_out_of_the_dead_letter_queue_stays_there(
     """S118: it came again at once, on Classic as a copy of itself, without end."""
     peer = face.peer(messages=[payload, text("good")])
     consumer = face.session(peer, f"broker={broker}", mode=INDIVIDUAL).create_consumer(Queue(queue))
-    consumer.receive(5).reject()
-    consumer.receive(5).accept()
+    consumer.receive(60).reject()
+    consumer.receive(60).accept()
     peer.wait_frames("disposition")
     assert each(peer) == [(1, ACCEPTED)]
     assert peer.all("transfer") == []
@@ -107,8 +107,8 @@ def test_a_message_stays_in_a_dead_letter_queue_with_a_name_of_its_own(face: Fac
     peer = face.peer(messages=[text("bad"), text("good")])
     session = face.session(peer, "broker=artemis", "amqp.deadLetterQueue=orders.dead", mode=INDIVIDUAL)
     consumer = session.create_consumer(Queue("orders.dead"))
-    consumer.receive(5).reject()
-    consumer.receive(5).accept()
+    consumer.receive(60).reject()
+    consumer.receive(60).accept()
     peer.wait_frames("disposition")
     assert each(peer) == [(1, ACCEPTED)]
 
@@ -118,7 +118,7 @@ def test_what_nobody_can_read_in_the_dead_letter_queue_is_not_copied_again_and_a
     unreadable = b"\x00\x53\x77\xa1\x09bad"
     peer = face.peer(messages=[unreadable, text("good")])
     consumer = face.session(peer, CLASSIC, mode=INDIVIDUAL).create_consumer(Queue("ActiveMQ.DLQ"))
-    consumer.receive(5).accept()
+    consumer.receive(60).accept()
     peer.wait_frames("disposition")
     assert each(peer) == [(1, ACCEPTED)]
     assert peer.all("transfer") == []

@@ -51,7 +51,7 @@ class World:
         self.producer = self.session.create_producer(Q)
         self.consumer = self.session.create_consumer(Q)
         self.puller = self.transacted.create_consumer(PULL)
-        self.received = self.consumer.receive(5)
+        self.received = self.consumer.receive(60)
         self.clock = self.connection.create_session().create_consumer(Queue("clock?consumer.prefetchSize=0"))
         self.outage = Outage(face, self.peer, self.connection)
 
@@ -91,7 +91,7 @@ def test_what_needs_a_broker_waits_for_one(face: Face, name: str) -> None:
     world.outage.end()
     if name == "pull":
         world.peer.deliver(text("later"), consumer=4)  # the second of those that were rebuilt
-    calling.result(10)
+    calling.result(60)
 
 
 @pytest.mark.parametrize("name", AT_ONCE)
@@ -151,7 +151,7 @@ def test_sends_in_flight_and_sends_without_a_broker_keep_their_order(face: Face)
     peer.script.on_transfer = accepted
     outage.end()
     for future in sending:
-        future.result(10)
+        future.result(60)
     assert bodies(peer) == ["0", "1", "2", "0", "1", "2", "3", "4", "5"]
 
 
@@ -163,7 +163,7 @@ def test_a_send_without_a_broker_ends_with_its_time(face: Face) -> None:
     with pytest.raises(SendTimedOutException):
         producer.send("late")
     with pytest.raises(SendTimedOutException):
-        producer.send_async("late").result(10)
+        producer.send_async("late").result(60)
     outage.end()
     producer.send("x")
     assert bodies(peer) == ["x"]
@@ -189,7 +189,7 @@ def test_failover_timeout_bounds_a_send_without_a_broker_only(face: Face) -> Non
     producer = connection.create_session().create_producer(Q)
     outage.begin()
     with pytest.raises(SendTimedOutException, match="no broker within"):
-        producer.send_async("late").result(10)
+        producer.send_async("late").result(60)
 
 
 def test_completion_listeners_hear_of_sends_that_were_on_the_wire_and_others_wait(face: Face) -> None:
@@ -280,11 +280,11 @@ def test_what_was_received_in_an_interrupted_transaction_cannot_be_committed(fac
     peer, connection, outage = interruptible(face, messages=[text("1")])
     session = connection.create_session(0)
     consumer = session.create_consumer(Q)
-    assert consumer.receive(5).text == "1"
+    assert consumer.receive(60).text == "1"
     outage.begin()
     peer.messages.append(text("2"))
     outage.end()
-    assert consumer.receive(5).text == "2"
+    assert consumer.receive(60).text == "2"
     with pytest.raises(TransactionRolledBackException):
         session.commit()
     assert commits(peer) == [False]
@@ -295,7 +295,7 @@ def test_rollback_after_a_drop_raises_nothing(face: Face) -> None:
     """S99."""
     peer, connection, outage = interruptible(face, messages=[text("1")])
     session = connection.create_session(0)
-    session.create_consumer(Q).receive(5)
+    session.create_consumer(Q).receive(60)
     session.create_producer(Q).send("x")
     outage.begin()
     outage.end()
@@ -359,21 +359,21 @@ def test_a_blocked_receive_survives_the_drop(face: Face, queue: Queue) -> None:
     peer.drop()
     events.wait("established", "interrupted", "restored")
     peer.deliver(text("m"), consumer=1)
-    assert receiving.result(10).text == "m"
+    assert receiving.result(60).text == "m"
 
 
 def test_buffers_are_emptied_and_a_message_in_hand_stays_readable(face: Face) -> None:
     """S101: what was prefetched comes again from the broker, not twice."""
     peer, connection, outage = interruptible(face, messages=[text(str(n)) for n in range(5)])
     consumer = connection.create_session(2).create_consumer(Q)
-    first = consumer.receive(5)
+    first = consumer.receive(60)
     face.until(lambda: consumer.stats.buffered == 4)
     outage.begin()
     assert consumer.stats.buffered == 0
     assert first.text == "0"
     peer.messages.extend(text(str(n)) for n in range(5))
     outage.end()
-    assert [consumer.receive(5).text for _ in range(5)] == list("01234")
+    assert [consumer.receive(60).text for _ in range(5)] == list("01234")
 
 
 @pytest.mark.parametrize("mode", [2, 101], ids=["client", "individual"])
@@ -382,11 +382,11 @@ def test_an_acknowledgement_of_an_earlier_connection_is_silent_and_never_sent(fa
     peer, connection, outage = interruptible(face, messages=[text("old")], options="failover.duplicateGuard=none")
     session = connection.create_session(mode)
     consumer = session.create_consumer(Q)
-    old = consumer.receive(5)
+    old = consumer.receive(60)
     outage.begin()
     peer.messages.extend([text("old"), text("new")])
     outage.end()
-    again, new = consumer.receive(5), consumer.receive(5)
+    again, new = consumer.receive(60), consumer.receive(60)
     old.acknowledge()
     old.acknowledge()
     face.barrier(peer, session)
@@ -400,11 +400,11 @@ def test_an_acknowledgement_that_was_lost_makes_no_duplicate(face: Face) -> None
     peer, connection, outage = interruptible(face, messages=[message])
     session = connection.create_session()
     consumer = session.create_consumer(Q)
-    assert consumer.receive(5).text == "m"
+    assert consumer.receive(60).text == "m"
     outage.begin()
     peer.messages.extend([message, text("next", id="ID:2")])
     outage.end()
-    assert consumer.receive(5).text == "next"
+    assert consumer.receive(60).text == "next"
     assert consumer.stats.duplicates_skipped == 1
     before = len(peer.all("disposition"))
     face.barrier(peer, session)
@@ -423,7 +423,7 @@ def test_what_is_in_the_caller_s_hands_is_not_handed_out_beside(face: Face, mode
     message = text("m", id="ID:1")
     peer.messages.extend([message, message, text("next", id="ID:2")])
     outage.end()
-    held = [consumer.receive(5), consumer.receive(5)]
+    held = [consumer.receive(60), consumer.receive(60)]
     assert [message.text for message in held] == ["m", "next"]
     assert consumer.stats.duplicates_skipped == 1
     if given_back:
@@ -436,7 +436,7 @@ def test_what_is_in_the_caller_s_hands_is_not_handed_out_beside(face: Face, mode
     outage.begin()
     peer.messages.extend([message, text("last", id="ID:3")])
     outage.end()
-    assert consumer.receive(5).text == ("m" if given_back else "last")
+    assert consumer.receive(60).text == ("m" if given_back else "last")
 
 
 @pytest.mark.parametrize("mode", [2, 101], ids=["client", "individual"])
@@ -445,12 +445,12 @@ def test_what_was_acknowledged_too_late_counts_as_processed(face: Face, mode: in
     message = text("m", id="ID:1")
     peer, connection, outage = interruptible(face, messages=[message])
     consumer = connection.create_session(mode).create_consumer(Q)
-    in_hand = consumer.receive(5)
+    in_hand = consumer.receive(60)
     outage.begin()
     in_hand.acknowledge()
     peer.messages.extend([message, text("next", id="ID:2")])
     outage.end()
-    assert consumer.receive(5).text == "next"
+    assert consumer.receive(60).text == "next"
     assert (consumer.stats.duplicates_skipped, consumer.stats.stale) == (1, 1)
 
 
@@ -460,14 +460,14 @@ def test_what_is_acknowledged_after_two_losses_counts_as_processed(face: Face, m
     message = text("m", id="ID:1")
     peer, connection, outage = interruptible(face, messages=[message])
     consumer = connection.create_session(mode).create_consumer(Q)
-    in_hand = consumer.receive(5)
+    in_hand = consumer.receive(60)
     for _ in range(2):
         outage.begin()
         peer.messages.extend([message, text("next", id="ID:2")])
         outage.end()
         face.until(lambda: consumer.stats.buffered == 2)
     in_hand.acknowledge()
-    assert consumer.receive(5).text == "next"
+    assert consumer.receive(60).text == "next"
     assert (consumer.stats.duplicates_skipped, consumer.stats.stale) == (1, 1)
 
 
@@ -481,13 +481,13 @@ def test_what_a_consumer_had_that_the_broker_closed_is_no_copy_when_it_comes_aga
     outage.begin()
     peer.messages.append(message)
     outage.end()
-    in_hand = consumer.receive(5)
+    in_hand = consumer.receive(60)
     peer.close_link(peer.consumers[-1], "amqp:resource-limit-exceeded", "says the broker")
     with pytest.raises(ResourceAllocationException, match="says the broker"):
-        consumer.receive(5)
+        consumer.receive(60)
     peer.messages.append(message)
     another = session.create_consumer(Q)
-    assert another.receive(5).text == in_hand.text
+    assert another.receive(60).text == in_hand.text
     assert another.stats.duplicates_skipped == 0
 
 
@@ -497,7 +497,7 @@ def test_what_nobody_can_acknowledge_any_more_is_not_kept(face: Face) -> None:
     connection = face.failover(peer)
     outage = Outage(face, peer, connection)
     consumer = connection.create_session(101).create_consumer(Q)
-    delivery = weakref.ref(consumer.receive(5)._delivery)
+    delivery = weakref.ref(consumer.receive(60)._delivery)
     outage.begin()
     outage.end()
     gc.collect()
@@ -514,7 +514,7 @@ def test_what_waits_for_its_acknowledgement_is_not_handed_out_again(face: Face) 
     message = text("m", id="ID:1")
     peer.messages.extend([message, message, text("next", id="ID:2")])
     outage.end()
-    assert [consumer.receive(5).text for _ in range(2)] == ["m", "next"]
+    assert [consumer.receive(60).text for _ in range(2)] == ["m", "next"]
     assert consumer.stats.duplicates_skipped == 1
 
 
@@ -524,7 +524,7 @@ def test_what_is_skipped_does_not_hide_what_is_behind_it(face: Face, destination
     message = text("m", id="ID:1")
     peer, connection, outage = interruptible(face, messages=[message])
     consumer = connection.create_session().create_consumer(destination)
-    consumer.receive(5)
+    consumer.receive(60)
     outage.begin()
     peer.messages.extend([message, text("next", id="ID:2")])
     outage.end()
@@ -544,11 +544,11 @@ def test_two_messages_that_share_an_id_are_both_handed_out(face: Face, propertie
     product = {"properties": properties} if properties else {}
     peer, connection, outage = interruptible(face, messages=[new, first], **product)
     consumer = connection.create_session().create_consumer(Q)
-    received = [consumer.receive(5) for _ in range(2)]
+    received = [consumer.receive(60) for _ in range(2)]
     outage.begin()
     peer.messages.extend([new, paid, first, second])
     outage.end()
-    received += [consumer.receive(5) for _ in range(2)]
+    received += [consumer.receive(60) for _ in range(2)]
     states = [message.properties["state"] for message in received[::2]]
     assert (states, received[3].text[-1]) == (["NEW", "PAID"], "2")
     assert consumer.stats.duplicates_skipped == 2
@@ -559,11 +559,11 @@ def test_what_was_not_acknowledged_comes_again(face: Face) -> None:
     message = text("m", id="ID:1")
     peer, connection, outage = interruptible(face, messages=[message])
     consumer = connection.create_session(2).create_consumer(Q)
-    consumer.receive(5)
+    consumer.receive(60)
     outage.begin()
     peer.messages.append(message)
     outage.end()
-    assert consumer.receive(5).text == "m"
+    assert consumer.receive(60).text == "m"
     assert consumer.stats.duplicates_skipped == 0
 
 
@@ -597,7 +597,7 @@ def test_a_listener_on_several_messages_gets_none_that_another_lane_works_on(
 
     def work(message: Any) -> None:
         if not done.is_set():
-            done.wait(10)
+            done.wait(60)
             if not succeeds:
                 raise ValueError("it did not work")
         if mode == 101:
@@ -645,7 +645,7 @@ def test_no_attempt_left_is_told_once_and_ends_everything(face: Face) -> None:
     peer.stop_listening()
     peer.drop()
     assert isinstance(heard.first(), ConnectionLostException)
-    for call in (lambda: sending.result(10), lambda: receiving.result(10), lambda: producer.send("y")):
+    for call in (lambda: sending.result(60), lambda: receiving.result(60), lambda: producer.send("y")):
         with pytest.raises(ConnectionLostException):
             call()
     events.wait("established", "interrupted", "failure")
@@ -786,10 +786,10 @@ def test_a_drop_during_the_rebuilding_is_made_good(face: Face, hook: str) -> Non
     setattr(peer.script, hook, once(dropping(peer), usual))
     peer.script.on_transfer = accepted
     outage.end()
-    sending.result(10)
+    sending.result(60)
     peer.messages.append(text("m"))
     peer.deliver(consumer=-1)
-    assert consumer.receive(5).text == "m"
+    assert consumer.receive(60).text == "m"
     transacted.commit()
 
 
@@ -798,7 +798,7 @@ def test_a_consumer_outlives_the_drop_that_interrupts_its_creation(face: Face) -
     peer = face.peer(messages=[text("m")])
     session = face.failover(peer).create_session()
     peer.script.refuse_attach = once(dropping(peer), peer.script.refuse_attach)
-    assert session.create_consumer(Q).receive(5).text == "m"
+    assert session.create_consumer(Q).receive(60).text == "m"
 
 
 def test_consumers_outlive_a_drop_while_they_are_attached_again(face: Face) -> None:
@@ -813,7 +813,7 @@ def test_consumers_outlive_a_drop_while_they_are_attached_again(face: Face) -> N
     assert len(peer.all("attach")) > 4
     for number, consumer in enumerate(consumers):
         peer.deliver(text("m"), consumer=number - 2)
-        assert consumer.receive(5).text == "m"
+        assert consumer.receive(60).text == "m"
 
 
 def test_temporary_queues_work_on_under_a_new_name(face: Face) -> None:
@@ -830,11 +830,11 @@ def test_temporary_queues_work_on_under_a_new_name(face: Face) -> None:
     outage.begin()
     peer.script.on_transfer = accepted
     outage.end()
-    sending.result(10)
+    sending.result(60)
     assert reply_to.name != old
     assert [t.message.reply_to for t in peer.transfers] == [old, reply_to.name]
     peer.deliver(text("reply"), consumer=-1)
-    assert consumer.receive(5).text == "reply"
+    assert consumer.receive(60).text == "reply"
     session.create_producer(reply_to).send("x")
     target = peer.all("attach")[-1].terminus("target")
     assert target is not None
@@ -855,7 +855,7 @@ def test_a_browser_goes_on_and_shows_nothing_twice(face: Face) -> None:
     peer.script.silent.discard("drain")
     peer.messages.extend(messages)
     outage.end()
-    assert [message.text for message in rest.result(10)] == ["2", "3"]
+    assert [message.text for message in rest.result(60)] == ["2", "3"]
 
 
 def test_metadata_follow_the_broker(face: Face) -> None:

@@ -178,12 +178,12 @@ def give_up(face: Face, peer: Peer | StompPeer, verb: Verb, frame: str, way: str
     if way == "cancelled":
         call.cancel()
         with pytest.raises(CancelledError):
-            call.result(5)
+            call.result(60)
     elif verb.raises:
         with pytest.raises(JMSException):
-            call.result(5)
+            call.result(60)
     else:
-        call.result(5)
+        call.result(60)
     found: Frame = frames(peer, frame)[before]
     return found
 
@@ -209,9 +209,9 @@ def prove(face: Face, peer: Peer | StompPeer, verb: Verb, frame: str, way: str) 
     peer.resume()
     if verb.name == "unsubscribe" and isinstance(peer, Peer):  # the first call took effect
         with pytest.raises(InvalidDestinationException):
-            again.result(10)
+            again.result(60)
     else:
-        again.result(10)
+        again.result(60)
     o.producer.send("neighbour")
     o.connection.create_session().create_producer(Queue("new")).send("new")
     if verb.check is not None:
@@ -226,7 +226,7 @@ def prove(face: Face, peer: Peer | StompPeer, verb: Verb, frame: str, way: str) 
     if not (
         verb.name == "receive" and way == "timed out" and isinstance(peer, Peer)
     ):  # a link without answer is closed
-        assert o.consumer.receive(10).text == "for the neighbour"
+        assert o.consumer.receive(60).text == "for the neighbour"
     assert failures == []
     if isinstance(peer, Peer):
         assert len(peer.connections) == 1
@@ -279,7 +279,7 @@ def test_a_connect_that_is_given_up_leaves_the_next_one_alone(left: tuple[Face, 
     if way == "cancelled":
         call.cancel()
     with pytest.raises((CancelledError, JMSException)):
-        call.result(10)
+        call.result(60)
     peer.wait(lambda: not peer.connections[0].alive, "the end of the socket")
     peer.resume()
     connection = factory.create_connection()
@@ -296,7 +296,7 @@ def test_setting_the_client_id_can_be_given_up_and_done_again(aio: AioFace) -> N
     peer.wait_frames("close")
     call.cancel()
     with pytest.raises(CancelledError):
-        call.result(5)
+        call.result(60)
     peer.resume()
     with pytest.raises(JMSException, match="set the client id again, or close it"):
         connection.create_session()
@@ -346,7 +346,7 @@ def test_closing_a_connection_ends_all_sessions_before_it_waits_for_one(face: Fa
     else:
         peer.wait_frames("end", 30)
     peer.resume()
-    closing.result(10)
+    closing.result(60)
     assert len(peer.wait_frames("end", 30)) == 30
 
 
@@ -357,7 +357,7 @@ def test_closing_a_connection_whose_broker_stands_still_takes_one_close_time_out
     for _ in range(60):
         connection.create_session()
     peer.pause()
-    face.background(connection.close).result(15)
+    face.background(connection.close).result(60)
 
 
 def test_ended_sessions_leave_no_proton_object_to_the_garbage_collector(face: Face) -> None:

@@ -40,7 +40,7 @@ def accepted(peer: Peer) -> int:
 
 
 def consume(consumer: Any, *texts: str) -> None:
-    assert [consumer.receive(5).text for _ in texts] == [*texts]
+    assert [consumer.receive(60).text for _ in texts] == [*texts]
 
 
 @pytest.mark.parametrize("mode", [1, 2, 101], ids=["auto", "client", "individual"])
@@ -53,7 +53,7 @@ def test_a_locked_file_delays_acknowledgements_and_nothing_else(face: Face, tmp_
     consumer = session.create_consumer(Q)
     with locked(path):
         for number in range(3):
-            message = consumer.receive(5)
+            message = consumer.receive(60)
             assert message.text == str(number)
             if mode != 1:
                 message.acknowledge()

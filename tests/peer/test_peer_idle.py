@@ -47,7 +47,7 @@ def test_a_peer_that_sends_nothing_is_declared_dead(face: Face) -> None:
     connection.exception_listener = heard = Told()
     consumer = connection.create_session().create_consumer(Queue("q"))
     with pytest.raises(ConnectionLostException):
-        consumer.receive(10)
+        consumer.receive(60)
     assert isinstance(heard.first(), ConnectionLostException)
     peer.wait_closed()
 
@@ -77,4 +77,4 @@ def test_artemis_is_made_to_look_when_it_does_not_answer_an_end(face: Face) -> N
     peer.wait_frames("empty")
     assert not closing.done()
     peer.drop()
-    closing.result(10)
+    closing.result(60)

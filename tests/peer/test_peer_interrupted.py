@@ -20,7 +20,7 @@ from pyjmsack import AckMode, JMSException, Queue
 
 pytestmark = pytest.mark.timeout(240)
 PACKAGE = str(Path(pyjmsack.__file__).parent)
-PATIENCE = 15.0
+PATIENCE = 60.0
 Line = tuple[CodeType, int]
 
 
@@ -40,10 +40,10 @@ VERBS = [
     Verb("send in a transaction", lambda o: o.producer.send("x"), TRANSACTED),
     Verb("send_async", lambda o: o.producer.send_async("x")),
     Verb("send with a listener", lambda o: o.producer.send("x", completion_listener=o.told)),
-    Verb("receive", lambda o: o.consumer.receive(10), message=True),
-    Verb("receive in a transaction", lambda o: o.consumer.receive(10), TRANSACTED, message=True),
-    Verb("acknowledge", lambda o: (o.consumer.receive(10), o.session.acknowledge()), message=True),
-    Verb("recover", lambda o: (o.consumer.receive(10), o.session.recover()), message=True),
+    Verb("receive", lambda o: o.consumer.receive(60), message=True),
+    Verb("receive in a transaction", lambda o: o.consumer.receive(60), TRANSACTED, message=True),
+    Verb("acknowledge", lambda o: (o.consumer.receive(60), o.session.acknowledge()), message=True),
+    Verb("recover", lambda o: (o.consumer.receive(60), o.session.recover()), message=True),
     Verb("commit", lambda o: o.session.commit(), TRANSACTED),
     Verb("rollback", lambda o: o.session.rollback(), TRANSACTED),
     Verb("create_session", lambda o: o.connection.create_session()),
@@ -118,7 +118,7 @@ def afterwards(o: SimpleNamespace) -> None:
         problem = str(error)
     assert "S15" not in problem
     if o.verb.name == "receive":
-        message = o.consumer.receive(10)
+        message = o.consumer.receive(60)
         assert message is not None
         assert message.text == "for us"
     o.session.close()

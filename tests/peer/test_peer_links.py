@@ -148,10 +148,10 @@ def test_a_no_acknowledge_consumer_asks_for_settled_and_sends_nothing_back(face:
     peer = face.peer(messages=[text("a"), text("b")])
     session = face.session(peer, mode=mode)
     consumer = session.create_consumer(Queue("q"))
-    message = consumer.receive(5)
+    message = consumer.receive(60)
     message.acknowledge()
     session.recover()
-    assert consumer.receive(5).text == "b"
+    assert consumer.receive(60).text == "b"
     assert attach(peer)["snd-settle-mode"] == SETTLED
     session.close()
     peer.wait_frames("end")
@@ -162,7 +162,7 @@ def test_messages_that_arrive_settled_unasked_get_no_outcome(face: Face) -> None
     """S36: the broker has forgotten them."""
     peer = face.peer(messages=[text("a")], presettled=True)
     session = face.session(peer, mode=2)
-    session.create_consumer(Queue("q")).receive(5).acknowledge()
+    session.create_consumer(Queue("q")).receive(60).acknowledge()
     session.close()
     peer.wait_frames("end")
     assert peer.all("disposition") == []

@@ -303,7 +303,7 @@ def test_a_broker_that_hangs_up_while_it_is_connected_to_is_a_lost_connection(
     peer.wait_frames(frame)
     peer.drop()
     with pytest.raises(ConnectionLostException):
-        connecting.result(10)
+        connecting.result(60)
 
 
 def test_a_connection_that_cannot_be_opened_leaves_no_thread_s123(sync: SyncFace) -> None:
@@ -364,7 +364,7 @@ def test_everything_raises_illegal_state_after_close_s125(face: Face) -> None:
 def test_concurrent_closes_all_return_s123(face: Face) -> None:
     connection = face.connect(face.peer())
     for closing in [face.background(connection.close) for _ in range(4)]:
-        closing.result(10)
+        closing.result(60)
 
 
 def test_connection_listeners_hear_of_the_failure_once_s109(face: Face) -> None:
@@ -384,6 +384,6 @@ def test_connection_listeners_hear_of_the_failure_once_s109(face: Face) -> None:
     listener = Listener()
     connection.add_connection_listener(listener)
     peer.drop()
-    assert listener.heard.wait(10)
+    assert listener.heard.wait(60)
     connection.close()
     assert [type(error) for error in listener.failures] == [ConnectionLostException]

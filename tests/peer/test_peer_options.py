@@ -111,7 +111,7 @@ def test_over_stomp_too_an_open_connection_keeps_the_process_alive_if_the_url_sa
     (keeper,) = [thread for thread in threading.enumerate() if thread.name == "pyjmsack-keeper"]
     assert not keeper.daemon
     connection.close()
-    keeper.join(10)
+    keeper.join(60)
     assert not keeper.is_alive()
 
 

@@ -111,7 +111,7 @@ def test_what_was_closed_while_it_was_restored_is_closed_at_the_broker(face: Fac
     held = hold_attach(peer)
     outage.begin()
     outage.end_soon()
-    assert held.arrived.wait(10)
+    assert held.arrived.wait(60)
     close(face, session, closed)
     held.gate.set()
     face.until(lambda: peer.all(frame) != [])
@@ -125,7 +125,7 @@ def test_a_refusal_of_what_was_closed_meanwhile_is_nobody_s_business(face: Face)
     held = hold_attach(peer, REFUSED)
     outage.begin()
     outage.end_soon()
-    assert held.arrived.wait(10)
+    assert held.arrived.wait(60)
     closed.close()
     held.gate.set()
     connection.create_session().close()
@@ -141,5 +141,5 @@ class hold_attach:  # noqa: N801 - used as a function
 
     def _decide(self, link: Any) -> Condition | None:
         self.arrived.set()
-        assert self.gate.wait(10)
+        assert self.gate.wait(60)
         return self._refusal

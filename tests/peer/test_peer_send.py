@@ -84,7 +84,7 @@ def test_the_future_of_a_send_that_is_not_accepted_fails(
     """S64."""
     future = face.session(face.peer(on_transfer=answer)).create_producer(Q).send_async("x")
     with pytest.raises(error, match=words):
-        future.result(10)
+        future.result(60)
 
 
 def test_the_future_of_an_accepted_send_is_none(face: Face) -> None:
@@ -126,7 +126,7 @@ def test_the_table_of_sends_that_wait_for_the_broker(
         peer.do(lambda: None)
         assert not sending.done()
         peer.answer(0, accepted)
-    sending.result(10)
+    sending.result(60)
 
 
 def test_a_send_works_before_start_and_after_stop_s70(face: Face) -> None:
@@ -226,7 +226,7 @@ def test_without_credit_a_send_waits_and_goes_when_credit_comes(face: Face) -> N
     assert not sending.done()
     assert peer.transfers == []
     peer.grant(1)
-    sending.result(10)
+    sending.result(60)
     assert len(peer.transfers) == 1
 
 
@@ -235,10 +235,10 @@ def test_sends_that_wait_for_credit_keep_their_order(face: Face) -> None:
     producer = face.session(peer).create_producer(Q)
     futures = [producer.send_async(str(number)) for number in range(10)]
     peer.grant(4)
-    futures[3].result(10)
+    futures[3].result(60)
     assert not futures[4].done()
     peer.grant(6)
-    futures[9].result(10)
+    futures[9].result(60)
     assert [transfer.message.body for transfer in peer.transfers] == [str(number) for number in range(10)]
 
 
@@ -302,7 +302,7 @@ def test_close_of_a_producer_waits_for_the_outcomes_of_its_sends(face: Face) -> 
     peer.wait_transfers(1)
     assert not closing.done()
     peer.answer(0, accepted)
-    closing.result(10)
+    closing.result(60)
     assert peer.names()[-1] == "detach"
 
 
@@ -313,7 +313,7 @@ def test_close_of_a_producer_gives_up_after_close_timeout(face: Face) -> None:
     future = producer.send_async("x")
     producer.close()
     with pytest.raises(JMSException):
-        future.result(10)
+        future.result(60)
     peer.wait_frames("detach")
 
 
@@ -326,7 +326,7 @@ def test_a_producer_that_the_broker_closes_fails_what_is_out_and_what_comes(face
     peer.close_link(peer.producers[0], "amqp:resource-deleted", "the queue is gone")
     for outcome in (future, producer.send_async("later")):
         with pytest.raises(InvalidDestinationException, match="the queue is gone"):
-            outcome.result(10)
+            outcome.result(60)
     with pytest.raises(InvalidDestinationException):
         producer.send("later")
 

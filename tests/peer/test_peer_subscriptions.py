@@ -143,7 +143,7 @@ def test_a_durable_link_that_the_broker_closes_is_answered_with_a_detach(face: F
     peer.close_link(peer.consumers[0], "amqp:resource-limit-exceeded")
     assert not closed(detaches(peer, 1)[0])
     with pytest.raises(JMSException, match="resource-limit"):
-        consumer.receive(timeout=5)
+        consumer.receive(timeout=60)
 
 
 def test_a_durable_link_that_answers_no_drain_is_detached(face: Face) -> None:
@@ -204,7 +204,7 @@ def test_a_name_is_free_again_once_the_broker_has_answered_the_detach(face: Face
     waiting = face.background(subscribe, session, DURABLE)
     peer.script.silent.clear()
     peer.do(lambda: peer.consumers[0].link.detach())
-    waiting.result(5)
+    waiting.result(60)
     assert len(peer.wait_frames("attach", 2)) == 2
 
 
@@ -214,7 +214,7 @@ def test_a_closed_consumer_with_unacknowledged_messages_still_has_the_name(face:
     session = face.session(peer, mode=2, **OWN)
     consumer = subscribe(session, DURABLE)
     peer.deliver(text("a"))
-    message = consumer.receive(timeout=5)
+    message = consumer.receive(timeout=60)
     consumer.close()
     with pytest.raises(IllegalStateException, match="not acknowledged"):
         subscribe(session, DURABLE)

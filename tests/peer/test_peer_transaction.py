@@ -107,7 +107,7 @@ def test_a_received_message_joins_the_transaction_settled(face: Face) -> None:
     """S23, S78: 0x34 with the id and accepted; settled, or it would stay ours after a rollback."""
     peer = face.peer(messages=numbered(1))
     session = transacted(face, peer)
-    session.create_consumer(Q).receive(5)
+    session.create_consumer(Q).receive(60)
     (frame,) = peer.wait_frames("disposition")
     session.commit()
     assert frame.state == (0x34, [txn(peer.discharges[0]), PROVISIONAL_ACCEPTED])
@@ -121,7 +121,7 @@ def test_a_commit_discharges_and_declares_the_next(face: Face) -> None:
     producer, consumer = session.create_producer(Q), session.create_consumer(Q)
     for _ in range(2):
         producer.send("x")
-        consumer.receive(5)
+        consumer.receive(60)
         session.commit()
     assert fails(peer) == [False, False]
     assert len(peer.declares) == 3
@@ -137,7 +137,7 @@ def test_every_receipt_is_on_the_wire_before_its_discharge(face: Face) -> None:
     session = transacted(face, peer)
     consumer = session.create_consumer(Q)
     for _ in range(200):
-        consumer.receive(5)
+        consumer.receive(60)
         session.commit()
     order = [f for f in peer.frames if f.name == "disposition" or (f.name == "transfer" and f.coordinator)]
     assert len(peer.all("disposition")) == 200
@@ -179,7 +179,7 @@ def test_consumers_and_producers_of_a_session_share_the_transaction_s77(face: Fa
     peer.wait_frames("flow", 2)
     for number, consumer in enumerate(consumers):
         peer.deliver(text("x"), consumer=number)
-        consumer.receive(5)
+        consumer.receive(60)
     session.create_producer(Q).send("x")
     session.commit()
     ids = {frame.state[1][0] for frame in peer.all("disposition") + peer.all("transfer")}
@@ -215,7 +215,7 @@ def test_a_send_that_is_refused_makes_commit_roll_back_and_say_what_was_sent(fac
     peer = face.peer(on_transfer=in_turn(accepted, answer, accepted), messages=numbered(1))
     session = transacted(face, peer)
     producer, consumer = session.create_producer(Q), session.create_consumer(Q)
-    received = consumer.receive(5)
+    received = consumer.receive(60)
     producer.send("a")
     producer.send("b")
     with pytest.raises(TransactionRolledBackException) as caught:
@@ -302,7 +302,7 @@ def test_a_message_that_waited_for_credit_joins_the_transaction_it_was_sent_in(f
     session.create_producer(Q).send("x")
     committing = face.background(session.commit)
     peer.grant(1)
-    committing.result(10)
+    committing.result(60)
     (frame,) = peer.all("transfer")
     assert frame.state == (0x34, [txn(peer.discharges[0])])
 
@@ -334,13 +334,13 @@ def test_after_the_coordinator_is_gone_nothing_reaches_the_broker_outside_the_tr
     session = transacted(face, peer)
     producer, consumer = session.create_producer(Q), session.create_consumer(Q)
     producer.send("before")
-    assert consumer.receive(5).text == "0"
+    assert consumer.receive(60).text == "0"
     peer.wait_transfers(1)
     peer.wait_frames("disposition")
     peer.close_link(peer.coordinators[0], "amqp:transaction:timeout", "too slow")
     peer.wait(lambda: "x-detach" in peer.names(), "our detach of the coordinator")
     producer.send("after")
-    assert consumer.receive(5).text == "1"
+    assert consumer.receive(60).text == "1"
     with pytest.raises(TransactionRolledBackException) as caught:
         session.commit()
     assert len(caught.value.sent) == 2
@@ -447,7 +447,7 @@ def test_rollback_drains_discharges_releases_the_prefetched_and_opens_the_window
     peer = face.peer(messages=numbered(5))
     session = transacted(face, peer)
     consumer = session.create_consumer(Q)
-    consumer.receive(5)
+    consumer.receive(60)
     face.until(lambda: consumer.stats.buffered == 4)
     peer.wait_frames("disposition")
     since = len(peer.frames)
@@ -470,10 +470,10 @@ def test_rollback_gives_messages_again_in_the_order_of_the_broker(face: Face) ->
     peer = face.peer(messages=numbered(3), on_discharge=discharge)
     session = transacted(face, peer)
     consumer = session.create_consumer(Q)
-    consumer.receive(5)
+    consumer.receive(60)
     face.until(lambda: consumer.stats.buffered == 2)
     session.rollback()
-    again = [consumer.receive(5) for _ in range(3)]
+    again = [consumer.receive(60) for _ in range(3)]
     assert [(message.text, message.delivery_count) for message in again] == [("0", 2), ("1", 1), ("2", 1)]
 
 
@@ -485,10 +485,10 @@ def test_rollback_leaves_consumers_alone_that_took_no_part(face: Face) -> None:
     peer.wait_frames("flow", 2)
     peer.deliver(text("x"), consumer=0)
     peer.deliver(text("kept"), consumer=1)
-    taking_part.receive(5)
+    taking_part.receive(60)
     face.until(lambda: idle.stats.buffered == 1)
     session.rollback()
-    assert idle.receive(5).text == "kept"
+    assert idle.receive(60).text == "kept"
     assert not [f for f in peer.all("flow") if f["drain"] and f["handle"] == peer.all("attach")[1]["handle"]]
 
 
@@ -497,7 +497,7 @@ def test_a_failed_commit_hands_back_what_was_prefetched_too(face: Face) -> None:
     peer = face.peer(messages=numbered(3), on_transfer=rejected("amqp:not-found"))
     session = transacted(face, peer)
     consumer = session.create_consumer(Q)
-    consumer.receive(5)
+    consumer.receive(60)
     face.until(lambda: consumer.stats.buffered == 2)
     session.create_producer(Q).send("x")
     with pytest.raises(TransactionRolledBackException):
@@ -510,7 +510,7 @@ def test_a_drain_that_is_never_answered_does_not_stop_a_rollback(face: Face) -> 
     """S83: the consumer is closed by its time-out, the transaction is rolled back."""
     peer = face.peer(messages=numbered(1), silent={"drain"})
     session = transacted(face, peer, "amqp.drainTimeout=100")
-    session.create_consumer(Q).receive(5)
+    session.create_consumer(Q).receive(60)
     session.rollback()
     assert fails(peer) == [True]
 
@@ -523,7 +523,7 @@ def test_close_of_a_transacted_session_rolls_back_before_it_ends(face: Face) -> 
     peer = face.peer(messages=numbered(1))
     session = transacted(face, peer)
     session.create_producer(Q).send("x")
-    session.create_consumer(Q).receive(5)
+    session.create_consumer(Q).receive(60)
     session.close()
     peer.wait_frames("end")
     assert fails(peer) == [True]
@@ -536,7 +536,7 @@ def test_a_consumer_closed_in_a_transaction_keeps_its_link_until_the_end_of_it(f
     peer = face.peer(messages=numbered(1))
     session = transacted(face, peer)
     consumer = session.create_consumer(Q)
-    consumer.receive(5)
+    consumer.receive(60)
     consumer.close()
     face.barrier(peer, session)
     assert peer.all("detach") == []
@@ -550,7 +550,7 @@ def test_a_consumer_closed_after_the_commit_detaches_at_once(face: Face) -> None
     peer = face.peer(messages=numbered(1))
     session = transacted(face, peer)
     consumer = session.create_consumer(Q)
-    consumer.receive(5)
+    consumer.receive(60)
     session.commit()
     consumer.close()
     assert len(peer.wait_frames("detach")) == 1

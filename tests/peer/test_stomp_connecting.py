@@ -167,7 +167,7 @@ def test_a_slow_consumer_whose_connection_the_broker_ends_is_told_why(face: Face
     assert isinstance(lost.first(), ConnectionLostException)
     assert "slow consumer" in str(lost.first())
     with pytest.raises(ConnectionLostException, match="slow consumer"):
-        receiving.result(10)
+        receiving.result(60)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def upset(sync: SyncFace, data: bytes, *options: str) -> tuple[StompPeer, Told]:
     connection = sync.connect(peer, *options)
     connection.exception_listener = heard = Told()
     session = connection.create_session(AckMode.CLIENT_ACKNOWLEDGE)
-    assert session.create_consumer(QUEUE).receive(timeout=10).text == "a"
+    assert session.create_consumer(QUEUE).receive(timeout=60).text == "a"
     peer.write(data)
     return peer, heard
 
@@ -82,10 +82,10 @@ def test_a_hostile_frame_ends_the_connection(sync: SyncFace, name: str) -> None:
 def test_a_frame_for_nobody_is_survived(sync: SyncFace, data: bytes) -> None:
     peer = start(sync, messages=["a"])
     consumer = sync.session(peer).create_consumer(QUEUE)
-    assert consumer.receive(timeout=10).text == "a"
+    assert consumer.receive(timeout=60).text == "a"
     peer.write(data)
     peer.deliver("s1", "1", "b")
-    assert consumer.receive(timeout=10).text == "b"
+    assert consumer.receive(timeout=60).text == "b"
 
 
 @pytest.mark.option("stomp.maxFrameSize", "stomp")
@@ -110,7 +110,7 @@ def test_a_message_of_any_size_is_skipped_with_memory_bounded_and_the_next_one_d
     try:
         peer = start(sync, rule=rule)
         session = sync.session(peer, "stomp.maxHeaderLength=1024", "stomp.maxFrameSize=1000000")
-        assert session.create_consumer(QUEUE).receive(timeout=10).text == "good"
+        assert session.create_consumer(QUEUE).receive(timeout=60).text == "good"
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -129,7 +129,7 @@ def test_a_message_without_a_name_is_left_to_the_broker_and_the_next_one_deliver
         return frame.command == "SUBSCRIBE"
 
     peer = start(sync, CLASSIC, rule=rule)
-    assert sync.session(peer).create_consumer(QUEUE).receive(timeout=10).text == "good"
+    assert sync.session(peer).create_consumer(QUEUE).receive(timeout=60).text == "good"
     assert [frame.headers["id"] for frame in peer.wait("ACK")] == ["s1,1"]
     assert peer.log("SEND", "NACK") == []
 
@@ -150,7 +150,7 @@ def test_what_the_broker_would_not_take_back_as_a_copy_waits_and_takes_no_room(s
     peer = start(sync, rule=rule)
     queue = Queue("q?consumer.prefetchSize=1")
     session = sync.connect(peer).create_session(mode)
-    assert session.create_consumer(queue).receive(timeout=10).text == "good"
+    assert session.create_consumer(queue).receive(timeout=60).text == "good"
     assert [frame.headers["id"] for frame in peer.wait("ACK")] == ["s2,1"]
     assert peer.log("SEND", "NACK") == []
 
@@ -167,7 +167,7 @@ def test_a_message_that_cannot_be_read_is_dead_lettered_and_the_next_one_deliver
         return frame.command == "SUBSCRIBE"
 
     peer = start(sync, CLASSIC, rule=rule)
-    message = sync.session(peer).create_consumer(QUEUE).receive(timeout=10)
+    message = sync.session(peer).create_consumer(QUEUE).receive(timeout=60)
     assert isinstance(message, TextMessage)
     assert message.text == "good"
     peer.wait("NACK")

@@ -59,7 +59,7 @@ def test_a_lost_connection_fails_every_send_without_a_receipt(face: Face) -> Non
     peer.drop()
     for future in futures:
         with pytest.raises(ConnectionLostException):
-            future.result(timeout=10)
+            future.result(timeout=60)
 
 
 def test_a_refused_send_of_a_burst_is_found_by_repeating_each_by_itself(face: Face) -> None:
@@ -76,9 +76,9 @@ def test_a_refused_send_of_a_burst_is_found_by_repeating_each_by_itself(face: Fa
     futures = {body: producer.send_async(body) for body in ("a", "b", "refused", "c", "d")}
     for body, future in futures.items():
         if body != "refused":
-            future.result(timeout=10)
+            future.result(timeout=60)
     with pytest.raises(JMSException, match="no"):
-        futures["refused"].result(timeout=10)
+        futures["refused"].result(timeout=60)
 
 
 def test_a_delayed_send_is_not_repeated_at_a_broker_that_would_deliver_it_at_once(face: Face) -> None:
@@ -96,7 +96,7 @@ def test_on_classic_every_send_asks_for_a_receipt(face: Face) -> None:
     peer = start(face, CLASSIC)
     producer = face.session(peer).create_producer(QUEUE)
     for future in [producer.send_async(str(number)) for number in range(20)]:
-        future.result(timeout=10)
+        future.result(timeout=60)
     assert all("receipt" in frame.headers for frame in peer.all("SEND"))
 
 
@@ -148,7 +148,7 @@ def test_without_acknowledgement_artemis_is_told_of_each_message_as_it_arrives(f
     consumer = face.session(peer, mode=AckMode.NO_ACKNOWLEDGE).create_consumer(QUEUE)
     (frame,) = peer.all("SUBSCRIBE")
     assert frame.headers["ack"] == "client-individual"
-    assert [consumer.receive(timeout=10).text for _ in range(2)] == ["a", "b"]
+    assert [consumer.receive(timeout=60).text for _ in range(2)] == ["a", "b"]
     peer.wait("ACK", 2)
     assert peer.log("ACK") == ["ACK s1,0", "ACK s1,1"]
     assert not peer.queue
@@ -181,7 +181,7 @@ def test_a_held_window_does_not_stall_a_queue(face: Face) -> None:
 
     peer = start(face, rule=rule, messages=["a", "b", "c"])
     consumer = face.session(peer, "jms.prefetchPolicy.all=1", mode=INDIVIDUAL).create_consumer(QUEUE)
-    messages = [consumer.receive(timeout=10) for _ in range(3)]
+    messages = [consumer.receive(timeout=60) for _ in range(3)]
     assert [message.text for message in messages] == ["a", "b", "c"]
     for message in messages:
         message.acknowledge()
@@ -193,10 +193,10 @@ def test_what_is_released_comes_again_without_a_frame(face: Face) -> None:
     """S82, S118: STOMP has no verb for it."""
     peer = start(face, messages=["a", "b", "c"])
     consumer = face.session(peer, mode=INDIVIDUAL).create_consumer(QUEUE)
-    first, second = consumer.receive(timeout=10), consumer.receive(timeout=10)
+    first, second = consumer.receive(timeout=60), consumer.receive(timeout=60)
     second.release()
     first.modify()
-    again = [consumer.receive(timeout=10) for _ in range(3)]
+    again = [consumer.receive(timeout=60) for _ in range(3)]
     assert sorted((message.text, message.delivery_count) for message in again) == [("a", 2), ("b", 1), ("c", 1)]
     assert peer.log("ACK", "NACK", "UNSUBSCRIBE") == []
 
@@ -207,7 +207,7 @@ def test_what_is_released_comes_again_without_a_frame(face: Face) -> None:
 def test_artemis_never_gets_a_nack_but_a_copy_before_the_ack(face: Face) -> None:
     """S118, trap 1: there a NACK is an ACK, and the message is gone."""
     peer = start(face, messages=["bad"])
-    face.session(peer, mode=INDIVIDUAL).create_consumer(QUEUE).receive(timeout=10).reject()
+    face.session(peer, mode=INDIVIDUAL).create_consumer(QUEUE).receive(timeout=60).reject()
     peer.wait("ACK")
     (copy,) = peer.all("SEND")
     assert peer.log("SEND", "ACK", "NACK") == ["SEND DLQ", "ACK s1,0"]
@@ -223,7 +223,7 @@ def test_a_copy_that_is_not_confirmed_leaves_the_original_at_the_broker(face: Fa
     lost = Told()
     connection = face.connect(peer)
     connection.exception_listener = lost
-    connection.create_session(INDIVIDUAL).create_consumer(QUEUE).receive(timeout=10).reject()
+    connection.create_session(INDIVIDUAL).create_consumer(QUEUE).receive(timeout=60).reject()
     lost.first()
     assert peer.log("ACK", "NACK") == []
     assert peer.queue == {"0": "bad"}
@@ -232,7 +232,7 @@ def test_a_copy_that_is_not_confirmed_leaves_the_original_at_the_broker(face: Fa
 def test_classic_gets_a_nack_for_a_persistent_message(face: Face) -> None:
     """S118."""
     peer = start(face, CLASSIC, messages=["bad"])
-    face.session(peer, mode=INDIVIDUAL).create_consumer(QUEUE).receive(timeout=10).reject()
+    face.session(peer, mode=INDIVIDUAL).create_consumer(QUEUE).receive(timeout=60).reject()
     peer.wait("NACK")
     assert peer.log("SEND", "ACK", "NACK") == ["NACK s1,0"]
     assert "transaction" not in peer.all("NACK")[0].headers
@@ -241,7 +241,7 @@ def test_classic_gets_a_nack_for_a_persistent_message(face: Face) -> None:
 def test_an_outcome_that_stomp_does_not_have_is_refused(face: Face) -> None:
     """S118, S119."""
     peer = start(face, messages=["a"])
-    message = face.session(peer, mode=INDIVIDUAL).create_consumer(QUEUE).receive(timeout=10)
+    message = face.session(peer, mode=INDIVIDUAL).create_consumer(QUEUE).receive(timeout=60)
     with pytest.raises(UnsupportedFeatureException):
         message.modify(undeliverable_here=True)
     message.accept()
@@ -254,7 +254,7 @@ def test_an_outcome_that_stomp_does_not_have_is_refused(face: Face) -> None:
 def work(face: Face, peer: StompPeer, *options: str) -> Any:
     """Receive one message and send one, in a transaction."""
     session = face.session(peer, *options, mode=TRANSACTED)
-    assert session.create_consumer(QUEUE).receive(timeout=10).text == "a"
+    assert session.create_consumer(QUEUE).receive(timeout=60).text == "a"
     session.create_producer(Queue("out")).send("b")
     return session
 
@@ -309,10 +309,10 @@ def test_after_a_rollback_messages_come_again_counted_from_the_client(face: Face
     session = face.session(peer, mode=TRANSACTED)
     consumer = session.create_consumer(QUEUE)
     for count in (1, 2):
-        messages = [consumer.receive(timeout=10) for _ in range(2)]
+        messages = [consumer.receive(timeout=60) for _ in range(2)]
         assert [(message.text, message.delivery_count) for message in messages] == [("a", count), ("b", count)]
         session.rollback()
-    assert [consumer.receive(timeout=10).delivery_count for _ in range(2)] == [3, 3]
+    assert [consumer.receive(timeout=60).delivery_count for _ in range(2)] == [3, 3]
     if server == ARTEMIS:
         assert peer.log("ACK") == [], "it would have applied them"
     session.commit()
@@ -332,10 +332,10 @@ def test_on_classic_a_refused_commit_delivers_again(face: Face) -> None:
     peer = start(face, CLASSIC, rule=refuse("COMMIT", "no", ends=False), messages=["a"])
     session = face.session(peer, mode=TRANSACTED)
     consumer = session.create_consumer(QUEUE)
-    consumer.receive(timeout=10)
+    consumer.receive(timeout=60)
     with pytest.raises(TransactionRolledBackException):
         session.commit()
-    assert consumer.receive(timeout=10).delivery_count == 2
+    assert consumer.receive(timeout=60).delivery_count == 2
 
 
 def test_strict_refuses_a_transacted_session_that_is_not_atomic(face: Face) -> None:
@@ -353,7 +353,7 @@ def test_a_closed_consumer_gives_back_what_nobody_saw_and_keeps_what_can_be_ackn
     peer = start(face, messages=["a", "b"])
     session = face.session(peer, mode=INDIVIDUAL)
     consumer = session.create_consumer(QUEUE)
-    message = consumer.receive(timeout=10)
+    message = consumer.receive(timeout=60)
     consumer.close()
     assert peer.log("UNSUBSCRIBE") == []
     message.acknowledge()
@@ -385,7 +385,7 @@ def test_bytes_arrive_as_bytes_and_a_nul_does_not_end_them(face: Face) -> None:
             peer.write(head.encode() + b"a\0b\0")
         return frame.command == "SUBSCRIBE"
 
-    message = face.session(start(face, rule=rule)).create_consumer(QUEUE).receive(timeout=10)
+    message = face.session(start(face, rule=rule)).create_consumer(QUEUE).receive(timeout=60)
     assert message.data == b"a\0b"
 
 
@@ -395,11 +395,11 @@ def test_what_was_prefetched_is_given_back_once(face: Face, end: str) -> None:
     peer = start(face, messages=[str(number) for number in range(500)])
     session = face.session(peer, mode=TRANSACTED)
     consumer = session.create_consumer(QUEUE)
-    assert consumer.receive(timeout=10).text == "0"
+    assert consumer.receive(timeout=60).text == "0"
     face.until(lambda: consumer.stats.buffered == 499)
     getattr(session, end)()
     if end == "rollback":
-        again = [consumer.receive(timeout=10).text for _ in range(500)]
+        again = [consumer.receive(timeout=60).text for _ in range(500)]
         assert again == [*peer.queue.values()]
     assert len(peer.queue) == 500
 
@@ -427,7 +427,7 @@ def test_a_message_with_an_id_that_its_amqp_sender_chose_harms_itself_alone(
 
     peer = start(face, CLASSIC, rule=rule)
     consumer = face.session(peer).create_consumer(QUEUE)
-    assert [consumer.receive(timeout=10).text, consumer.receive(timeout=10).text] == ["hello", "behind it"]
+    assert [consumer.receive(timeout=60).text, consumer.receive(timeout=60).text] == ["hello", "behind it"]
     consumer.close()
     assert peer.log("ACK", "NACK", "SEND") == ["ACK 1", "ACK s1,2"]
     assert "an id that its AMQP sender chose" in caplog.text
@@ -439,8 +439,8 @@ def test_a_message_that_is_rejected_out_of_the_dead_letter_queue_stays_there(fac
     peer = start(face, server, messages=["a", "b"])
     queue = Queue("DLQ" if server is ARTEMIS else "ActiveMQ.DLQ")
     consumer = face.session(peer, mode=AckMode.INDIVIDUAL_ACKNOWLEDGE).create_consumer(queue)
-    consumer.receive(timeout=10).reject()
-    consumer.receive(timeout=10).acknowledge()
+    consumer.receive(timeout=60).reject()
+    consumer.receive(timeout=60).acknowledge()
     consumer.close()
     assert peer.log("ACK", "NACK", "SEND", "UNSUBSCRIBE") == ["ACK s1,1", "UNSUBSCRIBE s1"]
 
@@ -457,7 +457,7 @@ def test_a_body_that_came_over_amqp_is_read_as_what_it_is(face: Face) -> None:
             peer.write(f"MESSAGE\n{head}\n\n".encode() + body + b"\0")
         return frame.command == "SUBSCRIBE"
 
-    message = face.session(start(face, CLASSIC, rule=rule)).create_consumer(QUEUE).receive(timeout=10)
+    message = face.session(start(face, CLASSIC, rule=rule)).create_consumer(QUEUE).receive(timeout=60)
     assert message.text == "hello"
 
 
@@ -474,7 +474,7 @@ def test_a_content_length_that_is_too_high_delays_the_messages_behind_it_for_a_m
         return frame.command == "SUBSCRIBE"
 
     peer = start(sync, CLASSIC, rule=rule)
-    assert sync.session(peer).create_consumer(QUEUE).receive(timeout=10).text == "behind it"
+    assert sync.session(peer).create_consumer(QUEUE).receive(timeout=60).text == "behind it"
     assert [frame.body for frame in peer.wait("SEND")] == [b"lie"], "its copy for the dead-letter queue"
 
 
@@ -501,7 +501,7 @@ def test_what_arrives_before_its_consumer_is_confirmed_and_is_lost_with_it_is_no
     if when == "restored":
         peer.queue.update(messages)
         peer.drop()
-    received = consumer.receive(5)
+    received = consumer.receive(60)
     assert received.text == "m"
     assert consumer.receive(0.2) is None
     received.acknowledge()

@@ -32,7 +32,7 @@ def test_sends_are_committed_whatever_becomes_of_the_held_acks(face: Face, rule:
     """S88: the caller must not take it for a rollback and do the work again."""
     peer = start(face, rule=rule, messages=["a"])
     session = face.session(peer, mode=AckMode.SESSION_TRANSACTED)
-    session.create_consumer(QUEUE).receive(timeout=10)
+    session.create_consumer(QUEUE).receive(timeout=60)
     session.create_producer(Queue("out")).send("b")
     with pytest.raises(TransactionRolledBackException, match="the sends are committed") as raised:
         session.commit()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from security_exchange import FACES, Exchange
@@ -20,15 +19,6 @@ from security_support import (
 )
 
 from pyjmsack.broker import EmbeddedActiveMQ, EmbeddedArtemis
-
-HERE = Path(__file__).parent
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A hang is a failure: TLS 1.3 refuses a client when the handshake is over."""
-    for item in items:
-        if HERE in item.path.parents:
-            item.add_marker(pytest.mark.timeout(60))
 
 
 @pytest.fixture(scope="session")

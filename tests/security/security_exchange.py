@@ -11,7 +11,7 @@ from pyjmsack import Queue, aio
 
 __all__ = ["FACES", "Exchange"]
 
-PATIENCE = 15.0
+PATIENCE = 60.0
 Exchange = Callable[..., Any]
 """Called with a URL, the queue's name, options and arguments of the factory; returns what was received."""
 

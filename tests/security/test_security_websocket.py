@@ -42,7 +42,7 @@ def test_bodies_of_any_size(url: str, size: int, queue_name: str) -> None:
     with factory.create_connection() as connection, connection.create_session() as session:
         connection.start()
         session.create_producer(Queue(queue_name)).send(session.create_bytes_message(body))
-        message = session.create_consumer(Queue(queue_name)).receive(timeout=15)
+        message = session.create_consumer(Queue(queue_name)).receive(timeout=60)
         assert message is not None
         assert message.body == body
 

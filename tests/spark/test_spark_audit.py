@@ -231,7 +231,7 @@ def test_the_broker_says_which_messages_are_still_queued_and_the_others_are_lost
     with ConnectionFactory(amqp_url).create_connection() as connection:
         connection.start()
         session = connection.create_session(AckMode.CLIENT_ACKNOWLEDGE)
-        held = session.create_consumer(Queue(queue_name), f"JMSMessageID = '{ids[5]}'").receive(15)
+        held = session.create_consumer(Queue(queue_name), f"JMSMessageID = '{ids[5]}'").receive(60)
         assert held is not None
         look = look_into(ConnectionFactory(amqp_url), queues_of([tmp_path]))
         audit = run_audit(spark, [tmp_path], look=look)
@@ -301,7 +301,7 @@ connection = ConnectionFactory(url, ledger=ledger).create_connection()
 connection.start()
 consumer = connection.create_session(int(mode)).create_consumer(Queue(queue))
 for number in range(500):
-    consumer.receive(timeout=15).acknowledge()
+    consumer.receive(timeout=60).acknowledge()
 print("ready", flush=True)
 sys.stdin.read()
 """

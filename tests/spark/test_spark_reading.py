@@ -153,7 +153,7 @@ def test_every_kind_of_message_becomes_a_row_and_a_message_again(
     frame.coalesce(1).write.format("jms").mode("append").options(url=broker_url, queue=target).save()
     with factory.create_context() as context, context.create_consumer(Queue(target)) as consumer:
         for original in messages:
-            copy = consumer.receive(5)
+            copy = consumer.receive(60)
             assert copy is not None
             assert type(copy) is type(original)
             assert copy.body == original.body

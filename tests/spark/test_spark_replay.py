@@ -27,7 +27,7 @@ def reject_all(url: str, queue: str, count: int) -> None:
         context.create_consumer(Queue(queue)) as consumer,
     ):
         for _ in range(count):
-            message = consumer.receive(5)
+            message = consumer.receive(60)
             assert message is not None
             message.reject()
 
@@ -54,7 +54,7 @@ def test_dead_letters_go_back_to_their_queue_once_however_often_it_is_repeated(
     send_back(letters, attempt=2, url=broker_url)
     assert left(queue_name) == 10
     with ConnectionFactory(broker_url).create_context() as context, context.create_consumer(Queue(queue_name)) as back:
-        message = back.receive(5)
+        message = back.receive(60)
         assert message is not None
         assert dict(message.properties) == {"number": 0}
         assert "_AMQ_ORIG_ADDRESS" not in message.properties

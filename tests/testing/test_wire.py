@@ -15,7 +15,7 @@ import pytest
 
 from pyjmsack.testing import Wire
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 HELD = 0.2
 """Seconds without an answer after which it counts as held back. Too short a time would only hide a fault."""
 

@@ -19,7 +19,7 @@ from pyjmsack.spi.completion import Completion
 from pyjmsack.sync._guard import SessionGuard
 from pyjmsack.sync._runtime import SyncRuntime, ThreadDispatcher, wait
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 
 
 def finish(steps: Steps[Any]) -> None:

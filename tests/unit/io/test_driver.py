@@ -266,7 +266,7 @@ def test_a_peer_that_answers_tls_with_something_else_is_a_security_error() -> No
         port = server.sockets[0].getsockname()[1]
         async with server:
             result = await open_stream(f"amqps://127.0.0.1:{port}?transport.trustAll=true")
-            await asyncio.wait_for(answered.wait(), 10)
+            await asyncio.wait_for(answered.wait(), 60)
             return result
 
     error = asyncio.run(main())
@@ -328,9 +328,9 @@ def test_the_socket_options_of_the_url_are_set_and_bytes_flow(run: Callable[[Any
             assert sizes in ([20000, 30000], [40000, 60000])  # Linux doubles what it is told
             engine.output = [b"hello"]
             engine.stream.flush()
-            await asyncio.wait_for(arrived.wait(), 10)
+            await asyncio.wait_for(arrived.wait(), 60)
             peer[0].close()
-            await asyncio.wait_for(engine.gone.wait(), 10)
+            await asyncio.wait_for(engine.gone.wait(), 60)
             assert engine.lost == [None]
             with suppress(OSError):
                 await peer[0].wait_closed()
@@ -358,8 +358,8 @@ def test_the_port_of_the_url_is_bound(run: Callable[[Any], Any], address: str) -
             port = server.sockets[0].getsockname()[1]
             engine = await open_stream(f"amqp://127.0.0.1:{port}?transport.localPort={local}{address}")
             assert isinstance(engine, FakeEngine), engine
-            assert (await asyncio.wait_for(seen, 10))[1] == local
-            await asyncio.wait_for(engine.gone.wait(), 10)
+            assert (await asyncio.wait_for(seen, 60))[1] == local
+            await asyncio.wait_for(engine.gone.wait(), 60)
 
     run(main())
 
@@ -406,9 +406,9 @@ def test_what_is_read_is_acknowledged_at_once_also_in_a_conversation(
         async with server:
             player = Player()
             await open_stream(f"amqp://127.0.0.1:{port}?transport.tcpNoDelay={no_delay}", engine=player)
-            await asyncio.wait_for(player.done.wait(), 10)
+            await asyncio.wait_for(player.done.wait(), 60)
             player.stream.close()
-            await asyncio.wait_for(player.gone.wait(), 10)
+            await asyncio.wait_for(player.gone.wait(), 60)
         return player.prompt
 
     assert run(main())[-5:] == [prompt] * 5
@@ -424,7 +424,7 @@ def test_streams_that_are_being_opened_can_be_given_up() -> None:
             await asyncio.sleep(0)
             connector.cancel()
             others = asyncio.all_tasks() - {asyncio.current_task()}
-            await asyncio.wait_for(asyncio.gather(*others, return_exceptions=True), 10)
+            await asyncio.wait_for(asyncio.gather(*others, return_exceptions=True), 60)
             assert failed == []
 
     asyncio.run(main())

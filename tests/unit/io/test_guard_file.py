@@ -17,7 +17,7 @@ from pyjmsack.errors import JMSException
 from pyjmsack.io import guard_file
 from pyjmsack.io.guard_file import GuardFile, open_guard_file
 
-PATIENCE = 10
+PATIENCE = 60
 KEYS = [b"%d" % number for number in range(1500)]
 
 

@@ -16,7 +16,7 @@ from pyjmsack.io.driver import AsyncioConnector
 from pyjmsack.probing import GREETINGS
 from pyjmsack.uri import parse_url
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 ANSWERS = {"AMQP": b"AMQP\3\1\0\0", "STOMP": b"CONNECTED\nversion:1.2\n\n\0"}
 EITHER = pytest.mark.parametrize(("scheme", "other"), [("amqp", "STOMP"), ("stomp", "AMQP")])
 

@@ -41,7 +41,7 @@ def test_a_send_hears_of_each_error_of_its_iterable(error: BaseException, words:
         answer: asyncio.Future[tuple[bytes, JMSException | None]] = asyncio.Future()
         reading.ask(lambda piece, failure: answer.set_result((piece, failure)))
         try:
-            return await asyncio.wait_for(answer, 30)
+            return await asyncio.wait_for(answer, 60)
         finally:
             reading.close()
 
