@@ -84,11 +84,12 @@ def test_in_asyncio_too(url: str, queue_name: str) -> None:
     assert remaining(url, queue_name, f"{queue_name}.out") == [[], ["2"]]
 
 
-@pytest.mark.parametrize("face", ["sync", "aio"])
+@pytest.mark.parametrize(("face", "protocol"), [("sync", "amqp"), ("aio", "amqp"), ("sync", "stomp"), ("aio", "stomp")])
 def test_a_stop_in_no_ack_mode_loses_no_message_that_the_broker_had_sent_ahead(
-    broker_url: str, queue_name: str, face: str
+    any_broker: Served, queue_name: str, face: str, protocol: str
 ) -> None:
     """S36: the broker forgets what it sends, so the listener gets it before the stop ends."""
+    broker_url = any_broker.stomp_url if protocol == "stomp" else any_broker.amqp_url
     service, got = (App if face == "sync" else aio.App)(f"{broker_url}?jms.prefetchPolicy.all=5"), Collected()
     at_work, go = threading.Event(), threading.Event()
 
