@@ -35,7 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "io": {"io", "probing", "spi", "vocabulary"},
     "sync": {"sync", "core", "io", "spi", "vocabulary"},
     "aio": {"aio", "app.tasks", "core", "io", "spi", "vocabulary"},
-    "app": {"app", "explain", "vocabulary"},
+    "app": {"app", "broker", "explain", "vocabulary"},
     "app.blocking": {"app", "sync", "vocabulary"},
     "app.tasks": {"aio", "app", "vocabulary"},
     "pyjmsack": {"app", "app.blocking", "sync", "vocabulary"},

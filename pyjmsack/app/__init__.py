@@ -15,6 +15,7 @@ file               what it has
 ``sender.py``      sends and requests from anywhere, and inside the transaction of a listener
 ``description.py`` a listener in words
 ``service.py``     an app: its listeners, start, stop, health
+``trial.py``       the broker of a test
 ``steps.py``       how the parts above wait: in both faces
 ``blocking.py``    the face with threads
 ``tasks.py``       the face of asyncio

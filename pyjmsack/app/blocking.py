@@ -8,12 +8,13 @@ import queue
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import FrameType
 from typing import Any
 
 from pyjmsack.app.service import Service
 from pyjmsack.app.steps import Event, Limit, Steps, Task
+from pyjmsack.app.trial import embedded, own_url
 from pyjmsack.sync import ConnectionFactory, Session
 
 __all__ = ["App"]
@@ -162,6 +163,29 @@ class App(Service):
             finally:
                 ended = self.stop()
             return ended
+
+    @contextmanager
+    def test(self, url: str | None = None) -> Iterator[App]:
+        """Run the app at another broker, for a test::
+
+            with app.test():
+                app.sender.send("orders", {"id": 7})
+
+        The options of the app's URL stay, but those of its usual broker: TLS, login, virtual host.
+
+        Args:
+            url: a broker that runs, such as ``artemis.amqp_url`` of the pytest plugin. Without one, an Artemis of the
+                test's own is started, and stopped with its data at the end; this needs the extra ``broker``.
+
+        Raises:
+            IllegalStateException: the app is running.
+            BrokerError: the broker cannot be started.
+        """
+        with ExitStack() as opened:
+            if url is None:
+                url = own_url(self._url, opened.enter_context(embedded()))
+            opened.enter_context(self._elsewhere(url))
+            yield opened.enter_context(self)
 
     @contextmanager
     def _signalled(self) -> Iterator[None]:

@@ -93,9 +93,13 @@ class Sender:
         self._pool: deque[_Lent] = deque()
         self._many: deque[_Lent] = deque()
         self._requestors: dict[Destination, _Kept] = {}
-        self._factory = factory
         self.link: Link
         self._limit: Limit
+        self.use(factory)
+
+    def use(self, factory: Any) -> None:
+        """Take the connection of the next start from this factory."""
+        self._factory = factory
         self.renew(started=False)
 
     def renew(self, *, started: bool = True) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
@@ -19,6 +20,7 @@ from pyjmsack.app.listener import Listener, Settings, destination_of
 from pyjmsack.app.retry import Retry
 from pyjmsack.app.sender import Sender
 from pyjmsack.app.steps import Event, Face, Steps, Task
+from pyjmsack.app.trial import options_elsewhere, url_elsewhere
 from pyjmsack.destination import Destination
 from pyjmsack.errors import IllegalStateException
 
@@ -189,6 +191,21 @@ class Service:
             # the app itself tries again, because such a wait can be seen in the log and can be stopped
             options.setdefault("failover.startupMaxReconnectAttempts", 1)
         return self._face.factory(self._url, options=options, client_id=client_id, **self._login)
+
+    @contextmanager
+    def _elsewhere(self, broker_url: str) -> Iterator[None]:
+        """Let the app use another broker for the time of a test."""
+        if self._running:
+            raise IllegalStateException("the app is running already")
+        kept = self._url, self._options, self._login
+        self._url, self._options = url_elsewhere(self._url, broker_url), options_elsewhere(self._options)
+        self._login = dict.fromkeys(self._login)
+        self.sender.use(self._factory(self._patience()))
+        try:
+            yield
+        finally:
+            self._url, self._options, self._login = kept
+            self.sender.use(self._factory(self._patience()))
 
     # -- what it says of itself ---------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ import logging
 import os
 import signal
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from pyjmsack.aio._runtime import ends_task, make_task
@@ -16,6 +16,7 @@ from pyjmsack.aio.connection import ConnectionFactory
 from pyjmsack.aio.session import Session
 from pyjmsack.app.service import Service
 from pyjmsack.app.steps import Event, Limit, Steps, Task
+from pyjmsack.app.trial import embedded, own_url
 
 __all__ = ["App"]
 
@@ -166,6 +167,31 @@ class App(Service):
             finally:
                 ended = await self.stop()
             return ended
+
+    @asynccontextmanager
+    async def test(self, url: str | None = None) -> AsyncIterator[App]:
+        """Run the app at another broker, for a test::
+
+            async with app.test():
+                await app.sender.send("orders", {"id": 7})
+
+        The options of the app's URL stay, but those of its usual broker: TLS, login, virtual host.
+
+        Args:
+            url: a broker that runs, such as ``artemis.amqp_url`` of the pytest plugin. Without one, an Artemis of the
+                test's own is started, and stopped with its data at the end; this needs the extra ``broker``.
+
+        Raises:
+            IllegalStateException: the app is running.
+            BrokerError: the broker cannot be started.
+        """
+        async with AsyncExitStack() as opened:
+            if url is None:
+                broker = embedded()
+                opened.push_async_callback(asyncio.to_thread, broker.stop)
+                url = own_url(self._url, await asyncio.to_thread(broker.start))
+            opened.enter_context(self._elsewhere(url))
+            yield await opened.enter_async_context(self)
 
     @asynccontextmanager
     async def _signalled(self) -> AsyncIterator[None]:
