@@ -32,6 +32,7 @@ _STRICT = (
     "error::pytest.PytestUnraisableExceptionWarning",
     "error::pytest.PytestUnhandledThreadExceptionWarning",
 )
+_LONGEST_ID = 60
 _DESCRIPTORS = Path("/proc/self/fd")
 
 
@@ -50,6 +51,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "not_on(name, fact): cannot hold there (tests/contract/brokers.py)")
     config.addinivalue_line("markers", "alike(reason): once with each face (tests/contract/brokers.py)")
     config.addinivalue_line("markers", "only_on(name): to save time (tests/contract/brokers.py)")
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Keep the ids of rows short: a hostile text of a megabyte would go through every log and to every worker."""
+    if isinstance(val, str | bytes) and len(val) > _LONGEST_ID:
+        return f"{val[:_LONGEST_ID]!a}... {len(val)} long"
+    return None
 
 
 @pytest.fixture(scope="session")

@@ -250,7 +250,7 @@ def test_a_shared_subscription_divides_the_messages_and_keeps_them_while_the_app
     )
     with app:
         app.sender.send_many(queue_name, range(10), topic=True)
-        collected.wait_for(60)
+        collected.wait_for(10)
     other = App(broker_url)
     with other:
         other.sender.send(queue_name, 10, topic=True)

@@ -129,7 +129,7 @@ def test_a_listener_is_fed_by_the_same_rule(face: Face) -> None:
     consumer = face.session(peer).create_consumer(prefetch(10))
     told = Told()
     consumer.message_listener = told
-    assert [call[0].text for call in told.wait(60)] == [str(n) for n in range(30)]
+    assert [call[0].text for call in told.wait(30)] == [str(n) for n in range(30)]
     assert all(credit <= 10 for _, credit, _ in credits(peer))
 
 

@@ -18,7 +18,6 @@ from peer_faces import SyncFace, Told
 import pyjmsack
 from pyjmsack import AckMode, JMSException, Queue
 
-pytestmark = pytest.mark.timeout(240)
 PACKAGE = str(Path(pyjmsack.__file__).parent)
 PATIENCE = 60.0
 Line = tuple[CodeType, int]

@@ -215,7 +215,7 @@ def test_a_map_message_is_a_mutable_mapping_s172() -> None:
     assert "c" in message
     assert message.item_exists("c")
     assert not message.item_exists("d")
-    assert message.get("d", 60) == 5
+    assert message.get("d", 5) == 5
     assert message.pop("b") == 2.5
     del message["a"]
     assert message.body == dict(message) == {"c": None}
