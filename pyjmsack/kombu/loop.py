@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
@@ -16,17 +17,36 @@ from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any, TypeVar
 
-from pyjmsack import ConnectionLostException
+from pyjmsack import ConnectionLostException, UnsupportedFeatureException
 
 __all__ = ["LoopThread"]
 
 T = TypeVar("T")
 
 
+def _check_threads() -> None:
+    """Raise if gevent has put its own threads in the place of threads: they share one thread, and so one event loop.
+
+    Raises:
+        UnsupportedFeatureException: it has.
+    """
+    gevent = sys.modules.get("gevent.monkey")
+    if gevent is not None and gevent.is_module_patched("threading"):
+        raise UnsupportedFeatureException(
+            "the pool gevent of Celery does not work with pyjmsack, because each connection needs a thread of its own;"
+            " take -P threads"
+        )
+
+
 class LoopThread:
-    """A running event loop on a thread of its own."""
+    """A running event loop on a thread of its own.
+
+    Raises:
+        UnsupportedFeatureException: gevent has replaced the threads of this process.
+    """
 
     def __init__(self) -> None:
+        _check_threads()
         self._pid = os.getpid()
         self._loop = asyncio.new_event_loop()
         self._posted: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()

@@ -1,4 +1,4 @@
-"""kombu's own integration tests, out of its source archive, pass with this transport."""
+"""The integration tests of kombu and of Celery, out of their source archives, pass with this transport."""
 
 from __future__ import annotations
 
@@ -15,12 +15,18 @@ from contract.brokers import Target
 from shared_brokers import Served
 
 VERSION = "5.7.0"
-"""The version of kombu whose tests run, against the kombu that is installed."""
+"""The version of kombu and of Celery whose tests run, against the kombu and the Celery that are installed."""
 ACCEPTANCE = Path(__file__).with_name("kombu_acceptance.py")
 _PYTEST = sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-p", "no:randomly"
 QUICK = "(Message or EventLoop or Priority or test_fanout or test_topic or simple_queue and Basic)"
 """Without the tests that wait for seconds."""
 _OTHERS = "the tests of Celery run on this broker over this protocol, too (test_worker.py)"
+_NOT_WITH_RPC = {
+    "test_retry and not switches and not unpickleable": "Celery expects the failure with rpc://",
+    "test_replaced_task_nesting_level_0": "the test loses what the worker noted before delay() returned",
+    "django": "Django is not installed",
+}
+"""Tests of Celery that cannot pass here, as pytest's option ``-k`` chooses them, with the reasons."""
 _NOT_ON_CLASSIC = "not (TestExchangeTypes and test_topic) and not TestPriority"
 """Classic keeps nothing for a durable queue that is bound with wildcards, and has no order by priority unless its
 configuration asks for it (broker facts, 6)."""
@@ -29,28 +35,38 @@ configuration asks for it (broker facts, 6)."""
 @pytest.fixture(scope="session")
 def archive(pytestconfig: pytest.Config) -> Path:
     """kombu's source archive, unpacked in pytest's cache; pip fetches it once."""
-    folder = Path(pytestconfig.cache.mkdir("kombu"))
-    unpacked = folder / f"kombu-{VERSION}"
+    return unpacked(pytestconfig, "kombu")
+
+
+@pytest.fixture(scope="session")
+def celerys_archive(pytestconfig: pytest.Config) -> Path:
+    """Celery's source archive, in the same way."""
+    return unpacked(pytestconfig, "celery")
+
+
+def unpacked(config: pytest.Config, name: str) -> Path:
+    folder = Path(config.cache.mkdir(name))
+    found = folder / f"{name}-{VERSION}"
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # one worker of pytest fetches, the others wait
-        if not (unpacked / "t" / "integration" / "common.py").exists():
-            fetch(folder)
-    return unpacked
+        if not (found / "t" / "integration" / "__init__.py").exists():
+            fetch(name, folder)
+    return found
 
 
-def fetch(folder: Path) -> None:
-    """Let pip fetch the archive, and unpack it."""
+def fetch(name: str, folder: Path) -> None:
+    """Let pip fetch an archive, and unpack it."""
     command = "download --no-binary :all: --no-deps --disable-pip-version-check"
     done = subprocess.run(
-        [sys.executable, "-m", "pip", *command.split(), f"kombu=={VERSION}", "-d", str(folder)],
+        [sys.executable, "-m", "pip", *command.split(), f"{name}=={VERSION}", "-d", str(folder)],
         capture_output=True,
         text=True,
         timeout=100,
         check=False,
     )
-    found = [*folder.glob(f"kombu-{VERSION}.tar.gz")]
+    found = [*folder.glob(f"{name}-{VERSION}.tar.gz")]
     if not found:
-        pytest.skip(f"pip cannot fetch the source archive of kombu: {done.stderr.strip()[-300:]}")
+        pytest.skip(f"pip cannot fetch the source archive of {name}: {done.stderr.strip()[-300:]}")
     with tarfile.open(found[0]) as packed:
         packed.extractall(folder, filter="data")
 
@@ -85,6 +101,39 @@ def test_kombus_own_integration_tests_pass(
         capture_output=True,
         text=True,
         timeout=110,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
+    assert " passed" in done.stdout
+
+
+@pytest.mark.whole_tier("the tests of this folder run workers, results and remote control, too")
+@pytest.mark.timeout(1500)
+@pytest.mark.parametrize("module", ["inspect", "serialization", "tasks", "worker"])
+def test_celerys_own_integration_tests_pass(
+    module: str, celerys_archive: Path, any_broker: Served, tmp_path: Path
+) -> None:
+    """A worker with prefork, results by ``rpc://``, Artemis over AMQP."""
+    (tmp_path / "sitecustomize.py").write_text("import pyjmsack.kombu\n")  # the programs that the tests start
+    celery = tmp_path / "celery"
+    celery.write_text(f'#!/bin/sh\nexec {sys.executable} -m celery "$@"\n')
+    celery.chmod(0o755)
+    chosen = " and ".join(f"not ({name})" for name in _NOT_WITH_RPC)
+    plugins = ("-p", "pyjmsack.kombu", "-p", "celery.contrib.pytest", "-c", str(celerys_archive / "pyproject.toml"))
+    done = subprocess.run(
+        [*_PYTEST, *plugins, "-k", chosen, str(celerys_archive / "t" / "integration" / f"test_{module}.py")],
+        env={
+            **os.environ,
+            "TEST_BROKER": f"jms+{any_broker.amqp_url}",
+            "TEST_BACKEND": "rpc://",
+            "WORKER_LOGLEVEL": "INFO",
+            "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": f"{tmp_path}{os.pathsep}{celerys_archive}",
+        },
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=1400,
         check=False,
     )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
