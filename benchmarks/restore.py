@@ -26,7 +26,7 @@ BACKLOG = 60_000
 STEPS = 3
 """Measurements of a round."""
 MAX_RECONNECT_DELAY = 0.1
-"""Seconds. By default the waits between attempts grow up to 30 s, as in Java: no broker is found sooner than the next
+"""Seconds. By default the waits between attempts grow up to 0.75 s, and no broker is found sooner than at the next
 attempt."""
 _PATIENCE = 60.0
 _PROBE_SECONDS = 0.002
