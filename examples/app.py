@@ -48,9 +48,9 @@ def audit(email: Email) -> None:
 def main() -> None:
     logging.disable()  # the log would tell of the first failure, too
     with app:  # a service calls app.run(), or starts with `pyjmsack run app:app`
-        receipt = app.sender.request("examples.mailbox", Email("ann", "see you on Sunday"), timeout=20)
+        receipt = app.sender.request("examples.mailbox", Email("ann", "see you on Sunday"), timeout=60)
+        audited.wait(60)  # before the next line, because two threads that print at a time may mix their lines
         print(f"receipt: {receipt.words} words to {receipt.to}")
-        audited.wait(20)
         print(f"health: {app.health()['status']}")
 
 
