@@ -38,6 +38,8 @@ LIMITS = {
     "such keys with one hash": "message/mapping.py SAME_HASH",
     "bytes that a codec": "message/codecs.py MAX_BYTES",
     "damaged messages of a consumer": "core/taking.py TORN",
+    "messages of a consumer that it can neither": "spi/aside.py MOST_ASIDE",
+    "copies of dead letters": "spi/aside.py MOST_COPIES",
     "delivery counts": "providers/stomp/memory.py _LIMIT",
     "messages of one iteration of a browser": "core/guard.py SHOWN",
     "entries of a `failover-server-list`": "providers/failover/brokers.py MOST",

@@ -97,11 +97,13 @@ class DeadLetters:
             why = "it is large and has a footer, which cannot be copied, and rejecting would discard it"
         if why is not None:
             log.error("a message of %s waits for the end of this consumer: %s", receiver.info.destination.name, why)
+            receiver.aside.add(receiver.stop)
             return True
         if self._sender is None or self._sender.closed is not None:
             self._sender = self._attach()
         copy = _Copy(_payload(inbound), partial(self._copied, receiver, inbound))
         self._under_way[copy] = receiver
+        receiver.aside.copying += 1
         self._sender.send(copy)
         return True
 
@@ -137,6 +139,7 @@ class DeadLetters:
         if error is not None:
             log.error("a message of %s cannot be dead-lettered: %s", receiver.info.destination.name, error)
         receiver.settle(inbound, Outcome.ACCEPTED if error is None else Outcome.MODIFIED_FAILED)
+        receiver.copied()
 
     def afterwards(self, concerns: Callable[[AmqpReceiver], bool], then: Callable[[], None]) -> None:
         """Call ``then`` when no message of the receivers that ``concerns`` selects is being copied.

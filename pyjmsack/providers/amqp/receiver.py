@@ -28,6 +28,7 @@ from pyjmsack.providers.amqp.link import AmqpLink, words
 from pyjmsack.providers.amqp.oversize import Oversize
 from pyjmsack.providers.amqp.subscription import described_source
 from pyjmsack.providers.amqp.wire_types import Described, ULong
+from pyjmsack.spi.aside import Aside
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Connector, Timer
 from pyjmsack.spi.envelope import InboundSink
@@ -163,6 +164,7 @@ class AmqpReceiver(AmqpLink):
         """The number of late answers that may still come, because a message ended a drain before its answer came."""
         self._source = address
         self._sink = sink
+        self.aside = Aside(info, sink, connector)
         self._drained: list[Completion[None]] = []
         self._drain_timer: Timer | None = None
         self._repeat_timer: Timer | None = None
@@ -193,7 +195,7 @@ class AmqpReceiver(AmqpLink):
         """Grant credit by rule S53: when half the prefetch window is used, unless the messages in the inbox fill the
         window."""
         prefetch = self.info.prefetch
-        if prefetch == 0 or self._stopped or self._held_back or self.closed:
+        if prefetch == 0 or self._stopped or self._held_back or self.closed or self.aside.busy:
             return
         if self._drained:
             self._replenish_after_drain = True
@@ -229,8 +231,15 @@ class AmqpReceiver(AmqpLink):
         if self._drained:
             self._pulling = True  # granted when the drain is over
         elif not self._stopped and (credit := self._link.credit) <= 0:
-            self._link.grant(1 - credit)
             self._pulling = True
+            if not self.aside.busy:  # otherwise granted when a copy is confirmed
+                self._link.grant(1 - credit)
+
+    def copied(self) -> None:
+        """Grant credit again, if it was missing because too many copies of dead letters were on their way."""
+        self.aside.copying -= 1
+        if self.closed is None and not self._drained and self._link.credit <= 0:
+            self._grant_again()
 
     def drain(self, done: Completion[None]) -> None:
         """Ask the broker to send the messages it has, and to give back the rest of the credit (AMQP 1.0 2.6.7).
@@ -246,7 +255,8 @@ class AmqpReceiver(AmqpLink):
             return
         self._held_back = True
         credit = max(0, self._link.credit)
-        if credit == 0 and (self.info.prefetch > 0 or self._stopped) and not self._drained:
+        asks_nothing = self.info.prefetch > 0 or self._stopped or self.aside.busy
+        if credit == 0 and asks_nothing and not self._drained:
             done.succeed()
             return
         self._drained.append(done)
@@ -478,6 +488,7 @@ class AmqpReceiver(AmqpLink):
         return self._link.remote.source is not None
 
     def _ended(self, error: JMSException) -> None:
+        self.aside.cancel()
         if self._caution_timer is not None:
             self._caution_timer.cancel()
         self._forget_arrivals(error)

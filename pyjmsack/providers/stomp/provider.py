@@ -342,7 +342,13 @@ class StompProvider(Lifecycle[StompEngine]):
         """Do nothing, because a STOMP broker delivers to a consumer as soon as it is created."""
 
     def replenish(self, consumer_id: int) -> None:
-        """Do nothing, because in STOMP acknowledgements make room in the window."""
+        """Acknowledge messages for which the caller sends no acknowledgement, because the caller took some (S36).
+
+        In STOMP, acknowledgements make room in the window.
+        """
+        receiver = self._receivers.get(consumer_id)
+        if receiver is not None:
+            receiver.replenish()
 
     def stop_consumer(self, consumer_id: int, done: Completion[None]) -> None:
         """Stop deliveries to the sink."""

@@ -19,7 +19,9 @@ from pyjmsack.providers.stomp.deadletter import dead_letter
 from pyjmsack.providers.stomp.frames import Refusal, raw_header
 from pyjmsack.providers.stomp.heads import check_copy, encode_head
 from pyjmsack.providers.stomp.inbound import StompInbound
+from pyjmsack.providers.stomp.late import LateAcks
 from pyjmsack.providers.stomp.subscriptions import Shared, StompSubscription
+from pyjmsack.spi.aside import Aside
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.demands import is_dead_letter_queue
 from pyjmsack.spi.engine import Timer
@@ -80,8 +82,10 @@ class StompReceiver:
         """True if the request of a drain was not answered at once."""
         self._limit_timer: Timer | None = None
         self._stall_timer: Timer | None = None
-        self._copying = 0
-        """The number of copies on their way to the dead-letter queue. Their originals are not acknowledged yet."""
+        self._acks = LateAcks(shared.engine, sink, info.prefetch)
+        self.replenish = self._acks.send
+        """Called when the caller took messages."""
+        self._aside = Aside(info, sink, shared.connector)
         self._browsed = False
         self._closing: Completion[None] | None = None
         self._unanswered = 0
@@ -168,15 +172,16 @@ class StompReceiver:
         inbound.generation = self._shared.generation
         self._sequence += 1
         inbound.sequence = self._sequence
-        if self.info.presettled and (refusal is None or self._dialect.auto_acks):
+        presettled = self.info.presettled and (refusal is None or self._dialect.auto_acks)
+        if presettled:
             inbound.settled = True
-            if not self._dialect.auto_acks:
-                self._engine.write(b"ACK\n", self._ack_lines(inbound, subscription), b"\n\0")
         else:
             if self._own_ids and not self._dialect.acknowledges(head):
                 inbound.refusal = refusal or Refusal(_FOREIGN_ID, True, len(head) + len(body))
             self._hold(inbound, subscription)
         self._sink.deliver(inbound)
+        if presettled and not self._dialect.auto_acks:
+            self._acks.add(self._ack_lines(inbound, subscription))
         if not self._is_dirty:
             self._is_dirty = True
             self._shared.dirty.append(self)
@@ -240,6 +245,8 @@ class StompReceiver:
         info = self.info
         if self.volatile:
             self._acknowledge_early()
+        elif self._aside.busy:
+            self._watch()
         elif not self._dialect.routed and (info.subscription is not None or info.exclusive):
             self._warn_of_stall()
         else:
@@ -365,7 +372,7 @@ class StompReceiver:
         except MessageFormatException as error:
             self._set_aside(inbound, f"the broker would not take its copy for the dead-letter queue: {error}")
             return
-        self._copying += 1
+        self._aside.copying += 1
         self._engine.ask(b"SEND", copy, partial(self._copied, inbound))
 
     def _set_aside(self, inbound: StompInbound, why: str) -> None:
@@ -378,9 +385,10 @@ class StompReceiver:
                 self._release(inbound.subscription)
             elif self._full():
                 self._watch()
+            self._aside.add(self.stop)
 
     def _copied(self, inbound: StompInbound, error: BaseException | None) -> None:
-        self._copying -= 1
+        self._aside.copying -= 1
         if self._engine.failed is not None:
             return
         if error is None:
@@ -389,7 +397,7 @@ class StompReceiver:
             log.error("a message of %s cannot be dead-lettered: %s", self.info.destination.name, error)
             self.roll_back(inbound)
             self.redeliver_now()
-        if self._closing is not None and not self._copying:
+        if self._closing is not None and not self._aside.copying:
             self._close_subscriptions(self._closing)
 
     # -- drain, stop, close -------------------------------------------------------------------------------------
@@ -462,6 +470,7 @@ class StompReceiver:
     def stop(self, done: Completion[None]) -> None:
         """Deliver nothing more. Messages that the caller holds may still be settled."""
         self.stopped = True
+        self._acks.send_all()
         self._end_drain(None)
         for subscription in [*self._subscriptions]:
             self._release(subscription)
@@ -472,8 +481,8 @@ class StompReceiver:
         self.stopped = True
         self._closing = done
         self._end_drain(None)
-        self._cancel_stall_timer()
-        if not self._copying:
+        self._cancel_timers()
+        if not self._aside.copying:
             self._close_subscriptions(done)
 
     def _close_subscriptions(self, done: Completion[None]) -> None:
@@ -486,11 +495,12 @@ class StompReceiver:
         """End the receiver with an error, because the connection ended."""
         self.stopped = True
         self._end_drain(error)
-        self._cancel_stall_timer()
+        self._cancel_timers()
         if self._closing is not None:
             self._closing.fail(error)
 
-    def _cancel_stall_timer(self) -> None:
+    def _cancel_timers(self) -> None:
+        self._aside.cancel()
         if self._stall_timer is not None:
             self._stall_timer.cancel()
             self._stall_timer = None

@@ -1,0 +1,50 @@
+"""Acknowledgements of messages that the caller need not acknowledge (S36).
+
+Artemis delivers as long as its window has room, and each acknowledgement makes room. If the client acknowledged every
+message at once, the broker would send a whole queue into the inbox of a slow consumer.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from pyjmsack.providers.stomp.engine import StompEngine
+from pyjmsack.spi.envelope import InboundSink
+
+__all__ = ["LateAcks"]
+
+
+class LateAcks:
+    """Acknowledges messages as they arrive while the inbox has room, and otherwise when the caller took messages.
+
+    The core reports at least every tenth part of the prefetch that messages were taken. So a message is acknowledged
+    before the caller gets it.
+
+    Args:
+        prefetch: how many acknowledged messages may wait in the inbox.
+    """
+
+    def __init__(self, engine: StompEngine, sink: InboundSink, prefetch: int) -> None:
+        self._engine = engine
+        self._sink = sink
+        self._prefetch = max(1, prefetch)
+        self._waiting: deque[bytes] = deque()
+        """The header lines that name the newest messages of the inbox. The broker waits for their acknowledgement."""
+
+    def add(self, lines: bytes) -> None:
+        """Acknowledge a message that is in the inbox now, or later."""
+        self._waiting.append(lines)
+        self.send()
+
+    def send(self) -> None:
+        """Acknowledge as many messages as there is room for."""
+        if self._waiting:
+            self._send(max(0, self._sink.buffered() - self._prefetch))
+
+    def send_all(self) -> None:
+        """Acknowledge all messages, because the subscription ends, and the caller may still take the messages."""
+        self._send(0)
+
+    def _send(self, left: int) -> None:
+        while len(self._waiting) > left:
+            self._engine.write(b"ACK\n", self._waiting.popleft(), b"\n\0")

@@ -1,0 +1,198 @@
+"""Messages that wait for the end of their consumer, copies of dead letters, and messages without acknowledgement: a
+sender or a broker decides how many there are, so each has a limit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from peer_faces import Face
+from polling import wait_until
+from stomp_peer import ARTEMIS, CLASSIC, Received, StompPeer, start
+
+from pyjmsack import AckMode, JMSException, Queue
+from pyjmsack.spi import aside
+
+INDIVIDUAL = AckMode.INDIVIDUAL_ACKNOWLEDGE
+EITHER = pytest.mark.parametrize("server", [ARTEMIS, CLASSIC], ids=["artemis", "classic"])
+
+
+@pytest.fixture(autouse=True)
+def low_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lower the limits, so that a few messages reach them."""
+    monkeypatch.setattr(aside, "MOST_ASIDE", 3)
+    monkeypatch.setattr(aside, "MOST_COPIES", 2)
+
+
+def rejected(consumer: Any) -> list[str]:
+    """Reject all messages that come, and return their texts. ``receive`` asks the broker before it returns ``None``."""
+    texts = []
+    while (message := consumer.receive(timeout=0.1)) is not None:
+        texts.append(message.text)
+        message.reject()
+    return texts
+
+
+def one_each(queue: list[str]) -> Any:
+    """Return a rule: each subscription has a window of one message. The first one outlives an acknowledgement."""
+
+    def rule(peer: StompPeer, frame: Received) -> bool:
+        first_is_free = frame.command == "ACK" and frame.headers["id"].startswith("s1,")
+        if queue and (frame.command == "SUBSCRIBE" or first_is_free):
+            peer.deliver("s1" if first_is_free else frame.headers["id"], str(len(queue)), queue.pop(0))
+        return False
+
+    return rule
+
+
+def dead_letters(server: str) -> Queue:
+    return Queue("DLQ" if server is ARTEMIS else "ActiveMQ.DLQ")
+
+
+# -- STOMP ------------------------------------------------------------------------------------------------------
+
+
+@EITHER
+def test_a_stomp_consumer_with_too_many_messages_aside_ends_and_gives_all_back(face: Face, server: str) -> None:
+    """S166, S126: each of them cost a subscription at the broker, without end."""
+    peer = start(face, server, rule=one_each(["a", "b", "c", "d", "e"]))
+    session = face.session(peer, "jms.prefetchPolicy.all=1", mode=INDIVIDUAL)
+    consumer = session.create_consumer(dead_letters(server))
+    for _ in range(3):
+        consumer.receive(timeout=60).reject()
+    with pytest.raises(JMSException, match="3 messages wait that it can neither hand out nor remove"):
+        consumer.receive(timeout=60)
+    consumer.close()
+    session.create_producer(Queue("other")).send("the connection stays")
+    assert len(peer.all("UNSUBSCRIBE")) == len(peer.all("SUBSCRIBE")) <= 4
+    assert peer.log("ACK", "NACK") == []
+
+
+def test_a_stomp_consumer_hands_out_its_inbox_before_it_ends(face: Face) -> None:
+    """S166: innocent messages behind the last bad one are handed out, and their acknowledgements count."""
+    peer = start(face, messages=["a", "b", "c", "good", "better"])
+    consumer = face.session(peer, mode=INDIVIDUAL).create_consumer(dead_letters(ARTEMIS))
+    for _ in range(3):
+        consumer.receive(timeout=60).reject()
+    for text in ("good", "better"):
+        message = consumer.receive(timeout=60)
+        assert message.text == text
+        message.acknowledge()
+    with pytest.raises(JMSException, match="3 messages wait"):
+        consumer.receive(timeout=60)
+    consumer.close()
+    assert peer.log("ACK", "UNSUBSCRIBE") == ["ACK s1,3", "ACK s1,4", "UNSUBSCRIBE s1"]
+
+
+def test_a_stomp_consumer_asks_for_no_more_while_many_copies_are_on_their_way(face: Face) -> None:
+    """S118: a broker that confirms no copy made the client send copies without end."""
+    give, silent = one_each([*"abcdef"]), True
+
+    def rule(peer: StompPeer, frame: Received) -> bool:
+        return give(peer, frame) or (silent and frame.command == "SEND")
+
+    peer = start(face, rule=rule)
+    consumer = face.session(peer, "jms.prefetchPolicy.all=1", mode=INDIVIDUAL).create_consumer(Queue("q"))
+    taken = rejected(consumer)
+    assert taken in (["a", "b"], ["a", "b", "c"]), "the third may have been on its way when the second was rejected"
+    assert len(peer.all("SUBSCRIBE")) <= 3
+    silent = False
+    for copy in peer.wait("SEND", len(taken)):
+        peer.send("RECEIPT", receipt_id=copy.headers["receipt"])
+    while len(taken) < 6:
+        taken += rejected(consumer)
+    assert taken == [*"abcdef"]
+
+
+def artemis_window(messages: int, window: int) -> Any:
+    """Return a rule: keep at most ``window`` messages unacknowledged."""
+    sent, lane = iter(range(messages)), []
+
+    def rule(peer: StompPeer, frame: Received) -> bool:
+        if frame.command == "SUBSCRIBE":
+            lane.append(frame.headers["id"])
+        room = window if frame.command == "SUBSCRIBE" else int(frame.command == "ACK")
+        for _ in range(room):
+            number = next(sent, None)
+            if number is not None:
+                peer.deliver(lane[0], str(number), f"m{number}")
+        return False
+
+    return rule
+
+
+@pytest.mark.parametrize("prefetch", [1, 10])
+def test_without_acknowledgement_the_inbox_of_a_slow_consumer_is_bounded_on_artemis(face: Face, prefetch: int) -> None:
+    """S36: the client acknowledged each message as it came, so the whole queue came."""
+    window = 5
+    peer = start(face, rule=artemis_window(200, window))
+    session = face.session(peer, f"jms.prefetchPolicy.all={prefetch}", mode=AckMode.NO_ACKNOWLEDGE)
+    consumer = session.create_consumer(Queue("q"))
+    wait_until(lambda: consumer.stats.buffered >= prefetch + window)
+    session.create_producer(Queue("other")).send("what came before the answer is in the inbox")
+    assert consumer.stats.buffered == prefetch + window
+    assert [consumer.receive(timeout=60).text for _ in range(200)] == [f"m{number}" for number in range(200)]
+    peer.wait("ACK", 200)
+    assert [frame.headers["id"] for frame in peer.all("ACK")] == [f"s1,{number}" for number in range(200)]
+
+
+def test_what_is_in_the_inbox_without_acknowledgement_is_acknowledged_before_the_subscription_ends(face: Face) -> None:
+    """S36: ``drain()`` lets the caller have what came, so the broker must not deliver it again."""
+    peer = start(face, rule=artemis_window(200, 5))
+    session = face.session(peer, "jms.prefetchPolicy.all=10", mode=AckMode.NO_ACKNOWLEDGE)
+    consumer = session.create_consumer(Queue("q"))
+    wait_until(lambda: consumer.stats.buffered >= 15)
+    consumer.drain()
+    peer.wait("UNSUBSCRIBE")
+    log = peer.log("ACK", "UNSUBSCRIBE")
+    assert log.index("UNSUBSCRIBE s1") == len(log) - 1
+    taken = []
+    while (message := consumer.receive(timeout=0)) is not None:
+        taken.append(message.text)
+    assert len(taken) == len(log) - 1
+
+
+# -- AMQP -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("broker", ["artemis", "classic-6"])
+def test_an_amqp_consumer_with_too_many_messages_aside_ends_and_its_inbox_is_handed_out(
+    face: Face, broker: str
+) -> None:
+    """S166, S126: the broker kept each of them in its memory, without end."""
+    from peer import text
+    from test_peer_ack import ACCEPTED, each
+
+    peer = face.peer(messages=[text(body) for body in ("a", "b", "c", "good")])
+    session = face.session(peer, f"broker={broker}", mode=INDIVIDUAL)
+    consumer = session.create_consumer(Queue("DLQ" if broker == "artemis" else "ActiveMQ.DLQ"))
+    for _ in range(3):
+        consumer.receive(60).reject()
+    message = consumer.receive(60)
+    assert message.text == "good"
+    message.acknowledge()
+    with pytest.raises(JMSException, match="3 messages wait that it can neither hand out nor remove"):
+        consumer.receive(60)
+    consumer.close()
+    assert each(peer) == [(3, ACCEPTED)]
+    session.create_producer(Queue("other")).send("the connection stays")
+
+
+@pytest.mark.parametrize("prefetch", [0, 1])
+def test_an_amqp_consumer_asks_for_no_more_while_many_copies_are_on_their_way(face: Face, prefetch: int) -> None:
+    """S118: a broker that takes no copies made the client keep copies without end."""
+    from peer import accepted, unanswered
+    from test_peer_dead_letters import volatile
+
+    peer = face.peer(messages=[volatile(body) for body in "abcdef"], on_transfer=unanswered)
+    options = ("broker=classic-6", f"jms.prefetchPolicy.all={prefetch}")
+    consumer = face.session(peer, *options, mode=INDIVIDUAL).create_consumer(Queue("q"))
+    taken = rejected(consumer)
+    assert taken in (["a", "b"], ["a", "b", "c"]), "credit for the third may have been granted earlier"
+    peer.wait_transfers(len(taken))
+    for number in range(6):
+        if number == len(taken):
+            taken += rejected(consumer)
+        peer.wait_transfers(number + 1)
+        peer.answer(number, accepted)
+    assert taken == [*"abcdef"]
