@@ -83,6 +83,28 @@ def test_properties_of_an_open_that_are_none_harm_nobody(target: str, properties
     assert worker.look(target, [amqp.WELCOME[0], answer]) is None
 
 
+NO_FRAMES = bytes.fromhex(
+    "0000004302000001005314d00000002c00000002d00000001e00000003c0010000a012782d6f70742d6a6d732d6d73672d747970654441"
+    "708000000092ca22a805f00e0000002102000000005313d00000000a00000002600001a001000000ff20d4505300000028020000010053"
+    "14d000000009000000017000000001eb4d74f794fd0b8e61bdf843a58e61bdf843a5660d000000ae02000001005301d000000092000000"
+    "0be002024200b10000000e616d71703a6e6f742d666f756e6442c01704a303d501f55348c00401a101ddd1000000040000da000053d300"
+    "c10100a106c3a4c3a4c3a400734701a97943c12306b0000000013145844d9bf6ce7962aa8fc00a01809cf9fb7b824b80cc400045616d71"
+    "f00000000900000001739e47362983ffffffffffffffffe00705560cbd4f80c7559a6ab60e60935c3116d29179a00000001c0200000175"
+    "d00000000a00000001b30000000161a3ab"
+)
+"""A transfer, a flow and a transfer with lengths that do not fit, and bytes that are no frame. proton makes something of
+them that it cannot read itself."""
+
+
+@pytest.mark.parametrize("target", ["amqp", "amqp-proton"])
+def test_a_field_that_proton_cannot_read_at_all_ends_the_connection_with_an_error_of_ours(target: str) -> None:
+    """S129: what a fuzzer found; proton raises ``RuntimeError`` for it."""
+    have(target)
+    opened = described(0x10, [amqp.amqp_text("peer"), b"\x40", b"\x70\x00\x02\x00\x00"])
+    answer = amqp.AMQP_HEADER + frame(opened) + amqp.begin(0)
+    assert worker.look(target, [amqp.WELCOME[0], answer, NO_FRAMES]) is None
+
+
 # -- findings ---------------------------------------------------------------------------------------------------
 
 

@@ -36,10 +36,10 @@ _BURST = 1 << 16
 MOST_UNASKED = 100
 """The number of sessions and links that the peer may begin without a request of this client. There is a limit because
 each takes memory until the connection ends."""
-UNREADABLE = (TypeError, ValueError, OverflowError, RecursionError)
+UNREADABLE = (TypeError, ValueError, OverflowError, RuntimeError)
 """The errors that proton raises when it reads a malformed field of the peer: a text that is not UTF-8, a list or a
-binary as the key of a map, or a character that Unicode does not have. proton does not document these errors. A fuzzer
-found them."""
+binary as the key of a map, a character that Unicode does not have, a text without bytes in memory, or too many nested
+values. proton does not document these errors. A fuzzer found them."""
 _TRANSFER = re.compile(r"(.*@transfer\(20\) \[.*?\] \(\d+\) )(.*)", re.DOTALL)
 
 
