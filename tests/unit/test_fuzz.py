@@ -92,8 +92,8 @@ NO_FRAMES = bytes.fromhex(
     "f00000000900000001739e47362983ffffffffffffffffe00705560cbd4f80c7559a6ab60e60935c3116d29179a00000001c0200000175"
     "d00000000a00000001b30000000161a3ab"
 )
-"""A transfer, a flow and a transfer with lengths that do not fit, and bytes that are no frame. proton makes something of
-them that it cannot read itself."""
+"""A transfer, a flow and a transfer with lengths that do not fit, and bytes that are no frame. proton cannot read what
+it makes of them."""
 
 
 @pytest.mark.parametrize("target", ["amqp", "amqp-proton"])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pyjmsack.providers.amqp import sizes
-from pyjmsack.uri import OPTIONS
+from pyjmsack.uri import DESTINATION_OPTIONS, OPTIONS
 
 TOP = Path(__file__).parents[2]
 PAGE = TOP / "docs" / "security.md"
@@ -126,6 +126,7 @@ def _number(node: ast.expr | None) -> float | None:
 
 
 CONSTANTS = constants()
+EVERY_OPTION = {**OPTIONS, **DESTINATION_OPTIONS}
 
 
 @pytest.mark.parametrize("what", LIMITS)
@@ -162,7 +163,10 @@ def test_the_links_that_nobody_asked_for_are_on_the_page() -> None:
     ],
 )
 def test_an_option_has_the_default_that_the_page_says(limit: str, option: str) -> None:
-    assert re.search(r"[\d,]+(?= ms)|^[\d,]+", limit)[0].replace(",", "") == OPTIONS[option].default
+    assert (
+        re.search(r"[\d,]+(?= ms)|^[\d,]+", limit)[0].replace(",", "")
+        == {**OPTIONS, **DESTINATION_OPTIONS}[option].default
+    )
 
 
 def test_the_size_of_an_attach_is_on_the_page() -> None:

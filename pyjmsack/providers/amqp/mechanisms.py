@@ -63,10 +63,17 @@ class Plain(Mechanism):
     def __init__(self, name: str, username: str, password: str) -> None:
         super().__init__(name)
         self._username, self._password = username, password
+        self._challenged = False
 
     def start(self) -> bytes | None:
         """Return the user name and the password as they are."""
         return b"\0" + self._username.encode() + b"\0" + self._password.encode()
+
+    def _count_challenge(self) -> None:
+        """Note the only challenge of a mechanism. Without this count, a broker could ask for answers without end."""
+        if self._challenged:
+            raise JMSSecurityException(f"unexpected SASL challenge from the broker, as {self.name} has one")
+        self._challenged = True
 
 
 class XOAuth2(Plain):
@@ -78,6 +85,7 @@ class XOAuth2(Plain):
 
     def respond(self, challenge: bytes) -> bytes:
         """Answer the details of a refusal with no bytes, because the broker sends the outcome only after an answer."""
+        self._count_challenge()
         return b""
 
 
@@ -89,6 +97,7 @@ class CramMd5(Plain):
 
     def respond(self, challenge: bytes) -> bytes:
         """Return the user name, and a digest of the challenge made with the password."""
+        self._count_challenge()
         digest = hmac.new(self._password.encode(), challenge, "md5").hexdigest()
         return f"{self._username} {digest}".encode()
 

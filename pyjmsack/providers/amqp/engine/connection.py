@@ -18,6 +18,7 @@ from pyjmsack.providers.amqp.engine.frames import (
     frame,
 )
 from pyjmsack.providers.amqp.engine.idle import IdleTimes
+from pyjmsack.providers.amqp.engine.link import Link
 from pyjmsack.providers.amqp.engine.performatives import Begin, Close, Composite, End, Error, Open, decode, encode
 from pyjmsack.providers.amqp.engine.session import HANDLERS, LARGEST_WINDOW, Session
 
@@ -57,6 +58,9 @@ class Connection:
         self._output: list[bytes | memoryview] = []
         self._hungry: list[Callable[[], None]] = []
         """The functions to call when all output was returned."""
+        self._echoes: dict[tuple[Session, Link | None], None] = {}
+        """The sessions and links whose state the peer asked for (echo). The answer is made when the peer reads, because
+        a peer that asks without end and never reads would fill the memory. An answer states only what is true now."""
         self._settling: tuple[int, bool, bytes] | None = None
         """The channel, role and state of a disposition that is not written yet, because more deliveries may join it."""
         self._first = self._last = 0
@@ -116,6 +120,8 @@ class Connection:
         """Return bytes for the peer. Call this method until it returns ``b""``."""
         if self._settling is not None:
             self._flush_settling()
+        if self._echoes:
+            self._answer_echoes()
         output = self._output
         if not output:
             if self._hungry:
@@ -138,6 +144,16 @@ class Connection:
         Output that ``wants`` adds is returned only by a later call of ``data_to_send``.
         """
         self._hungry.append(wants)
+
+    def echo(self, session: Session, link: Link | None) -> None:
+        """Answer a Flow frame with echo, when the peer reads."""
+        self._echoes[session, link] = None
+
+    def _answer_echoes(self) -> None:
+        echoes, self._echoes = self._echoes, {}
+        for session, link in echoes:
+            if not session.ended:
+                session.send_flow(None if link is None or link.detached else link)
 
     def _feed(self) -> None:
         hungry, self._hungry = self._hungry, []

@@ -291,7 +291,7 @@ class Session:
                 raise self._unattached(flow.handle)
             events = link.on_flow(flow)
         if flow.echo and not self.ended:
-            self.send_flow(None if link is None or link.detached else link)
+            self.connection.echo(self, link)
         return events
 
     def on_detach(self, detach: Detach) -> list[Event]:

@@ -97,6 +97,30 @@ def test_an_echo_is_answered() -> None:
     assert (flow.handle, flow.link_credit) == (0, 7)
 
 
+def test_echoes_of_a_peer_that_does_not_read_are_answered_once_for_each_end() -> None:
+    """2.7.4: an answer for each filled the memory. The answer says what is true when the peer reads."""
+    wire = Wire()
+    session = wire.session()
+    link = wire.receiver(session, credit=7)
+    wire.said()
+    for _ in range(1000):
+        wire.say(windows(0, LARGE, echo=True))
+        wire.say(windows(0, LARGE, echo=True, handle=0, delivery_count=0))
+    link.grant(3)
+    flows = [performative for performative, _ in wire.said() if isinstance(performative, Flow)]
+    assert [(flow.handle, flow.link_credit) for flow in flows] == [(0, 10), (None, None), (0, 10)]
+
+
+def test_an_echo_for_a_session_that_ended_meanwhile_is_not_answered() -> None:
+    """2.5.5"""
+    wire = Wire()
+    session = wire.session()
+    wire.said()
+    wire.say(windows(0, LARGE, echo=True))
+    session.end()
+    assert [type(performative).__name__ for performative, _ in wire.said()] == ["End"]
+
+
 # -- channels ---------------------------------------------------------------------------------------------------
 
 

@@ -376,6 +376,15 @@ def test_cram_md5_answers_as_in_rfc_2195() -> None:
     assert sasl.done
 
 
+@pytest.mark.parametrize("name", ["CRAM-MD5", "XOAUTH2"])
+def test_a_broker_cannot_ask_for_answers_without_end(name: str) -> None:
+    """S129: each answer waits in memory while the broker does not read."""
+    sasl = client("u", "p")
+    sasl.receive(HEADER + mechanisms(name) + challenge(b"first"))
+    with pytest.raises(JMSSecurityException, match=f"unexpected SASL challenge .* {name} has one"):
+        sasl.receive(challenge(b"second"))
+
+
 def test_a_challenge_that_plain_does_not_have_is_refused() -> None:
     sasl = client("u", "p")
     sasl.receive(HEADER + mechanisms("PLAIN"))
