@@ -17,6 +17,7 @@ from kombu.exceptions import ChannelError
 from kombu.transport import virtual
 
 from pyjmsack import ConnectionLostException, DeliveryMode, Destination, Queue
+from pyjmsack.kombu.compressed import unpacked
 from pyjmsack.kombu.connection import Connection
 from pyjmsack.kombu.envelope import DUPLICATE_ID, ROUTING_KEY, from_jms, reply_destination, to_envelope, to_jms
 from pyjmsack.kombu.names import ExchangeKind, queue_name
@@ -31,6 +32,25 @@ _PREDECLARED = {f"amq.{kind.value}": kind.value for kind in ExchangeKind}
 _TRANSIENT = 1
 _MARK = "pyjmsack_mark"
 """Key of a property that is the same in each try of one ``publish`` of kombu. It never leaves as such."""
+
+
+class Received(virtual.Message):
+    """A message of kombu. Here kombu unpacks no compressed body, because kombu has no limit for that.
+
+    Raises:
+        Exception: the body cannot be decoded or unpacked. kombu would note the error, and a worker of Celery would then
+            acknowledge the message.
+    """
+
+    def __init__(self, payload: dict[str, Any], channel: Channel, **kwargs: Any) -> None:
+        headers: dict[str, Any] = payload["headers"]
+        others = {name: value for name, value in headers.items() if name != "compression"}
+        super().__init__({**payload, "headers": others}, channel=channel, **kwargs)
+        if self.errors:
+            self._reraise_error()
+        if method := headers.get("compression"):
+            self.body: Any = unpacked(self.body, method, channel.checked().settings.largest)
+            self.headers["compression"] = method
 
 
 class QoS:
@@ -122,6 +142,7 @@ class Channel(virtual.Channel):
         connection: what :meth:`Transport.establish_connection` returned.
     """
 
+    Message = Received
     supports_fanout = True
     do_restore = False
     body_encoding: ClassVar[str | None] = None

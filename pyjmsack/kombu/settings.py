@@ -9,7 +9,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from pyjmsack import InvalidURLException
-from pyjmsack.uri import redact
+from pyjmsack.uri import parse_url, redact
 
 __all__ = ["SCHEMES", "Settings", "masked", "settings_of"]
 
@@ -41,6 +41,8 @@ class Settings:
     ssl_context: ssl.SSLContext | None
     envelope: str
     native_eta: bool
+    largest: int
+    """Bytes that a compressed body may unpack to: ``jms.maxMessageSize``, as if it had come without compression."""
 
 
 def settings_of(client: Any) -> Settings:
@@ -58,14 +60,16 @@ def settings_of(client: Any) -> Settings:
     if envelope not in _ENVELOPES:
         raise InvalidURLException(f"transport option envelope={envelope!r}: expected one of {', '.join(_ENVELOPES)}")
     password: Any = client.password() if callable(client.password) else client.password
+    options = _options(url, given.get("jms_options") or {}, client.connect_timeout)
     return Settings(
         url,
         client.userid or None,
         password or None,
-        _options(url, given.get("jms_options") or {}, client.connect_timeout),
+        options,
         _context(url, client.ssl),
         envelope,
         bool(given.get("native_eta", False)),
+        parse_url(url, options).connection.max_message_size,
     )
 
 
@@ -87,12 +91,14 @@ def _url(client: Any) -> str:
 
 def _options(url: str, given: Mapping[str, object], connect_timeout: float | None) -> dict[str, object]:
     options = dict(given)
+    failover = url.startswith("failover:")
     for name, value in _DEFAULTS.items():
-        if name not in options and f"{name}=" not in url:
+        own = f"nested.{name}" if failover and name.startswith("transport.") else name
+        if own not in options and f"{name}=" not in url:
             limit = value if value is not None else round(1000 * connect_timeout) if connect_timeout else None
             if limit is not None:
-                options[name] = limit
-    if url.startswith("failover:"):
+                options[own] = limit
+    if failover:
         for name in _RECONNECTING:
             if name in options or f"{name}=" in url or f"{name.removeprefix('failover.')}=" in url:
                 raise InvalidURLException(

@@ -40,6 +40,15 @@ def test_a_consumer_holds_as_many_messages_as_its_prefetch_count_and_no_more(
             assert [message.payload for message in held] == [0]
 
 
+def test_a_failover_url_finds_the_broker_that_runs(any_broker: Served, queue_name: str) -> None:
+    """The first broker of the list does not run."""
+    url = f"jms+failover:(amqp://127.0.0.1:1,{any_broker.amqp_url})"
+    with kombu.Connection(url, transport="jms") as connection:
+        queue = connection.SimpleQueue(queue_name)
+        queue.put(1, compression="zlib")
+        assert queue.get(timeout=60).payload == 1
+
+
 @pytest.mark.parametrize("kind", ["fanout", "topic"])
 def test_a_durable_queue_gets_what_a_program_sends_that_does_not_know_the_queue(
     kind: str, any_broker: Served, queue_name: str

@@ -5,7 +5,11 @@
 
 from __future__ import annotations
 
+import base64
+import bz2
 import json
+import lzma
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -37,6 +41,14 @@ def headers(**changed: object) -> dict[str, Any]:
     return {**GOOD, "headers": {**GOOD["headers"], **changed}}
 
 
+def compressed(body: bytes, by: object) -> dict[str, Any]:
+    """An envelope whose body is compressed."""
+    properties = {**GOOD["properties"], "body_encoding": "base64"}
+    return {**headers(compression=by), "body": base64.b64encode(body).decode(), "properties": properties}
+
+
+TOO_LARGE = b"[[" + bytes(2_000_000)
+"""Larger than ``jms.maxMessageSize`` of the worker in the test."""
 UNREADABLE: dict[str, Any] = {
     "deep": "[" * 200_000,
     "no JSON": "{",
@@ -49,6 +61,14 @@ UNREADABLE: dict[str, Any] = {
     "a content type that is a list": {**GOOD, "content-type": []},
     "an unknown encoding of the body": {**GOOD, "properties": {"body_encoding": "rot13"}},
     "a broken encoding of the body": {**GOOD, "body": "x", "properties": {"body_encoding": "base64"}},
+    "half a character": {**GOOD, "body": "\ud800"},
+    "more than the limit in zlib": compressed(zlib.compress(TOO_LARGE), "application/x-gzip"),
+    "more than the limit in bz2": compressed(bz2.compress(TOO_LARGE), "bzip2"),
+    "more than the limit in lzma": compressed(lzma.compress(TOO_LARGE), "application/x-lzma"),
+    "half a compressed body": compressed(zlib.compress(b"[[1, 2], {}, {}]")[:-4], "zlib"),
+    "a compressed body that is none": compressed(b"[[1, 2], {}, {}]", "zlib"),
+    "an unknown compression": compressed(b"", "rot13"),
+    "a compression that is a list": compressed(b"", ["zlib"]),
 }
 """What kombu cannot read."""
 NO_TASKS: dict[str, Any] = {
@@ -98,13 +118,13 @@ def test_messages_that_cannot_be_read_cost_themselves_alone(
     """The worker lives, runs the task behind them, and all of them are dead letters."""
     served = brokers(target.broker)
     url = served.amqp_url if target.protocol == "amqp" else served.stomp_url
-    own = side(url)
+    own = side(url, broker_transport_options={"jms_options": {"jms.maxMessageSize": 1_000_000}})
     queue = own.tasks.app.conf.task_default_queue
     poison = {**UNREADABLE, **NO_TASKS}
     worker = own.start(pool)
     with ConnectionFactory(url).create_connection() as connection, connection.create_session() as session:
         send(session, queue, poison)
-        assert own.tasks.add.delay(2, 3).get(timeout=60) == 5
+        assert own.tasks.add.apply_async((2, 3), compression="bzip2").get(timeout=60) == 5
         assert worker.poll() is None, own.log()
         connection.start()
         letters = session.create_consumer(Queue(WAYS[target.broker].dead_letters), f"test = '{queue}'")
@@ -119,7 +139,7 @@ def test_who_asks_for_one_message_gets_the_next_that_can_be_read(any_broker: Ser
     url = any_broker.amqp_url
     with ConnectionFactory(url).create_connection() as sender, sender.create_session() as session:
         send(session, queue_name, {**UNREADABLE, "good": GOOD})
-    with kombu.Connection(f"jms+{url}") as connection:
+    with kombu.Connection(f"jms+{url}?jms.maxMessageSize=1000000") as connection:
         queue = kombu.Queue(queue_name, channel=connection.default_channel)
         found = queue.get(no_ack=True)
         assert found is not None

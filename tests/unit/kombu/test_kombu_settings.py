@@ -76,6 +76,12 @@ def test_failover_does_not_restore_connections_behind_celery() -> None:
         settings_of(kombu.Connection("jms+failover:(amqp://a)?failover.maxReconnectAttempts=5", transport="jms"))
     options = settings_of(kombu.Connection("jms+failover:(amqp://a)", transport="jms")).options
     assert options["failover.maxReconnectAttempts"] == 0
+    assert options["nested.transport.connectTimeout"] == 5000  # kombu's default, for each broker of the list
+
+
+def test_a_compressed_body_may_be_as_large_as_any_message() -> None:
+    assert settings_of(kombu.Connection("jms+amqp://h")).largest == 104_857_600
+    assert settings_of(kombu.Connection("jms+amqp://h?jms.maxMessageSize=2000")).largest == 2000
 
 
 def test_no_login_is_in_the_repr_of_the_settings() -> None:
@@ -85,7 +91,7 @@ def test_no_login_is_in_the_repr_of_the_settings() -> None:
         transport="jms",
         userid="u",
         password="two-secret",
-        transport_options={"jms_options": {"jms.password": "three-secret"}},
+        transport_options={"jms_options": {"jms.password": "three-secret", "jms.allowUserInfo": True}},
     )
     settings = settings_of(connection)
     assert settings.password == "two-secret"

@@ -1,0 +1,101 @@
+"""Compressed bodies: a body is unpacked up to a limit, because a few bytes can unpack to more than the memory has."""
+
+from __future__ import annotations
+
+import bz2
+import importlib
+import lzma
+import zlib
+from collections.abc import Callable
+from typing import Any, Final
+
+from kombu import compression
+
+from pyjmsack import MessageFormatException
+
+__all__ = ["LZMA_MEMORY", "unpacked"]
+
+LZMA_MEMORY: Final = 1 << 27
+"""Bytes that the decoder of lzma may take for its window, whose size the sender chooses: 128 MiB, which is more than
+``xz -9`` needs."""
+_ZSTANDARD: Final = "kombu.compression"
+"""The module of the decoder by which kombu before 5.7 calls the library zstandard."""
+
+
+def unpacked(body: bytes, method: object, limit: int) -> bytes:
+    """Return what a compressed body holds.
+
+    A method that the program itself has registered with kombu is called as it is: its limit is the program's own.
+
+    Args:
+        body: the compressed bytes.
+        method: the header ``compression``: a name or a content type that kombu knows.
+        limit: bytes that the result may have.
+
+    Raises:
+        MessageFormatException: the method is unknown, the result is larger than the limit, or the body is incomplete.
+        Exception: the body is not what the method makes; each method has errors of its own.
+    """
+    decoder = _decoder(method)
+    module = getattr(decoder, "__module__", "") or ""
+    if module in ("_brotli", "brotli", "brotlicffi"):
+        return _brotli(module, body, limit)
+    if module == _ZSTANDARD:
+        return _zstandard(decoder, body, limit)
+    make = _BOUNDED.get(module)
+    if make is None:
+        return decoder(body)
+    unpacker = make()
+    found: bytes = unpacker.decompress(body, limit + 1)
+    _check(len(found), limit, complete=unpacker.eof)
+    return found
+
+
+def _decoder(method: object) -> Callable[[bytes], Any]:
+    try:
+        decoder: Callable[[bytes], Any] = compression.get_decoder(method)
+    except (KeyError, TypeError):
+        known = ", ".join(sorted(compression.encoders()))
+        raise MessageFormatException(f"the header compression is none of those that are known here: {known}") from None
+    return decoder
+
+
+def _check(size: int, limit: int, *, complete: bool) -> None:
+    if size > limit:
+        raise MessageFormatException(
+            f"the compressed body unpacks to more than jms.maxMessageSize={limit} bytes; raise that option if such"
+            " large tasks are meant"
+        )
+    if not complete:
+        raise MessageFormatException("the compressed body is incomplete")
+
+
+def _zstd(module: str) -> Any:
+    return importlib.import_module(module).ZstdDecompressor()
+
+
+_BOUNDED: Final[dict[str, Callable[[], Any]]] = {
+    "zlib": zlib.decompressobj,
+    "bz2": bz2.BZ2Decompressor,
+    "lzma": lambda: lzma.LZMADecompressor(memlimit=LZMA_MEMORY),
+    "backports.zstd": lambda: _zstd("backports.zstd"),
+    "compression.zstd": lambda: _zstd("compression.zstd"),
+}
+"""By the module of kombu's decoder: what unpacks the same bytes up to a limit."""
+
+
+def _brotli(module: str, body: bytes, limit: int) -> bytes:
+    unpacker = importlib.import_module(module).Decompressor()
+    try:
+        found: bytes = unpacker.process(body, output_buffer_limit=limit + 1)
+    except TypeError:
+        raise MessageFormatException("Brotli before 1.2 has no limit; install brotli>=1.2") from None
+    _check(len(found), limit, complete=unpacker.is_finished())
+    return found
+
+
+def _zstandard(decoder: Callable[[bytes], bytes], body: bytes, limit: int) -> bytes:
+    """Let kombu unpack a body whose first bytes say how large the result is: the decoder writes no more than that."""
+    size: int = importlib.import_module("zstandard").frame_content_size(body)
+    _check(size, limit, complete=size >= 0)
+    return decoder(body)
