@@ -83,11 +83,17 @@ def programs_as_rows() -> Iterator[Any]:
         yield pytest.param(program, id=name, marks=marks)
 
 
+ONE_AFTER_THE_OTHER = pytest.mark.xdist_group("documents")
+"""Programs of the pages share queues: those of the README send and receive in the same one."""
+
+
+@ONE_AFTER_THE_OTHER
 @pytest.mark.parametrize("program", [*programs_as_rows()])
 def test_a_program_in_the_documentation_prints_what_stands_below_it(program: Program, any_broker: Served) -> None:
     run(program, any_broker)
 
 
+@ONE_AFTER_THE_OTHER
 @pytest.mark.parametrize(
     ("page", "package"), [("from-proton", "proton"), ("from-stomp-py", "stomp")], ids=["proton", "stomp.py"]
 )

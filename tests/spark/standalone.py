@@ -1,4 +1,4 @@
-"""A standalone cluster on loopback: a master and two workers, started as the manual says."""
+"""A standalone cluster on loopback: a master and a worker, started as the manual says."""
 
 from __future__ import annotations
 
@@ -14,6 +14,12 @@ from typing_extensions import Self
 
 CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 DEPLOY = "org.apache.spark.deploy"
+ENVIRONMENT = {
+    **os.environ,
+    "SPARK_LOCAL_IP": "127.0.0.1",
+    "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1",  # these JVMs and their children live for seconds
+}
+"""The environment of all processes of a cluster, the driver too."""
 
 
 class Standalone:
@@ -26,10 +32,8 @@ class Standalone:
 
     def __enter__(self) -> Self:
         self.url = self._start("master.Master", r"Starting Spark master at (spark://\S+)", "--port", "0")
-        for number in range(2):
-            folder = self._home / f"worker-{number}"
-            limits = ["--cores", "1", "--memory", "1g", "--work-dir", str(folder)]
-            self._start("worker.Worker", r"Successfully registered with master (\S+)", *limits, self.url)
+        limits = ["--cores", "2", "--memory", "2g", "--work-dir", str(self._home / "worker")]
+        self._start("worker.Worker", r"Successfully registered with master (\S+)", *limits, self.url)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -44,7 +48,7 @@ class Standalone:
         """Start a daemon, and return what the line says that tells that it is ready."""
         process = subprocess.Popen(
             [str(CLASS), f"{DEPLOY}.{name}", "--host", "127.0.0.1", "--webui-port", "0", *arguments],
-            env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_NO_DAEMONIZE": "1"},
+            env={**ENVIRONMENT, "SPARK_NO_DAEMONIZE": "1"},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,

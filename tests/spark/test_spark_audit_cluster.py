@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,9 +15,9 @@ from pyjmsack.cli.main import cli
 from pyjmsack.ledger import Ledger
 from pyjmsack.spi.ledger import tail
 
-from .standalone import Standalone
+from .standalone import ENVIRONMENT, Standalone
 
-pytestmark = pytest.mark.timeout(600)  # a cluster of three JVMs and a driver's
+pytestmark = pytest.mark.timeout(600)  # a cluster of two JVMs, an executor's and a driver's
 
 CROWDED = """
 import sys
@@ -53,8 +52,8 @@ def ledger(tmp_path: Path) -> Iterator[Path]:
 
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
-    return subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=500, check=False, env=env)
+    arguments = [sys.executable, *command]
+    return subprocess.run(arguments, capture_output=True, text=True, timeout=500, check=False, env=ENVIRONMENT)
 
 
 def test_the_audit_runs_on_a_cluster(master: str, ledger: Path) -> None:
