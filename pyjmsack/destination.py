@@ -29,7 +29,7 @@ class Destination(JavaNames):
         InvalidDestinationException: the name is empty or not a string (S67).
     """
 
-    __slots__ = ("_hash", "name", "options")
+    __slots__ = ("_hash", "_several", "name", "options")
 
     is_topic: ClassVar[bool] = False
     is_temporary: ClassVar[bool] = False
@@ -45,6 +45,9 @@ class Destination(JavaNames):
         self.name: str = plain
         self.options: Mapping[str, str] = dict(parse_qsl(query, keep_blank_values=True)) if query else {}
         self._hash = hash((self.jms_type, plain))
+        self._several = False
+        """Whether a program wrote several names as one text, ``a,b``, as for ActiveMQ's client. Some brokers would take
+        the text as one name, so a session refuses such a destination where it is used."""
 
     @classmethod
     def _literal(cls: type[T], name: str) -> T:
@@ -97,11 +100,18 @@ def named(kind: type[N], name: str) -> N:
     """Return a destination by a name that may begin with ``queue://`` or ``topic://``, as ActiveMQ's client reads it.
 
     A name that ActiveMQ Classic gave a temporary destination, ``temp-queue://ID:...``, stays as it is: that is its
-    address over AMQP, which a program may have from a ``reply_to``.
+    address over AMQP, which a program may have from a ``reply_to``. A text with commas, ``a,b``, names several
+    destinations; each session decides whether its broker knows that.
 
     Raises:
         InvalidDestinationException: the name is empty, or that of another kind.
     """
+    found = _named(kind, name)
+    found._several = "," in found.name
+    return found
+
+
+def _named(kind: type[N], name: str) -> N:
     scheme, mark, rest = name.partition("://") if isinstance(name, str) else ("", "", "")
     if not mark or scheme.lower() not in _SCHEMES:
         return kind(name)

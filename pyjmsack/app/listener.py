@@ -99,7 +99,6 @@ class Listener:
         self.app = app
         self.function = function
         self.destination = destination_of(destination, settings.topic)
-        self._composite = destination if isinstance(destination, str) and "," in destination else None
         self.settings = settings
         self.converter = converter
         self.low, self.high = span(settings.concurrency)
@@ -150,10 +149,9 @@ class Listener:
             InvalidDestinationException: a text names several destinations, ``a,b``, and this broker would take the text
                 as one name.
         """
-        settings, destination = self.settings, self.destination
-        if self._composite is not None:  # the session knows what its broker makes of such a name
-            named_by = session.create_topic if destination.is_topic else session.create_queue
-            destination = named_by(self._composite)
+        settings, destination, reply_to = self.settings, self.destination, self.reply_to
+        if reply_to is not None and reply_to._several:  # refused here, because no message shall fail for that
+            (session.create_topic if reply_to.is_topic else session.create_queue)(reply_to.name)
         if settings.subscription is None:
             return (yield partial(session.create_consumer, destination, settings.selector))
         if not settings.shared:

@@ -127,7 +127,7 @@ class Session:
         """Attach a producer (S67)."""
         self.check_open()
         if destination is not None:
-            check_destination(destination)
+            check_destination(destination, self.channel.metadata)
         channel, provider = self.channel, self.channel.provider
         presettled = channel.options.presettle_policy.producer(destination, self.info.transacted)
         info = ProducerInfo(channel.next_id(), self.info.id, destination, presettled)

@@ -8,12 +8,13 @@ from __future__ import annotations
 import logging
 
 from pyjmsack.core.channel import Channel
+from pyjmsack.core.spellings import check_composite
 from pyjmsack.core.temporaries import Temporaries
 from pyjmsack.destination import Destination
 from pyjmsack.errors import InvalidDestinationException, UnsupportedFeatureException
 from pyjmsack.selector import check_selector
 from pyjmsack.spi.demands import check_consumer
-from pyjmsack.spi.resources import ConsumerInfo, SessionInfo, Subscription
+from pyjmsack.spi.resources import ConnectionMetadata, ConsumerInfo, SessionInfo, Subscription
 from pyjmsack.types import AckMode
 from pyjmsack.uri import DestinationOptions, parse_destination_options
 
@@ -24,8 +25,8 @@ MIN_BROWSER_PREFETCH = 1000
 """Messages a browser asks for at a time, whatever its prefetch."""
 
 
-def check_destination(destination: object) -> None:
-    """Raise if the argument is not a destination, or if it is a temporary destination that was deleted.
+def check_destination(destination: object, metadata: ConnectionMetadata | None) -> None:
+    """Raise if the argument is no destination, a temporary one that was deleted, or several where the broker takes one.
 
     Raises:
         InvalidDestinationException: as said (S67, S68).
@@ -34,6 +35,7 @@ def check_destination(destination: object) -> None:
         raise InvalidDestinationException(f"{destination!r} is not a destination; use session.create_queue(name) (S67)")
     if destination.is_temporary and getattr(destination, "deleted", False):
         raise InvalidDestinationException(f"temporary destination {destination.name} was deleted (S68)")
+    check_composite(destination, metadata)
 
 
 class Sources:
@@ -62,7 +64,7 @@ class Sources:
             InvalidSelectorException: the selector is wrong, unless ``jms.validateSelector`` is off.
             InvalidDestinationException: it is none, or a temporary destination of another connection (S130).
         """
-        check_destination(destination)
+        check_destination(destination, self._channel.metadata)
         self._temporaries.check_consumable(destination)
         options = parse_destination_options(destination)
         selector = selector if selector is not None else options.selector

@@ -45,14 +45,14 @@ def _has_effect(name: str, metadata: ConnectionMetadata) -> bool:
 
 
 def check_composite(destination: Destination, metadata: ConnectionMetadata | None) -> None:
-    """Refuse several destinations in one name, as ActiveMQ's client has them, where the broker does not know them.
+    """Refuse several destinations in one text, as ActiveMQ's client has them, where the broker does not know them.
 
     Raises:
         InvalidDestinationException: this broker would take the whole text as one name, or lose a part of it.
     """
-    name = destination.name
-    if metadata is None or "," not in name:
+    if metadata is None or not destination._several:
         return
+    name = destination.name
     parts = ", ".join(repr(part.strip()) for part in name.split(","))
     if metadata.broker == "artemis":
         why = "ActiveMQ Artemis has no composite destinations, and would take this text as one name"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +16,10 @@ from pyjmsack import (
     ConnectionFactory,
     ConnectionLostException,
     IllegalStateException,
+    InvalidDestinationException,
     JsonConverter,
     Message,
+    Queue,
     RequestTimedOutException,
     Retry,
     TransactionRolledBackException,
@@ -375,12 +378,33 @@ def test_a_listener_that_stops_its_app_does_not_wait_for_itself(
 def test_a_name_of_several_queues_is_refused_where_the_broker_would_take_it_as_one(
     broker_url: str, queue_name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """ActiveMQ's client has composite destinations, and Artemis has none: the listener would get nothing in silence."""
+    """S67: ActiveMQ's client has composite destinations; on Artemis the listener would get nothing in silence."""
     app = App(broker_url)
     app.listener(f"{queue_name},{queue_name}.b")(lambda body: None)
+    app.listener(queue_name, reply_to=f"topic://{queue_name}.a,{queue_name}.b")(lambda body: body)
     with app:
         assert app.health()["status"] == "DOWN"
-    assert "ActiveMQ Artemis has no composite destinations" in caplog.text
+    assert caplog.text.count("ActiveMQ Artemis has no composite destinations") >= 2
+
+
+def test_a_text_of_several_queues_is_refused_wherever_an_app_sends(broker_url: str, queue_name: str) -> None:
+    """S67: Artemis would take the text as one name and confirm the message, which neither queue gets."""
+    several = f"{queue_name},{queue_name}.b"
+    sends: list[Callable[[Any], object]] = [
+        lambda sender: sender.send(several, 1),
+        lambda sender: sender.send_many(several, [1, 2]),
+        lambda sender: sender.request(several, 1, timeout=60),
+        lambda sender: sender.send(f"topic://{several}", 1),
+        lambda sender: sender.send(queue_name, 1, reply_to=several),
+    ]
+    with App(broker_url) as app:
+        for send in sends:
+            with pytest.raises(InvalidDestinationException, match="has no composite destinations"):
+                send(app.sender)
+        app.sender.send(Queue(several), 1)
+    with ConnectionFactory(broker_url).create_context() as context:
+        consumer = context.create_consumer(Queue(several))  # who means such a name writes the destination
+        assert consumer.receive_body(str, timeout=60) == "1"
 
 
 def test_in_asyncio_a_listener_that_stops_its_app_does_not_wait_for_itself(

@@ -90,7 +90,7 @@ async def test_a_time_that_looks_like_milliseconds_is_warned_of_where_it_was_wri
 
 
 async def test_several_queues_in_one_name_work_or_are_refused_with_the_way(jms: Jms) -> None:
-    """Artemis took the text as one name and confirmed the message, which neither queue got."""
+    """S67: Artemis took the text as one name and confirmed the message, which neither queue got."""
     async with (await jms.connection()).create_session() as session:
         if jms.target.broker == "artemis":
             with pytest.raises(InvalidDestinationException, match=r"'a', 'b' in one transaction.*Queue\('a,b'\)"):
