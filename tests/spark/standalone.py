@@ -19,7 +19,7 @@ ENVIRONMENT = {
     "SPARK_LOCAL_IP": "127.0.0.1",
     "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1",  # these JVMs and their children live for seconds
 }
-"""The environment of all processes of a cluster, the driver too."""
+"""The environment of all processes of a cluster, and of a driver that runs alone."""
 
 
 class Standalone:

@@ -21,6 +21,8 @@ from pyjmsack.spark.audit import Audit, Finding, Look, Outage, look_into, queues
 from pyjmsack.spark.audit.findings import _believe, with_zeros
 from pyjmsack.spark.audit.outages import find_outages, phase_name
 
+from .standalone import ENVIRONMENT
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -350,7 +352,7 @@ def test_the_demo_ends_with_the_audit_of_its_own_ledger(spark: SparkSession, bro
     """In a process of its own, as it starts a Spark of its own."""
     (tmp_path / "text").write_text("".join(f"line {number}\n" for number in range(20)))
     command = [sys.executable, "-m", "pyjmsack", "demo", "--input", tmp_path, "--url", broker_url, "--json", "--audit"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False, env=ENVIRONMENT)
     assert done.returncode == 0, done.stderr
     audit = json.loads(done.stdout)["audit"]
     assert (audit["ok"], audit["lost"], audit["unclosed_connections"]) == (True, 0, [])
