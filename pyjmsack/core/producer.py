@@ -185,7 +185,7 @@ class Producer:
         if self.transacted and self._session.transactions.ending:
             raise IllegalStateException("a commit or rollback of this session is under way; send when it has returned")
         bound = self.info.destination
-        target = bound if destination is None and self._stays else self._target(destination)
+        target = bound if destination is None and self._stays else self._target(destination, message)
         assert target is not None  # a producer with a fixed destination has one encoder
         message = to_message(message)
         if self._channel.transforms.sent is not None:
@@ -240,8 +240,12 @@ class Producer:
             # refused, because a broker that ignores the delay would deliver at once (S157)
             self._channel.require("delivery-delay")
 
-    def _target(self, destination: Destination | None) -> Destination:
+    def _target(self, destination: Destination | None, message: object) -> Destination:
         bound = self.info.destination
+        if isinstance(message, Destination):  # as in Java
+            raise InvalidDestinationException(
+                f"the destination {message.name} stands where the message belongs; expected send(message, destination)"
+            )
         if destination is None:
             if bound is None:
                 raise InvalidDestinationException("this producer has no destination; give one to send() (S67)")

@@ -133,6 +133,16 @@ def test_a_bound_producer_refuses_other_destinations_and_an_anonymous_one_needs_
     anonymous.prepare(lambda error: None, "x", Queue("other"), None, None, None, None)
 
 
+def test_a_destination_in_the_place_of_the_message_is_named() -> None:
+    """S67, S125: in Java the destination comes first."""
+    bench = Bench()
+    session = bench.session()
+    expected = r"the destination other stands where the message belongs; expected send\(message, destination\)"
+    for producer in (bench.producer(session), bench.run(session.create_producer(None))):
+        with pytest.raises(InvalidDestinationException, match=expected):
+            producer.prepare(lambda error: None, Queue("other"), "x", None, None, None, None)  # type: ignore[arg-type] # wrong on purpose
+
+
 def test_the_transaction_counts_what_was_submitted_before_it_is_answered() -> None:
     """S86: also if the answer comes at once."""
     bench = Bench()
