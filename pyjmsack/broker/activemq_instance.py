@@ -8,6 +8,7 @@ from typing import ClassVar
 from urllib.parse import quote
 
 from pyjmsack.broker.instance import Instance, as_properties_line
+from pyjmsack.broker.tls import with_activemq_tls
 from pyjmsack.broker.wanted import with_activemq_wishes
 
 __all__ = ["ActiveMQInstance"]
@@ -44,7 +45,9 @@ class ActiveMQInstance(Instance):
         return "login-anonymous.config" if self.anonymous else "login.config"
 
     def _with_wishes(self, name: str, text: bytes) -> bytes:
-        return with_activemq_wishes(text, self.wanted) if name == "activemq.xml" else text
+        if name != "activemq.xml":
+            return text
+        return with_activemq_wishes(with_activemq_tls(text, self.tls), self.wanted)
 
     def _main(self) -> Sequence[str]:
         # a bare path, because no spelling of a file: URL works in all versions; no validation, because the schema wants
@@ -65,5 +68,6 @@ class ActiveMQInstance(Instance):
     def listens(self, log: str) -> bool:
         """Look for one line for each connector. The line has the host name that 127.0.0.1 has on this machine."""
         listening = [line for line in log.splitlines() if "Listening for connections at: " in line]
-        ports = (("amqp", self.amqp_port), ("stomp", self.stomp_port))
+        secure = "" if self.tls is None else "+ssl"
+        ports = ((f"amqp{secure}", self.amqp_port), (f"stomp{secure}", self.stomp_port))
         return all(any(f" {scheme}://" in line and f":{port}?" in line for line in listening) for scheme, port in ports)

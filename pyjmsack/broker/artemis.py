@@ -14,6 +14,7 @@ from pyjmsack.broker.embedded import EmbeddedBroker
 from pyjmsack.broker.instance import Instance
 from pyjmsack.broker.java import Java
 from pyjmsack.broker.progress import ProgressFactory
+from pyjmsack.broker.tls import KeyStore
 from pyjmsack.broker.wanted import Wanted
 
 __all__ = ["EmbeddedArtemis"]
@@ -34,7 +35,11 @@ class EmbeddedArtemis(EmbeddedBroker):
     already, its other settings stay. ``configuration`` is a ``broker.xml`` of your own, which is read once, by the
     constructor: one acceptor for AMQP listens at ``127.0.0.1:${pyjmsack.amqp.port}``, one for STOMP at
     ``127.0.0.1:${pyjmsack.stomp.port}``, and data goes below ``${pyjmsack.data}``. With such a file, ``queues``,
-    ``topics`` and ``address_settings`` are refused.
+    ``topics``, ``address_settings`` and ``tls`` are refused.
+
+    With ``tls=True`` both ports speak TLS only. The certificate is made here (extra ``pkcs12``), and the URLs name the
+    authority to trust, so clients of this library use them as they are. A :class:`KeyStore` is a certificate of your
+    own. With a ``data_dir`` the certificate stays in its folder ``tls``.
 
     Methods may be called from any thread; one runs at a time. Every method raises :class:`BrokerError` when it cannot
     do its work.
@@ -53,6 +58,7 @@ class EmbeddedArtemis(EmbeddedBroker):
         topics: Iterable[str] = (),
         address_settings: Mapping[str, Mapping[str, object]] | None = None,
         configuration: str | os.PathLike[str] | None = None,
+        tls: bool | KeyStore = False,
         java: str | os.PathLike[str] | None = None,
         jvm_options: Sequence[str] = (),
         progress: ProgressFactory | None = None,
@@ -64,6 +70,8 @@ class EmbeddedArtemis(EmbeddedBroker):
             data_dir,
             version=version,
             ports=(amqp_port, stomp_port),
+            tls=tls,
+            configuration=configuration,
             java=java,
             start_timeout=start_timeout,
             stop_timeout=stop_timeout,
@@ -85,6 +93,7 @@ class EmbeddedArtemis(EmbeddedBroker):
             anonymous=self._anonymous,
             jvm_options=self._jvm_options,
             wanted=self._wanted,
+            tls=self._keys.store,
         )
 
     @staticmethod

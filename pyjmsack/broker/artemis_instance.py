@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from pyjmsack.broker.instance import Instance, as_properties_line, check_logins
+from pyjmsack.broker.tls import with_artemis_tls
 from pyjmsack.broker.wanted import with_artemis_wishes
 
 __all__ = ["ArtemisInstance", "hash_passwords"]
@@ -37,7 +38,9 @@ class ArtemisInstance(Instance):
         }
 
     def _with_wishes(self, name: str, text: bytes) -> bytes:
-        return with_artemis_wishes(text, self.wanted) if name == "broker.xml" else text
+        if name != "broker.xml":
+            return text
+        return with_artemis_wishes(with_artemis_tls(text, self.tls), self.wanted)
 
     def _main(self) -> Sequence[str]:
         return [_SECURED_MAIN, "run"] if self.logins is not None else [_OPEN_MAIN, str(self.directory)]

@@ -21,6 +21,7 @@ from pyjmsack.broker.launch import boot, train
 from pyjmsack.broker.process import BrokerProcess
 from pyjmsack.broker.readiness import check_port_free, pick_port
 from pyjmsack.broker.sharing import ClassArchive
+from pyjmsack.broker.tls import Keys, KeyStore
 from pyjmsack.broker.workspace import Workspace
 
 __all__ = ["EmbeddedBroker"]
@@ -44,13 +45,18 @@ class EmbeddedBroker(ABC):
         *,
         version: str,
         ports: tuple[int, int],
+        tls: bool | KeyStore,
+        configuration: str | os.PathLike[str] | None,
         java: str | os.PathLike[str] | None,
         start_timeout: float,
         stop_timeout: float,
     ) -> None:
+        if tls and configuration is not None:
+            raise ValueError("configuration: write TLS into that file, and leave tls= out")
         self._kept_directory = Path(data_dir).absolute() if data_dir is not None else None
         self._version, self._java = version, java
         self._wanted_ports = ports
+        self._keys = Keys(tls, self._kept_directory)
         self._start_timeout, self._stop_timeout = start_timeout, stop_timeout
         self._ports: tuple[int, int] | None = None
         self._workspace: Workspace | None = None
@@ -84,13 +90,15 @@ class EmbeddedBroker(ABC):
 
     @property
     def amqp_url(self) -> str:
-        """``amqp://127.0.0.1:PORT``; known from the first start on, and the same ever after."""
-        return f"amqp://127.0.0.1:{self._known_ports()[0]}"
+        """``amqp://127.0.0.1:PORT``, or ``amqps://`` with the authorities to trust; known from the first start on, and
+        the same ever after."""
+        return self._keys.url("amqp", "amqps", self._known_ports()[0])
 
     @property
     def stomp_url(self) -> str:
-        """``stomp://127.0.0.1:PORT``; known from the first start on, and the same ever after."""
-        return f"stomp://127.0.0.1:{self._known_ports()[1]}"
+        """``stomp://127.0.0.1:PORT``, or ``stomp+ssl://`` with the authorities to trust; known from the first start on,
+        and the same ever after."""
+        return self._keys.url("stomp", "stomp+ssl", self._known_ports()[1])
 
     @property
     def pid(self) -> int | None:

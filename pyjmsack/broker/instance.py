@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from pyjmsack.broker.distribution import Distribution
 from pyjmsack.broker.java import Java
+from pyjmsack.broker.tls import KeyStore
 from pyjmsack.broker.wanted import Wanted
 
 __all__ = ["Instance", "as_properties_line", "check_logins"]
@@ -44,6 +45,7 @@ class Instance(ABC):
     anonymous: bool = False
     jvm_options: tuple[str, ...] = ()
     wanted: Wanted = field(default_factory=Wanted)
+    tls: KeyStore | None = None
 
     etc_name: ClassVar[str]
     """The folder with its configuration in this package's ``etc``."""

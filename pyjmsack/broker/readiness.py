@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import socket
+import ssl
 import time
 
 from pyjmsack.broker.errors import BrokerError, BrokerExitedError, PortTakenError
@@ -77,15 +78,15 @@ def await_ready(process: BrokerProcess, instance: Instance, log_start: int, time
             raise PortTakenError(f"Another process took a port of the broker. {_tail(log)}")
         if exited:
             raise BrokerExitedError(f"The broker ended with exit code {process.exit_code}. {_tail(log)}")
-        if instance.listens(log) and answers_amqp(instance.amqp_port):
+        if instance.listens(log) and answers_amqp(instance.amqp_port, tls=instance.tls is not None):
             return log
         time.sleep(_POLL_SECONDS)
     raise BrokerError(f"The broker was not ready after {timeout:g} s. {_tail(_read_log(instance, log_start))}")
 
 
-def answers_amqp(port: int) -> bool:
+def answers_amqp(port: int, *, tls: bool = False) -> bool:
     """Whether a broker answers the AMQP header on this port of 127.0.0.1."""
-    return _ask(port, _AMQP_HEADER, len(_AMQP_HEADER)) == _AMQP_HEADER
+    return _ask(port, _AMQP_HEADER, len(_AMQP_HEADER), tls=tls) == _AMQP_HEADER
 
 
 def answers_stomp(port: int) -> bool:
@@ -93,14 +94,26 @@ def answers_stomp(port: int) -> bool:
     return bool(_ask(port, _STOMP_CONNECT, 1))
 
 
-def _ask(port: int, question: bytes, size: int) -> bytes:
+def _ask(port: int, question: bytes, size: int, *, tls: bool = False) -> bytes:
     """Return the first bytes of the answer, or no bytes if nobody answers."""
     try:
         with socket.create_connection((_HOST, port), _ANSWER_SECONDS) as probe:
-            probe.sendall(question)
-            return probe.recv(size, socket.MSG_WAITALL)
+            if not tls:
+                probe.sendall(question)
+                return probe.recv(size, socket.MSG_WAITALL)
+            with _unverified().wrap_socket(probe) as secured:
+                secured.sendall(question)
+                return secured.recv(size)  # the first record has all of these few bytes
     except OSError:
         return b""
+
+
+def _unverified() -> ssl.SSLContext:
+    """Return a context that trusts each certificate, because nothing is told to the broker but a header."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
 
 
 def _read_log(instance: Instance, start: int) -> str:

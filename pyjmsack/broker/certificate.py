@@ -1,0 +1,98 @@
+"""Makes a key and a certificate for a broker on this machine, with the extra ``pkcs12``."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime, timedelta, timezone
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pyjmsack.broker.errors import BrokerError
+from pyjmsack.extras import missing_extra
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+    from cryptography.x509 import Certificate
+
+__all__ = ["write_stores"]
+
+_DAYS: Final = 3650
+"""How long a certificate is valid. A broker with a data directory keeps its own for that long."""
+
+
+def write_stores(store: Path, trust: Path, password: str) -> None:
+    """Write the key store of a broker at ``localhost`` and 127.0.0.1, and the authority that its clients trust.
+
+    The key of the authority is forgotten, so nobody can make a second certificate that these clients trust.
+
+    Args:
+        store: PKCS12 for Java, which only its owner may read.
+        trust: PEM for clients.
+        password: of the store.
+
+    Raises:
+        BrokerError: the extra is not installed.
+        OSError: a file cannot be written.
+    """
+    try:
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.asymmetric import ec
+        from cryptography.hazmat.primitives.serialization import pkcs12
+    except ImportError as error:
+        raise BrokerError(missing_extra("pkcs12", "tls=True, which makes a certificate,", error)) from error
+    authority_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    authority = _certificate("pyjmsack test authority", authority_key, authority_key, None)
+    own = _certificate("localhost", key, authority_key, authority)
+    secret = serialization.BestAvailableEncryption(password.encode())
+    _write(store, pkcs12.serialize_key_and_certificates(b"broker", key, own, [authority], secret))
+    _write(trust, authority.public_bytes(serialization.Encoding.PEM))
+
+
+def _certificate(
+    name: str, key: EllipticCurvePrivateKey, signer: EllipticCurvePrivateKey, issuer: Certificate | None
+) -> Certificate:
+    """Return a certificate: that of an authority if there is no issuer."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now, is_authority = datetime.now(timezone.utc), issuer is None
+    usage = x509.KeyUsage(
+        digital_signature=not is_authority,
+        key_cert_sign=is_authority,
+        crl_sign=is_authority,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject if issuer is None else issuer.subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))  # clocks of two machines may differ
+        .not_valid_after(now + timedelta(days=_DAYS))
+        .add_extension(x509.BasicConstraints(ca=is_authority, path_length=0 if is_authority else None), critical=True)
+        .add_extension(usage, critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
+    )
+    if not is_authority:
+        names = [x509.DNSName("localhost"), *(x509.IPAddress(ip_address(each)) for each in ("127.0.0.1", "::1"))]
+        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False).add_extension(
+            x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False
+        )
+    return builder.sign(signer, hashes.SHA256())
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a file that only its owner may read, from its first byte on."""
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
+        stream.write(data)
