@@ -181,7 +181,8 @@ def _failed_listener(mode: AckMode, url: BrokerUrl) -> tuple[str, str]:
 
 def _prefetching(prefetch: int) -> Fact:
     if prefetch == 0:
-        return Fact("prefetch", "none: each receive() fetches one message, and a listener is refused", "S9, S50")
+        text = "none: each message is asked for; a message_listener needs consumer.allowPullListener=true"
+        return Fact("prefetch", text, "S9, S50")
     text = f"the broker sends up to {prefetch} messages ahead; other consumers cannot have those"
     return Fact("prefetch", text, "S49, S51, S59")
 

@@ -6,15 +6,15 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import click
 
-from pyjmsack import ConnectionFactory, JMSException, Queue, Topic
+from pyjmsack import AckMode, ConnectionFactory, JMSException, Queue, Topic
 from pyjmsack.cli.errors import explain as explained_error
 from pyjmsack.cli.terminal import visible, visible_json
-from pyjmsack.explain import Explanation, explain
+from pyjmsack.explain import Explanation, Fact, explain
 from pyjmsack.migrate import (
     PLAIN,
     Factory,
@@ -26,6 +26,7 @@ from pyjmsack.migrate import (
     as_environment,
     as_python,
     as_toml,
+    destination_of,
 )
 from pyjmsack.migrate import migrate as migrated
 
@@ -35,6 +36,7 @@ _SOMETHING_LEFT = 1
 _UNREADABLE = 2
 _EMITTERS: Mapping[str, Callable[[Findings], str]] = {"py": as_python, "toml": as_toml, "env": as_environment}
 _CHECK_MILLIS = 10_000
+_ROLLS_BACK = Fact("a listener raises", "the generated code rolls back: the message comes again, counted", "S80")
 
 
 def _pairs(_: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -128,12 +130,21 @@ def _explanations(findings: Findings) -> Iterator[tuple[Listener, Explanation]]:
         factory = factories.get(listener.factory) or next(iter(factories.values()), None)
         if factory is None:
             continue
-        destination = Topic(listener.destination) if listener.topic else Queue(listener.destination)
+        name = destination_of(listener, factory)
+        destination = Topic(name) if listener.topic else Queue(name)
         broker = factory.broker if factory.broker in ("artemis", "classic-5", "classic-6") else "unknown"
         try:
-            yield listener, explain(factory.url, listener.mode, destination, broker)
+            yield listener, _of_the_code(explain(factory.url, listener.mode, destination, broker))
         except JMSException:
             continue  # another row names the error in the URL or the name already
+
+
+def _of_the_code(explanation: Explanation) -> Explanation:
+    """Say what the generated code adds to a bare session: it commits and rolls back."""
+    if explanation.mode is not AckMode.SESSION_TRANSACTED:
+        return explanation
+    facts = tuple(_ROLLS_BACK if fact.about == _ROLLS_BACK.about else fact for fact in explanation.facts)
+    return replace(explanation, facts=facts)
 
 
 def _document(findings: Findings, checks: Mapping[str, str]) -> dict[str, object]:

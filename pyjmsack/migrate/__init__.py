@@ -8,6 +8,7 @@ from pyjmsack.migrate.broker_xml import PLAIN
 from pyjmsack.migrate.discover import migrate
 from pyjmsack.migrate.emit import as_environment, as_python, as_toml
 from pyjmsack.migrate.model import Factory, Findings, Listener, Place, Row, Settings, Unreadable, Verdict
+from pyjmsack.migrate.serving import destination_of
 
 __all__ = [
     "PLAIN",
@@ -22,5 +23,6 @@ __all__ = [
     "as_environment",
     "as_python",
     "as_toml",
+    "destination_of",
     "migrate",
 ]

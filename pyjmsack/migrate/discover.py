@@ -18,6 +18,7 @@ from pyjmsack.migrate.java_url import parse_java_url
 from pyjmsack.migrate.jndi import is_jndi, read_jndi
 from pyjmsack.migrate.model import Findings, Place, Settings, Unreadable
 from pyjmsack.migrate.properties_file import Entry, read_properties
+from pyjmsack.migrate.serving import say_client_ids
 from pyjmsack.migrate.spring_xml import is_spring, read_spring
 from pyjmsack.migrate.xml_file import Element, read_xml
 from pyjmsack.migrate.yaml_file import read_yaml
@@ -80,6 +81,7 @@ class _Migration:
             self._xml(file, root)
         for file, text in codes.items():
             read_java(self.findings, self.settings, file, text, self.known)
+        say_client_ids(self.findings)
         return self.findings
 
     # files

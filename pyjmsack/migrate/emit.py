@@ -9,14 +9,29 @@ from collections.abc import Iterable
 from typing import Final
 
 from pyjmsack.migrate.model import Factory, Findings, Listener
+from pyjmsack.migrate.serving import CLIENT_ID, destination_of, needs_client_id
 
 __all__ = ["as_environment", "as_python", "as_toml"]
 
+
 _SERVE: Final = '''\
-def serve(factory, handle, destination, mode, selector=None, subscription=None, durable=False, shared=False):
-    """Receive with one consumer of its own until the program ends. A message whose handler raised comes again."""
-    connection = factory.create_connection()
-    session = connection.create_session(mode)
+connections = {}
+
+
+def connected(factory, client_id=None):
+    """Return a connection. All listeners with the same client id share it, because a broker lets only one have that."""
+    if (factory, client_id) not in connections:
+        connection = connections[factory, client_id] = factory.create_connection()
+        if client_id:
+            connection.client_id = client_id
+    return connections[factory, client_id]
+
+
+def serve(
+    factory, handle, destination, mode, selector=None, subscription=None, durable=False, shared=False, client_id=None
+):
+    """Prepare one consumer, with a session of its own. A message whose handler raised comes again."""
+    session = connected(factory, client_id).create_session(mode)
     if shared and durable:
         consumer = session.create_shared_durable_consumer(destination, subscription, selector)
     elif shared:
@@ -36,8 +51,6 @@ def serve(factory, handle, destination, mode, selector=None, subscription=None, 
             session.commit()
 
     consumer.message_listener = in_transaction if session.transacted else lambda message: handle(message, session)
-    connection.start()
-    return connection
 '''
 
 
@@ -45,7 +58,9 @@ def as_python(findings: Findings) -> str:
     """Return a module with the factories, a function for each listener, and ``main()``, which serves all listeners."""
     factories, listeners = _named(findings.factories), findings.listeners
     parts = ['"""Made by `pyjmsack migrate`. Secrets come from the environment."""\n']
-    parts.append(_imports(factories.values(), bool(listeners)))
+    secret = any(factory.secrets for factory in factories.values())
+    secret = secret or any(needs_client_id(listener, factories.values()) for listener in listeners)
+    parts.append(_imports(secret, bool(listeners)))
     parts += [_factory(name, factory) for name, factory in factories.items()]
     if listeners and factories:
         parts.append("\n" + _SERVE)
@@ -125,9 +140,9 @@ def _handlers(listeners: Iterable[Listener]) -> dict[str, Listener]:
     return made
 
 
-def _imports(factories: Iterable[Factory], listening: bool) -> str:
+def _imports(reads_environment: bool, listening: bool) -> str:
     lines = ["import logging", "import threading"] if listening else []
-    if any(factory.secrets for factory in factories):
+    if reads_environment:
         lines.insert(1 if listening else 0, "import os")
     names = ["AckMode", "ConnectionFactory", "Queue", "Topic"] if listening else ["ConnectionFactory"]
     return "\n".join([*lines, *([""] if lines else []), f"from pyjmsack import {', '.join(names)}", ""])
@@ -168,19 +183,24 @@ def _comment(text: str) -> str:
 def _main(factories: dict[str, Factory], handlers: dict[str, Listener]) -> str:
     by_name = {factory.name: name for name, factory in factories.items()}
     first = next(iter(factories))
-    lines = ["\ndef main():", "    connections = ["]
+    lines = ["\ndef main():", "    logging.basicConfig(level=logging.INFO)"]
     for handler, listener in handlers.items():
         kind = "Topic" if listener.topic else "Queue"
-        arguments = [by_name.get(listener.factory, first), handler, f"{kind}({listener.destination!r})"]
+        used = by_name.get(listener.factory, first)
+        arguments = [used, handler, f"{kind}({destination_of(listener, factories[used])!r})"]
         arguments.append(f"AckMode.{listener.mode.name}")
         if listener.selector:
             arguments.append(f"selector={listener.selector!r}")
         if listener.subscription:
             arguments.append(f"subscription={listener.subscription!r}")
         arguments += [f"{flag}=True" for flag in ("durable", "shared") if getattr(listener, flag)]
+        if needs_client_id(listener, factories.values()):
+            arguments.append(f'client_id=os.environ["{CLIENT_ID}"]')
         least = re.match(r"\d{1,4}", listener.concurrency)
         count = min(int(least[0]), 100) if least else 1
-        lines.append(f"        *(serve({', '.join(arguments)}) for _ in range({max(count, 1)})),")
-    lines += ["    ]", "    try:", "        threading.Event().wait()", "    finally:"]
-    lines += ["        for connection in connections:", "            connection.close()", ""]
+        call = f"serve({', '.join(arguments)})"
+        lines += [f"    for _ in range({count}):", f"        {call}"] if count > 1 else [f"    {call}"]
+    lines += ["    try:", "        for connection in connections.values():", "            connection.start()"]
+    lines += ["        threading.Event().wait()", "    finally:"]
+    lines += ["        for connection in connections.values():", "            connection.close()", ""]
     return "\n".join([*lines, "", 'if __name__ == "__main__":', "    main()"])

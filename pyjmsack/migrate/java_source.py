@@ -22,6 +22,7 @@ _NEW: Final = Verdict.CHANGED
 _HAND: Final = Verdict.BY_HAND
 _NO: Final = Verdict.REFUSED
 
+_SEND: Final = "app.sender of pyjmsack.App, or producer.send(body, destination)"
 _PATTERNS: Final[tuple[tuple[str, Verdict, str, str], ...]] = (
     (r"\bcreateSession\s*\(\s*(?:true|false)\b", _NEW, "create_session(AckMode....)", "no boolean: the mode says all"),
     (r"\bcreateSession\s*\(", _NEW, "create_session(AckMode....)", ""),
@@ -90,32 +91,87 @@ _PATTERNS: Final[tuple[tuple[str, Verdict, str, str], ...]] = (
     (
         r"\bnew\s+JmsTemplate\s*\(|\bJmsTemplate\b(?=\s+\w+\s*[;,)=])",
         _HAND,
-        "producer.send(body, destination)",
-        "a producer that you keep does its work",
+        _SEND,
+        "an App joins the transaction of the listener that sends",
     ),
     (
         r"\bJmsMessagingTemplate\b(?=\s+\w+\s*[;,)=])",
         _HAND,
-        "producer.send(body, destination)",
-        "a producer that you keep does its work",
+        _SEND,
+        "an App joins the transaction of the listener that sends",
     ),
     (
-        r"\b(?:convertAndSend|sendAndReceive|receiveAndConvert)\s*\(",
+        r"\bconvertAndSend\s*\(",
         _HAND,
-        "send(body), receive_body(type)",
-        "str, bytes, dict and list become messages; JSON is yours to write",
+        "app.sender.send(destination, body, properties=..., correlation_id=...)",
+        "a JsonConverter writes JSON with the type property; a post-processor becomes these arguments",
+    ),
+    (
+        r"\b(?:convertSendAndReceive|sendAndReceive)\s*\(",
+        _HAND,
+        "app.sender.request(destination, body, timeout=seconds)",
+        "without a reply in time it raises RequestTimedOutException, and does not return null",
+    ),
+    (
+        r"\breceiveAndConvert\s*\(",
+        _HAND,
+        "consumer.receive_body(type, timeout=seconds)",
+        "keep the consumer: Spring opens one for each call",
     ),
     (r"\bnew\s+(?:\w+\.)*EmbeddedActiveMQ\s*\(|\bnew\s+BrokerService\s*\(", _NEW, "pyjmsack.broker", "in tests"),
     (r"\bnew\s+ActiveMQ(?:Queue|Topic)\s*\(", _NEW, "session.create_queue(name)", ""),
     (
         r"\bDefaultJmsListenerContainerFactory\b(?=\s*\()|\bnew\s+\w*MessageListenerContainer\s*\(",
         _HAND,
-        "a listener",
-        "code",
+        "arguments of app.listener",
+        "code: the rows below it name what we know of it",
     ),
+    (
+        r"\bsetClientId\s*\(",
+        _NEW,
+        "App(url, client_id=...)",
+        "or ConnectionFactory(url, client_id=...)",
+    ),
+    (r"\bsetConcurrency\s*\(", _NEW, 'app.listener(..., concurrency="3-10")', "the same text"),
+    (r"\bsetPubSubDomain\s*\(", _NEW, "app.listener(..., topic=True)", "of each listener and send"),
+    (
+        r"\bsetSubscriptionDurable\s*\(",
+        _NEW,
+        'app.listener(..., topic=True, subscription="name")',
+        "durable by default",
+    ),
+    (r"\bsetSubscriptionShared\s*\(", _NEW, "app.listener(..., shared=True)", "several consumers divide the messages"),
+    (r"\bsetSessionTransacted\s*\(", _NEW, 'app.listener(..., mode="transacted")', "the default of an App"),
+    (r"\bsetSessionAcknowledgeMode\s*\(", _HAND, "app.listener(..., mode=...)", "see docs/migrate.md: Spring's modes"),
+    (r"\bsetErrorHandler\s*\(", _NEW, "app.listener(..., on_error=f)", "f(error, message)"),
+    (
+        r"\bset(?:BackOff|RecoveryInterval)\s*\(",
+        Verdict.IGNORED,
+        "",
+        "an App waits 1 to 30 s between its tries to connect",
+    ),
+    (r"\bsetReceiveTimeout\s*\(", _NEW, "timeout=seconds of each request or receive", "seconds in Python"),
+    (
+        r"\bset(?:TypeIdPropertyName|TypeIdMappings)\s*\(",
+        _NEW,
+        'JsonConverter("_type", {"order": Order})',
+        "one call has both; the names are those of the mapping",
+    ),
+    (r"\bJMSXDeliveryCount\b", _SAME, "message.delivery_count", "1 is the first delivery"),
+    (r"@Header\s*\(", _NEW, 'region: Annotated[str, Header("region")]', "a parameter of the listener"),
     (r"@EnableJms\b", Verdict.IGNORED, "", "nothing has to be switched on"),
-    (r"@SendTo\b", _HAND, "send to message.reply_to, or to the destination named here", "a listener's answer"),
-    (r"\bMessageConverter\b(?=\s+\w+\s*\()", _HAND, "your own function around the body", "conversions are code"),
+    (
+        r"@SendTo\b",
+        _NEW,
+        "app.listener(..., reply_to=...), and return the answer",
+        "a message's own reply_to goes first",
+    ),
+    (
+        r"\bMessageConverter\b(?=\s+\w+\s*\()",
+        _HAND,
+        "App(url, converter=JsonConverter(...))",
+        "for JSON; others are code: an object with to_message and from_message",
+    ),
 )
 _COMPILED: Final = tuple((re.compile(pattern), verdict, python, why) for pattern, verdict, python, why in _PATTERNS)
 _LISTENER: Final = re.compile(r"@(?:\w+\.)*JmsListener\s*\(")
@@ -185,7 +241,8 @@ def _listener(findings: Findings, settings: Settings, place: Place, inside: str,
     broker = settings.broker
     destination = translate_destination(findings, place, "@JmsListener", name, topic=topic, broker=broker)
     for argument in arguments.keys() & {"containerFactory", "id"}:
-        why = "a bean that is code: look at its acknowledge mode" if argument != "id" else "a name inside Spring"
+        why = "a bean that is code: look at its acknowledge mode, concurrency, and whether it is for topics"
+        why = why if argument != "id" else "a name inside Spring"
         verdict = _HAND if argument != "id" else Verdict.IGNORED
         findings.add(place, f"@JmsListener.{argument}", shown("code", arguments[argument] or ""), verdict, "", why)
     if destination.name:

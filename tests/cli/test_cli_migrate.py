@@ -57,14 +57,15 @@ def test_the_code_receives_and_gives_a_message_whose_handler_raised_again(
         arrived.set()
 
     put(broker_url, "migrate.orders", ["an order"])
-    connection = made.serve(
+    made.serve(
         made.artemis_factory,
         handler,
         made.Queue("migrate.orders"),
         made.AckMode.SESSION_TRANSACTED,
         selector="JMSPriority = 4",
     )
-    with connection:
+    with made.connected(made.artemis_factory) as connection:
+        connection.start()
         assert arrived.wait(WAIT)
     assert seen == ["an order", "an order"]
 

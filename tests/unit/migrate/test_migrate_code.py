@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from typing import Any
 from xml.sax.saxutils import quoteattr
 
 import pytest
 from migrate_support import of_text, of_url
 from test_migrate_files import ACTIVEMQ_JNDI, SPRING
 
-from pyjmsack.migrate import as_environment, as_python, as_toml
+from pyjmsack.migrate import Findings, Settings, Verdict, as_environment, as_python, as_toml, migrate
 
 
 def test_the_code_makes_its_factories_when_it_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,7 +25,57 @@ def test_the_code_makes_its_factories_when_it_is_imported(tmp_path: Path, monkey
 
 def test_a_listener_is_served_by_as_many_consumers_as_before(tmp_path: Path) -> None:
     code = as_python(of_text(tmp_path, "context.xml", SPRING))
-    assert "serve(real, on_receiver, Queue('shop.orders'), AckMode.SESSION_TRANSACTED) for _ in range(2)" in code
+    lines = [line.strip() for line in code.splitlines()]
+    first = lines.index("serve(real, on_receiver, Queue('shop.orders'), AckMode.SESSION_TRANSACTED)")
+    assert lines[first - 1] == "for _ in range(2):"
+
+
+def service(folder: Path, url: str, listeners: str, extra: str = "") -> Findings:
+    """What is found for a service of Spring Boot."""
+    (folder / "application.properties").write_text(f"spring.artemis.broker-url={url}\n{extra}")
+    (folder / "Listeners.java").write_text(listeners)
+    return migrate([str(folder)], Settings(), [])
+
+
+def test_a_listener_without_prefetch_may_fetch_by_itself(tmp_path: Path) -> None:
+    """S9: else the generated code ends with an error when it starts. Spring's container fetches by itself."""
+    found = service(tmp_path, "tcp://a:61616?consumerWindowSize=0", '@JmsListener(destination = "orders")')
+    assert "Queue('orders?consumer.allowPullListener=true')" in as_python(found)
+    found = service(tmp_path, "tcp://a:61616", '@JmsListener(destination = "orders")')
+    assert "Queue('orders')" in as_python(found)
+
+
+def test_a_durable_subscription_gets_the_client_id_of_the_java_service(tmp_path: Path) -> None:
+    """S141: Spring Boot has the client id in the code of a bean, and a subscription of another client id is empty."""
+    listeners = '@JmsListener(destination = "prices", subscription = "desk")\n@JmsListener(destination = "orders")'
+    found = service(tmp_path, "tcp://a:61616", listeners)
+    code = as_python(found)
+    assert 'durable=True, client_id=os.environ["PYJMSACK_CLIENT_ID"])' in code
+    assert "import os" in code
+    row = next(row for row in found.rows if row.key == "(client id)")
+    assert (row.verdict, row.place.line, row.python) == (Verdict.BY_HAND, 1, "env:PYJMSACK_CLIENT_ID")
+    found = service(tmp_path, "tcp://a:61616", listeners, "spring.jms.client-id=shop\n")
+    assert "client_id" not in as_python(found).partition("def main")[2]
+    assert "(client id)" not in [row.key for row in found.rows]
+
+
+def test_all_listeners_with_one_client_id_share_a_connection(tmp_path: Path) -> None:
+    """A broker refuses a second connection with the client id."""
+    listeners = '@JmsListener(destination = "prices", subscription = "desk")\n@JmsListener(destination = "orders")'
+    names: dict[str, Any] = {"__name__": "made"}
+    exec(compile(as_python(service(tmp_path, "tcp://a:61616", listeners)), "made.py", "exec"), names)
+
+    class Made:
+        client_id = None
+
+        def create_connection(self) -> object:
+            return Made()
+
+    factory, connected = Made(), names["connected"]
+    assert connected(factory, "shop") is connected(factory, "shop")
+    assert connected(factory, "shop").client_id == "shop"
+    assert connected(factory) is connected(factory)
+    assert connected(factory) is not connected(factory, "shop")
 
 
 @pytest.mark.parametrize("emit", [as_python, as_toml, as_environment])
@@ -45,9 +96,8 @@ def test_a_hostile_name_stays_a_text_in_the_code(tmp_path: Path) -> None:
     code = as_python(of_text(tmp_path / "sub", "context.xml", text))
     tree = ast.parse(code)
     called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
-    assert called <= {"ConnectionFactory", "serve", "range", "Queue", "Topic", "handle", "main"} | {
-        f"on_{one}" for one in called
-    }
+    ours = {"ConnectionFactory", "connected", "serve", "range", "Queue", "Topic", "handle", "main"}
+    assert called <= ours | {f"on_{one}" for one in called}
     assert "__import__" not in {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 

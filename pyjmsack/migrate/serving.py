@@ -1,0 +1,42 @@
+"""What the generated code must add, so that a listener of the Java service runs as one of pyjmsack."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from pyjmsack.migrate.model import Factory, Findings, Listener, Verdict
+
+__all__ = ["CLIENT_ID", "destination_of", "needs_client_id", "say_client_ids"]
+
+CLIENT_ID: Final = "PYJMSACK_CLIENT_ID"
+"""The environment variable with the client id of durable subscriptions."""
+_NO_PREFETCH: Final = re.compile(r"prefetchPolicy\.\w+=0(?!\d)")
+_PULLS: Final = "consumer.allowPullListener=true"
+
+
+def destination_of(listener: Listener, factory: Factory) -> str:
+    """Return the destination of a listener with its options. Without a prefetch a listener needs an option (S9)."""
+    name = listener.destination
+    if not _NO_PREFETCH.search(factory.url) or _PULLS in name:
+        return name
+    return f"{name}{'&' if '?' in name else '?'}{_PULLS}"
+
+
+def needs_client_id(listener: Listener, factories: Iterable[Factory]) -> bool:
+    """Whether a listener has a durable subscription of its own, and the URL of its factory has no client id (S141)."""
+    known = [factory for factory in factories if factory.url]
+    used = [factory for factory in known if factory.name == listener.factory] or known[:1]
+    return listener.durable and not listener.shared and not any("jms.clientID=" in factory.url for factory in used)
+
+
+def say_client_ids(findings: Findings) -> None:
+    """Add a row for each listener whose client id the files do not say in a place that we read."""
+    for listener in findings.listeners:
+        if needs_client_id(listener, findings.factories):
+            why = (
+                f"a durable subscription belongs to a client id: set {CLIENT_ID} to that of the Java service, because"
+                " with another one the messages stay in the old subscription"
+            )
+            findings.add(listener.place, "(client id)", "", Verdict.BY_HAND, f"env:{CLIENT_ID}", why)
