@@ -26,6 +26,7 @@ _URLS: Final = {
 }
 _OF_FACTORY: Final = ("url", "host", "port", "option")
 _HOST_AND_PORT: Final = re.compile(r"[\w.-]+:[0-9]{1,5}")
+_WITH_DEFAULT: Final = re.compile(r"\$\{([^:{}$]{1,200}):")
 _TRUE: Final = ("true", "yes", "on", "1")
 _SQUASHED_PREFIXES: Final = tuple(squashed(prefix) for prefix in PREFIXES)
 
@@ -103,6 +104,7 @@ class _Reader:
 
     def _resolved(self, entry: Entry) -> str | None:
         """Return a value with its placeholders replaced. If a placeholder has no value, add a row that says so."""
+        self._say_defaults(entry)
         try:
             return resolve(entry.value, self.known)
         except Missing as missing:
@@ -111,6 +113,17 @@ class _Reader:
             place, value = Place(self.file, entry.line), shown(entry.key, entry.value)
             self.findings.add(place, entry.key, value, Verdict.BY_HAND, "", str(missing))
             return None
+
+    def _say_defaults(self, entry: Entry) -> None:
+        """Add a row if a default is taken: where the Java service runs, the variable may have another value."""
+        names = [name for name in _WITH_DEFAULT.findall(entry.value) if name.strip() not in self.known]
+        if names and not is_secret(entry.key):
+            name = shown("name", names[0].strip())
+            why = f"the default is written, because {name} has no value here: -D {name}=VALUE writes another"
+            place = Place(self.file, entry.line)
+            key = f"{entry.key} (default)"
+            if not any(row.place == place and row.key == key for row in self.findings.rows):
+                self.findings.add(place, key, shown(entry.key, entry.value), Verdict.CHANGED, "", why)
 
     def add_factories(self, merged: Mapping[str, Entry], mine: Mapping[str, Entry]) -> None:
         """Add a factory for each family of keys with a setting of the connection in this profile."""

@@ -45,6 +45,18 @@ def test_a_listener_without_prefetch_may_fetch_by_itself(tmp_path: Path) -> None
     assert "Queue('orders')" in as_python(found)
 
 
+def test_a_default_that_stands_for_a_variable_is_said(tmp_path: Path) -> None:
+    """Where the Java service runs, the variable may have another value, and the code would log in as somebody else."""
+    extra = "spring.artemis.user=${ARTEMIS_USER:guest}\nspring.artemis.password=${ARTEMIS_PASSWORD:s3cret}\n"
+    found = service(tmp_path, "tcp://a:61616", "", extra)
+    (row,) = [row for row in found.rows if row.key == "spring.artemis.user (default)"]
+    assert row.why.endswith("-D ARTEMIS_USER=VALUE writes another")
+    assert "s3cret" not in repr(found.rows)
+    given = migrate([str(tmp_path)], Settings(variables={"ARTEMIS_USER": "shop"}), [])
+    assert given.factories[0].username == "shop"
+    assert not any(row.key.endswith(" (default)") for row in given.rows)
+
+
 def test_a_durable_subscription_gets_the_client_id_of_the_java_service(tmp_path: Path) -> None:
     """S141: Spring Boot has the client id in the code of a bean, and a subscription of another client id is empty."""
     listeners = '@JmsListener(destination = "prices", subscription = "desk")\n@JmsListener(destination = "orders")'
