@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -449,9 +450,10 @@ async def test_a_consumer_that_the_broker_finds_too_slow_hears_of_it_and_its_mes
     connection.exception_listener = heard = Heard[JMSException]()
     session = await connection.create_session(AckMode.CLIENT_ACKNOWLEDGE)
     consumer = await session.create_consumer(jms.queue_with("consumer.prefetchSize=5"))
-    (message,) = await take(consumer, 1)
+    with suppress(ConnectionLostException):  # on a busy machine the broker may end the connection before that
+        (message,) = await take(consumer, 1)
+        assert message.body == "0"
     assert isinstance(await heard.next(), ConnectionLostException)
     with pytest.raises(ConnectionLostException):
         await consumer.receive(timeout=60)
-    assert message.body == "0"
     await jms.left(*map(str, range(30)))
