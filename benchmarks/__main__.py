@@ -234,9 +234,9 @@ def shift_command(
 ) -> None:
     """Cut connections at cold Artemis brokers, and check that each message gets the outcome that was asked for.
 
-    POLICY is the value of amqp.singleCredit, ENGINE that of amqp.engine. With --slow-cleanup 20 the race of
-    docs/upstream is some fifty times as likely; it needs a JDK. Exit code 1 if a message was lost, doubled or taken for
-    another one.
+    POLICY is the value of amqp.singleCredit, ENGINE that of amqp.engine. With --slow-cleanup 20 a plugin slows the
+    broker down where the race of docs/upstream is. The race stays rare; the plugin needs a JDK. Exit code 1 if a
+    message was lost, doubled or taken for another one.
     """
     from benchmarks import shift  # need the extra [testing], which the others do not
     from benchmarks import slow_cleanup as slow

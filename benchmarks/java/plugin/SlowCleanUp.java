@@ -1,10 +1,16 @@
 import java.lang.instrument.Instrumentation;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.locks.LockSupport;
 
+import org.apache.activemq.artemis.core.remoting.FailureListener;
 import org.apache.activemq.artemis.core.server.MessageReference;
 import org.apache.activemq.artemis.core.server.ServerConsumer;
+import org.apache.activemq.artemis.core.server.ServerSession;
 import org.apache.activemq.artemis.core.server.plugin.ActiveMQServerPlugin;
+import org.apache.activemq.artemis.spi.core.protocol.RemotingConnection;
 
 /**
  * Makes Artemis' clean-up of a lost connection longer, as a busy machine does, and with it the race of docs/upstream likely.
@@ -18,6 +24,19 @@ public final class SlowCleanUp implements ActiveMQServerPlugin {
    private static final long DELIVERY_NS = 300_000;
 
    public static void premain(String arguments, Instrumentation instrumentation) {
+   }
+
+   /**
+    * Lets the session clean up on the event loop of the lost connection. Artemis begins a second clean-up on a thread of a
+    * pool, at the same time, and only the first of the two does the work. The race needs the one on the event loop, which
+    * is the first if the machine is busy.
+    */
+   @Override
+   public void afterCreateSession(ServerSession session) {
+      RemotingConnection connection = session.getRemotingConnection();
+      List<FailureListener> listeners = new ArrayList<>(connection.getFailureListeners());
+      listeners.sort(Comparator.comparing(listener -> !(listener instanceof ServerSession)));
+      connection.setFailureListeners(listeners);
    }
 
    @Override
