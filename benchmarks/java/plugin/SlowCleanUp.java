@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.locks.LockSupport;
 
+import org.apache.activemq.artemis.api.core.ActiveMQException;
 import org.apache.activemq.artemis.core.remoting.FailureListener;
 import org.apache.activemq.artemis.core.server.MessageReference;
 import org.apache.activemq.artemis.core.server.ServerConsumer;
@@ -13,8 +14,9 @@ import org.apache.activemq.artemis.core.server.plugin.ActiveMQServerPlugin;
 import org.apache.activemq.artemis.spi.core.protocol.RemotingConnection;
 
 /**
- * Makes Artemis' clean-up of a lost connection longer, as a busy machine does, and with it the race of docs/upstream likely.
- * Until the consumer is closed, the queue goes on posting deliveries to the event loop that sleeps here.
+ * Makes Artemis' clean-up of a lost connection longer, as a busy machine does.
+ * The event loop of that connection pauses before the clean-up, and the queue goes on posting deliveries to the loop. A pause
+ * in the clean-up itself would be too late, because Artemis stops the consumers of the session first.
  * The jar is a Java agent that does nothing, because an agent's jar is on the class path without a change of the launcher.
  */
 public final class SlowCleanUp implements ActiveMQServerPlugin {
@@ -35,7 +37,9 @@ public final class SlowCleanUp implements ActiveMQServerPlugin {
    public void afterCreateSession(ServerSession session) {
       RemotingConnection connection = session.getRemotingConnection();
       List<FailureListener> listeners = new ArrayList<>(connection.getFailureListeners());
+      listeners.removeIf(Pause.class::isInstance);
       listeners.sort(Comparator.comparing(listener -> !(listener instanceof ServerSession)));
+      listeners.add(0, new Pause());
       connection.setFailureListeners(listeners);
    }
 
@@ -45,16 +49,22 @@ public final class SlowCleanUp implements ActiveMQServerPlugin {
    }
 
    @Override
-   public void beforeCloseConsumer(ServerConsumer consumer, boolean failed) {
-      if (failed) {
-         LockSupport.parkNanos(PAUSE_MS * 1_000_000);
-      }
-   }
-
-   @Override
    public void afterCloseConsumer(ServerConsumer consumer, boolean failed) {
       if (failed) { // by now the queue hands the references to the next consumer
          LockSupport.parkNanos(ThreadLocalRandom.current().nextLong(PAUSE_MS * 250_000 + 1));
+      }
+   }
+
+   private static final class Pause implements FailureListener {
+
+      @Override
+      public void connectionFailed(ActiveMQException exception, boolean failedOver) {
+         LockSupport.parkNanos(PAUSE_MS * 1_000_000);
+      }
+
+      @Override
+      public void connectionFailed(ActiveMQException exception, boolean failedOver, String scaleDownTargetNodeID) {
+         connectionFailed(exception, failedOver);
       }
    }
 }
