@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from datetime import datetime, timedelta, timezone
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pyjmsack.broker.errors import BrokerError
+from pyjmsack.broker.private import write_private
 from pyjmsack.extras import missing_extra
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ def write_stores(store: Path, trust: Path, password: str) -> None:
     authority = _certificate("pyjmsack test authority", authority_key, authority_key, None)
     own = _certificate("localhost", key, authority_key, authority)
     secret = serialization.BestAvailableEncryption(password.encode())
-    _write(store, pkcs12.serialize_key_and_certificates(b"broker", key, own, [authority], secret))
-    _write(trust, authority.public_bytes(serialization.Encoding.PEM))
+    write_private(store, pkcs12.serialize_key_and_certificates(b"broker", key, own, [authority], secret))
+    write_private(trust, authority.public_bytes(serialization.Encoding.PEM))
 
 
 def _certificate(
@@ -89,10 +89,3 @@ def _certificate(
             x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False
         )
     return builder.sign(signer, hashes.SHA256())
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write a file that only its owner may read, from its first byte on."""
-    path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
-        stream.write(data)

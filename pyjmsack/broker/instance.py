@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import ClassVar
 
 from pyjmsack.broker.distribution import Distribution
 from pyjmsack.broker.java import Java
+from pyjmsack.broker.private import write_private
 from pyjmsack.broker.tls import KeyStore
 from pyjmsack.broker.wanted import Wanted
 
@@ -86,9 +86,9 @@ class Instance(ABC):
             wanted.mkdir(parents=True, exist_ok=True)
         source = resources.files("pyjmsack.broker").joinpath("etc")
         for file in (source / "log4j2.properties", *(source / self.etc_name).iterdir()):
-            _write_private(self.etc / file.name, self._with_wishes(file.name, file.read_bytes()))
+            write_private(self.etc / file.name, self._with_wishes(file.name, file.read_bytes()))
         for name, lines in self._login_files().items():
-            _write_private(self.etc / name, "".join(f"{line}\n" for line in lines).encode("ascii"))
+            write_private(self.etc / name, "".join(f"{line}\n" for line in lines).encode("ascii"))
 
     @abstractmethod
     def _properties(self) -> Mapping[str, object]:
@@ -132,17 +132,6 @@ def check_logins(users: Mapping[str, str]) -> None:
 def as_properties_line(key: str, *values: str) -> str:
     """Return a line of a Java properties file, its values joined with commas."""
     return f"{_escape(key)} = {','.join(map(_escape, values))}"
-
-
-def _write_private(path: Path, data: bytes) -> None:
-    """Write a file that only its owner may read, from its first byte on.
-
-    A file that the caller wrote may hold passwords.
-    """
-    path.unlink(missing_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as stream:
-        stream.write(data)
 
 
 def _escape(text: str) -> str:

@@ -15,6 +15,7 @@ from xml.sax.saxutils import quoteattr
 
 from pyjmsack.broker.certificate import write_stores
 from pyjmsack.broker.errors import BrokerError
+from pyjmsack.broker.private import write_private
 
 __all__ = ["KeyStore", "Keys", "with_activemq_tls", "with_artemis_tls"]
 
@@ -91,8 +92,7 @@ class Keys:
             if not (store.exists() and trust.exists() and secret.exists()):
                 password = secrets.token_hex(16)
                 write_stores(store, trust, password)
-                with os.fdopen(os.open(secret, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as stream:
-                    stream.write(password)
+                write_private(secret, password.encode())
             return KeyStore(store, secret.read_text(), trust, "127.0.0.1")
         except OSError as error:
             raise BrokerError(f"The keys for TLS cannot be written: {error}. Give another data_dir.") from error
