@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Iterator
-from typing import Final
+from typing import ClassVar, Final
 
 from pyjmsack.errors import JMSSecurityException
 
@@ -34,8 +34,13 @@ class Mechanism:
     Its ``repr`` shows no secret, because it shows nothing except the class.
     """
 
+    challenges: ClassVar[int] = 0
+    """How many challenges a login has. There is a limit because a broker could ask for answers without end."""
+
     def __init__(self, name: str) -> None:
         self.name = name
+        self._challenged = 0
+        """The number of challenges that came."""
 
     def start(self) -> bytes | None:
         """Return the first response; ``None`` if the broker sends the first message."""
@@ -45,9 +50,17 @@ class Mechanism:
         """Answer a challenge.
 
         Raises:
-            JMSSecurityException: the challenge is malformed, or shows that the broker is an impostor.
+            JMSSecurityException: the challenge is malformed, is one too many, or shows that the broker is an impostor.
         """
-        raise JMSSecurityException(f"unexpected SASL challenge from the broker, as {self.name} has none")
+        if self._challenged == self.challenges:
+            number = ("none", "one", "two")[self.challenges]
+            raise JMSSecurityException(f"unexpected SASL challenge from the broker, as {self.name} has {number}")
+        self._challenged += 1
+        return self._answer(challenge)
+
+    def _answer(self, challenge: bytes) -> bytes:
+        """Answer a challenge that this login has."""
+        raise NotImplementedError
 
     def succeed(self, data: bytes) -> None:
         """Handle that the broker accepted the login. ``data`` is the data of its last message.
@@ -63,41 +76,36 @@ class Plain(Mechanism):
     def __init__(self, name: str, username: str, password: str) -> None:
         super().__init__(name)
         self._username, self._password = username, password
-        self._challenged = False
 
     def start(self) -> bytes | None:
         """Return the user name and the password as they are."""
         return b"\0" + self._username.encode() + b"\0" + self._password.encode()
 
-    def _count_challenge(self) -> None:
-        """Note the only challenge of a mechanism. Without this count, a broker could ask for answers without end."""
-        if self._challenged:
-            raise JMSSecurityException(f"unexpected SASL challenge from the broker, as {self.name} has one")
-        self._challenged = True
-
 
 class XOAuth2(Plain):
     """XOAUTH2: the password is an OAuth 2.0 access token."""
+
+    challenges = 1
 
     def start(self) -> bytes:
         """Return the user name and the token."""
         return f"user={self._username}\x01auth=Bearer {self._password}\x01\x01".encode()
 
-    def respond(self, challenge: bytes) -> bytes:
+    def _answer(self, challenge: bytes) -> bytes:
         """Answer the details of a refusal with no bytes, because the broker sends the outcome only after an answer."""
-        self._count_challenge()
         return b""
 
 
 class CramMd5(Plain):
     """CRAM-MD5 (RFC 2195). It is only useful without TLS, where it is better than PLAIN."""
 
+    challenges = 1
+
     def start(self) -> None:
         """Send no first response, because the broker sends the first message."""
 
-    def respond(self, challenge: bytes) -> bytes:
+    def _answer(self, challenge: bytes) -> bytes:
         """Return the user name, and a digest of the challenge made with the password."""
-        self._count_challenge()
         digest = hmac.new(self._password.encode(), challenge, "md5").hexdigest()
         return f"{self._username} {digest}".encode()
 
@@ -112,13 +120,14 @@ class Scram(Mechanism):
         JMSSecurityException: the name or the password contains a character that SASLprep (RFC 4013) does not allow.
     """
 
+    challenges = 2
+
     def __init__(self, name: str, username: str, password: str, nonce: str | None = None) -> None:
         from scramp import ScramClient, ScramException  # type: ignore[import-untyped]  # it has no type hints
         from scramp.core import saslprep  # type: ignore[import-untyped]  # as above
 
         super().__init__(name)
         self._error = ScramException
-        self._step = 0
         try:
             if not username:
                 raise ScramException("the user name is empty")
@@ -133,22 +142,19 @@ class Scram(Mechanism):
         first: str = self._client.get_client_first()
         return first.encode()
 
-    def respond(self, challenge: bytes) -> bytes:
+    def _answer(self, challenge: bytes) -> bytes:
         """Answer the first message of the server with our proof, and its final message with no bytes."""
-        self._step += 1
-        if self._step == 1:
+        if self._challenged == 1:
             return self._prove(challenge)
-        if self._step == 2:
-            self._verify(challenge)
-            return b""
-        raise JMSSecurityException(f"unexpected SASL challenge from the broker, as {self.name} has two")
+        self._verify(challenge)
+        return b""
 
     def succeed(self, data: bytes) -> None:
         """Check the signature of the server if it comes with the outcome. Otherwise, check that it came before."""
-        if self._step == 1 and data:
-            self._step = 2
+        if self._challenged == 1 and data:
+            self._challenged = 2
             self._verify(data)
-        elif self._step != 2:
+        elif self._challenged != 2:
             raise JMSSecurityException(
                 f"the broker accepted the login without the proof that {self.name} asks of it: it may be an impostor"
             )
