@@ -150,7 +150,7 @@ class Listener:
                 as one name.
         """
         settings, destination, reply_to = self.settings, self.destination, self.reply_to
-        if reply_to is not None and reply_to._several:  # refused here, because no message shall fail for that
+        if reply_to is not None and reply_to._several:  # raises now, because each answer would fail otherwise
             (session.create_topic if reply_to.is_topic else session.create_queue)(reply_to.name)
         if settings.subscription is None:
             return (yield partial(session.create_consumer, destination, settings.selector))

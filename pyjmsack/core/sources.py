@@ -26,7 +26,8 @@ MIN_BROWSER_PREFETCH = 1000
 
 
 def check_destination(destination: object, metadata: ConnectionMetadata | None) -> None:
-    """Raise if the argument is no destination, a temporary one that was deleted, or several where the broker takes one.
+    """Raise if the argument is not a destination, if it is a temporary destination that was deleted, or if it names
+    several destinations and the broker would take the text as one name.
 
     Raises:
         InvalidDestinationException: as said (S67, S68).

@@ -22,7 +22,6 @@ _NEW: Final = Verdict.CHANGED
 _HAND: Final = Verdict.BY_HAND
 _NO: Final = Verdict.REFUSED
 
-_SEND: Final = "app.sender of pyjmsack.App, or producer.send(body, destination)"
 _PATTERNS: Final[tuple[tuple[str, Verdict, str, str], ...]] = (
     (r"\bcreateSession\s*\(\s*(?:true|false)\b", _NEW, "create_session(AckMode....)", "no boolean: the mode says all"),
     (r"\bcreateSession\s*\(", _NEW, "create_session(AckMode....)", ""),
@@ -89,15 +88,9 @@ _PATTERNS: Final[tuple[tuple[str, Verdict, str, str], ...]] = (
     (r"\bnew\s+(?:\w+\.)*\w*Pool(?:ed)?\w*ConnectionFactory\s*\(", Verdict.IGNORED, "", "no pool is needed"),
     (r"\bnew\s+CachingConnectionFactory\s*\(", Verdict.IGNORED, "", "no pool is needed"),
     (
-        r"\bnew\s+JmsTemplate\s*\(|\bJmsTemplate\b(?=\s+\w+\s*[;,)=])",
+        r"\bnew\s+JmsTemplate\s*\(|\bJms(?:Messaging)?Template\b(?=\s+\w+\s*[;,)=])",
         _HAND,
-        _SEND,
-        "an App joins the transaction of the listener that sends",
-    ),
-    (
-        r"\bJmsMessagingTemplate\b(?=\s+\w+\s*[;,)=])",
-        _HAND,
-        _SEND,
+        "app.sender of pyjmsack.App, or producer.send(body, destination)",
         "an App joins the transaction of the listener that sends",
     ),
     (
