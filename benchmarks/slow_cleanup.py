@@ -1,4 +1,4 @@
-"""An Artemis whose clean-up of a lost connection takes longer, as on a busy machine."""
+"""An Artemis whose threads are late when a connection is lost, as on a busy machine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PLUGIN = '<broker-plugins><broker-plugin class-name="SlowCleanUp"/></broker-plu
 
 
 class SlowCleanUp:
-    """A plugin for Artemis, compiled into ``directory``, that makes each clean-up ``milliseconds`` longer.
+    """A plugin for Artemis, compiled into ``directory``. Threads wait some ``milliseconds`` around each clean-up.
 
     Raises:
         FileNotFoundError: there is no ``javac`` on the path.

@@ -1,13 +1,14 @@
 """The documentation site: ``sphinx-build -n -W docs dist/docs``, or ``nox -s site``. It needs no network.
 
 The sources stay readable on a code host. Therefore the pages use plain Markdown, and :func:`for_the_site` rewrites what
-Sphinx writes in another way: links to files outside ``docs``, and anchors in HTML.
+Sphinx writes in another way: links to files outside ``docs``, anchors in HTML, and sequence charts.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import re
+import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
 
@@ -20,6 +21,9 @@ import pyjmsack
 from pyjmsack import errors
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "docs"))
+
+from sequence import charts_drawn  # noqa: E402 - of this folder
 
 project = "pyjmsack"
 author = "the pyjmsack founders"
@@ -91,6 +95,7 @@ def for_the_site(app: Sphinx, name: str, source: list[str]) -> None:
     if name == "changelog":
         whole = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").partition("\n")[2]
         text += _OF_THE_ROOT.sub("](", whole).replace("](SECURITY.md", f"]({_REPOSITORY}SECURITY.md")
+    text = charts_drawn(text)
     source[0] = _ANCHOR.sub(r"[]{#\1}", _OUTSIDE.sub(target, text))
 
 

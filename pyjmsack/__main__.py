@@ -1,6 +1,20 @@
-"""``python -m pyjmsack``: the command line."""
+"""``python -m pyjmsack``, and the command ``pyjmsack``."""
 
-from pyjmsack.cli.main import main
+from __future__ import annotations
+
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line. Ctrl-C while the modules of the commands are read ends it without a traceback."""
+    try:
+        from pyjmsack.cli.main import main as run
+    except KeyboardInterrupt:
+        sys.exit(130)
+    run()
+
 
 if __name__ == "__main__":
     main()

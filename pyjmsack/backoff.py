@@ -1,4 +1,7 @@
-"""How long a service waits before it tries again: a connection of an app, a process of ``pyjmsack run``."""
+"""How long a service waits before it tries again: a connection of an ``App``, a process of ``pyjmsack run``.
+
+The waits of ``failover:`` URLs are in ``providers/failover/search.py``.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,12 @@ _CALM: Final = 60.0
 
 
 class Backoff:
-    """How long to wait after a failure: 1 to 30 seconds, each twice the one before, varied at random.
+    """How long to wait after a failure: 1 to 30 seconds, each wait twice as long as the one before, varied at random.
 
     After a minute without a failure the next wait is short again.
+
+    Args:
+        clock: returns the present moment in seconds; a test may replace it.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

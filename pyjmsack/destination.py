@@ -1,4 +1,4 @@
-"""Destinations are values: a kind, a name, and options that concern only who opens them.
+"""Destinations are values: a kind, a name, and options that matter only to the code that opens the destination.
 
 Equality and hash look at kind and name, never at options, so that ``Queue("orders?consumer.prefetchSize=1")`` is the
 queue ``orders``.
@@ -52,8 +52,7 @@ class Destination(JavaNames):
     @classmethod
     def _literal(cls: type[T], name: str) -> T:
         """Return the destination with exactly this name, ``?`` included. A name from the wire has no options, because
-        the
-        sender could choose with them what happens here.
+        otherwise the sender could choose what happens here.
 
         Raises:
             InvalidDestinationException: the name is blank.
@@ -99,12 +98,12 @@ N = TypeVar("N", Queue, Topic)
 def named(kind: type[N], name: str) -> N:
     """Return a destination by a name that may begin with ``queue://`` or ``topic://``, as ActiveMQ's client reads it.
 
-    A name that ActiveMQ Classic gave a temporary destination, ``temp-queue://ID:...``, stays as it is: that is its
-    address over AMQP, which a program may have from a ``reply_to``. A text with commas, ``a,b``, names several
-    destinations; each session decides whether its broker knows that.
+    A name that ActiveMQ Classic gave a temporary destination, ``temp-queue://ID:...``, stays as it is, because that is
+    its address over AMQP, and a program may have it from a ``reply_to``. A text with commas, ``a,b``, names several
+    destinations. Each session decides whether its broker knows that.
 
     Raises:
-        InvalidDestinationException: the name is empty, or that of another kind.
+        InvalidDestinationException: the name is empty, or names a destination of the other kind.
     """
     found = _named(kind, name)
     found._several = "," in found.name
@@ -127,7 +126,12 @@ def _named(kind: type[N], name: str) -> N:
 
 
 class _Temporary(Destination):
-    """Lives as long as the connection that made it (S130); only ``delete()`` ends it earlier."""
+    """Lives as long as the connection that made it (S130). Only ``delete()`` ends it earlier.
+
+    Args:
+        name: the name that the broker gave it.
+        delete: carries out :meth:`delete`. ``None`` = another connection made it, so it cannot be deleted here.
+    """
 
     __slots__ = ("_delete", "deleted")
     is_temporary = True
@@ -138,11 +142,11 @@ class _Temporary(Destination):
         self.deleted = False
 
     def delete(self) -> Any:
-        """Delete it at the broker (a coroutine in the asyncio face); twice is harmless.
+        """Delete the destination at the broker. In ``pyjmsack.aio`` this is awaited. A second call does no harm.
 
         Raises:
-            IllegalStateException: a consumer of this connection still uses it (S131), or this connection did not
-                make it.
+            IllegalStateException: a consumer of this connection still uses it (S131), or this connection did not make
+                it.
         """
         if self._delete is None:
             raise IllegalStateException(f"{self.name} belongs to another connection; only its creator can delete it")

@@ -71,7 +71,11 @@ def _with_next_step(text: str) -> str:
 
 
 class JMSException(Exception):
-    """Root of the tree.
+    """The root of all errors of this library.
+
+    Args:
+        message: the text.
+        error_code: the failure in the words of the protocol.
 
     Attributes:
         error_code: the failure in the words of the protocol, such as the AMQP error condition ``amqp:not-found``;
@@ -147,7 +151,12 @@ class TransactionInProgressException(JMSException):
 
 
 class TransactionRolledBackException(JMSException):
-    """``commit()`` failed; the transaction's work was undone, or its outcome is unknown (S79, S86, S87, S94).
+    """``commit()`` failed. The work of the transaction was undone, or its outcome is unknown (S79, S86, S87, S94).
+
+    Args:
+        message: the text.
+        error_code: the failure in the words of the protocol.
+        sent, acknowledged, in_doubt: see the attributes.
 
     Attributes:
         sent: the known message ids of the messages that the transaction sent, so that the caller can send them again.

@@ -43,13 +43,19 @@ class Explanation:
     facts: Sequence[Fact]
 
     def comes_again(self, total: int, received: int, acknowledged: Collection[int] = ()) -> list[int]:
-        """Return which of ``total`` messages, numbered from 0, come again if the consumer is killed.
+        """Return which messages are delivered again if the consumer is killed.
 
-        It is killed when it has received ``received`` of them and its acknowledgements so far have reached the broker.
+        The consumer is killed when it has received some of the messages, and its acknowledgements so far have reached
+        the broker.
 
         Args:
-            acknowledged: in CLIENT and individual mode the messages whose ``acknowledge()`` was called, in transacted
-                mode those of committed transactions.
+            total: messages in the queue, numbered from 0.
+            received: how many of them the consumer has received.
+            acknowledged: in CLIENT and individual mode the numbers of the messages whose ``acknowledge()`` was called,
+                in transacted mode those of committed transactions. Other modes ignore it.
+
+        Returns:
+            The numbers of these messages.
         """
         if self.mode.presettled:
             return [*range(min(total, max(received, self.prefetch)), total)]
@@ -127,17 +133,17 @@ def explain(
     """Explain the facts for a consumer. Nothing is connected.
 
     Args:
-        url: a broker URL; its options count.
-        mode: of the session.
-        destination: the queue or topic of the consumer; the options behind its name count.
+        url: a broker URL, whose options count.
+        mode: the acknowledge mode of the session.
+        destination: the queue or topic of the consumer. The options behind its name count.
         broker: ``artemis``, ``classic-5``, ``classic-6`` or ``unknown``, as ``connection.metadata.broker`` has it.
         options: more URL options, as for :class:`pyjmsack.ConnectionFactory`.
 
     Raises:
-        JMSException: no such mode.
+        JMSException: there is no such mode.
         InvalidURLException: the URL is wrong.
         IllegalStateException: its options contradict each other (S10).
-        KeyError: no such broker.
+        KeyError: there is no such broker.
     """
     return _explain(parse_url(url, options), _canonical(AckMode.resolve(mode, None)), destination, broker)
 

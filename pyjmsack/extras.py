@@ -9,9 +9,9 @@ def missing_extra(extra: str, purpose: str, error: ImportError | None = None) ->
     """Return the text of the error for a package of an extra that is not installed, or cannot be imported.
 
     Args:
-        extra: its name in pyproject.toml.
+        extra: the name of the extra in pyproject.toml.
         purpose: the feature that needs the package, as the beginning of a sentence.
-        error: why the import failed, if one was tried.
+        error: the error of the import, if the import was tried.
     """
     why = f" ({error})" if error is not None else ""
     return f"{purpose} needs the extra {extra}{why}: pip install 'pyjmsack[{extra}]'"

@@ -22,7 +22,7 @@ from typing import Final, TextIO
 __all__ = ["JsonFormatter", "KeyValueFormatter", "json", "key_value"]
 
 _LONGEST: Final = 8192
-"""Characters of one value: a peer chooses the length of some texts."""
+"""The most characters of one value, because a peer chooses the length of some texts."""
 _LOGIN: Final = re.compile(r"(?<=://)([^\s/:@]*):[^\s/]*@")
 _PLAIN: Final = re.compile(r"[\w./:@+-]+")
 _OURS: Final = "_pyjmsack_handler"
@@ -37,7 +37,11 @@ class JsonFormatter(logging.Formatter):
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
+        """Return the line of a record, without a line end.
+
+        Args:
+            record: the record to write.
+        """
         return _json.dumps(self._fields(record), ensure_ascii=True)
 
     def _fields(self, record: logging.LogRecord) -> dict[str, str]:
@@ -61,19 +65,23 @@ class KeyValueFormatter(JsonFormatter):
     """Formats a record as ``key=value key="value with spaces"`` in one line, with the members of the JSON object."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
+        """Return the line of a record, without a line end.
+
+        Args:
+            record: the record to write.
+        """
         return " ".join(f"{name}={_quoted(value)}" for name, value in self._fields(record).items())
 
 
 def json(level: int | str = logging.INFO, stream: TextIO | None = None) -> logging.Handler:
     """Write the library's log as JSON, one object a line.
 
-    A second call replaces the handler of the first one. Handlers of the application stay, but those of the root logger
-    get the records of this library no more, because each event would be written twice.
+    A second call replaces the handler of the first one. Handlers of the application stay. Those of the root logger no
+    longer get the records of this library, because each event would be written twice.
 
     Args:
         level: the least level that is written.
-        stream: where to; standard error if ``None``.
+        stream: where the lines go; ``None`` = standard error.
 
     Returns:
         The handler.
@@ -85,7 +93,18 @@ def json(level: int | str = logging.INFO, stream: TextIO | None = None) -> loggi
 
 
 def key_value(level: int | str = logging.INFO, stream: TextIO | None = None) -> logging.Handler:
-    """Write the library's log as ``key=value``; everything else is as in :func:`json`."""
+    """Write the library's log as ``key=value``, one line for each event. Handlers are replaced as by :func:`json`.
+
+    Args:
+        level: the least level that is written.
+        stream: where the lines go; ``None`` = standard error.
+
+    Returns:
+        The handler.
+
+    Raises:
+        ValueError: there is no such level.
+    """
     return _set_up(KeyValueFormatter(), level, stream)
 
 

@@ -26,10 +26,11 @@ GREETINGS = {
 
 
 async def answer(host: str, port: int, protocol: str, seconds: float) -> str | None:
-    """Greet a port in one protocol, and return which protocol comes back; ``None`` if nothing comes, or nothing known.
+    """Greet a port in one protocol, and return the protocol of its answer. Return ``None`` if there is no answer, or an
+    unknown one.
 
     Args:
-        seconds: how long to wait for the answer, at most. No more than 512 bytes of the answer are read.
+        seconds: the longest wait for the answer. No more than 512 bytes of the answer are read.
     """
     with contextlib.suppress(OSError, asyncio.TimeoutError):
         return await asyncio.wait_for(_exchange(host, port, GREETINGS[protocol]), seconds)

@@ -34,7 +34,7 @@ class Rule:
 
     @property
     def link(self) -> str:
-        """Where the page has the rule."""
+        """The address of the rule on the page of the rules."""
         return f"{PAGE}#s{self.number}"
 
 

@@ -61,7 +61,14 @@ class AckMode(IntEnum):
 
     @classmethod
     def resolve(cls, mode: int, transacted: bool | None = None) -> AckMode:
-        """Return the mode a session gets from the two arguments of ``create_session`` (S3-S6).
+        """Return the mode that a session gets from the two arguments of ``create_session`` (S3-S6).
+
+        >>> AckMode.resolve(1, True).name
+        'SESSION_TRANSACTED'
+
+        Args:
+            mode: an acknowledge mode, or its number.
+            transacted: ``True`` makes mode 0, whatever ``mode`` is. ``None`` follows ``mode``.
 
         Raises:
             TypeError: ``mode`` is a ``bool``, as in the Java call ``createSession(false, mode)``.

@@ -10,7 +10,7 @@ from pyjmsack.broker import EmbeddedActiveMQ, EmbeddedArtemis
 from pyjmsack.broker.distribution import Artefact, cache_directory
 from pyjmsack.broker.readiness import pick_port
 
-__all__ = ["Managed", "classic_with_jolokia", "guarded_artemis"]
+__all__ = ["FORBIDDEN", "Managed", "classic_with_jolokia", "guarded_artemis"]
 
 _AGENT = Artefact(
     "org.jolokia",
@@ -19,7 +19,7 @@ _AGENT = Artefact(
     "746f6344f7ba4a365fcf50ccf8d84269152ee29e29eb7cee8f01b3c684d6886e1b69e14ebd626d4de3fcb1e7a68f80473f62852ec99e8c516b639f9643a7fd5d",
     "javaagent",
 )
-_FORBIDDEN = '-Dbrokerconfig.securityRoles."activemq.management.#".amq.manage=false'
+FORBIDDEN = '-Dbrokerconfig.securityRoles."activemq.management.#".amq.manage=false'
 
 
 @dataclass(frozen=True)
@@ -45,5 +45,5 @@ def classic_with_jolokia() -> Iterator[tuple[str, str]]:
 @contextmanager
 def guarded_artemis() -> Iterator[str]:
     """Start Artemis with the user ``alice``, password ``wonderland``, who may do everything but manage."""
-    with EmbeddedArtemis(users={"alice": "wonderland"}, jvm_options=[_FORBIDDEN]) as broker:
+    with EmbeddedArtemis(users={"alice": "wonderland"}, jvm_options=[FORBIDDEN]) as broker:
         yield broker.amqp_url

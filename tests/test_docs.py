@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from xml.etree import ElementTree
 
 import pytest
 from shared_brokers import Served
@@ -162,9 +163,34 @@ def test_the_picture_in_the_readme_is_of_todays_rows() -> None:
     assert "FAILED" not in picture
 
 
+def test_the_picture_of_a_failover_is_of_a_run_that_lost_nothing() -> None:
+    """Made by docs/make_failover_picture.py."""
+    text = (ROOT / "docs" / "failover.svg").read_text(encoding="utf-8")
+    assert len(text) < 100_000
+    assert ": 0 lost, 0 processed twice" in text
+    assert "both clients are back" in text
+
+
+def test_the_site_draws_each_chart_with_all_its_words() -> None:
+    """The source stays text, and other blocks of text stay as they are."""
+    page = (ROOT / "docs" / "explain" / "acknowledgement.md").read_text(encoding="utf-8")
+    drawn = module_of("sequence").charts_drawn(page + "\n```text\n| a table | of others |\n```\n")
+    charts = re.findall(r"^<svg .*?^</svg>", drawn, re.MULTILINE | re.DOTALL)
+    assert len(charts) == page.count("```text") == 5
+    assert "\n```text\n| a table | of others |\n```\n" in drawn
+    for chart, source in zip(charts, re.findall(r"^```text\n(.*?)^```", page, re.MULTILINE | re.DOTALL), strict=True):
+        shown = " ".join(ElementTree.fromstring(chart).itertext()).split()
+        assert sorted(re.findall(r"[\w()]+", " ".join(shown))) == sorted(re.findall(r"[\w()]+", source))
+
+
 def generator_of(page: str) -> Any:
     """Return the module that writes a generated page."""
-    spec = importlib.util.spec_from_file_location(f"generate_{page}", ROOT / "docs" / f"generate_{page}.py")
+    return module_of(f"generate_{page}")
+
+
+def module_of(name: str) -> Any:
+    """Return a module of the folder docs."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     generator = importlib.util.module_from_spec(spec)

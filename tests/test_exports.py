@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import inspect
+import re
 import types
 from collections.abc import Iterator
 
@@ -163,3 +165,50 @@ def test_a_public_member_without_a_docstring_is_found() -> None:
     module = types.ModuleType("bare")
     module.Bare, module.__all__ = Bare, ["Bare"]  # type: ignore[attr-defined]
     assert [*undocumented(module)] == ["Bare.unsaid"]
+
+
+@BOTH
+def test_every_parameter_of_a_public_call_is_explained(module: str) -> None:
+    """Under ``Args`` in the docstring, where the reference of the documentation site shows it."""
+    assert [*unexplained(importlib.import_module(module))] == []
+
+
+def unexplained(module: types.ModuleType) -> Iterator[str]:
+    """Yield the parameters of public functions and methods that the section ``Args`` of the docstring does not name."""
+    for public in module.__all__:
+        value = getattr(module, public)
+        owners = value.__mro__ if isinstance(value, type) else ()
+        calls = {public: value} if isinstance(value, types.FunctionType) else {}
+        for owner in owners:
+            if owner.__module__.partition(".")[0] == "pyjmsack":
+                calls |= {f"{public}.{name}": getattr(call, "__func__", call) for name, call in vars(owner).items()}
+        for name, call in calls.items():
+            if isinstance(call, types.FunctionType) and not name.rpartition(".")[2].startswith("_"):
+                explained = _explained(inspect.getdoc(call) or "")
+                yield from (f"{name}({each})" for each in inspect.signature(call).parameters if each not in explained)
+
+
+def _explained(text: str) -> set[str]:
+    """Return the names in the section ``Args``, and those that need no explanation."""
+    section = text.partition("Args:\n")[2].partition("\n\n")[0]
+    entries = re.findall(r"^    ([\w, ]+):", section, re.MULTILINE)
+    return {"self", "cls", *re.findall(r"\w+", " ".join(entries))}
+
+
+def test_a_parameter_that_is_not_explained_is_found() -> None:
+    """The check can fail."""
+
+    class Half:
+        """A class with a method that explains one of its two parameters."""
+
+        def move(self, source: str, limit: int) -> None:
+            """Move messages.
+
+            Args:
+                source: the queue.
+            """
+
+    Half.__module__ = "pyjmsack.half"
+    module = types.ModuleType("half")
+    module.Half, module.__all__ = Half, ["Half"]  # type: ignore[attr-defined]
+    assert [*unexplained(module)] == ["Half.move(limit)"]

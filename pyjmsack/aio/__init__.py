@@ -1,4 +1,4 @@
-"""The asyncio face: the same names as ``pyjmsack``; what blocks there is a coroutine here."""
+"""The asyncio face: the same names as ``pyjmsack``. A call that blocks there is a coroutine here."""
 
 from pyjmsack.aio.connection import Connection, ConnectionFactory
 from pyjmsack.aio.consumer import MessageConsumer, QueueBrowser

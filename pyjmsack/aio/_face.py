@@ -1,4 +1,4 @@
-"""What the asyncio face does for one session: turns of its tasks, a task that feeds listeners."""
+"""Serves one session in the asyncio face: its users act one after the other, and a task feeds its listeners."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ __all__ = ["SessionFace"]
 
 
 class Acknowledger:
-    """What ``message.acknowledge()`` and the outcomes of one message do in this face: at once, and awaitable."""
+    """Carries out ``message.acknowledge()`` and the outcomes of one message in this face: at once, with an awaitable
+    result.
+    """
 
     allows_outcome = True
 
@@ -36,7 +38,7 @@ class Acknowledger:
 
 
 class SessionFace:
-    """Whose turn a session is, and how its listeners are called.
+    """Gives turns to the users of a session, and calls its listeners.
 
     Args:
         runtime: how this face waits.
@@ -77,7 +79,8 @@ class SessionFace:
             result = call.listener(call.message)
             if inspect.isawaitable(result):
                 await result
-        except BaseException as raised:  # a cancelled await of its own is a listener's failure like any other
+        # if the listener awaited something that was cancelled, this is a failure like any other
+        except BaseException as raised:
             error = raised
         if processing is not None:
             processing.end(error)

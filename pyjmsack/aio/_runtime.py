@@ -45,11 +45,11 @@ async def wait(completion: Completion[Any], timeout: float | None) -> bool:
 
 
 class AioRuntime:
-    """One connection's outbox on the caller's loop: commands run in order, one flush per burst.
+    """One connection's outbox on the caller's loop. Commands run in order, with one flush for each burst.
 
     Args:
-        loop: the caller's.
-        flush: sends what the commands of a burst produced.
+        loop: the caller's loop.
+        flush: sends the bytes that the commands of a burst produced.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, flush: Callable[[], None]) -> None:
@@ -66,10 +66,10 @@ class AioRuntime:
             self.loop.call_soon(self._run)
 
     submit_lazily = submit
-    """There is no thread to wake."""
+    """The same, because there is no thread to wake."""
 
     def submit_from_thread(self, command: Callable[..., Any], *arguments: Any) -> None:
-        """Queue a command from another thread: that of the guard's file."""
+        """Queue a command from another thread, which is the thread of the guard's file."""
         self.loop.call_soon_threadsafe(self.submit, command, *arguments)
 
     def elsewhere(self, work: Callable[[], None], then: Callable[[], None]) -> None:
@@ -86,7 +86,9 @@ class AioRuntime:
         self._flush()
 
     async def run(self, steps: Steps[T]) -> T:
-        """Drive steps to their end in the caller's task. A cancelled wait closes them: nothing is lost by it."""
+        """Drive steps to their end in the caller's task. If the wait is cancelled, the steps are closed, and no message
+        is lost.
+        """
         if asyncio.get_running_loop() is not self.loop:
             raise IllegalStateException("this connection belongs to another event loop")
         try:
@@ -104,11 +106,11 @@ class AioRuntime:
         self.submit(self.loop.call_later, delay, callback)
 
     def thread(self) -> int:
-        """Return always the same, because all callers are on the loop."""
+        """Return always the same number, because all callers are on the loop."""
         return 1
 
     def lock(self) -> AbstractContextManager[Any]:
-        """Return nothing that locks: the caller is on the loop."""
+        """Return an object that locks nothing, because all callers are on the loop."""
         return nullcontext()
 
     def dispatcher(self, name: str) -> TaskDispatcher:
@@ -117,7 +119,7 @@ class AioRuntime:
 
 
 class _CountingTask(asyncio.Task[T]):
-    """A task before Python 3.11: it counts its cancellations, as later ones do."""
+    """A task for Python before 3.11. It counts its cancellations, as tasks of later versions do."""
 
     _cancellations = 0
 
@@ -133,14 +135,15 @@ class _CountingTask(asyncio.Task[T]):
 def make_task(
     loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T], name: str, *, counts: bool = not HAS_CANCELLING
 ) -> asyncio.Task[T]:
-    """Return a task that knows whether it is cancelled itself, in each version of Python."""
+    """Return a task that knows, in each version of Python, whether it is cancelled itself."""
     return _CountingTask(coroutine, loop=loop, name=name) if counts else loop.create_task(coroutine, name=name)
 
 
 def ends_task(error: BaseException | None) -> TypeGuard[BaseException]:
-    """Whether the task that caught this must end: it is cancelled itself, or the program ends.
+    """Return whether the task that caught this error must end, because it is cancelled itself or the program ends.
 
-    A ``CancelledError`` may also come from something the listener awaited. The task must come from :func:`make_task`.
+    A ``CancelledError`` may also come from something that the listener awaited. The task must come from
+    :func:`make_task`.
     """
     if isinstance(error, asyncio.CancelledError):
         cancelling = getattr(asyncio.current_task(), "cancelling", None)
@@ -149,7 +152,7 @@ def ends_task(error: BaseException | None) -> TypeGuard[BaseException]:
 
 
 class TaskDispatcher:
-    """Runs calls in order in a task that lives while there are any; awaits what they return."""
+    """Runs calls in order in a task, and awaits their results. The task lives while there are calls."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
         self._loop = loop
@@ -202,14 +205,14 @@ class TaskDispatcher:
             yield done, None
 
     def through(self) -> Steps[None]:
-        """Wait for all that is queued now."""
+        """Wait for all calls that are queued now."""
         if self._task is not None and not self.running_here():
             done: Completion[None] = Completion()
             self.submit(done.succeed)
             yield done, None
 
     def close(self) -> None:
-        """Nothing to end: the task ends by itself when no call is left."""
+        """Do nothing, because the task ends by itself when no call is left."""
 
 
 _held: ContextVar[frozenset[object]] = ContextVar("pyjmsack_held", default=frozenset())
@@ -218,8 +221,8 @@ _held: ContextVar[frozenset[object]] = ContextVar("pyjmsack_held", default=froze
 class SessionLock:
     """Keeps commit, rollback, transacted sends and a running listener of one session apart (S15).
 
-    A listener holds it for its session, so its own calls pass, and those of tasks it starts (``gather``, ``wait_for``):
-    they inherit its context.
+    A listener holds the lock for its session. So the calls of the listener pass, and the calls of tasks that it starts
+    (``gather``, ``wait_for``), because these tasks inherit its context.
     """
 
     def __init__(self) -> None:
@@ -228,12 +231,13 @@ class SessionLock:
 
     @asynccontextmanager
     async def hold(self) -> AsyncIterator[None]:
-        """Wait for the session, unless this task or the one it comes from has it."""
+        """Wait for the session, unless this task has it, or the task that started this one."""
         if self._holder is not None and self._holder in _held.get():
             yield
             return
         async with self._lock:
-            holder = self._holder = object()  # a new one each time: tasks that outlive their listener lose it
+            # a new object each time, so that a task that outlives its listener loses the lock
+            holder = self._holder = object()
             token = _held.set(_held.get() | {holder})
             try:
                 yield
@@ -243,7 +247,9 @@ class SessionLock:
 
 
 class Done:
-    """What a call that had nothing to wait for returns: awaiting it is free, forgetting to is harmless."""
+    """The result of a call that had nothing to wait for. Awaiting it costs nothing, and forgetting to await it does no
+    harm.
+    """
 
     __slots__ = ()
 
@@ -256,8 +262,13 @@ DONE = Done()
 
 
 class Opening(Generic[T]):
-    """What ``create_*`` returns: ``await`` it for the object, or use it in ``async with``, which closes the object, or
-    ends it by the method named ``end``."""
+    """The result of ``create_*``. ``await`` it for the object, or use it in ``async with``, which closes the object at
+    the end.
+
+    Args:
+        opening: the coroutine that makes the object.
+        end: the name of the method that ``async with`` calls at the end.
+    """
 
     __slots__ = ("_end", "_object", "_opening")
 

@@ -45,10 +45,11 @@ class ConnectionFactory(FactoryFacade):
         """Connect and log in. ``await`` the result, or use it in ``async with``. The connection is stopped then (S120).
 
         Args:
-            username, password: instead of those of the factory.
+            username, password: instead of those of the factory. A password without a username is ignored.
 
         Raises:
             JMSSecurityException: the broker refused the login.
+            InvalidClientIDException: the client id is in use at the broker (S122).
             ConnectionLostException: no broker answers at this address.
             RequestTimedOutException: the broker is silent (``transport.connectTimeout``, ``jms.connectTimeout``).
         """
@@ -85,7 +86,19 @@ class ConnectionFactory(FactoryFacade):
         password: str | None = None,
         auto_start: bool = True,
     ) -> Opening[JMSContext]:
-        """Return a connection and a session in one object, started by the first consumer (JMS 2.0 simplified API)."""
+        """Return a connection and a session in one object: the simplified interface of JMS 2.0. ``await`` the result,
+        or use it in ``async with``.
+
+        Args:
+            ack_mode: an :class:`AckMode` or its number. ``AckMode.SESSION_TRANSACTED`` makes the session transacted.
+            username, password: instead of those of the factory. A password without a username is ignored.
+            auto_start: whether the first consumer, browser or requestor starts the connection. If not, await
+                ``start()``.
+
+        Raises:
+            TypeError: ``ack_mode`` is a ``bool``.
+            JMSException: the mode is unknown, or an error of :meth:`create_connection`.
+        """
         return Opening(self._create_context(ack_mode, username, password, auto_start))
 
     async def _create_context(
@@ -97,7 +110,7 @@ class ConnectionFactory(FactoryFacade):
 
 
 class Connection(ConnectionFacade):
-    """A connection; it belongs to the loop that made it."""
+    """A connection, made by :meth:`ConnectionFactory.create_connection`. It belongs to the loop that made it."""
 
     def __init__(self, core: core_connection.Connection, runtime: AioRuntime) -> None:
         super().__init__(core)
@@ -106,12 +119,16 @@ class Connection(ConnectionFacade):
 
     @property
     def client_id(self) -> str | None:
-        """The client id given or set, ``None`` for a generated one."""
+        """The client id that was given or set; ``None`` for a generated one. :meth:`set_client_id` sets it."""
         info = self._core.channel.info
         return info.client_id if info.explicit_client_id else None
 
     async def set_client_id(self, value: str) -> None:
-        """Set the client id, once, before the connection is used (S122).
+        """Set the client id, once, before the connection is used (S122). This opens the connection again, because the
+        broker takes the id at the opening.
+
+        Args:
+            value: the new client id, not empty.
 
         Raises:
             IllegalStateException: a client id was given or set before, or the connection was used.
@@ -120,25 +137,37 @@ class Connection(ConnectionFacade):
         await self._run(self._core.set_client_id(value))
 
     async def start(self) -> None:
-        """Let messages flow to the consumers (S120)."""
+        """Let messages flow to the consumers (S120). A second call has no effect.
+
+        Raises:
+            IllegalStateException: the connection is closed.
+        """
         self._core.start()
 
     async def stop(self) -> None:
-        """Hand out no message until ``start``; waits for listeners at work (S120)."""
+        """Hand out no message until ``start``. The call waits for listeners at work (S120).
+
+        Raises:
+            IllegalStateException: the connection is closed, or the caller is a listener of this connection (S14).
+        """
         await self._run(self._core.stop())
 
     def create_session(
         self, ack_mode: int = AckMode.AUTO_ACKNOWLEDGE, *, transacted: bool | None = None
     ) -> Opening[Session]:
-        """Return a session (S1-S6).
+        """Return a session (S1-S6). ``await`` the result, or use it in ``async with``.
 
         Args:
             ack_mode: an :class:`AckMode` or its number.
-            transacted: ``True`` forces a transacted session, ``None`` follows the mode.
+            transacted: ``True`` makes a transacted session, whatever ``ack_mode`` says. ``None`` follows the mode.
+                ``False`` with ``AckMode.SESSION_TRANSACTED`` is an error.
 
         Raises:
             TypeError: ``ack_mode`` is a ``bool``, as in the Java call.
             JMSException: the mode is unknown, or contradicts ``transacted``.
+            UnsupportedFeatureException: the session is transacted, this broker keeps only a weaker promise, and the URL
+                says ``strict=true`` (S88).
+            IllegalStateException: the connection is closed.
         """
         return Opening(self._create_session(ack_mode, transacted))
 
@@ -146,7 +175,12 @@ class Connection(ConnectionFacade):
         return Session(await self._run(self._core.create_session(ack_mode, transacted)), self._core)
 
     async def close(self) -> None:
-        """Close sessions and connection; idempotent; wakes waiting receivers, which get ``None`` (S123)."""
+        """Close the sessions and the connection. Tasks that wait in ``receive`` get ``None`` (S123). A second call has
+        no effect.
+
+        Raises:
+            IllegalStateException: the caller is a listener of this connection (S14, S74).
+        """
         try:
             await self._run(self._core.close())
         finally:

@@ -22,7 +22,9 @@ T = TypeVar("T")
 
 
 class MessageConsumer(ConsumerFacade):
-    """Receives messages. ``async for`` receives until it is closed."""
+    """Receives messages. A consumer is made by :meth:`Session.create_consumer` and its relatives. ``async for`` over it
+    receives messages until the consumer is closed.
+    """
 
     def __init__(self, core: Consumer, face: SessionFace) -> None:
         super().__init__(core)
@@ -52,14 +54,19 @@ class MessageConsumer(ConsumerFacade):
         return core.receive_now() or await self._run(core.receive(limit))
 
     async def receive_nowait(self) -> Message | None:
-        """``receive(timeout=0)``: a message that the broker has now, or ``None``."""
+        """Return a message that the broker has now, or ``None``. This is ``receive(timeout=0)``.
+
+        Raises:
+            IllegalStateException, ConnectionLostException, RequestTimedOutException: as for :meth:`receive`.
+        """
         return await self.receive(0)
 
     async def receive_body(self, type: type[T], timeout: float | timedelta | None = None) -> T | None:
         """Receive a message and return its body as ``type``.
 
         Args:
-            type: the type that the body must have, such as ``str``.
+            type: the type that the body must have: ``str``, ``bytes``, ``dict`` or ``list``, or that of an object
+                message.
             timeout: as for :meth:`receive`.
 
         Returns:
@@ -68,34 +75,47 @@ class MessageConsumer(ConsumerFacade):
         Raises:
             MessageFormatException: the body has another type. In AUTO and DUPS_OK the message is not acknowledged then,
                 and the next call receives it again (S176).
-            IllegalStateException, ConnectionLostException, RequestTimedOutException: as :meth:`receive`.
+            IllegalStateException, ConnectionLostException, RequestTimedOutException: as for :meth:`receive`.
         """
         core = self._core
         core.check_receive()
         return await self._run(core.receive_body(type, seconds(timeout)))
 
     async def acknowledge(self) -> None:
-        """Acknowledge all that this consumer delivered, in CLIENT and individual mode (S25)."""
+        """Acknowledge all messages that this consumer delivered, in CLIENT and individual mode (S25). In other modes
+        this does nothing.
+
+        Raises:
+            IllegalStateException: the consumer is closed.
+        """
         self._core.check_open()
         self._core.acknowledge()
 
     async def drain(self, timeout: float | timedelta | None = None) -> bool:
-        """Stop without loss: no new message, the listener at work finishes, acknowledgements that wait are sent, and
-        what was prefetched goes back uncounted. What the caller holds may still be acknowledged; then close it.
+        """Stop without loss. No new message is handed out, and the listener at work finishes. Acknowledgements that
+        wait are sent, and prefetched messages go back uncounted. Messages that the caller holds may still be
+        acknowledged. Close the consumer afterwards.
 
-        In no-acknowledgement mode the broker has forgotten what was prefetched (S36), so ``receive`` hands it out until
-        ``receive`` returns ``None``. A consumer with a listener drops these messages.
+        In no-acknowledgement mode the broker has forgotten what was prefetched (S36). So ``receive`` hands these
+        messages out until ``receive`` returns ``None``. A consumer with a listener drops them.
 
         Args:
             timeout: seconds or a ``timedelta`` to wait for the listener at work; ``None`` = as long as it takes.
 
         Returns:
-            False if the listener did not finish in time; its message keeps the outcome that it will get.
+            False if the listener did not finish in time. The message of the listener keeps the outcome that it will
+            get.
+
+        Raises:
+            IllegalStateException: the consumer is closed.
+            TypeError, ValueError: the timeout is no number, negative, NaN, or more than 1,000,000,000.
         """
         return await self._run(self._core.drain(seconds(timeout)))
 
     async def close(self) -> None:
-        """Close; what was delivered may still be acknowledged while the session is open (S29). Idempotent."""
+        """Close the consumer. Delivered messages may still be acknowledged while the session is open (S29). A second
+        call has no effect.
+        """
         await self._run(self._core.close())
 
     async def __aiter__(self) -> AsyncIterator[Message]:
@@ -113,7 +133,9 @@ class MessageConsumer(ConsumerFacade):
 
 
 class QueueBrowser(StrictNames):
-    """Looks at the messages of a queue without taking them; each iteration starts at the head (S134)."""
+    """Looks at the messages of a queue and takes none. Each ``async for`` starts at the head of the queue (S134).
+    :meth:`Session.create_browser` makes a browser.
+    """
 
     def __init__(self, core: Session, face: SessionFace, queue: Destination, selector: str | None) -> None:
         self._core = core
@@ -138,7 +160,7 @@ class QueueBrowser(StrictNames):
             await run(browser.close())
 
     async def close(self) -> None:
-        """End every iteration under way; idempotent."""
+        """End all iterations under way. A second call has no effect."""
         self._closed = True
         while self._open:
             await self._run(self._open.pop().close())

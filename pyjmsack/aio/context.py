@@ -19,9 +19,11 @@ __all__ = ["JMSContext"]
 
 
 class JMSContext(Session):
-    """A session that owns its connection: whatever a session offers, and ``start``, ``stop`` and ``create_context``.
+    """A connection and a session in one object. It has all methods of a session, and ``start``, ``stop`` and
+    ``create_context``.
 
-    The first consumer or browser starts the connection, unless ``auto_start`` is off.
+    The first consumer, browser or requestor starts the connection, unless ``auto_start`` is false. A context is made by
+    :meth:`ConnectionFactory.create_context`.
     """
 
     auto_start: bool = True
@@ -37,7 +39,19 @@ class JMSContext(Session):
     async def open(
         cls, connection: Connection, ack_mode: int, *, auto_start: bool = True, owner: bool = True
     ) -> JMSContext:
-        """Open the session of a new context."""
+        """Open a session on a connection, and return both as a context.
+
+        Args:
+            connection: the connection to use.
+            ack_mode: the :class:`AckMode` of the session, or its number.
+            auto_start: whether the first consumer, browser or requestor starts the connection.
+            owner: whether ``close()`` closes the connection, too. If the session cannot be opened, this call closes it.
+
+        Raises:
+            TypeError: ``ack_mode`` is a ``bool``.
+            JMSException: the mode is unknown.
+            IllegalStateException: the connection is closed.
+        """
         try:
             core = await connection._run(connection._core.create_session(ack_mode, None))
         except BaseException:
@@ -48,7 +62,7 @@ class JMSContext(Session):
 
     @property
     def metadata(self) -> ConnectionMetadata:
-        """What is known of the broker and its protocol."""
+        """The facts about the broker and its protocol."""
         return self._connection.metadata
 
     @property
@@ -57,7 +71,17 @@ class JMSContext(Session):
         return self._connection.client_id
 
     def create_context(self, ack_mode: int = AckMode.AUTO_ACKNOWLEDGE) -> Opening[JMSContext]:
-        """Return a context with a session of its own on the same connection, which this context keeps owning."""
+        """Return one more context, with a session of its own on the same connection. The connection stays that of this
+        context: the end of the new context does not close it.
+
+        Args:
+            ack_mode: the :class:`AckMode` of the new session, or its number.
+
+        Raises:
+            TypeError: ``ack_mode`` is a ``bool``.
+            JMSException: the mode is unknown.
+            IllegalStateException: the connection is closed.
+        """
         return Opening(JMSContext.open(self._connection, ack_mode, auto_start=self.auto_start, owner=False))
 
     async def _consumer(self, steps: Steps[Consumer]) -> MessageConsumer:
@@ -80,15 +104,23 @@ class JMSContext(Session):
             await self._connection.start()
 
     async def start(self) -> None:
-        """Let messages flow."""
+        """Let messages flow to the consumers (S120).
+
+        Raises:
+            IllegalStateException: the connection is closed.
+        """
         await self._connection.start()
 
     async def stop(self) -> None:
-        """Hand out no message until ``start``."""
+        """Hand out no message until ``start``. The call waits for listeners at work (S120).
+
+        Raises:
+            IllegalStateException: the connection is closed, or the caller is a listener of it (S14).
+        """
         await self._connection.stop()
 
     async def close(self) -> None:
-        """Close the session, and the connection if this context made it."""
+        """Close the session. If this context made the connection, close the connection, too."""
         await super().close()
         if self._owner:
             await self._connection.close()

@@ -20,7 +20,9 @@ __all__ = ["MessageProducer"]
 
 
 class MessageProducer(ProducerFacade):
-    """Sends messages. Closed by ``close()`` or as an asynchronous context manager."""
+    """Sends messages. A producer is made by :meth:`Session.create_producer`. End it with ``close()`` or ``async
+    with``.
+    """
 
     def __init__(self, core: Producer, face: SessionFace) -> None:
         super().__init__(core)
@@ -43,21 +45,36 @@ class MessageProducer(ProducerFacade):
 
         A persistent message outside a transaction is confirmed by the broker when this returns (S61-S63). With a
         ``completion_listener`` this returns at once, and the message stays read-only until the listener was called
-        (S73). At most 4096 sends of a producer, and ``jms.producerWindowSize`` bytes, may be unconfirmed; the next send
+        (S73). At most 4096 sends of a producer, and ``jms.producerWindowSize`` bytes, may be unconfirmed. The next send
         waits for room, for ``jms.sendTimeout`` at most (S65). If the task is cancelled, the broker may have stored the
         message all the same, unless the message still waited for credit: then it is never sent.
 
         Args:
+            message: the message, or a value that becomes one: ``str`` a text message, ``bytes`` a bytes message, a
+                mapping a map message, a list or tuple a stream message.
             destination: where the message goes, if the producer has no destination of its own (S67).
-            delivery_mode, priority: for this message, instead of those of the producer (S152).
-            time_to_live, delivery_delay: seconds or ``timedelta`` (S154, S157).
-            completion_listener: called when the broker has answered.
+            delivery_mode: 1 (not persistent) or 2 (persistent), a :class:`DeliveryMode`. ``None`` takes that of the
+                producer (S152).
+            priority: 0 to 9. ``None`` takes that of the producer (S152).
+            time_to_live: seconds or ``timedelta`` until the message expires; 0 = never. ``None`` takes that of the
+                producer (S154).
+            delivery_delay: seconds or ``timedelta`` before the broker delivers the message. ``None`` takes that of the
+                producer (S157).
+            completion_listener: an object with ``on_completion(message)`` and ``on_exception(message, error)``, which
+                may be coroutine functions. One of them is called when the broker has answered. ``None`` = this call
+                waits instead.
 
         Raises:
-            JMSException: the broker rejected, released or modified the message (S63).
+            JMSException: the broker rejected, released or modified the message (S63); or a mode or priority is out of
+                range.
             SendTimedOutException: no credit or no outcome within ``jms.sendTimeout`` (S66).
+            ResourceAllocationException: the message is larger than ``wireFormat.maxFrameSize``, or the broker has no
+                room.
             InvalidDestinationException, UnsupportedFeatureException: the destination does not fit (S67).
-            MessageFormatException: not a message, or a value in it that JMS forbids.
+            UnsupportedFeatureException: this broker would ignore the delay (S157).
+            MessageFormatException: not a message, or a value in it that JMS forbids; or a time that is no number of at
+                least 0.
+            IllegalStateException: the producer is closed, or the message waits for its completion listener (S73).
         """
         core = self._core
         async with self._lock.hold() if core.transacted else nullcontext():
@@ -86,14 +103,21 @@ class MessageProducer(ProducerFacade):
         delivery_delay: float | timedelta | None = None,
         completion_listener: CompletionListener | None = None,
     ) -> asyncio.Future[None]:
-        """Send without waiting; the future is done when the broker has confirmed, and fails as ``send`` would.
+        """Send without waiting; the future is done when the broker has confirmed, and fails as :meth:`send` would.
 
         At most 4096 sends of a producer, and ``jms.producerWindowSize`` bytes, may be unconfirmed (S65). This call
-        cannot wait for room, so it raises when there is none: await some of the futures first.
+        cannot wait for room, so it raises when there is none. Await some of the futures first.
+
+        Args:
+            message, destination, delivery_mode, priority, time_to_live, delivery_delay: as for :meth:`send`.
+            completion_listener: as for :meth:`send`; it is called in addition to the future.
+
+        Returns:
+            A future whose result is ``None``. Cancelling it does not stop the send.
 
         Raises:
-            ResourceAllocationException: too much is unconfirmed; nothing was sent.
-            JMSException: as :meth:`send`, for what is wrong with the message or the producer.
+            ResourceAllocationException: too much is unconfirmed. Nothing was sent.
+            JMSException: as for :meth:`send`, for what is wrong with the message, the destination or the producer.
         """
         core = self._core
         core.window.check_room()
@@ -132,12 +156,12 @@ class MessageProducer(ProducerFacade):
 
         Args:
             request: the received message.
-            reply: what :meth:`send` takes.
+            reply: what :meth:`send` takes as a message.
             delivery_mode, priority, time_to_live, delivery_delay: as for :meth:`send`.
 
         Raises:
             InvalidDestinationException: the request names no ``reply_to``.
-            JMSException: as :meth:`send`.
+            JMSException: as for :meth:`send`.
         """
         message, where = reply_to(request, reply)
         await self.send(
@@ -150,7 +174,7 @@ class MessageProducer(ProducerFacade):
         )
 
     async def close(self) -> None:
-        """Close after what was sent is answered; idempotent."""
+        """Close the producer when the broker has answered all sends. A second call has no effect."""
         await self._run(self._core.close())
 
     async def __aenter__(self) -> MessageProducer:

@@ -14,7 +14,13 @@ __all__ = ["Requestor"]
 
 
 class Requestor(RequestorFacade):
-    """Sends requests and waits for their replies. Any number of tasks may share a requestor."""
+    """Sends requests and waits for their replies. Any number of tasks may share a requestor.
+    :meth:`Session.create_requestor` makes one.
+
+    The replies come to a temporary queue of the requestor. The answering program copies the correlation id of the
+    request into that of the reply, or the message id if the request has no correlation id.
+    :meth:`MessageProducer.reply` does this.
+    """
 
     def __init__(self, core: core_requestor.Requestor, face: SessionFace) -> None:
         super().__init__(core)
@@ -48,7 +54,9 @@ class Requestor(RequestorFacade):
         return await self._run(self._core.wait(request, limit))
 
     async def close(self) -> None:
-        """Delete the queue for the replies; requests under way raise. Idempotent."""
+        """Delete the queue for the replies. Requests under way raise ``IllegalStateException``. A second call has no
+        effect.
+        """
         await self._run(self._core.close())
 
     async def __aenter__(self) -> Requestor:

@@ -20,7 +20,9 @@ __all__ = ["Session"]
 
 
 class Session(SessionFacade):
-    """Makes producers, consumers and messages. Tasks may share it: commits, rollbacks, listeners take turns (S15)."""
+    """Makes producers, consumers and messages. A session is made by :meth:`Connection.create_session`. Tasks may share
+    it. Commits, rollbacks and listeners take turns (S15).
+    """
 
     def __init__(self, core: core_session.Session, connection: core_connection.Connection) -> None:
         super().__init__(core)
@@ -32,10 +34,15 @@ class Session(SessionFacade):
         self._lock = face.lock
 
     def create_producer(self, destination: Destination | None = None) -> Opening[MessageProducer]:
-        """Return a producer for a destination. Without one, each send names its destination (S67).
+        """Return a producer for a destination. ``await`` the result, or use it in ``async with``.
+
+        Args:
+            destination: where all messages go. ``None`` makes an anonymous producer: each send names its destination
+                (S67).
 
         Raises:
-            JMSException: the broker refused the producer, by the kind of its reason (S129).
+            InvalidDestinationException: ``destination`` is no destination, was deleted, or the broker does not know it.
+            JMSException: the broker refused the producer. The class says why (S129).
         """
         return Opening(self._create_producer(destination))
 
@@ -45,16 +52,21 @@ class Session(SessionFacade):
     def create_consumer(
         self, destination: Destination, selector: str | None = None, *, no_local: bool = False
     ) -> Opening[MessageConsumer]:
-        """Return a consumer, which gets messages once the connection is started (S120).
+        """Return a consumer, which gets messages once the connection is started (S120). ``await`` the result, or use it
+        in ``async with``.
 
         Args:
-            destination: a queue or a topic.
-            selector: only messages that fit this condition come.
-            no_local: messages that this connection sent do not come (S147).
+            destination: a queue or a topic. Its options, such as ``orders?consumer.prefetchSize=10``, are those of the
+                consumer.
+            selector: a condition in the language of JMS, such as ``"region = 'EU'"``. Only messages that fulfil it
+                come. ``None`` = the option ``consumer.selector`` of the destination, or all messages if it has none.
+                Blank text = all messages.
+            no_local: whether messages that this connection sent are left out (S147).
 
         Raises:
             InvalidSelectorException: the selector is wrong (S187).
-            InvalidDestinationException: a temporary destination of another connection (S130).
+            InvalidDestinationException: ``destination`` is no destination, was deleted, or is a temporary destination
+                of another connection (S130).
             UnsupportedFeatureException: this protocol or this broker cannot do it (S119).
             JMSException: the broker refused the consumer.
         """
@@ -70,13 +82,13 @@ class Session(SessionFacade):
         one (S142).
 
         Args:
-            topic: what is subscribed to.
-            name: of the subscription, without ``|``.
+            topic: the topic to subscribe to, not a temporary one.
+            name: the name of the subscription: not empty, without ``|``.
             selector, no_local: as for :meth:`create_consumer`.
 
         Raises:
             IllegalStateException: no client id was given, or the subscription has an active consumer (S141).
-            InvalidDestinationException: no topic, or a temporary one.
+            InvalidDestinationException: ``topic`` is not a topic, or a temporary one.
             JMSException: the name is not valid (S143), or the broker refused the subscription.
         """
         subscription = Subscription(name, durable=True, shared=False)
@@ -86,11 +98,17 @@ class Session(SessionFacade):
         """Return one of the consumers of a shared subscription: each message goes to one of them (S143).
 
         The subscription lives as long as its consumers. It belongs to the client id, if one was given, and otherwise to
-        all connections without one. Its first consumer decides topic and selector.
+        all connections without a client id. Its first consumer decides topic and selector.
+
+        Args:
+            topic: the topic to subscribe to, not a temporary one.
+            name: the name of the subscription: not empty, without ``|``.
+            selector: as for :meth:`create_consumer`.
 
         Raises:
             UnsupportedFeatureException: the broker has no shared subscriptions (S144).
             IllegalStateException: the name is in use with another topic or selector (S143).
+            InvalidDestinationException: ``topic`` is not a topic, or a temporary one.
             JMSException: the name is not valid (S143), or the broker refused the subscription.
         """
         subscription = Subscription(name, durable=False, shared=True)
@@ -101,9 +119,17 @@ class Session(SessionFacade):
     ) -> Opening[MessageConsumer]:
         """Return one of the consumers of a shared subscription that lives until ``unsubscribe(name)`` (S143).
 
+        Args:
+            topic: the topic to subscribe to, not a temporary one.
+            name: the name of the subscription: not empty, without ``|``.
+            selector: as for :meth:`create_consumer`.
+
         Raises:
-            UnsupportedFeatureException, IllegalStateException, JMSException: as :meth:`create_shared_consumer`. An
-                unshared durable subscription and a shared one of the same name exclude each other.
+            UnsupportedFeatureException: the broker has no shared subscriptions (S144).
+            IllegalStateException: the name is in use with another topic or selector, or by an unshared subscriber on
+                this connection (S143).
+            InvalidDestinationException: ``topic`` is not a topic, or a temporary one.
+            JMSException: the name is not valid (S143), or the broker refused the subscription.
         """
         subscription = Subscription(name, durable=True, shared=True)
         return Opening(self._consumer(self._core.subscribe(topic, selector, False, subscription)))
@@ -114,16 +140,22 @@ class Session(SessionFacade):
     async def unsubscribe(self, name: str) -> None:
         """Delete a durable subscription and the messages that it keeps (S141).
 
+        Args:
+            name: the name that :meth:`create_durable_consumer` or :meth:`create_shared_durable_consumer` got.
+
         Raises:
             IllegalStateException: the subscription has an active consumer.
             InvalidDestinationException: there is no subscription of that name.
+            JMSException: the name is empty or contains ``|`` (S143).
         """
         await self._run(self._core.unsubscribe(name))
 
     def create_temporary_queue(self) -> Opening[TemporaryQueue]:
-        """Return a new temporary queue. It lives as long as the connection, or until its ``delete()``, which you
-        ``await``; ``async with`` deletes it in the end. Everybody may send to it. Only this connection can consume from
-        it (S130).
+        """Return a new temporary queue. ``await`` the result, or use it in ``async with``, which deletes the queue at
+        its end.
+
+        The queue lives as long as the connection, or until its ``delete()``, which is awaited. Everybody may send to
+        it. Only this connection can consume from it (S130).
 
         Raises:
             UnsupportedFeatureException: this protocol or this broker has no temporary queues.
@@ -131,7 +163,11 @@ class Session(SessionFacade):
         return Opening(self._run(self._core.create_temporary(TemporaryQueue, self._run)), "delete")
 
     def create_temporary_topic(self) -> Opening[TemporaryTopic]:
-        """Return a new temporary topic, which lives as long as a queue of :meth:`create_temporary_queue`."""
+        """Return a new temporary topic, which lives as long as a queue of :meth:`create_temporary_queue`.
+
+        Raises:
+            UnsupportedFeatureException: this protocol or this broker has no temporary topics.
+        """
         return Opening(self._run(self._core.create_temporary(TemporaryTopic, self._run)), "delete")
 
     def create_requestor(self, destination: Destination) -> Opening[Requestor]:
@@ -141,9 +177,13 @@ class Session(SessionFacade):
         this session do not matter, and the end of this session does not end the requestor. Close the requestor, or the
         connection.
 
+        Args:
+            destination: where the requests go.
+
         Raises:
+            InvalidDestinationException: ``destination`` is not a destination, or was deleted (S67, S68).
             UnsupportedFeatureException: this protocol or this broker has no temporary queues.
-            JMSException: the broker refused the queue for the replies.
+            JMSException: the broker refused the queue for the replies, or the producer.
         """
         return Opening(self._requestor(CoreRequestor.open(self._core_connection, self._core, destination, self._run)))
 
@@ -151,12 +191,17 @@ class Session(SessionFacade):
         return Requestor(await self._run(steps), self._face)
 
     def create_browser(self, queue: Queue, selector: str | None = None) -> Opening[QueueBrowser]:
-        """Return a browser of a queue (S134).
+        """Return a browser, which looks at the messages of a queue and takes none (S134).
+
+        Args:
+            queue: the queue to look at.
+            selector: as for :meth:`create_consumer`.
 
         Raises:
             UnsupportedFeatureException: this broker would consume the queue (Artemis over STOMP).
             InvalidSelectorException: the selector is wrong (S187).
-            InvalidDestinationException: it cannot be browsed: no destination, or deleted, or another connection's.
+            InvalidDestinationException: ``queue`` is not a destination, was deleted, or is a temporary queue of another
+                connection.
         """
         return Opening(self._create_browser(queue, selector))
 
@@ -165,30 +210,53 @@ class Session(SessionFacade):
         return QueueBrowser(self._core, self._face, queue, selector)
 
     async def acknowledge(self) -> None:
-        """CLIENT mode: acknowledge all delivered messages of the session (S25); elsewhere a no-op (S12)."""
+        """In CLIENT mode acknowledge all messages that the session delivered (S25). In other modes this does nothing
+        (S12).
+
+        Raises:
+            IllegalStateException: the session is closed.
+        """
         self._core.acknowledge()
 
     async def recover(self) -> None:
-        """Deliver again what is not acknowledged (S32)."""
+        """Deliver the messages again that are not acknowledged (S32).
+
+        Raises:
+            IllegalStateException: the session is transacted (S7) or closed.
+        """
         self._core.recover()
 
     async def commit(self) -> None:
-        """Commit the transaction and begin the next (S75, S78).
+        """Commit the transaction and begin the next one (S75, S78).
 
         Raises:
             TransactionRolledBackException: the transaction did not commit, or nobody knows whether it did (S79, S86,
-                S87).
+                S87). The attribute ``in_doubt`` tells these cases apart.
+            IllegalStateException: the session is not transacted (S7) or closed, or the caller is a completion listener
+                (S74).
         """
         async with self._lock.hold():
             await self._run(self._core.commit())
 
     async def rollback(self) -> None:
-        """Roll the transaction back and begin the next; its messages come again (S80, S83)."""
+        """Roll the transaction back and begin the next one. The messages of the transaction are delivered again (S80,
+        S83).
+
+        Raises:
+            IllegalStateException: the session is not transacted (S7) or closed, or the caller is a completion listener
+                (S74).
+            JMSException: the broker refused the rollback, or did not answer in time.
+        """
         async with self._lock.hold():
             await self._run(self._core.rollback())
 
     async def close(self) -> None:
-        """Close; unacknowledged messages go back to the broker (S30), a transaction is rolled back (S84)."""
+        """Close the session. Messages without an acknowledgement go back to the broker (S30), and an open transaction
+        is rolled back (S84).
+
+        Raises:
+            IllegalStateException: the caller is a listener (S14) or completion listener (S74) of this session.
+        """
         await self._run(self._core.close())
 
     async def __aenter__(self) -> Session:

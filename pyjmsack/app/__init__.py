@@ -1,17 +1,17 @@
-"""Services: functions that take the messages of a destination. ``pyjmsack.App`` and ``pyjmsack.aio.App`` are the doors.
+"""Services: functions that take the messages of a destination. Programs use ``pyjmsack.App`` and ``pyjmsack.aio.App``.
 
 =================  ====================================================================================
-file               what it has
+file               what is in it
 =================  ====================================================================================
-``listener.py``    what ``@app.listener`` was given, checked; one call in a test
-``arguments.py``   what a listener's parameters get, by their annotations
+``listener.py``    the checked arguments of ``@app.listener``; one call in a test
+``arguments.py``   the values of a listener's parameters, by their annotations
 ``converters.py``  bodies to messages and back: JSON
 ``typed.py``       values of JSON to dataclasses, pydantic models and the types of annotations
-``retry.py``       how often a failed message comes again, and what becomes of it then
+``retry.py``       how often a failed message is delivered again, and its fate after the last time
 ``link.py``        one connection that is made again when it is lost
-``container.py``   the workers of one listener: how many, and their end
+``container.py``   the workers of one listener: their number, and their end
 ``worker.py``      one message after the other: call, answer, commit
-``joining.py``     which transaction a send joins
+``joining.py``     the transaction that a send joins
 ``sender.py``      sends and requests from anywhere, and inside the transaction of a listener
 ``description.py`` a listener in words
 ``service.py``     an app: its listeners, start, stop, health
@@ -21,5 +21,5 @@ file               what it has
 ``tasks.py``       the face of asyncio
 =================  ====================================================================================
 
-The parts are generators of calls (``steps.py``), so that both faces run one text.
+The parts are generators of calls (``steps.py``), so that both faces run the same code.
 """

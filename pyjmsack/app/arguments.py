@@ -24,18 +24,22 @@ class Header:
     """A parameter that gets a property or a header of the message: ``region: Annotated[str, Header("region")]``.
 
     Args:
-        name: of a property, or a header by its JMS name such as ``JMSCorrelationID``.
-        default: for a message without it; without a default such a message is an error of the listener.
+        name: the name of a property, or a header by its JMS name such as ``JMSCorrelationID``.
+        default: the value for a message that lacks it. Without a default such a message is an error of the listener.
     """
 
     name: str
     default: Any = _REQUIRED
 
     def of(self, message: Message, kind: Any) -> Any:
-        """Return the value as the type of the parameter.
+        """Return the property or header of a message.
+
+        Args:
+            message: the received message.
+            kind: the type of the parameter.
 
         Raises:
-            MessageFormatException: the value is missing, or of another type.
+            MessageFormatException: the value is missing and there is no default, or it has another type.
         """
         header = HEADER_NAMES.get(self.name)
         value = message.properties.get(self.name) if header is None else getattr(message, header)

@@ -39,7 +39,9 @@ def run(steps: Steps[Any]) -> Any:
 
 
 class _Answer:
-    """What the generator gets next; it is forgotten with the next answer, and with it an error's traceback."""
+    """The next answer for the generator. It is forgotten with the answer after it, and so is the traceback of
+    an error.
+    """
 
     __slots__ = ("_argument", "_give")
 
@@ -52,7 +54,9 @@ class _Answer:
 
 
 class Thread:
-    """Steps in a thread. It is a daemon, so that a listener that never returns does not keep the process."""
+    """Steps in a thread. The thread is a daemon, so that a listener that never returns does not keep the
+    process alive.
+    """
 
     def __init__(self, steps: Steps[None], name: str) -> None:
         self._steps = steps
@@ -71,7 +75,7 @@ class Thread:
         return not self._thread.is_alive()
 
     def abandon(self) -> None:
-        """Do nothing, because a thread cannot be ended from outside; the app closes the session of the thread."""
+        """Do nothing, because a thread cannot be ended from outside. The app closes the session of the thread."""
 
 
 class BlockingFace:
@@ -86,11 +90,11 @@ class BlockingFace:
         return ConnectionFactory(url, **how)
 
     def event(self) -> Event:
-        """Return a flag."""
+        """Return a new flag."""
         return threading.Event()
 
     def limit(self, count: int) -> Limit:
-        """Return a semaphore."""
+        """Return a new semaphore."""
         return threading.BoundedSemaphore(count)
 
     def spawn(self, steps: Steps[None], name: str) -> Task:
@@ -98,7 +102,9 @@ class BlockingFace:
         return Thread(steps, name)
 
     def ends(self, error: BaseException) -> bool:
-        """Only the end of the steps: KeyboardInterrupt and SystemExit in a thread are an error of the listener."""
+        """Return whether the steps end. A ``KeyboardInterrupt`` or ``SystemExit`` in a thread is an error of the
+        listener.
+        """
         return isinstance(error, GeneratorExit)
 
     def here(self) -> object:
@@ -127,8 +133,8 @@ class App(Service):
         self._signals: queue.SimpleQueue[int | None] = queue.SimpleQueue()
 
     def start(self) -> None:
-        """Start the listeners and the sender. Returns when each of them is ready or its first attempt has failed: while
-        the broker is away the app goes on trying.
+        """Start the listeners and the sender. The call returns when each of them is ready, or its first attempt has
+        failed, or after a minute. The app goes on trying while the broker is away.
 
         Raises:
             IllegalStateException: the app is running.
@@ -136,13 +142,14 @@ class App(Service):
         run(self._start())
 
     def stop(self) -> bool:
-        """Take no further message, let the listeners at work finish, close the connections. Idempotent.
+        """Take no further message, let the listeners at work finish, and close the connections. A second call has no
+        effect.
 
         A listener may call ``stop``. There the call returns at once, and the app ends when the listener has finished.
 
         Returns:
-            Whether all listeners finished within ``stop_timeout``. The messages of others go back to the broker. In a
-            listener False, because that listener is still at work.
+            Whether all listeners finished within ``stop_timeout``. Messages of the other listeners go back to the
+            broker. In a listener the result is False, because that listener is still at work.
         """
         ended = run(self._stop())
         self._signals.put(None)
@@ -150,9 +157,13 @@ class App(Service):
 
     def run(self) -> bool:
         """Start, work until SIGTERM, SIGINT or ``stop()``, and stop. A SIGINT during the stop ends the process at once.
+        Outside the main thread only ``stop()`` ends it, because only the main thread can have signal handlers.
 
         Returns:
-            As ``stop``.
+            As :meth:`stop`.
+
+        Raises:
+            IllegalStateException: the app is running.
         """
         while not self._signals.empty():  # of an earlier run
             self._signals.get()
@@ -171,11 +182,11 @@ class App(Service):
             with app.test():
                 app.sender.send("orders", {"id": 7})
 
-        The options of the app's URL stay, but those of its usual broker: TLS, login, virtual host.
+        The options of the app's URL stay, except TLS, login and virtual host, which belong to its usual broker.
 
         Args:
-            url: a broker that runs, such as ``artemis.amqp_url`` of the pytest plugin. Without one, an Artemis of the
-                test's own is started, and stopped with its data at the end; this needs the extra ``broker``.
+            url: a broker that runs, such as ``artemis.amqp_url`` of the pytest plugin. ``None`` starts an Artemis for
+                this test alone, and stops it with its data at the end. This needs the extra ``broker``.
 
         Raises:
             IllegalStateException: the app is running.

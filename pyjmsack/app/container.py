@@ -17,17 +17,17 @@ __all__ = ["Container"]
 
 log = logging.getLogger("pyjmsack.app")
 IDLE: Final = 5.0
-"""Seconds without a message after which a worker above the fewest ends."""
+"""Seconds without a message after which a worker ends, if there are more than the fewest."""
 SLOW: Final = 1.0
-"""Seconds for which all workers are at the same messages before one more starts."""
+"""Seconds for which all workers have worked on the same messages before one more worker starts."""
 
 
 class Container:
     """Runs one listener, on a connection of its own.
 
     Args:
-        face: of the app.
-        listener: what the workers call.
+        face: the face of the app.
+        listener: the listener that the workers call.
         factory: makes the connection.
         stop_timeout: seconds that listeners at work have when the app stops.
     """
@@ -48,7 +48,7 @@ class Container:
 
     @property
     def ready(self) -> bool:
-        """Whether messages are taken now."""
+        """Whether the listener takes messages now."""
         return self.link.state == "connected" and any(worker.ready for worker in [*self._workers])
 
     def health(self) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class Container:
                 self._not_before = time.monotonic() + self._backoff.after_failure()
 
     def _fill(self, connection: Any) -> float | None:
-        """Start the workers that are missing; return the seconds after which to look again."""
+        """Start the workers that are missing. Return the seconds after which to look again."""
         listener, workers = self.listener, self._workers
         left = self._not_before - time.monotonic()
         if len(workers) < listener.low:
@@ -136,8 +136,9 @@ class Container:
     # -- the end ------------------------------------------------------------------------------------------------
 
     def _end(self) -> Steps[None]:
-        """Take no further message, and let each worker finish. Only a stop limits how long that may take: two workers
-        at the same message would be worse than a pause."""
+        """Take no further message, and let each worker finish. Only a stop of the app limits how long this takes,
+        because a pause is better than two workers at the same message.
+        """
         link = self.link
         limit: float | None = None
         closed: set[Worker] = set()

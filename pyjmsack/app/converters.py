@@ -17,30 +17,45 @@ class Converter(Protocol):
     """Turns bodies into messages, and messages into bodies. Both methods are plain functions in both faces."""
 
     def to_message(self, body: Any) -> Message:
-        """Return the message to send. Raises ``MessageFormatException`` if the body has no form."""
+        """Return the message to send.
+
+        Args:
+            body: what a program gave to ``send``, or a listener returned.
+
+        Raises:
+            MessageFormatException: the body cannot be turned into a message.
+        """
         ...
 
     def from_message(self, message: Message, wanted: Any) -> Any:
-        """Return the body as the annotation ``wanted``, ``Any`` if the parameter has none.
+        """Return the body of a message.
 
-        Raises ``MessageFormatException`` if the message does not fit.
+        Args:
+            message: the received message.
+            wanted: the annotation of the parameter that gets the body; ``Any`` if the parameter has none.
+
+        Raises:
+            MessageFormatException: the message does not fit.
         """
         ...
 
 
 class JsonConverter:
-    """JSON in text messages; the type of a body in a property, as Spring's ``MappingJackson2MessageConverter`` does.
+    """Sends bodies as JSON in text messages, and reads them. The type of a body can be in a property, as Spring's
+    ``MappingJackson2MessageConverter`` does it.
 
     ``str``, ``bytes`` and messages are sent as they are. Dataclasses, pydantic models (where pydantic is installed),
     mappings, lists, numbers and ``None`` become JSON. JSON is read from text messages and, in UTF-8, from bytes
     messages.
 
+    >>> JsonConverter("_type", {"com.example.Order": Order})  # doctest: +SKIP
+
     Args:
         type_property: the name of the property, Spring's ``setTypeIdPropertyName``; ``None`` = no property.
-        types: what the property says, for each class. A message can name these classes only.
+        types: the class for each value of the property. A message can name these classes only.
 
     Raises:
-        ValueError: types without a property.
+        ValueError: ``types`` without ``type_property``.
     """
 
     def __init__(self, type_property: str | None = None, types: Mapping[str, type] | None = None) -> None:
@@ -55,6 +70,9 @@ class JsonConverter:
 
     def to_message(self, body: Any) -> Message:
         """Return a message with this body.
+
+        Args:
+            body: a message, ``str`` or ``bytes``, which stays as it is; or a value that becomes JSON.
 
         Raises:
             MessageFormatException: JSON has no form of the body, or its class is not among the types.
@@ -86,8 +104,12 @@ class JsonConverter:
         return None
 
     def from_message(self, message: Message, wanted: Any) -> Any:
-        """Return the body of a message as ``wanted``; for ``Any`` an object or array of JSON as ``dict`` or ``list``,
-        and any other body as it is.
+        """Return the body of a message.
+
+        Args:
+            message: the received message.
+            wanted: the type that the body must have. ``Any`` takes an object or array of JSON as ``dict`` or ``list``,
+                and any other body as it is.
 
         Raises:
             MessageFormatException: the body is no JSON, does not fit, or the property names an unknown type.

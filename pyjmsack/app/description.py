@@ -1,4 +1,4 @@
-"""A listener in words: its settings, and what ``pyjmsack explain`` says of it."""
+"""Describes a listener: its settings, and the facts of ``pyjmsack explain``."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ _OURS = {
     ),
     AckMode.NO_ACKNOWLEDGE: (),
 }
-"""What an app does differently from a bare session."""
+"""The facts in which an app differs from a bare session."""
 
 
 def described(listener: Listener, url: str, options: Mapping[str, object]) -> dict[str, Any]:
     """Return the settings of a listener, and facts about its messages.
 
     Args:
-        url, options: of its connection.
+        listener: the listener.
+        url, options: the URL of its connection, and the options beside the URL.
     """
     settings = listener.settings
     ours = _OURS[listener.mode]

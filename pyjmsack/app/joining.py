@@ -1,4 +1,4 @@
-"""Which transaction a send joins: that of the listener in which the sender is called."""
+"""Finds the transaction that a send joins: that of the listener in which the sender is called."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ __all__ = ["CURRENT", "Joined", "Recorder", "Sends"]
 
 
 class Sends(Protocol):
-    """A producer of either face, or what takes its place in a test."""
+    """A producer of either face, or a :class:`Recorder` in a test."""
 
     def send(self, message: object, destination: Any = None, **how: Any) -> Any:
-        """Send a message: a step."""
+        """Send a message. This is a step."""
 
 
 @dataclass
 class Joined:
-    """Hold a running listener, and the producer that sends in the transaction of the listener."""
+    """A running listener, and the producer that sends in the listener's transaction."""
 
     app: object
-    """Whose listener it is: the sender of another app knows nothing of the transaction."""
+    """The app of the listener. The sender of another app does not join the transaction."""
     producer: Sends
     here: object
     """The thread that may use the session."""
     over: bool = False
-    """What is sent is not part of a transaction: there is none, or the listener returned or raised."""
+    """Whether sends no longer join a transaction: there is none, or the listener returned or raised."""
     done: bool = False
-    """The worker has done with the message. Before that a stop would wait for this code itself."""
+    """Whether the worker has finished with the message. Before that, a stop that this code calls would wait for this
+    code."""
 
     def works_for(self, app: object, here: object) -> bool:
         """Whether this code runs in a listener of the app, or in its ``on_error``."""
@@ -37,7 +38,7 @@ class Joined:
 
 @dataclass
 class Recorder:
-    """Takes the place of a producer while a test calls a listener: nothing is sent."""
+    """Takes the place of a producer while a test calls a listener. Nothing is sent."""
 
     sent: list[tuple[str, Any]]
 

@@ -1,4 +1,4 @@
-"""One connection of an app: made, kept, and made again after a while when it is lost."""
+"""Keeps one connection of an app: makes it, and makes it again after a while when it is lost."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ log = logging.getLogger("pyjmsack.app")
 
 
 class Link:
-    """Keeps a connection.
+    """Keeps an app connected: connects again, after a pause, when the connection is lost.
 
     Args:
-        face: of the app.
+        face: the face of the app.
         factory: makes the connection.
-        name: for the log.
-        serve: the steps that use a connection. They end when ``stopping`` is set or the connection is lost, and look
-            again when ``wake`` is set.
+        name: the name in the log.
+        serve: the steps that use a connection. They wait for ``wake``. Each time it is set, they end if ``stopping``
+            is set or the connection is lost.
     """
 
     def __init__(self, face: Face, factory: Any, name: str, serve: Callable[[Any], Steps[None]]) -> None:
@@ -37,10 +37,10 @@ class Link:
         self.connected = face.event()
         self.wake = face.event()
         self.tried = face.event()
-        """The first attempt to be of use is over, well or badly."""
+        """Set when the first attempt to connect and serve has succeeded or failed."""
         self.stopping = False
         self.error: BaseException | None = None
-        """Why it is not connected."""
+        """The error of the last attempt, if the link is not connected."""
 
     @property
     def state(self) -> str:
@@ -65,7 +65,7 @@ class Link:
         while not self.stopping:
             try:
                 yield from self._once()
-            except Exception as error:  # whatever it is, the service goes on
+            except Exception as error:  # the service goes on after any error
                 self._failed(error)
             if not self.stopping:
                 yield from self.pause()
@@ -81,7 +81,7 @@ class Link:
         end = time.monotonic() + self._backoff.after_failure()
         while not self.stopping and (left := end - time.monotonic()) > 0:
             self.wake.clear()
-            if self.stopping:  # it was set just now
+            if self.stopping:  # the flag was raised just now
                 return
             yield partial(self.wake.wait, left)
 

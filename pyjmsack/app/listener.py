@@ -1,4 +1,7 @@
-"""What ``@app.listener`` was given, checked when the program starts."""
+"""Checks the arguments of ``@app.listener`` when the program starts.
+
+The arguments themselves are in ``app/service.py``. Listeners without an ``App`` begin in ``core/facade.py``.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ MODES: Final = {
     "no-ack": AckMode.NO_ACKNOWLEDGE,
 }
 _MOST: Final = 1000
-"""Workers of one listener."""
+"""The most workers of one listener."""
 _SPAN: Final = re.compile(r"([0-9]{1,4})(?:-([0-9]{1,4}))?")
 
 
@@ -47,7 +50,15 @@ class Settings:
 
 
 def destination_of(destination: str | Destination, topic: bool = False) -> Destination:
-    """Return the queue, or topic, of a name or of ``topic://name``; a destination stays what it is."""
+    """Return the queue or topic with this name. ``topic://name`` is a topic. A destination stays as it is.
+
+    Args:
+        destination: a name or a destination.
+        topic: whether a plain name is that of a topic.
+
+    Raises:
+        InvalidDestinationException: the name is empty, or names a destination of the other kind.
+    """
     if isinstance(destination, Destination):
         return destination
     if destination.lower().startswith("topic://"):
@@ -56,10 +67,10 @@ def destination_of(destination: str | Destination, topic: bool = False) -> Desti
 
 
 def span(concurrency: int | str) -> tuple[int, int]:
-    """Return the fewest and the most workers of ``3`` or ``"3-10"``.
+    """Return the fewest and the most workers, for ``3`` or ``"3-10"``.
 
     Raises:
-        ValueError: something else, or a number that is not between 1 and 1000.
+        ValueError: it is neither form, or a number is not between 1 and 1000.
     """
     found = _SPAN.fullmatch(str(concurrency))
     low, high = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
@@ -72,17 +83,17 @@ class Listener:
     """One listener of an app. ``call`` tries it without a broker.
 
     Args:
-        name: unique in the app.
-        function: what takes the messages.
-        destination: where they come from.
-        settings: how.
-        converter: for bodies and answers.
-        face: of the app.
-        app: whose listener it is.
+        name: the name, unique in the app.
+        function: the function that takes the messages.
+        destination: the destination that the messages come from.
+        settings: the other arguments of ``@app.listener``.
+        converter: turns messages into bodies, and answers into messages.
+        face: the face of the app.
+        app: the app that this listener belongs to.
 
     Raises:
-        ValueError: settings that contradict each other.
-        TypeError: a function that cannot be a listener here.
+        ValueError: settings contradict each other.
+        TypeError: the function cannot be a listener here.
     """
 
     def __init__(
@@ -171,15 +182,15 @@ class Listener:
 
         Args:
             body: what a sender would give to ``app.sender.send``; or a message.
-            properties: of the message.
+            properties: properties to set in the message.
             sent: a list that gets ``(name of the destination, message)`` for each send of the listener. Nothing is
                 sent.
 
         Returns:
-            What the listener returned.
+            The result of the listener.
 
         Raises:
-            MessageFormatException: the body does not fit; and whatever the listener raises.
+            MessageFormatException: the body does not fit. The call also raises each error of the listener.
         """
         return self._face.run(self._call(body, dict(properties or {}), [] if sent is None else sent))
 
@@ -198,19 +209,19 @@ class Listener:
 
 
 def is_coroutine_function(function: object) -> bool:
-    """Whether calling it gives a coroutine; also for objects with an ``async def __call__``."""
+    """Return whether a call gives a coroutine, also for objects with an ``async def __call__``."""
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - the method is looked at, not whether there is one
 
 
 def _error_handler(handler: Callable[..., Any]) -> Callable[[BaseException, Message], Any]:
-    """Return a function of the error and the message; the handler may take the error alone.
+    """Return a function of the error and the message. The handler itself may take the error alone.
 
     Raises:
-        TypeError: it takes neither one nor two arguments.
+        TypeError: the handler takes neither one nor two arguments.
     """
     try:
         signature = inspect.signature(handler)
-    except ValueError:  # a function of C says nothing
+    except ValueError:  # a function in C does not tell its arguments
         return lambda error, _: handler(error)
     for count in (2, 1):
         try:

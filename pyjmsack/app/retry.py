@@ -1,4 +1,4 @@
-"""Say how often a message is delivered again after its listener raised, and what happens after the last time."""
+"""The rule for repetitions: how often a message is delivered again after its listener raised, and what happens then."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ _LONGEST: Final = 86_400.0
 
 @dataclass(frozen=True)
 class Retry:
-    """What follows when a listener raises: the message goes back, counted, and comes again after a wait.
+    """What follows when a listener raises: the message goes back, counted, and is delivered again after a wait.
 
     The client waits before it hands the message out, so nothing is lost if the process ends in the wait. During the
     wait that worker takes no other message. A broker has a limit of its own (Artemis: 10 deliveries), which may come
     first.
 
     Args:
-        limit: how often a message may come again; ``None`` leaves the limit to the broker (S114).
-        delay: seconds before the first time.
-        backoff: each wait is this many times as long as the one before; 1 = all are equal.
-        longest: seconds that no wait exceeds.
+        limit: how often a message may be delivered again, 0 to 1,000,000. ``None`` leaves the limit to the broker
+            (S114).
+        delay: seconds before the first repetition, 0 to 86,400.
+        backoff: each wait is this many times as long as the one before, 1 to 1000; 1 = all are equal.
+        longest: seconds that no wait exceeds, 0 to 86,400.
         then: what becomes of a message over the limit. ``"reject"`` makes it a dead letter. ``"release"`` gives it back
             uncounted, at most once a second. ``"drop"`` acknowledges it. An error in the log tells of the last try.
 
@@ -65,5 +66,9 @@ class Retry:
         return {f"jms.redeliveryPolicy.{name}": value for name, value in chosen.items()}
 
     def last(self, delivery_count: int) -> bool:
-        """Whether this delivery of a message was the last one, so that the message is not delivered again."""
+        """Return whether this delivery of a message was the last one, so that the message is not delivered again.
+
+        Args:
+            delivery_count: which delivery this is; 1 = the first one.
+        """
         return self.limit is not None and delivery_count > self.limit

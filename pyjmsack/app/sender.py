@@ -31,16 +31,16 @@ log = logging.getLogger("pyjmsack.app")
 T = TypeVar("T")
 
 SESSIONS: Final = 16
-"""Sends at a time; the next one waits."""
+"""The most sends at a time. The next one waits."""
 REQUESTORS: Final = 64
-"""Destinations whose queue for replies is kept."""
+"""The most destinations whose queue for replies is kept."""
 
 
 class _Kept:
-    """A requestor, and who uses it. It is in the sender's table as long as its connection lasts and it works.
+    """A requestor, and its users. It is in the sender's table while its connection lasts and the requestor works.
 
-    Who wants it enters ``users``, then looks whether the table still has it. Who leaves looks at both, too. So whoever
-    is last closes a requestor that the table does not have.
+    A call that wants the requestor first enters ``users``, and then looks whether the table still has the requestor. A
+    call that leaves looks at both, too. So the last user closes a requestor that the table does not have.
     """
 
     def __init__(self, connection: Any, requestor: Any, user: object) -> None:
@@ -74,11 +74,11 @@ def _how(
 
 
 class Sender:
-    """Sends bodies; any thread, or any task of the app's loop, may use it at any time.
+    """Sends bodies. Any thread, or any task of the app's loop, may use it at any time.
 
-    Called in a transacted listener of the same app, in its thread or its tasks, ``send`` and ``send_many`` join the
-    transaction: the messages leave if the listener returns and the broker commits, else never. A thread that the
-    listener started, and code that goes on after the listener, send at once.
+    In a transacted listener of the same app, in its thread or its tasks, ``send`` and ``send_many`` join the
+    transaction: the messages leave if the listener returns and the broker commits, and otherwise never. A thread that
+    the listener started, and code that goes on after the listener, send at once.
 
     Elsewhere a send has been confirmed by the broker when it returns, unless the message is non-persistent or the URL
     asks for sends without confirmation (S61, S62). While the broker is away a send waits for ``send_timeout`` seconds,
@@ -98,12 +98,20 @@ class Sender:
         self.use(factory)
 
     def use(self, factory: Any) -> None:
-        """Take the connection of the next start from this factory."""
+        """Take the connection of the next start from this factory.
+
+        Args:
+            factory: a connection factory of this face.
+        """
         self._factory = factory
         self.renew(started=False)
 
     def renew(self, *, started: bool = True) -> None:
-        """Prepare for a start of the app, perhaps on another event loop than before."""
+        """Prepare for a start of the app, perhaps on another event loop than before.
+
+        Args:
+            started: whether sends may begin.
+        """
         self._started = started
         self._limit = self._face.limit(SESSIONS)
         self.link = Link(self._face, self._factory, "sender", self._serve)
@@ -128,12 +136,15 @@ class Sender:
 
         Args:
             destination: a name, of a queue unless ``topic`` is set; or a destination.
-            body: what the converter turns into a message; or a message.
-            properties, correlation_id, reply_to: of the message.
+            body: a value that the converter turns into a message; or a message.
+            topic: whether ``destination`` is the name of a topic.
+            properties: properties to set in the message. ``None`` = none.
+            correlation_id: the correlation id to set. ``None`` leaves the one of a message.
+            reply_to: where the answer goes: a name of a queue, or a destination. ``None`` leaves the one of a message.
             delivery_mode, priority, time_to_live, delivery_delay: as for :meth:`pyjmsack.MessageProducer.send`.
 
         Raises:
-            MessageFormatException: the body has no form.
+            MessageFormatException: the body has no form as a message, or a property is not allowed.
             ConnectionLostException: the broker is away.
             IllegalStateException: the app is not started.
             JMSException: the broker refused the message.
@@ -157,11 +168,15 @@ class Sender:
         """Send bodies in one transaction: all of them, or none. In ``pyjmsack.aio`` the call is awaited.
 
         Args:
-            bodies: read one by one; ``properties`` and the rest are for each of them, as for ``send``.
+            destination, topic: as for :meth:`send`.
+            bodies: what :meth:`send` takes; read one by one.
+            properties: properties to set in each message.
+            delivery_mode, priority, time_to_live, delivery_delay: for each message, as for
+                :meth:`pyjmsack.MessageProducer.send`.
 
         Raises:
             TransactionRolledBackException: none was stored; or nobody knows, if its ``in_doubt`` is true.
-            JMSException: as for ``send``; none was stored.
+            JMSException: as for :meth:`send`. None was stored.
         """
         messages = (self._message(body, properties, None, None) for body in bodies)
         how = _how(delivery_mode, priority, time_to_live, delivery_delay)
@@ -184,13 +199,15 @@ class Sender:
         A request leaves at once. It never joins a transaction, because nobody would answer before the commit.
 
         Args:
+            destination, body, topic, properties: as for :meth:`send`.
             timeout: seconds or a ``timedelta`` to wait for the reply; ``None`` waits for ever.
             wanted: the type of the reply's body, as the annotation of a listener's parameter.
-            destination, body, topic, properties, priority, time_to_live: as for ``send``.
+            priority, time_to_live: as for :meth:`pyjmsack.MessageProducer.send`.
 
         Raises:
-            RequestTimedOutException: no reply in time.
-            MessageFormatException: the reply does not fit; and errors as for ``send``.
+            RequestTimedOutException: no reply came in time.
+            MessageFormatException: the reply does not fit, or the body has no form as a message.
+            JMSException: as for :meth:`send`.
         """
         message = self._message(body, properties, None, None)
         how = _how(None, priority, time_to_live, None)
@@ -275,7 +292,8 @@ class Sender:
             return _Kept(lent.connection, (yield partial(lent.session.create_requestor, destination)), user)
 
         kept = yield from self._borrowed(self._pool, AckMode.AUTO_ACKNOWLEDGE, use)
-        # of two callers at the same time one keeps the requestor; the other one closes its own after the reply
+        # if two callers come at the same time, one keeps the requestor, and the other one closes its own after the
+        # reply
         current = self._requestors.get(destination)
         if current is not None and current.connection is not kept.connection:
             self._forget(destination, current)  # its connection is closed, and so is the requestor
@@ -289,7 +307,7 @@ class Sender:
             self._requestors.pop(destination, None)
 
     def _leave(self, destination: Destination, kept: _Kept, user: object) -> Steps[None]:
-        """End the use of a requestor; the last user closes one that is not kept."""
+        """End the use of a requestor. The last user closes a requestor that is not in the table."""
         kept.users.discard(user)
         if kept.users or self._requestors.get(destination) is kept:
             return

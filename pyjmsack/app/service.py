@@ -31,7 +31,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _TRIED: Final = 60.0
 """Seconds that a start waits for the first attempts."""
 _CLOSING: Final = 20.0
-"""Seconds that connections have to close, after the listeners; and as many for the sender, which is last."""
+"""Seconds that connections have to close, after the listeners. The sender is closed last, and has as many seconds."""
 _CONNECTING: Final = 5.0
 """Seconds that a stop waits for a connection that is being made."""
 
@@ -40,16 +40,20 @@ class Service:
     """The part of an app that both faces share.
 
     Args:
-        url: the broker; a failover URL tries each of its brokers once in an attempt, and the app waits and tries again.
-        converter: for bodies; JSON without a type property if none is given.
-        username, password, options, ssl_context: as for :class:`pyjmsack.ConnectionFactory`.
-        client_id: for an unshared durable subscription (S141). Connections without one get ids of their own.
+        url: the broker. A ``failover:`` URL tries each of its brokers once in an attempt. The app waits and tries
+            again.
+        converter: turns bodies into messages and back. ``None`` = :class:`pyjmsack.JsonConverter` without a type
+            property.
+        username, password, ssl_context: as for :class:`pyjmsack.ConnectionFactory`.
+        options: more URL options, as for :class:`pyjmsack.ConnectionFactory`.
+        client_id: for the listener with an unshared durable subscription (S141). Other connections get ids of their
+            own.
         stop_timeout: seconds that listeners at work have to finish when the app stops.
-        send_timeout: seconds that ``app.sender`` waits for the broker.
+        send_timeout: seconds that ``app.sender`` waits for the broker, unless the URL has ``jms.sendTimeout``.
 
     Raises:
         InvalidURLException: the URL or an option is wrong.
-        ValueError: the URL has a client id.
+        ValueError: the URL or the options contain a client id.
     """
 
     _face: Face
@@ -81,7 +85,7 @@ class Service:
         self._tasks: list[tuple[Link, Task]] = []
         self._running = False
         self._may_stop: deque[None] = deque()
-        """Who takes the only entry begins the stop; ``deque.pop`` is atomic."""
+        """The caller that takes the only entry begins the stop, because ``deque.pop`` is atomic."""
         self._stopping: Task | None = None
         self._ended: Event
         self._in_time = True
@@ -122,21 +126,26 @@ class Service:
 
         Args:
             destination: a name, of a queue unless ``topic`` is set; or a destination.
-            name: in ``app.listeners`` and in the log; the name of the destination if none is given.
-            concurrency: workers, ``3``; or from ``"3-10"`` as many as the backlog needs.
-            selector: only messages for which this holds.
-            retry: what follows when the function raises. ``None`` = the policy in the URL; without one, waits of 1 to
-                30 seconds and the broker's limit.
-            on_error: called with ``(error, message)``, or ``(error)``, when the function raised. What it sends is not
+            name: the name in ``app.listeners`` and in the log. ``None`` = the name of the destination.
+            concurrency: the number of workers, 1 to 1000; or ``"3-10"``, which means from 3 to 10, as the backlog
+                needs.
+            selector: a condition. Only messages that fulfil it come. ``None`` = all messages.
+            retry: what happens when the function raises. ``None`` = the policy in the URL. If the URL has none, waits
+                of 1 to 30 seconds and the broker's limit.
+            on_error: called with ``(error, message)``, or ``(error)``, when the function raised. Its own sends are not
                 part of the transaction.
             reply_to: where the returned value goes, for a message that has no ``reply_to`` itself.
-            topic, subscription, shared, durable: a topic; the name of its subscription, which is durable unless
-                ``durable=False``, and shared if several consumers divide the messages.
-            mode: ``"transacted"``: the message, the answer and what the function sends take effect together.
+            topic: whether ``destination`` is the name of a topic.
+            subscription: the name of the subscription of a topic. ``None`` = a subscription that ends with its
+                consumer.
+            shared: whether several consumers divide the messages of the subscription.
+            durable: whether the subscription keeps messages while the app does not run.
+            mode: ``"transacted"``: the message, the answer and the sends of the function take effect together.
                 ``"individual"``: the message is acknowledged when the function returned. ``"no-ack"``: never.
 
         Raises:
-            ValueError, TypeError: arguments that contradict each other, or a function that does not fit.
+            ValueError: arguments contradict each other, or the name is in use. The decorator raises this too.
+            TypeError: the function cannot be a listener here.
             IllegalStateException: the app is running.
         """
         settings = Settings(
@@ -176,11 +185,16 @@ class Service:
         return MappingProxyType(self._listeners)
 
     def options_of(self, listener: Listener) -> dict[str, object]:
-        """Return the URL options that a listener's connection gets besides those of the app."""
+        """Return the URL options that a listener's connection gets besides those of the app.
+
+        Args:
+            listener: one of ``app.listeners``.
+        """
         given = f"{self._url} {' '.join(self._options)}".lower()
         chosen: dict[str, object] = {}
         if "prefetchpolicy" not in given:
-            chosen["jms.prefetchPolicy.all"] = 1  # a message that waits behind a slow one is nobody else's
+            # so that no message waits behind a slow one while another worker is free
+            chosen["jms.prefetchPolicy.all"] = 1
         if listener.retry is not None or "redeliverypolicy" not in given:
             chosen |= (listener.retry or Retry()).options()
         return chosen
@@ -215,8 +229,11 @@ class Service:
         return self._stop_timeout
 
     def health(self) -> dict[str, Any]:
-        """Return the state. ``status`` is ``"UP"`` if the app runs and each listener takes messages, else
-        ``"DOWN"``."""
+        """Return the state of the app, as JSON can hold it.
+
+        ``status`` is ``"UP"`` if the app runs, its sender is connected, and each listener takes messages. Otherwise it
+        is ``"DOWN"``. ``sender`` and ``listeners`` say more.
+        """
         containers = [*self._containers]
         sender = self.sender.link.state
         up = self._running and sender == "connected" and all(container.ready for container in containers)
@@ -227,7 +244,7 @@ class Service:
         }
 
     def describe(self) -> list[dict[str, Any]]:
-        """Return for each listener its settings and what ``pyjmsack explain`` says of it. Nothing is connected."""
+        """Return for each listener its settings and the facts of ``pyjmsack explain``. Nothing is connected."""
         return [
             described(each, self._url, {**self._options, **self.options_of(each)}) for each in self._listeners.values()
         ]
@@ -266,9 +283,9 @@ class Service:
             yield partial(link.tried.wait, max(0.0, end - time.monotonic()))
 
     def _stop(self) -> Steps[bool]:
-        """Stop, or wait for the end of a stop that goes on; return whether all listeners finished in time.
+        """Stop, or wait for a stop that is already under way. Return whether all listeners finished in time.
 
-        The stop runs beside its callers: one of them may be a listener, which would wait for itself.
+        The stop runs apart from its callers, because a listener may call this, and would wait for its own end.
         """
         if not self._running:
             return True
@@ -304,9 +321,11 @@ class Service:
 
     @staticmethod
     def _joined(link: Link, task: Task, start: float, patience: float) -> Steps[bool]:
-        """Wait for the end of a connection, ``patience`` seconds from ``start``; less if it was only being made.
+        """Wait for the end of a connection, ``patience`` seconds from ``start``, or less if the connection was only
+        being made.
 
-        Return False if the connection was there and did not end in time: then its listeners may not have finished.
+        Return False if the connection was there and did not end in time, because then its listeners may not have
+        finished.
         """
         end = start + (patience if link.connection is not None else _CONNECTING)
         if not (yield partial(task.join, max(0.0, end - time.monotonic()))):

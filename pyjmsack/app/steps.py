@@ -1,8 +1,8 @@
-"""How the parts of an app wait: generators that yield calls, which each face makes in its own way.
+"""How the parts of an app wait. They are generators that yield calls, and each face makes these calls in its own way.
 
 A step is a callable without arguments. The blocking face calls it. The asyncio face calls it, and awaits the result if
-that can be awaited. The generator gets the result, or the exception. So ``message = yield consumer.receive`` is the
-same text in both faces, because their classes have the same names.
+the result can be awaited. The generator gets the result, or the exception. So ``message = yield consumer.receive`` is
+the same text in both faces, because their classes have the same names.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ Steps = Generator[Step, Any, T]
 
 
 class Event(Protocol):
-    """A flag that can be waited for; ``threading.Event``, or its twin over asyncio."""
+    """A flag that can be waited for: ``threading.Event``, or its twin for asyncio."""
 
     def set(self) -> None:
-        """Raise the flag. Any thread of the blocking face, the loop of the asyncio face."""
+        """Raise the flag. In the blocking face any thread may call this, in the asyncio face only the loop."""
         ...
 
     def clear(self) -> None:
@@ -33,19 +33,19 @@ class Event(Protocol):
         ...
 
     def wait(self, timeout: float | None = None) -> bool | Awaitable[bool]:
-        """A step: wait for the flag, at most ``timeout`` seconds; returns whether it is raised."""
+        """Wait for the flag, at most ``timeout`` seconds. Return whether it is raised. This is a step."""
         ...
 
 
 class Task(Protocol):
-    """Steps that run beside the others."""
+    """Steps that run beside other steps."""
 
     def join(self, timeout: float | None = None) -> bool | Awaitable[bool]:
-        """A step: wait until the task ends, at most ``timeout`` seconds; returns whether it ended in time."""
+        """Wait until the task ends, at most ``timeout`` seconds. Return whether it ended in time. This is a step."""
         ...
 
     def abandon(self) -> None:
-        """Cancel the task where the face can do that, because nobody waits for it any longer."""
+        """Cancel the task, if the face can do that, because nobody waits for it any longer."""
         ...
 
 
@@ -53,7 +53,7 @@ class Limit(Protocol):
     """A semaphore."""
 
     def acquire(self) -> Any:
-        """A step: wait for a place."""
+        """Wait for a place. This is a step."""
         ...
 
     def release(self) -> None:
@@ -75,7 +75,7 @@ class Face(Protocol):
         ...
 
     def run(self, steps: Steps[Any]) -> Any:
-        """Run steps to their end: return their result, or a coroutine of it."""
+        """Run steps to their end. Return their result, or a coroutine that returns it."""
         ...
 
     def limit(self, count: int) -> Limit:
@@ -91,13 +91,13 @@ class Face(Protocol):
         ...
 
     def spawn(self, steps: Steps[None], name: str) -> Task:
-        """Run steps beside the others: in a thread, or in a task."""
+        """Run steps beside other steps, in a thread or in a task."""
         ...
 
     def ends(self, error: BaseException) -> bool:
-        """Whether the worker that caught this must end: its own task is cancelled."""
+        """Return whether the worker that caught this error must end, because its own task is cancelled."""
         ...
 
     def here(self) -> object:
-        """Return what runs now: a session may be used from there, as long as the listener runs."""
+        """Return the place that a session belongs to while its listener runs: the thread, or ``None`` in asyncio."""
         ...

@@ -100,7 +100,7 @@ class AioFace:
         return AioTask(steps, name)
 
     def ends(self, error: BaseException) -> bool:
-        """Whether this task is cancelled. The listener may have awaited something else that was cancelled."""
+        """Return whether this task is cancelled. The listener may have awaited something else that was cancelled."""
         if isinstance(error, asyncio.CancelledError):
             return ends_task(error)
         return isinstance(error, GeneratorExit | KeyboardInterrupt)
@@ -131,8 +131,8 @@ class App(Service):
         self._stopped: Event = Flag()
 
     async def start(self) -> None:
-        """Start the listeners and the sender. Returns when each of them is ready or its first attempt has failed: while
-        the broker is away the app goes on trying.
+        """Start the listeners and the sender. The call returns when each of them is ready, or its first attempt has
+        failed, or after a minute. The app goes on trying while the broker is away.
 
         Raises:
             IllegalStateException: the app is running.
@@ -140,13 +140,14 @@ class App(Service):
         await run(self._start())
 
     async def stop(self) -> bool:
-        """Take no further message, let the listeners at work finish, close the connections. Idempotent.
+        """Take no further message, let the listeners at work finish, and close the connections. A second call has no
+        effect.
 
         A listener may call ``stop``. There the call returns at once, and the app ends when the listener has finished.
 
         Returns:
             Whether all listeners finished within ``stop_timeout``. The others are cancelled, and their messages go back
-            to the broker. In a listener False, because that listener is still at work.
+            to the broker. In a listener the result is False, because that listener is still at work.
         """
         try:
             return bool(await run(self._stop()))
@@ -155,9 +156,13 @@ class App(Service):
 
     async def run(self) -> bool:
         """Start, work until SIGTERM, SIGINT or ``stop()``, and stop. A SIGINT during the stop ends the process at once.
+        Outside the main thread only ``stop()`` ends it, because only the main thread can have signal handlers.
 
         Returns:
-            As ``stop``.
+            As :meth:`stop`.
+
+        Raises:
+            IllegalStateException: the app is running.
         """
         self._stopped = Flag()
         async with self._signalled():
@@ -175,11 +180,11 @@ class App(Service):
             async with app.test():
                 await app.sender.send("orders", {"id": 7})
 
-        The options of the app's URL stay, but those of its usual broker: TLS, login, virtual host.
+        The options of the app's URL stay, except TLS, login and virtual host, which belong to its usual broker.
 
         Args:
-            url: a broker that runs, such as ``artemis.amqp_url`` of the pytest plugin. Without one, an Artemis of the
-                test's own is started, and stopped with its data at the end; this needs the extra ``broker``.
+            url: a broker that runs, such as ``artemis.amqp_url`` of the pytest plugin. ``None`` starts an Artemis for
+                this test alone, and stops it with its data at the end. This needs the extra ``broker``.
 
         Raises:
             IllegalStateException: the app is running.

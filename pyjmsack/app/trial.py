@@ -1,4 +1,4 @@
-"""The broker of a test: where an app connects instead, and what of its URL belongs to its usual broker alone."""
+"""The broker of a test: where the app connects instead, and which parts of its URL belong to its usual broker alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["embedded", "options_elsewhere", "own_url", "url_elsewhere"]
 
 _OF_THE_BROKER: Final = ("transport.", "jms.username", "jms.password", "amqp.sasl", "amqp.vhost", "stomp.vhost")
-"""Options that a broker of a test does not have: its TLS, its login and its virtual hosts."""
+"""Options that the broker of a test does not have: TLS, login and virtual hosts."""
 
 
 def embedded() -> EmbeddedArtemis:
@@ -27,7 +27,9 @@ def embedded() -> EmbeddedArtemis:
 
 
 def own_url(url: str, broker: EmbeddedArtemis) -> str:
-    """Return the broker's URL of the protocol that an app's URL has; of several, the first one."""
+    """Return the broker's URL in the protocol of an app's URL. If the app's URL names several brokers, the first one
+    counts.
+    """
     parsed = parse_url(url)
     protocol = (parsed.members[0] if parsed.members else parsed).protocol
     return broker.stomp_url if protocol == "stomp" else broker.amqp_url

@@ -1,4 +1,6 @@
-"""Values of JSON as the types that annotations ask for, and back. Nothing is guessed: a wrong value is an error."""
+"""Turns values of JSON into the types of annotations, and back. A value that does not fit its
+annotation is an error, and is never converted by a guess.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +9,14 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from enum import Enum
 from functools import lru_cache
 from typing import Any, Final
 from uuid import UUID
 
 from pyjmsack.errors import MessageFormatException
+from pyjmsack.message.mapping import check_elements
 
 __all__ = ["build", "is_model", "plain"]
 
@@ -23,22 +26,22 @@ _PARSED: Final[dict[type, Callable[[str], Any]]] = {
     UUID: UUID,
     Decimal: Decimal,
 }
-"""Types that JSON writes as text."""
+"""Types whose values are text in JSON."""
 _DEEPEST: Final = 64
 _MOST_TRIES: Final = 1_000_000
-"""Tries of one body to find the type of a value among several."""
+"""The most tries, in one body, to find the type of a value among several."""
 
 
 def is_model(kind: Any) -> bool:
-    """Whether this is a pydantic model; pydantic itself is not imported."""
+    """Return whether this is a pydantic model. pydantic itself is not imported."""
     return isinstance(kind, type) and hasattr(kind, "model_validate") and hasattr(kind, "model_dump")
 
 
 def plain(value: Any, depth: int = 0) -> Any:
-    """Return what JSON can write.
+    """Return a value that JSON can write.
 
     Raises:
-        MessageFormatException: JSON has no form of this value, or it is nested more than 64 deep.
+        MessageFormatException: JSON has no form of this value, or the value is nested more than 64 deep.
     """
     if depth > _DEEPEST:
         raise MessageFormatException(f"a body is nested more than {_DEEPEST} deep")
@@ -69,7 +72,9 @@ def _key(key: object) -> str:
 
 @lru_cache(maxsize=256)
 def _fields(kind: Any) -> tuple[tuple[str, Any, bool], ...]:
-    """Return name, type and "must be there" of each field that the constructor of a dataclass takes."""
+    """Return the name, the type, and whether a value is needed, of each field that the constructor of a dataclass
+    takes.
+    """
     hints = typing.get_type_hints(kind)
     missing = dataclasses.MISSING
     return tuple(
@@ -80,7 +85,7 @@ def _fields(kind: Any) -> tuple[tuple[str, Any, bool], ...]:
 
 
 class _Tries:
-    """How many values may still be tried as one of several types: each nested union doubles the work."""
+    """Counts how many values may still be tried as one of several types, because each nested union doubles the work."""
 
     def __init__(self) -> None:
         self.left = _MOST_TRIES
@@ -92,7 +97,7 @@ class _Tries:
 
 
 class _TooManyError(MessageFormatException):
-    """No other type is tried after this."""
+    """The error after which no other type is tried."""
 
 
 def build(kind: Any, value: Any, where: str = "the body", depth: int = 0, tries: _Tries | None = None) -> Any:
@@ -101,9 +106,9 @@ def build(kind: Any, value: Any, where: str = "the body", depth: int = 0, tries:
     Args:
         kind: a dataclass, a pydantic model, an enumeration, ``datetime``, ``date``, ``UUID``, ``Decimal``, a type of
             JSON, or ``list[...]``, ``dict[str, ...]``, ``tuple[..., ...]``, ``X | None`` of these.
-        value: from ``json.loads``.
-        where: for the error.
-        depth, tries: of the value around this one.
+        value: a value that ``json.loads`` returned.
+        where: the place of the value, for the error.
+        depth, tries: the depth and the tries of the value around this one.
 
     Raises:
         MessageFormatException: the value does not fit. Names that a dataclass does not have are ignored.
@@ -142,16 +147,16 @@ def _scalar(kind: Any, value: Any, where: str) -> Any:
         raise _wrong("null", value, where)
     if not isinstance(kind, type):
         raise MessageFormatException(f"{where}: {kind!r} is not a type that JSON can become")
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
     if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
         return value
     try:
+        if kind is float and isinstance(value, int) and not isinstance(value, bool):
+            return float(value)
         if issubclass(kind, Enum):
             return kind(value)
         if kind in _PARSED and isinstance(value, str):
             return _PARSED[kind](value)
-    except (ValueError, InvalidOperation):
+    except (ArithmeticError, ValueError):  # ArithmeticError: an integer of 400 digits, or a text that is no decimal
         raise _wrong(kind, value, where) from None
     raise _wrong(kind, value, where)
 
@@ -186,7 +191,18 @@ def _container(origin: Any, inside: tuple[Any, ...], value: Any, where: str, dep
         pairs = zip(inside, value, strict=True)
         return tuple(build(each, item, f"{where}[{at}]", depth + 1, tries) for at, (each, item) in enumerate(pairs))
     items = [build(kind, each, f"{where}[{number}]", depth + 1, tries) for number, each in enumerate(value)]
-    return origin(items) if origin in (tuple, set, frozenset) else items
+    if origin in (set, frozenset):
+        return _set(origin, items, where)
+    return tuple(items) if origin is tuple else items
+
+
+def _set(origin: Any, items: list[Any], where: str) -> Any:
+    """Return a set in a time that grows with the number of elements, whatever the sender chose."""
+    try:
+        check_elements(items)
+    except (MessageFormatException, TypeError) as error:
+        raise MessageFormatException(f"{where}: {error}") from error
+    return origin(items)
 
 
 def _dataclass(kind: Any, value: Any, where: str, depth: int, tries: _Tries) -> Any:

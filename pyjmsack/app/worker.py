@@ -1,4 +1,4 @@
-"""One worker of a listener: a session, a consumer, and one message after the other."""
+"""One worker of a listener: a session, a consumer, and a loop over the messages."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Counts:
     succeeded: int = 0
     failed: int = 0
     rolled_back: int = 0
-    """The listener returned, and the broker did not commit: the message comes again."""
+    """The listener returned, and the broker did not commit. The message is delivered again."""
 
     def add(self, other: Counts) -> None:
-        """Add what another worker counted."""
+        """Add the counts of another worker."""
         self.received += other.received
         self.succeeded += other.succeeded
         self.failed += other.failed
@@ -45,10 +45,10 @@ class Worker:
     """Takes messages until its consumer is closed.
 
     Args:
-        face: of the app.
-        listener: what is called.
-        stopping: whether no further message shall be taken.
-        changed: called when the worker is ready, when messages wait behind the one just done, and when it has ended.
+        face: the face of the app.
+        listener: the listener to call.
+        stopping: returns whether no further message shall be taken.
+        changed: called when the worker is ready, when messages wait behind the present one, and when it has ended.
         begun: called when the worker has begun a message.
         idle: seconds without a message after which the worker ends; ``None`` = it stays.
     """
@@ -70,14 +70,15 @@ class Worker:
         self._idle = idle
         self._warned = False
         self._undone = False
-        """Whether the last message was not done, which may be for want of a producer that works."""
+        """Whether the last message failed. Perhaps it failed because the producer is broken."""
         self.transacted = listener.mode is AckMode.SESSION_TRANSACTED
         self.keeps_all = listener.mode is AckMode.NO_ACKNOWLEDGE
-        """Whether the worker handles what was sent ahead before it ends: the broker has forgotten it (S36)."""
+        """Whether the worker handles all prefetched messages before it ends, because the broker has forgotten them
+        (S36)."""
         self.counts = Counts()
         self.consumer: Any = None
         self._processing: Callable[[Message], Any] | None = None
-        """Begins the span of a message; ``None`` = nobody makes spans."""
+        """Begins the span of a message; ``None`` = there are no spans."""
         self.ready = self.busy = self.ended = False
         self.busy_since = 0.0
         """The time on the monotonic clock at which the present message, or the last one, was begun."""
@@ -118,7 +119,7 @@ class Worker:
     def _take(self, session: Any, producer: Any, consumer: Any) -> Steps[None]:
         while self.keeps_all or not self._stopping():
             message = yield partial(consumer.receive, self._idle)
-            if message is None:  # closed, drained, or idle
+            if message is None:  # the consumer is closed or drained, or the worker was idle too long
                 return
             self.busy, self.busy_since = True, time.monotonic()
             self._begun()
@@ -133,7 +134,9 @@ class Worker:
                 self._changed()
 
     def end(self) -> Step | None:
-        """Return what wakes a worker that waits for a message. The message that it has stays its own (S84)."""
+        """Return the step that wakes a worker that waits for a message. A message that the worker has stays with it
+        (S84).
+        """
         if self.consumer is None:
             return None
         return partial(self.consumer.drain, DRAIN) if self.keeps_all else self.consumer.close
@@ -141,8 +144,8 @@ class Worker:
     def _renewed(self, session: Any, producer: Any) -> Steps[Any]:
         """Return a new producer, because the broker may have closed the old one.
 
-        A producer that was closed fails each send of the next messages too, and each failure counts a delivery of a
-        message that is in order.
+        With a closed producer each send of the next messages fails, too. Each failure counts a delivery of a message
+        that is in order.
         """
         self._undone = False
         try:
@@ -182,7 +185,7 @@ class Worker:
                     yield from self._answer(producer, message, result)
             finally:
                 joined.over = True
-        except BaseException as error:  # sys.exit() in a listener ends no service
+        except BaseException as error:  # a ``sys.exit()`` in a listener does not end the service
             if processed is not None:
                 processed(error)
             if self._face.ends(error):
@@ -226,7 +229,7 @@ class Worker:
                 log.warning("listener %r: %s: %s", self._name, outcome, error)
                 return
         elif self._listener.mode is AckMode.INDIVIDUAL_ACKNOWLEDGE:
-            yield message.accept  # the outcome that the listener chose itself stays
+            yield message.accept  # an outcome that the listener chose itself stays
         self.counts.succeeded += 1
 
     @property
@@ -263,11 +266,14 @@ class Worker:
             yield undo
 
     def _outcome(self, message: Message) -> Step:
-        """Return what gives the message back; in a transaction the library decides when the message comes again."""
+        """Return the step that gives the message back. In a transaction the library decides when it is
+        delivered again.
+        """
         retry = self._listener.retry
         if retry is None or not retry.last(message.delivery_count):
             return partial(message.modify, delivery_failed=True)
-        if retry.then == "release":  # counted: else neither this client's limit nor the broker's would end the tries
+        # with a count, because otherwise neither the limit of this client nor that of the broker would end the tries
+        if retry.then == "release":
             return partial(message.modify, delivery_failed=True)
         return message.reject if retry.then == "reject" else message.accept
 

@@ -15,7 +15,7 @@ from pyjmsack.broker.embedded import EmbeddedBroker
 from pyjmsack.broker.instance import Instance, check_logins
 from pyjmsack.broker.java import Java
 from pyjmsack.broker.progress import ProgressFactory
-from pyjmsack.broker.tls import KeyStore
+from pyjmsack.broker.tls import Tls
 from pyjmsack.broker.wanted import Wanted
 
 __all__ = ["EmbeddedActiveMQ"]
@@ -24,19 +24,47 @@ Transformer = Literal["native", "jms", "raw"]
 
 
 class EmbeddedActiveMQ(EmbeddedBroker):
-    """A real ActiveMQ Classic broker on 127.0.0.1, as a child process of this one.
-
-    It has the broker's default policies and a KahaDB store. ``version`` is "6.3.1" or "5.18.3". ``scheduler`` turns on
-    ``schedulerSupport``, without which this broker delivers delayed messages at once. ``transformer`` is the AMQP
-    connector's ``transport.transformer``: it decides how clients of other protocols see a message that was sent over
-    AMQP. With "native", the broker's default, they see its raw bytes. ``policies`` maps a name with wildcards, such as
-    ``"orders.>"`` or ``"topic://prices.>"``, to attributes of a ``policyEntry``, such as ``{"queuePrefetch": 10}``.
-    ``configuration`` is an ``activemq.xml`` of your own. The other arguments are those of
-    :class:`pyjmsack.broker.EmbeddedArtemis`, with one difference: this class keeps the passwords of ``users`` in memory
-    and in a file that only the owner may read, because this broker cannot read hashed passwords.
+    """A real ActiveMQ Classic broker on 127.0.0.1, as a child process of this one. It has the broker's default policies
+    and a KahaDB store.
 
     Methods may be called from any thread; one runs at a time. Every method raises :class:`BrokerError` when it cannot
     do its work.
+
+    Args:
+        data_dir: keeps journal, configuration and log. ``None`` = a temporary directory, which ``stop()`` removes.
+        version: ``"6.3.1"`` or ``"5.18.3"``.
+        amqp_port, stomp_port: the ports on 127.0.0.1. 0 means a free port, which the first start chooses and later
+            starts keep.
+        users: passwords by name. The broker refuses every other login, and logins without a name too unless
+            ``allow_anonymous`` is set. ``None`` lets everybody in. This class keeps the passwords in memory and in a
+            file that only the owner may read, because this broker cannot read hashed passwords.
+        allow_anonymous: whether logins without a name are let in, if there are ``users``.
+        queues, topics: names that are made at the start.
+        policies: attributes of a ``policyEntry`` for each name with wildcards, such as ``{"orders.>": {"queuePrefetch":
+            10}}``. A name that begins with ``topic://`` is for topics.
+        configuration: path of an ``activemq.xml`` of your own, as for :class:`pyjmsack.broker.EmbeddedArtemis`. With
+            such a file, ``queues``, ``topics``, ``policies`` and ``tls`` are refused.
+        tls: ``True`` makes a certificate (extra ``pkcs12``), and both ports speak TLS only. The URLs of the broker name
+            the authority to trust, so clients of this library use them as they are. ``"mutual"`` also asks each client
+            for a certificate; one is made, and the URLs name it, too. A :class:`KeyStore` has certificates of your own.
+            With a ``data_dir`` the certificates stay in its folder ``tls``.
+        scheduler: whether delayed messages wait. Without it this broker delivers them at once (``schedulerSupport``).
+        transformer: how clients of other protocols see a message that was sent over AMQP: ``"native"``, ``"jms"`` or
+            ``"raw"``, the ``transport.transformer`` of the AMQP connector. With ``"native"``, the broker's default,
+            they see its raw bytes.
+        java: path of a Java executable, version 17 or newer. ``None`` = that of ``JAVA_HOME``, of ``PATH`` or of the
+            extra ``broker``, in this order.
+        jvm_options: further options for Java.
+        progress: shows the download: called with the name and the number of bytes, it returns a context manager that
+            gives a function, which is called with the bytes of each piece. ``None`` = a bar on a terminal, one log line
+            elsewhere.
+        start_timeout: seconds until the broker must be ready.
+        stop_timeout: seconds that the broker has to end after SIGTERM, before SIGKILL.
+
+    Raises:
+        ValueError: a name, a user or a setting is not possible, or ``configuration`` does not fit the other arguments.
+        OSError: ``configuration``, or a file of the key store, cannot be read.
+        BrokerError: ``tls`` needs the extra ``pkcs12``, which is missing.
     """
 
     def __init__(
@@ -52,7 +80,7 @@ class EmbeddedActiveMQ(EmbeddedBroker):
         topics: Iterable[str] = (),
         policies: Mapping[str, Mapping[str, object]] | None = None,
         configuration: str | os.PathLike[str] | None = None,
-        tls: bool | KeyStore = False,
+        tls: Tls = False,
         scheduler: bool = False,
         transformer: Transformer = "native",
         java: str | os.PathLike[str] | None = None,

@@ -23,10 +23,14 @@ VERSIONS = ("6.3.1", "5.18.3")
 
 
 def ensure_activemq(version: str = DEFAULT_VERSION, *, progress: ProgressFactory | None = None) -> Distribution:
-    """Return the libraries. Missing or damaged ones are fetched.
+    """Return the libraries. Missing or damaged libraries are fetched.
+
+    Args:
+        version: a version in ``VERSIONS``.
+        progress: shows the download; ``None`` = the default.
 
     Raises:
-        BrokerError: unknown version, no network, or a file that is not the one pinned here.
+        BrokerError: unknown version, no network, or a file whose checksum is not the expected one.
     """
     if version not in VERSIONS:
         raise BrokerError(f"ActiveMQ {version} cannot be fetched. Give one of these versions: {', '.join(VERSIONS)}.")

@@ -18,7 +18,9 @@ _MAIN = "org.apache.activemq.console.Main"
 
 @dataclass(frozen=True)
 class ActiveMQInstance(Instance):
-    """``logins`` holds the passwords in plain text, because this broker cannot read hashed ones."""
+    """A broker of ActiveMQ Classic. ``logins`` contains the passwords in plain text, because this broker cannot read
+    hashed ones.
+    """
 
     scheduler: bool = False
     transformer: str = "native"

@@ -14,7 +14,7 @@ from pyjmsack.broker.embedded import EmbeddedBroker
 from pyjmsack.broker.instance import Instance
 from pyjmsack.broker.java import Java
 from pyjmsack.broker.progress import ProgressFactory
-from pyjmsack.broker.tls import KeyStore
+from pyjmsack.broker.tls import Tls
 from pyjmsack.broker.wanted import Wanted
 
 __all__ = ["EmbeddedArtemis"]
@@ -23,26 +23,45 @@ __all__ = ["EmbeddedArtemis"]
 class EmbeddedArtemis(EmbeddedBroker):
     """A real Artemis broker on 127.0.0.1, as a child process of this one.
 
-    ``data_dir`` keeps journal, configuration and log; without it a temporary directory is used and removed by
-    ``stop()``. A port of 0 means a free port, which the first start chooses and later starts keep. With ``users`` (name
-    to password) the broker refuses every other login, and logins without a name too unless ``allow_anonymous`` is set;
-    without ``users`` it lets everybody in. ``java`` names a Java executable, ``jvm_options`` adds to its options,
-    ``progress`` replaces the download's progress bar, ``sha512`` pins a ``version`` this release does not know,
-    ``start_timeout`` and ``stop_timeout`` are seconds.
-
-    ``queues`` and ``topics`` are made at the start. ``address_settings`` maps a match, such as ``"orders.#"``, to
-    settings by the names of ``broker.xml``, such as ``{"max-delivery-attempts": 3}``; if the broker has the match
-    already, its other settings stay. ``configuration`` is a ``broker.xml`` of your own, which is read once, by the
-    constructor: one acceptor for AMQP listens at ``127.0.0.1:${pyjmsack.amqp.port}``, one for STOMP at
-    ``127.0.0.1:${pyjmsack.stomp.port}``, and data goes below ``${pyjmsack.data}``. With such a file, ``queues``,
-    ``topics``, ``address_settings`` and ``tls`` are refused.
-
-    With ``tls=True`` both ports speak TLS only. The certificate is made here (extra ``pkcs12``), and the URLs name the
-    authority to trust, so clients of this library use them as they are. A :class:`KeyStore` is a certificate of your
-    own. With a ``data_dir`` the certificate stays in its folder ``tls``.
-
     Methods may be called from any thread; one runs at a time. Every method raises :class:`BrokerError` when it cannot
     do its work.
+
+    >>> with EmbeddedArtemis(queues=["orders"], users={"app": "secret"}) as broker:  # doctest: +SKIP
+    ...     connection = ConnectionFactory(broker.amqp_url, username="app", password="secret").create_connection()
+
+    Args:
+        data_dir: keeps journal, configuration and log. ``None`` = a temporary directory, which ``stop()`` removes.
+        version: the version of Artemis. This release knows the checksum of the default one; see ``sha512``.
+        amqp_port, stomp_port: the ports on 127.0.0.1. 0 means a free port, which the first start chooses and later
+            starts keep.
+        users: passwords by name. The broker refuses every other login, and logins without a name too unless
+            ``allow_anonymous`` is set. ``None`` lets everybody in.
+        allow_anonymous: whether logins without a name are let in, if there are ``users``.
+        queues, topics: names that are made at the start.
+        address_settings: settings for each match, such as ``{"orders.#": {"max-delivery-attempts": 3}}``, by the names
+            of ``broker.xml``. If the broker has the match already, its other settings stay.
+        configuration: path of a ``broker.xml`` of your own. It is read once, by the constructor, and has at most 1 MiB.
+            One acceptor for AMQP listens at ``127.0.0.1:${pyjmsack.amqp.port}``, one for STOMP at
+            ``127.0.0.1:${pyjmsack.stomp.port}``, and data goes below ``${pyjmsack.data}``. With such a file,
+            ``queues``, ``topics``, ``address_settings`` and ``tls`` are refused.
+        tls: ``True`` makes a certificate (extra ``pkcs12``), and both ports speak TLS only. The URLs of the broker name
+            the authority to trust, so clients of this library use them as they are. ``"mutual"`` also asks each client
+            for a certificate; one is made, and the URLs name it, too. A :class:`KeyStore` has certificates of your own.
+            With a ``data_dir`` the certificates stay in its folder ``tls``.
+        java: path of a Java executable, version 17 or newer. ``None`` = that of ``JAVA_HOME``, of ``PATH`` or of the
+            extra ``broker``, in this order.
+        jvm_options: further options for Java.
+        progress: shows the download: called with the name and the number of bytes, it returns a context manager that
+            gives a function, which is called with the bytes of each piece. ``None`` = a bar on a terminal, one log line
+            elsewhere.
+        sha512: the SHA-512 of the archive, in hexadecimal, for a ``version`` that this release does not know.
+        start_timeout: seconds until the broker must be ready.
+        stop_timeout: seconds that the broker has to end after SIGTERM, before SIGKILL.
+
+    Raises:
+        ValueError: a name, a user or a setting is not possible, or ``configuration`` does not fit the other arguments.
+        OSError: ``configuration``, or a file of the key store, cannot be read.
+        BrokerError: ``tls`` needs the extra ``pkcs12``, which is missing.
     """
 
     def __init__(
@@ -58,7 +77,7 @@ class EmbeddedArtemis(EmbeddedBroker):
         topics: Iterable[str] = (),
         address_settings: Mapping[str, Mapping[str, object]] | None = None,
         configuration: str | os.PathLike[str] | None = None,
-        tls: bool | KeyStore = False,
+        tls: Tls = False,
         java: str | os.PathLike[str] | None = None,
         jvm_options: Sequence[str] = (),
         progress: ProgressFactory | None = None,

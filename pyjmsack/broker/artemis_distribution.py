@@ -26,8 +26,13 @@ def ensure_artemis(
 ) -> Distribution:
     """Return the unpacked distribution. If it is missing or damaged, it is fetched and unpacked.
 
+    Args:
+        version: the version of Artemis.
+        sha512: the SHA-512 of the archive, for a version that this release does not know.
+        progress: shows the download; ``None`` = the default.
+
     Raises:
-        BrokerError: unknown version, no network, or a file that is not the one pinned here.
+        BrokerError: unknown version, no network, or a file whose checksum is not the expected one.
     """
     expected = sha512 or SHA512.get(version)
     if expected is None:

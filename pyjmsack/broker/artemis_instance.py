@@ -19,7 +19,7 @@ _HASH_ROUNDS = 1024  # the broker's own default for PBKDF2
 
 
 class ArtemisInstance(Instance):
-    """``logins`` comes from :func:`hash_passwords`."""
+    """A broker of Artemis. :func:`hash_passwords` makes its ``logins``."""
 
     etc_name: ClassVar[str] = "artemis"
 

@@ -1,4 +1,4 @@
-"""Makes a key and a certificate for a broker on this machine, with the extra ``pkcs12``."""
+"""Makes keys and certificates for a broker on this machine and for its clients, with the extra ``pkcs12``."""
 
 from __future__ import annotations
 
@@ -13,23 +13,32 @@ from pyjmsack.extras import missing_extra
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
-    from cryptography.x509 import Certificate
+    from cryptography.x509 import Certificate, ObjectIdentifier
 
-__all__ = ["write_stores"]
+__all__ = ["BROKER", "CLIENT", "CLIENTS", "TRUST", "write_stores"]
+
+BROKER: Final = "broker.p12"
+"""The key store of the broker."""
+TRUST: Final = "trust.pem"
+"""The authority, for clients."""
+CLIENT: Final = "client.pem"
+"""The certificate and the key of a client."""
+CLIENTS: Final = "clients.p12"
+"""The authority of clients, as a trust store of Java."""
 
 _DAYS: Final = 3650
 """How long a certificate is valid. A broker with a data directory keeps its own for that long."""
 
 
-def write_stores(store: Path, trust: Path, password: str) -> None:
-    """Write the key store of a broker at ``localhost`` and 127.0.0.1, and the authority that its clients trust.
+def write_stores(folder: Path, password: str) -> None:
+    """Write the key store of a broker at ``localhost`` and 127.0.0.1, the certificate of a client, and their authority.
 
-    The key of the authority is forgotten, so nobody can make a second certificate that these clients trust.
+    The key of the authority is forgotten, so nobody can make a second certificate that these clients or this broker
+    trust. Only the owner may read the files.
 
     Args:
-        store: PKCS12 for Java, which only its owner may read.
-        trust: PEM for clients.
-        password: of the store.
+        folder: where the files of the names above are written.
+        password: the password of the stores for Java. The key of the client has no password.
 
     Raises:
         BrokerError: the extra is not installed.
@@ -39,23 +48,33 @@ def write_stores(store: Path, trust: Path, password: str) -> None:
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ec
         from cryptography.hazmat.primitives.serialization import pkcs12
+        from cryptography.x509.oid import ExtendedKeyUsageOID
     except ImportError as error:
         raise BrokerError(missing_extra("pkcs12", "tls=True, which makes a certificate,", error)) from error
-    authority_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    authority_key, key, client_key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(3))
     authority = _certificate("pyjmsack test authority", authority_key, authority_key, None)
-    own = _certificate("localhost", key, authority_key, authority)
-    secret = serialization.BestAvailableEncryption(password.encode())
-    write_private(store, pkcs12.serialize_key_and_certificates(b"broker", key, own, [authority], secret))
-    write_private(trust, authority.public_bytes(serialization.Encoding.PEM))
+    own = _certificate("localhost", key, authority_key, authority, ExtendedKeyUsageOID.SERVER_AUTH)
+    client = _certificate("pyjmsack test client", client_key, authority_key, authority, ExtendedKeyUsageOID.CLIENT_AUTH)
+    secret, pem = serialization.BestAvailableEncryption(password.encode()), serialization.Encoding.PEM
+    bare = client_key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    trusted = [pkcs12.PKCS12Certificate(authority, b"authority")]
+    write_private(folder / BROKER, pkcs12.serialize_key_and_certificates(b"broker", key, own, [authority], secret))
+    write_private(folder / TRUST, authority.public_bytes(pem))
+    write_private(folder / CLIENT, client.public_bytes(pem) + bare)
+    write_private(folder / CLIENTS, pkcs12.serialize_java_truststore(trusted, secret))
 
 
 def _certificate(
-    name: str, key: EllipticCurvePrivateKey, signer: EllipticCurvePrivateKey, issuer: Certificate | None
+    name: str,
+    key: EllipticCurvePrivateKey,
+    signer: EllipticCurvePrivateKey,
+    issuer: Certificate | None,
+    purpose: ObjectIdentifier | None = None,
 ) -> Certificate:
-    """Return a certificate: that of an authority if there is no issuer."""
+    """Return a certificate for a purpose, or that of an authority if there is no issuer."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
-    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+    from cryptography.x509.oid import NameOID
 
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now, is_authority = datetime.now(timezone.utc), issuer is None
@@ -83,9 +102,9 @@ def _certificate(
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
     )
-    if not is_authority:
+    if purpose is not None:
         names = [x509.DNSName("localhost"), *(x509.IPAddress(ip_address(each)) for each in ("127.0.0.1", "::1"))]
         builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False).add_extension(
-            x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False
+            x509.ExtendedKeyUsage([purpose]), critical=False
         )
     return builder.sign(signer, hashes.SHA256())

@@ -59,7 +59,7 @@ class Artefact:
         """Download the distribution, and place it at ``target`` if its content is the expected one.
 
         Raises:
-            BrokerError: no network, or another content than the one pinned here.
+            BrokerError: there is no network, or the content has another checksum.
         """
         try:
             from jgo.maven import MavenContext, PythonResolver
@@ -80,11 +80,11 @@ class Artefact:
 
 
 def cache_directory() -> Path:
-    """Return the cache directory, and create it if it is missing: ``$PYJMSACK_CACHE``, else ``pyjmsack`` in the user's
-    cache.
+    """Return the cache directory, and create it if it is missing. This is ``$PYJMSACK_CACHE`` if it is set, and
+    otherwise ``pyjmsack`` in the user's cache.
 
     Raises:
-        BrokerError: it cannot be made or used.
+        BrokerError: the directory cannot be made or used.
     """
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     cache = Path(os.environ.get("PYJMSACK_CACHE") or Path(base) / "pyjmsack").absolute()
@@ -163,7 +163,7 @@ def _make(home: Path, fill: Callable[[Path], None]) -> None:
         (fresh / "lib").mkdir(parents=True)
         fill(fresh)
         (fresh / _MANIFEST).write_text(json.dumps(_sizes(fresh / "lib")))
-        if home.exists():  # damaged, as the caller found
+        if home.exists():  # the caller found it damaged
             home.rename(Path(private) / "damaged")
         _publish(fresh, home)
 

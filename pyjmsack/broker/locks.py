@@ -20,7 +20,7 @@ class FileLock:
         self._descriptor: int | None = None
 
     def acquire(self, *, wait: bool) -> bool:
-        """Take the lock; with ``wait=False`` return ``False`` at once if another holder has the lock. A second call on
+        """Take the lock. With ``wait=False`` return ``False`` at once if another holder has the lock. A second call on
         the same object has no effect.
 
         Raises:

@@ -57,7 +57,7 @@ class BrokerProcess:
 
     @property
     def running(self) -> bool:
-        """Whether the process is alive. A paused process is."""
+        """Whether the process is alive. A paused process is alive."""
         return self._child is not None and self._poll(self._child) is None
 
     @property
@@ -116,7 +116,7 @@ class BrokerProcess:
             BrokerError: the broker does not run.
         """
         if self._child is None or not self.running:
-            raise BrokerError("The broker does not run; call start().")
+            raise BrokerError("the broker is not running; call start()")
         self._child.send_signal(number)
 
     def wait_stopped(self) -> None:

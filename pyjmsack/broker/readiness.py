@@ -78,10 +78,16 @@ def await_ready(process: BrokerProcess, instance: Instance, log_start: int, time
             raise PortTakenError(f"Another process took a port of the broker. {_tail(log)}")
         if exited:
             raise BrokerExitedError(f"The broker ended with exit code {process.exit_code}. {_tail(log)}")
-        if instance.listens(log) and answers_amqp(instance.amqp_port, tls=instance.tls is not None):
+        if instance.listens(log) and _serves(instance):
             return log
         time.sleep(_POLL_SECONDS)
     raise BrokerError(f"The broker was not ready after {timeout:g} s. {_tail(_read_log(instance, log_start))}")
+
+
+def _serves(instance: Instance) -> bool:
+    if instance.tls is not None and instance.tls.clients is not None:
+        return _refuses_strangers(instance.amqp_port)
+    return answers_amqp(instance.amqp_port, tls=instance.tls is not None)
 
 
 def answers_amqp(port: int, *, tls: bool = False) -> bool:
@@ -106,6 +112,19 @@ def _ask(port: int, question: bytes, size: int, *, tls: bool = False) -> bytes:
                 return secured.recv(size)  # the first record has all of these few bytes
     except OSError:
         return b""
+
+
+def _refuses_strangers(port: int) -> bool:
+    """Whether a broker on this port of 127.0.0.1 tells a client without a certificate that it wants one."""
+    try:
+        probe = socket.create_connection((_HOST, port), _ANSWER_SECONDS)
+        with probe, _unverified().wrap_socket(probe) as secured:
+            secured.recv(1)  # in TLS 1.3 the refusal comes after the handshake
+    except ssl.SSLError as error:
+        return "ALERT" in (error.reason or "")
+    except OSError:
+        pass
+    return False
 
 
 def _unverified() -> ssl.SSLContext:

@@ -1,8 +1,8 @@
 """The JVM's class archive (AppCDS): the broker's classes already parsed, which halves its start time.
 
-An archive only fits the JVM and the class path that wrote it, so its name carries a hash of both. It is written under
-another name by a broker that is started for nothing else, and renamed when whole. If a step here fails, the broker
-starts without the archive and needs a second more.
+An archive only fits the JVM and the class path that wrote it, so its name carries a hash of both. A broker that is
+started only for this purpose writes the archive under another name. The archive is renamed when it is complete. If a
+step here fails, the broker starts without the archive and needs a second more.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ClassArchive:
 
     @staticmethod
     def was_refused(log: str) -> bool:
-        """Whether the JVM logged that it cannot use the archive, for another reason than the options of the user."""
+        """Whether the JVM logged that it cannot use the archive, for a reason other than the options of the user."""
         return "][cds" in log and not any(name in os.environ for name in _JVM_VARIABLES)
 
     def discard(self) -> None:

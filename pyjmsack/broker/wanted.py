@@ -22,8 +22,11 @@ _LARGEST: Final = 1024 * 1024
 class Wanted:
     """The wishes, checked when the object is made.
 
-    ``settings`` are for destinations whose name matches the key, by the broker's own names and wildcards; an
-    underscore in a name stands for a hyphen. ``configuration`` is the text of a file that replaces the broker's own.
+    Attributes:
+        queues, topics: names of destinations that the broker shall make.
+        settings: settings for destinations whose names match the key, with the broker's own names and wildcards. An
+            underscore in the name of a setting stands for a hyphen.
+        configuration: the content of a file that replaces the broker's own.
 
     Raises:
         ValueError: no broker takes the name, the file does not name the ports, or a file is given together with other
@@ -43,10 +46,10 @@ class Wanted:
         settings: Mapping[str, Mapping[str, object]] | None,
         configuration: str | os.PathLike[str] | None,
     ) -> Wanted:
-        """Return the wishes that the arguments of a broker's class express. The file is read once, now.
+        """Return the wishes in the arguments of a broker's class. The file is read once, now.
 
         Raises:
-            ValueError: see the class.
+            ValueError: as for the class; or the file is larger than 1 MiB.
             OSError: the file cannot be read.
         """
         text = None
@@ -97,7 +100,8 @@ def with_artemis_wishes(template: bytes, wanted: Wanted) -> bytes:
 def _with_setting(text: str, match: str, values: Mapping[str, str]) -> str:
     """Return the file with the settings of a match.
 
-    If the match has an element already, the broker would drop it for a second one.
+    If the file has an element for the match already, the settings go into this element. If there were two elements, the
+    broker would drop the first.
     """
     start = f"<address-setting match={quoteattr(match)}>"
     lines = [f"<{key}>{escape(value)}</{key}>" for key, value in values.items()]

@@ -17,7 +17,9 @@ __all__ = ["Workspace"]
 class Workspace:
     """The directory of a broker.
 
-    ``kept`` is a directory that stays; ``None`` makes a temporary one. ``stop_timeout`` is in seconds.
+    Args:
+        kept: a directory that stays; ``None`` makes a temporary one.
+        stop_timeout: seconds that the broker has to end, before it is killed.
     """
 
     def __init__(self, kept: Path | None, stop_timeout: float) -> None:

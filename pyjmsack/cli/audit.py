@@ -62,7 +62,9 @@ def audit(
     if login is None and queues:
         raise click.UsageError("--queue needs --url URL, the broker that has the queue")
     if login is not None and still_queued is not None:
-        raise click.UsageError("give --url, which counts what is still queued, or --still-queued, not both")
+        raise click.UsageError(
+            "give --url, which counts the messages that are still queued, or --still-queued, not both"
+        )
     question = None if login is None else Question(login, jolokia, queues)
     found = audit_ledgers(ledgers, master, suspects, still_queued, question)
     if html is not None:
@@ -99,7 +101,7 @@ class Question:
     queues: tuple[str, ...]
 
     def ask(self, known: list[str]) -> Look:
-        """Look into the queues of the ledgers and those of the user.
+        """Look into the queues of the ledgers, and into the queues that the user named.
 
         Raises:
             Failure: the ledgers have too many queues.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_module
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ __all__ = ["broker"]
 
 _LOOK_SECONDS = 0.5  # no portable file descriptor becomes readable when the broker's process ends
 _PORT = click.IntRange(0, 65535)
+_PORTS, _TLS_PORTS = (5672, 61613), (5671, 61614)
 
 
 Embedded = EmbeddedArtemis | EmbeddedActiveMQ
@@ -34,20 +36,37 @@ _KINDS: dict[str, Callable[..., Embedded]] = {"artemis": EmbeddedArtemis, "activ
     type=click.Path(file_okay=False, path_type=Path),
     help="Keep messages here over restarts; otherwise they end with the broker.",
 )
-@click.option("--amqp-port", type=_PORT, default=5672, show_default=True, help="0 chooses a free one.")
-@click.option("--stomp-port", type=_PORT, default=61613, show_default=True, help="0 chooses a free one.")
+@click.option("--amqp-port", type=_PORT, help="5672 by default, with TLS 5671; 0 chooses a free one.")
+@click.option("--stomp-port", type=_PORT, help="61613 by default, with TLS 61614; 0 chooses a free one.")
+@click.option("--tls", is_flag=True, help="Speak TLS on both ports, with a certificate that is made for the broker.")
+@click.option("--mutual-tls", is_flag=True, help="The same, and ask each client for a certificate; one is made.")
 @click.option("--json", "as_json", is_flag=True, help="Print the URLs as one line of JSON.")
 def broker(
-    kind: str, version: str | None, data_dir: Path | None, amqp_port: int, stomp_port: int, as_json: bool
+    kind: str,
+    version: str | None,
+    data_dir: Path | None,
+    amqp_port: int | None,
+    stomp_port: int | None,
+    tls: bool,
+    mutual_tls: bool,
+    as_json: bool,
 ) -> None:
     """Run a real ActiveMQ Artemis or ActiveMQ Classic on this machine until Ctrl-C.
 
     The first run downloads it from Maven Central (about 60 MB, Classic 17 MB; checked); it listens on 127.0.0.1 only
     and lets everybody in.
+
+    With TLS the URLs that it prints name the files that a client needs. The files last as long as the broker, or stay
+    in the folder "tls" of the directory of --data-dir. Making them needs the extra pkcs12.
     """
     narrate_broker()
     chosen = {} if version is None else {"version": version}
-    embedded = _KINDS[kind](data_dir, amqp_port=amqp_port, stomp_port=stomp_port, **chosen)
+    ports = _TLS_PORTS if tls or mutual_tls else _PORTS
+    amqp_port, stomp_port = (
+        usual if given is None else given for given, usual in zip((amqp_port, stomp_port), ports, strict=True)
+    )
+    wanted = "mutual" if mutual_tls else tls
+    embedded = _KINDS[kind](data_dir, amqp_port=amqp_port, stomp_port=stomp_port, tls=wanted, **chosen)
     try:
         click.echo(f"Starting {kind.capitalize()} …", err=True)
         with termination_as_interrupt():
@@ -61,17 +80,23 @@ def broker(
 
 
 def _announce(embedded: Embedded, data_dir: Path | None, as_json: bool) -> None:
+    files = {"trust": embedded.trust_path, "client_certificate": embedded.client_certificate_path}
+    made = {name: str(file) for name, file in files.items() if file is not None}
     if as_json:
-        click.echo(json_module.dumps({"amqp": embedded.amqp_url, "stomp": embedded.stomp_url, "pid": embedded.pid}))
+        urls = {"amqp": embedded.amqp_url, "stomp": embedded.stomp_url}
+        click.echo(json_module.dumps({**urls, **made, "pid": embedded.pid}))
     else:
         click.echo(f"AMQP   {embedded.amqp_url}\nSTOMP  {embedded.stomp_url}")
+        for name, label in (("trust", "Trust"), ("client_certificate", "Client")):
+            if name in made:
+                click.echo(f"{label:6} {made[name]}")
         click.echo(f"Data   {embedded.data_dir if data_dir else 'temporary, removed at the end'}")
         click.echo(f"Ready; Ctrl-C stops it. In another terminal: {_example(embedded)}")
     sys.stdout.flush()
 
 
 def _example(embedded: Embedded) -> str:
-    url = "" if embedded.amqp_url.endswith(":5672") else f" --url {embedded.amqp_url}"
+    url = "" if embedded.amqp_url.endswith(":5672") else f" --url {shlex.quote(embedded.amqp_url)}"
     return f"echo hello | pyjmsack send{url} orders"
 
 

@@ -15,7 +15,7 @@ from pyjmsack.cli.existing import check_queue
 from pyjmsack.cli.managing import jolokia_option
 from pyjmsack.cli.options import Login, connection_options
 from pyjmsack.cli.receive_output import as_document, body_text
-from pyjmsack.cli.terminal import printable, stdout_console, visible_json
+from pyjmsack.cli.terminal import amount, printable, stdout_console, visible_json
 
 __all__ = ["browse"]
 
@@ -76,7 +76,7 @@ def _show(queue: str, messages: Iterable[Message], limit: int) -> int:
 
 
 def _count(shown: int, more: bool) -> str:
-    return f"the first {shown} messages, and more (--limit N, --json)" if more else f"{shown} messages"
+    return f"the first {shown} messages, and more (--limit N, --json)" if more else amount(shown)
 
 
 def _cells(message: Message) -> tuple[Text, ...]:

@@ -109,14 +109,18 @@ def _say(verdict: _Verdict, name: str, status: QueueStatus | None, age: float | 
         print_json({"status": word, "queue": name, "reasons": verdict.reasons, "found": status, "age": age})
         return
     line = f"{word} - queue {name}: " + ("; ".join(verdict.reasons) or "within its limits")
-    if status is not None:  # the values behind the bar are those that Nagios draws
+    if status is not None:  # Nagios draws the values behind the bar
         line += f" | messages={status.messages} consumers={status.consumers}"
         line += "" if age is None else f" age={age:.0f}s"
     click.echo(visible(" ".join(line.split())))
 
 
 def _age(manager: Manager, login: Login, name: str) -> float | None:
-    """Return the age of the first message in seconds, by the broker or by browsing to the message's time stamp."""
+    """Return the age of the first message in seconds.
+
+    If the broker does not tell the age, it is computed from the time stamp of the first message that a browser shows.
+    ``None`` if the queue is empty, or the message has no time stamp.
+    """
     try:
         return manager.oldest(name)
     except UnsupportedFeatureException:

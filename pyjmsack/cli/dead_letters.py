@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import click
 
 from pyjmsack import Connection, Message, Queue
+from pyjmsack.cli.resending import first_destination
 
 __all__ = ["Choice", "cause_of", "choice_of", "dead_letter_queue", "origin_of", "place_of"]
 
@@ -24,12 +25,13 @@ def dead_letter_queue(connection: Connection, given: str | None) -> str:
 def origin_of(message: Message, queue: str) -> str | None:
     """Return the queue that a message of the dead-letter queue ``queue`` came from, ``None`` if nothing says so.
 
-    Artemis notes the queue. ActiveMQ Classic keeps the destination that the sender named.
+    Artemis notes the queue. ActiveMQ Classic keeps the destination that the sender named, over STOMP in a header of its
+    own.
     """
     noted = message.get_string_property(_ORIGIN)
     if noted is not None:
         return noted
-    sent_to = message.destination
+    sent_to = first_destination(message)
     return None if sent_to is None or sent_to.is_topic or sent_to.name == queue else sent_to.name
 
 

@@ -14,7 +14,7 @@ import click
 
 from pyjmsack import AckMode, Connection, Message, Queue, UnsupportedFeatureException
 from pyjmsack.cli.dead_letters import Choice, cause_of, choice_of, dead_letter_queue, origin_of, place_of
-from pyjmsack.cli.existing import check_queue
+from pyjmsack.cli.existing import Checked, check_queue
 from pyjmsack.cli.export import check_whole, opened_output
 from pyjmsack.cli.managing import (
     ask_before,
@@ -31,15 +31,17 @@ from pyjmsack.cli.move import moving_options
 from pyjmsack.cli.options import Command, Login, connection_options
 from pyjmsack.cli.receive_output import as_document
 from pyjmsack.cli.stopping import stop_on_signals
-from pyjmsack.cli.terminal import counting, visible
+from pyjmsack.cli.terminal import amount, counting, visible
 from pyjmsack.cli.transfer import DEFAULT_BATCH, Pace, Target, Transfer, check_left
 from pyjmsack.management import UnknownQueueError
 
 __all__ = ["dlq"]
 
 _SHOWN = 20
+_DEAD = "dead letter"
 _AHEAD = 400
-"""Letters from the future that one run takes: ActiveMQ Classic shows a browser no more."""
+"""The most letters with a time stamp in the future that one run takes, because ActiveMQ Classic shows a browser no
+more."""
 _MOST_GROUPS = 1000
 _OTHERS = "(more origins and causes)"
 
@@ -94,6 +96,8 @@ class _Letters:
     choice: Choice
     absent: bool = False
     """The broker has no such queue yet, because it had no dead letter."""
+    checked: Checked | None = None
+    """The result of the check of a name that the user gave."""
 
     def browse(self, limit: int | None = None) -> Iterator[Message]:
         """Yield the chosen dead letters without taking them."""
@@ -109,6 +113,8 @@ class _Letters:
                 yield message
         if seen != limit:
             check_whole(self.connection, seen)
+        if self.checked is not None:
+            self.checked.warn_if_empty(seen)
 
     @property
     def artemis(self) -> bool:
@@ -164,7 +170,8 @@ def _opened(login: Login, wanted: _Wanted) -> Iterator[_Letters]:
         connection.start()
         letters = _Letters(connection, dead_letter_queue(connection, wanted.queue), Choice())
         try:
-            check_queue(connection, login, wanted.jolokia, letters.queue)
+            checked = check_queue(connection, login, wanted.jolokia, letters.queue)
+            letters.checked = checked if wanted.queue is not None else None
         except UnknownQueueError:
             if wanted.queue is not None:
                 raise
@@ -205,7 +212,7 @@ def ls(login: Login, wanted: _Wanted, as_json: bool) -> None:
         names = ("origin", "messages", "oldest", "newest", "cause")
         print_json({"queue": queue, "groups": [dict(zip(names, row, strict=True)) for row in rows]})
         return
-    click.echo(f"{visible(queue)}: {groups.total:,} dead letters")
+    click.echo(f"{visible(queue)}: {amount(groups.total, _DEAD)}")
     if rows:
         table = [(origin or "unknown", oldest, newest, cause, number) for origin, number, oldest, newest, cause in rows]
         print_table(("origin", "oldest sent (UTC)", "newest sent (UTC)", "cause", "messages"), table, numbers=1)
@@ -278,15 +285,26 @@ def retry(
     by = "broker"
     if count is None:
         by = "client"
-        target: Target = lambda message: place_of(message, queue) if choice.fits(message, queue) else None  # noqa: E731
+        strays = 0
+
+        def target(message: Message) -> Queue | None:
+            nonlocal strays
+            if not choice.fits(message, queue):
+                return None
+            place = place_of(message, queue)
+            strays += place is None
+            return place
+
         job = Transfer(queue, target, choosy=not artemis, limit=limit, batch=transaction or DEFAULT_BATCH)
         with _opened(login, wanted) as letters:  # without an origin by the selector, so that all is atomic
             rounds = _rounds(letters, *(["_AMQ_ORIG_QUEUE IS NOT NULL"] if artemis else []))
         count = _run(job, rounds, login, rate, "Retrying")
+        if strays:
+            remark(f"{strays:,} stay in {queue}, because nothing says where they came from.")
     if as_json:
         print_json({"queue": queue, "retried": count, "by": by})
     else:
-        click.echo(f"Sent {count:,} dead letters back from {visible(queue)}, by the {by}.")
+        click.echo(f"Sent {amount(count, _DEAD)} back from {visible(queue)}, by the {by}.")
 
 
 @dataclass(frozen=True)
@@ -298,10 +316,11 @@ class _Round:
 
 
 def _rounds(letters: _Letters, *parts: str) -> list[_Round]:
-    """Return what is to be taken: the letters that are there now, and not their copies that die again meanwhile.
+    """Return the rounds that take the dead letters which are in the queue now.
 
-    Copies that this process sends have a later time stamp than those letters. The clock of a sender may be ahead of
-    ours: its letters come in a round of their own, which takes no more than there are now.
+    A copy that this process sends may become a dead letter again. The first round does not take such a copy, because
+    its time stamp is later than now. A letter of a sender whose clock is ahead also has a later time stamp. Such
+    letters have a second round, which takes no more letters than there are now.
     """
     if letters.absent:
         return []
@@ -376,7 +395,7 @@ def move_letters(
     if as_json:
         print_json({"target": target, "moved": moved, "dry_run": dry_run})
     else:
-        click.echo(f"{'Would move' if dry_run else 'Moved'} {moved:,} dead letters to {visible(target)}.")
+        click.echo(f"{'Would move' if dry_run else 'Moved'} {amount(moved, _DEAD)} to {visible(target)}.")
 
 
 def _each_to(
@@ -424,7 +443,7 @@ def export_letters(file: Path | None, login: Login, wanted: _Wanted, limit: int 
     if as_json and file is not None:
         print_json({"written": written, "file": str(file)})
     else:
-        remark(f"Exported {written:,} dead letters.")
+        remark(f"Exported {amount(written, _DEAD)}.")
 
 
 @dlq.command("purge")
@@ -443,12 +462,12 @@ def purge_letters(login: Login, wanted: _Wanted, limit: int | None, dry_run: boo
     with _opened(login, wanted) as letters:
         number = sum(1 for _ in letters.browse(limit))
         if not dry_run and number:
-            ask_before(f"{number:,} dead letters of {letters.queue} are destroyed.", yes)
+            ask_before(f"{amount(number, _DEAD)} of {letters.queue} will be destroyed.", yes)
             number = _destroy(letters, number)
     if as_json:
         print_json({"removed": 0 if dry_run else number, "found": number, "dry_run": dry_run})
     else:
-        click.echo(f"{'Would remove' if dry_run else 'Removed'} {number:,} dead letters.")
+        click.echo(f"{'Would remove' if dry_run else 'Removed'} {amount(number, _DEAD)}.")
 
 
 def _destroy(letters: _Letters, number: int) -> int:
@@ -463,5 +482,5 @@ def _destroy(letters: _Letters, number: int) -> int:
                 removed += 1
             else:
                 left += 1
-                check_left(left, f"{removed:,} dead letters were removed")
+                check_left(left, f"{amount(removed, _DEAD)} removed")
     return removed

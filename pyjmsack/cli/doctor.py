@@ -16,7 +16,7 @@ from pyjmsack import Connection, JMSException, Queue
 from pyjmsack.cli.errors import Failure, explain
 from pyjmsack.cli.options import Login, connection_options
 from pyjmsack.cli.probing import members, wrong_port
-from pyjmsack.cli.terminal import stdout_console, visible, visible_json
+from pyjmsack.cli.terminal import amount, stdout_console, visible, visible_json
 
 __all__ = ["doctor"]
 
@@ -110,7 +110,7 @@ def _look(connection: Connection, queue: str) -> tuple[str, JMSException | None]
             number = sum(1 for _ in islice(browser, _LOOKED_AT))
     except JMSException as error:
         return f"{queue}: {explain(error)}", error
-    return f"{queue}: {f'at least {number}' if number == _LOOKED_AT else number} messages", None
+    return f"{queue}: {'at least ' if number == _LOOKED_AT else ''}{amount(number)}", None
 
 
 def _features(connection: Connection) -> dict[str, dict[str, str]]:

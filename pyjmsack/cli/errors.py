@@ -56,6 +56,8 @@ def _next_step(error: BaseException) -> str | None:
         return _UNREACHABLE if isinstance(error.__cause__, OSError) and "cannot connect" in str(error) else _LOST
     if isinstance(error, TransactionRolledBackException) and error.in_doubt:
         return _IN_DOUBT
+    if isinstance(error, JMSSecurityException) and (error.error_code or "").startswith("tls:"):
+        return None  # no password helps, and the text names the options of the URL
     return next((step for kind, step in _NEXT_STEPS if isinstance(error, kind)), None)
 
 

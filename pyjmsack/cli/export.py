@@ -16,7 +16,7 @@ from pyjmsack.cli.options import Login, connection_options
 from pyjmsack.cli.receive_job import ReceiveJob
 from pyjmsack.cli.receive_output import RENDERERS, Output, Stream, open_output
 from pyjmsack.cli.stopping import Stop, stop_on_signals
-from pyjmsack.cli.terminal import Counter, counting
+from pyjmsack.cli.terminal import Counter, amount, counting
 
 __all__ = ["check_whole", "export", "opened_output"]
 
@@ -71,7 +71,7 @@ def export(
     if as_json and file is not None:
         print_json({"queue": queue, "written": written, "file": str(file)})
     else:
-        remark(f"Exported {written:,} messages from {queue}.")
+        remark(f"Exported {amount(written)} from {queue}.")
 
 
 def opened_output(file: Path | None, stop: Stop) -> Output:

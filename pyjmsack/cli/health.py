@@ -1,4 +1,4 @@
-"""``/health/live`` and ``/health/ready`` over HTTP, for whoever watches a service."""
+"""``/health/live`` and ``/health/ready`` over HTTP, for a program that watches the service."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = ["serving_health"]
 _PATIENCE: Final = 2.0
 """Seconds that a client has in all, for its request and for taking the answer."""
 _MOST: Final = 32
-"""Connections at a time. A further one takes the place of the oldest."""
+"""The most connections at a time. A further one takes the place of the oldest."""
 _LOOK: Final = 0.2
 """Seconds between two looks at the time of the connections."""
 _BOTH: Final = 2
-"""``socket.SHUT_RDWR``: who reads from or writes to the connection ends."""
+"""``socket.SHUT_RDWR``, which ends a read or write of the connection."""
 
 
 class _Server(ThreadingHTTPServer):

@@ -22,7 +22,7 @@ from pyjmsack.cli.options import Login, connection_options
 from pyjmsack.cli.resending import DUPLICATE_ID
 from pyjmsack.cli.send_input import InputError, Item, read_items
 from pyjmsack.cli.stopping import Stop, stop_on_signals
-from pyjmsack.cli.terminal import Counter, counting, visible
+from pyjmsack.cli.terminal import Counter, amount, counting, visible
 from pyjmsack.cli.transfer import DEFAULT_BATCH, Pace
 
 __all__ = ["import_"]
@@ -63,7 +63,7 @@ class _Progress:
             made = cls(path, known["queue"], known["token"], int(known["lines"]), bool(known["done"]))
             if not _TOKEN.fullmatch(made.token) or made.lines < 0:
                 raise ValueError(f"token {made.token!r} or lines {made.lines} are out of range")
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (ArithmeticError, KeyError, OSError, RecursionError, TypeError, ValueError) as error:
             raise Failure(f"{path} is not the record of an import: {error}") from error
         if made.queue != queue:
             raise Failure(f"{path} belongs to an import into {made.queue!r}, not into {queue!r}")
@@ -153,7 +153,7 @@ def import_(
     else:
         extra = f", {job.expired:,} left out because they expired (--ignore-expiry sends them)" if job.expired else ""
         before = f", {job.skipped:,} lines were sent before" if job.skipped else ""
-        click.echo(f"Imported {job.sent:,} messages into {visible(queue)}{before}{extra}.", err=True)
+        click.echo(f"Imported {amount(job.sent)} into {visible(queue)}{before}{extra}.", err=True)
     if error is not None:
         raise Failure(error)
 

@@ -58,7 +58,7 @@ class _Commands(click.Group):
 @click.option("--debug", is_flag=True, help="Show tracebacks and the library's debug log.")
 @click.pass_context
 def cli(ctx: click.Context, debug: bool) -> None:
-    """JMS messaging on ActiveMQ Artemis from the command line.
+    """JMS messaging on ActiveMQ Artemis and ActiveMQ Classic from the command line.
 
     Start with `pyjmsack demo`: it starts a real broker, sends real files through it in every acknowledge mode and
     proves that nothing was lost.
@@ -92,5 +92,5 @@ for _command in (*_COMMANDS, *_OPERATORS):
 
 
 def main() -> None:
-    """Run the command line; the entry point ``pyjmsack``."""
+    """Run the command line; see :mod:`pyjmsack.__main__`."""
     cli()

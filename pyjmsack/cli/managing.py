@@ -1,4 +1,4 @@
-"""What the commands for operators share: the manager, the question before messages are destroyed, tables."""
+"""The common parts of the commands for operators: the manager, the question before messages are destroyed, tables."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def duration(text: str) -> float:
 
 
 def jolokia_option(command: Command) -> Command:
-    """Add ``--jolokia`` as the argument ``jolokia``; its default is the one of the context.
+    """Add ``--jolokia`` as the argument ``jolokia``. Its default comes from the context.
 
     This decorator stands below ``connection_options``.
     """
@@ -88,11 +88,12 @@ def by_broker(login: Login, jolokia: str | None, otherwise: str, work: Callable[
     Args:
         login: how to connect.
         jolokia: URL of Jolokia, for ActiveMQ Classic.
-        otherwise: begins the remark for the user if this process has to do the work, as in ``Moved by this process``.
-        work: does it; the result is anything but ``None``.
+        otherwise: the beginning of the remark for the user if this process has to do the work, such as ``Moved by this
+            process``.
+        work: does the work. Its result is never ``None``.
 
     Returns:
-        What ``work`` returned. ``None``: the broker did nothing, and the caller does the work in this process.
+        The result of ``work``. ``None`` = the broker did nothing, and the caller does the work in this process.
 
     Raises:
         JMSException: the login itself is refused, or the work failed.

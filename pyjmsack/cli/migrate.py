@@ -140,7 +140,7 @@ def _explanations(findings: Findings) -> Iterator[tuple[Listener, Explanation]]:
 
 
 def _of_the_code(explanation: Explanation) -> Explanation:
-    """Say what the generated code adds to a bare session: it commits and rolls back."""
+    """Print how the generated code differs from a bare session: it commits and rolls back."""
     if explanation.mode is not AckMode.SESSION_TRANSACTED:
         return explanation
     facts = tuple(_ROLLS_BACK if fact.about == _ROLLS_BACK.about else fact for fact in explanation.facts)

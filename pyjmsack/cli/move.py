@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from itertools import islice
 
 import click
 
-from pyjmsack import AckMode, Queue
+from pyjmsack import AckMode, JMSException, Queue
+from pyjmsack.cli.existing import check_queue
 from pyjmsack.cli.export import check_whole
-from pyjmsack.cli.managing import by_broker, jolokia_option, json_option, print_json
+from pyjmsack.cli.managing import by_broker, jolokia_option, json_option, print_json, remark
 from pyjmsack.cli.options import Command, Login, connection_options
 from pyjmsack.cli.resending import died_of_age, renewed, send_options
 from pyjmsack.cli.stopping import Stop, stop_on_signals
-from pyjmsack.cli.terminal import Counter, counting, visible
+from pyjmsack.cli.terminal import Counter, amount, counting, visible
 from pyjmsack.cli.transfer import DEFAULT_BATCH, Pace, Transfer
-from pyjmsack.management import Manager
+from pyjmsack.management import Manager, UnknownQueueError
 
 __all__ = ["copy", "move", "moving_options"]
 
@@ -68,9 +70,12 @@ def move(
     if source == target:
         raise click.UsageError("SOURCE and TARGET are the same queue")
     by, moved = "broker", None
+    names = partial(_check_names, source=source, target=target, create=create)
     if rate is None and transaction is None:
-        work = partial(_ask_to_move, source=source, target=target, selector=selector, limit=limit, create=create)
-        moved = by_broker(login, jolokia, "Moved by this process, in transactions", work)
+        work = partial(_ask_to_move, check=names, source=source, target=target, selector=selector, limit=limit)
+        moved = by_broker(login, jolokia, "Moved by this process, without a check of the names", work)
+    else:
+        by_broker(login, jolokia, "The names of the queues are not checked", names)
     if moved is None:
         by = "client"
         job = Transfer(source, lambda _: Queue(target), selector, limit=limit, batch=transaction or DEFAULT_BATCH)
@@ -79,13 +84,30 @@ def move(
     _report("moved", source, target, moved, by, as_json)
 
 
-def _ask_to_move(
-    manager: Manager, *, source: str, target: str, selector: str | None, limit: int | None, create: bool
-) -> int:
-    """Ask the broker to move the messages, and return their number."""
+def _check_names(manager: Manager, *, source: str, target: str, create: bool) -> bool:
+    """Check that both queues exist, because a broker may create a misspelt queue and move the messages into it."""
     manager.queue(source)
     if create:
         manager.create_queue(target)
+        return True
+    try:
+        manager.queue(target)
+    except UnknownQueueError as error:
+        raise UnknownQueueError(f"{error}; --create creates it", error.nearest) from None
+    return True
+
+
+def _ask_to_move(
+    manager: Manager,
+    *,
+    check: Callable[[Manager], object],
+    source: str,
+    target: str,
+    selector: str | None,
+    limit: int | None,
+) -> int:
+    """Ask the broker to move the messages, and return their number."""
+    check(manager)
     return manager.move(source, target, selector, limit=limit)
 
 
@@ -93,6 +115,7 @@ def _ask_to_move(
 @click.argument("source")
 @click.argument("target")
 @connection_options
+@jolokia_option
 @click.option("--selector", metavar="TEXT", help="Only messages for which this holds, such as \"region = 'EU'\".")
 @moving_options
 @json_option
@@ -100,6 +123,7 @@ def copy(
     source: str,
     target: str,
     login: Login,
+    jolokia: str | None,
     selector: str | None,
     limit: int | None,
     rate: float | None,
@@ -117,14 +141,14 @@ def copy(
     if source == target:
         raise click.UsageError("SOURCE and TARGET are the same queue")
     with stop_on_signals() as stop, counting("Copying", limit) as show:
-        copied = _copy(
-            login, source, target, selector, limit, transaction or DEFAULT_BATCH, Pace(rate, stop), stop, show
-        )
+        batch = transaction or DEFAULT_BATCH
+        copied = _copy(login, jolokia, source, target, selector, limit, batch, Pace(rate, stop), stop, show)
     _report("copied", source, target, copied, "client", as_json)
 
 
 def _copy(
     login: Login,
+    jolokia: str | None,
     source: str,
     target: str,
     selector: str | None,
@@ -138,24 +162,29 @@ def _copy(
     with login.factory().create_connection() as connection:
         connection.exception_listener = lambda error: None  # the browser raises the error that this listener would get
         connection.start()
+        checked = check_queue(connection, login, jolokia, source)
         looking = connection.create_session()
         with connection.create_session(AckMode.SESSION_TRANSACTED) as session:
             producer = session.create_producer(Queue(target))
-            for message in islice(looking.create_browser(Queue(source), selector), limit):
-                if stop.requested:
-                    break
-                expires = not died_of_age(message, source)
-                pace.wait()
-                options = send_options(message, expires=expires)
-                producer.send(renewed(message), **options)
-                under_way += 1
-                if under_way == batch:
-                    session.commit()
-                    copied, under_way = copied + under_way, 0
-                    show(copied, "")
-            session.commit()
+            try:
+                for message in islice(looking.create_browser(Queue(source), selector), limit):
+                    if stop.requested:
+                        break
+                    expires = not died_of_age(message, source)
+                    pace.wait()
+                    producer.send(renewed(message), **send_options(message, expires=expires))
+                    under_way += 1
+                    if under_way == batch:
+                        session.commit()
+                        copied, under_way = copied + under_way, 0
+                        show(copied, "")
+                session.commit()
+            except JMSException:
+                remark(f"The error came after {amount(copied)} had been copied. The same command copies them again.")
+                raise
         if copied + under_way != limit and not stop.requested:
             check_whole(connection, copied + under_way)
+    checked.warn_if_empty(copied + under_way)
     return copied + under_way
 
 
@@ -163,4 +192,4 @@ def _report(done: str, source: str, target: str, count: int, by: str, as_json: b
     if as_json:
         print_json({"source": source, "target": target, done: count, "by": by})
     else:
-        click.echo(f"{done.capitalize()} {count:,} messages from {visible(source)} to {visible(target)}, by the {by}.")
+        click.echo(f"{done.capitalize()} {amount(count)} from {visible(source)} to {visible(target)}, by the {by}.")

@@ -34,7 +34,7 @@ def wrong_port(url: str) -> str | None:
 
 
 def members(url: str) -> list[str]:
-    """Return the brokers of a failover URL, each as a URL; of any other URL this one."""
+    """Return the URLs of the brokers of a failover URL. For any other URL, return this URL alone."""
     scheme, _, rest = url.partition(":")
     if scheme != "failover":
         return [url]

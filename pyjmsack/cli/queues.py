@@ -6,7 +6,7 @@ import click
 
 from pyjmsack.cli.managing import ask_before, jolokia_option, json_option, opened_manager, print_json, yes_option
 from pyjmsack.cli.options import Login, connection_options
-from pyjmsack.cli.terminal import visible
+from pyjmsack.cli.terminal import amount, visible
 
 __all__ = ["pause", "purge", "resume"]
 
@@ -35,14 +35,14 @@ def purge(
         which = "of which those that the selector fits are destroyed" if selector else "which are destroyed"
         removed = 0
         if not dry_run:
-            ask_before(f"{queue} has {there:,} messages, {which}.", yes)
+            ask_before(f"{queue} has {amount(there)}, {which}.", yes)
             removed = manager.purge(queue, selector)
     if as_json:
         print_json({"queue": queue, "messages": there, "removed": removed, "dry_run": dry_run})
     elif dry_run:
-        click.echo(f"{visible(queue)} has {there:,} messages, {which} without --dry-run.")
+        click.echo(f"{visible(queue)} has {amount(there)}, {which} without --dry-run.")
     else:
-        click.echo(f"Removed {removed:,} messages from {visible(queue)}.")
+        click.echo(f"Removed {amount(removed)} from {visible(queue)}.")
 
 
 @click.command()

@@ -29,14 +29,15 @@ _MODE_NAMES = {
 
 
 def parse_ack_mode(_: click.Context, __: click.Parameter, text: str) -> AckMode:
-    """Convert a short name, a full JMS name or a number to an acknowledge mode, as the callback of an option."""
+    """Return the acknowledge mode for a short name, a full JMS name or a number. This is the callback of an option."""
     name = text.lower().replace("_", "-")
     for mode in AckMode:
         if name in (str(mode.value), mode.name.lower().replace("_", "-")) or _MODE_NAMES.get(name) is mode:
             if mode is AckMode.SESSION_TRANSACTED:
                 raise click.BadParameter(f"{text!r}: for transactions use --transaction N")
             return mode
-    raise click.BadParameter(f"{text!r}: expected {', '.join(_MODE_NAMES)}, or a number of 1, 2, 3, 4, 100, 101, 257")
+    names = ", ".join(_MODE_NAMES)
+    raise click.BadParameter(f"{text!r}: expected {names}, or one of the numbers 1, 2, 3, 4, 100, 101, 257")
 
 
 @click.command()

@@ -31,7 +31,7 @@ class ReceiveJob:
         self.reader_gone = False
 
     def run(self, consumer: MessageConsumer, count: int | None, idle: float | None) -> None:
-        """Receive until ``count`` messages came, ``idle`` seconds passed without one, a signal came, or the reader
+        """Receive until ``count`` messages came, no message came for ``idle`` seconds, a signal came, or the reader
         left.
         """
         try:

@@ -57,7 +57,7 @@ class Output(Protocol):
 
 
 def body_text(message: Message) -> str | bytes:
-    """Return the body as it is, if it is text or bytes; a map, stream or object as JSON with Java types."""
+    """Return a text or bytes body as it is, and a map, stream or object as JSON with Java types."""
     document = _typed_json(message)
     if document is not None:
         return document
@@ -79,7 +79,8 @@ def _text_of(message: Message) -> bytes:
 
 
 _DEAD_LETTER_NOTES = ("_AMQ_ORIG_ADDRESS", "_AMQ_ORIG_QUEUE", "_AMQ_ORIG_MESSAGE_ID")
-"""What Artemis notes on a dead letter. The properties do not list these names, because they belong to a delivery."""
+"""The properties that Artemis adds to a dead letter. They are not listed among the properties, because they belong to a
+delivery."""
 
 
 def as_document(message: Message) -> dict[str, Any]:
@@ -95,7 +96,9 @@ def as_document(message: Message) -> dict[str, Any]:
 
 
 def _kind(message: Message) -> str:
-    """Return the class of the message in one word, because a text message may have no text to know it by."""
+    """Return the class of the message in one word. The body alone would not tell it, because a text message may have no
+    text.
+    """
     return next(name for name, kind in KINDS.items() if isinstance(message, kind))
 
 
@@ -191,7 +194,7 @@ class Stream:
 
 
 class Pipe(Stream):
-    """Lines to a pipe, one by one, each counting as written when the reader has taken it.
+    """Writes lines to a pipe, one by one. A line counts as written when the reader has taken it.
 
     A usual pipe holds 64 KiB, which are lost if the reader ends: with ``| head -n 3`` hundreds of messages would be
     acknowledged and never seen. So the pipe is shrunk to one page. A pipe of one page is writable only when it is
@@ -256,7 +259,9 @@ class Directory:
             partial.unlink()
 
     def _publish(self, partial: Path, message: Message) -> None:
-        """Give the file its name, without the sender's name if the file system does not take that."""
+        """Put the finished file under its number and the sender's name. If the file system refuses that name, use the
+        number and an extension.
+        """
         label, plain = _file_label(message), _extension(message)
         for number in self._numbers:
             try:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import Any
 
-from pyjmsack import Message
+from pyjmsack import Destination, Message
 
-__all__ = ["DUPLICATE_ID", "died_of_age", "renewed", "send_options"]
+__all__ = ["DUPLICATE_ID", "died_of_age", "first_destination", "renewed", "send_options"]
 
 DUPLICATE_ID = "_AMQ_DUPL_ID"
 """The property by which Artemis recognises the second copy of a send."""
@@ -30,13 +30,18 @@ def renewed(message: Message, duplicate_id: str | None = None) -> Message:
     return message
 
 
-def died_of_age(message: Message, source: str) -> bool:
-    """Whether the message expired before the broker moved it to the queue ``source``, where it is a dead letter.
+def first_destination(message: Message) -> Destination | None:
+    """Return the destination that the sender named, as far as the broker says so."""
+    return message._delivery.original_destination() or message.destination
 
-    ActiveMQ Classic leaves the moment of expiry in such a letter. Ask when the message is received, because a message
-    that expires after that expires as usual.
+
+def died_of_age(message: Message, source: str) -> bool:
+    """Return whether the message expired before the broker moved it to the queue ``source``, where it is a dead letter.
+
+    ActiveMQ Classic keeps the expiry time in such a dead letter. Call this as soon as the message is received, because
+    a message that expires afterwards would look the same.
     """
-    sent_to = message.destination
+    sent_to = first_destination(message)
     moved = sent_to is not None and sent_to.name != source
     return moved and message.expiration is not None and message.expiration <= datetime.now(timezone.utc)
 

@@ -15,7 +15,7 @@ _STATM = Path("/proc/self/statm")
 
 @dataclass(frozen=True)
 class Resources:
-    """Counts at one moment; memory in bytes."""
+    """Counts at one moment. Memory is in bytes."""
 
     threads: int
     descriptors: int

@@ -36,10 +36,10 @@ _LOOK: Final = 0.2
 
 
 def _app_of(reference: str) -> App | aio.App:
-    """Return the app that ``module:name`` names.
+    """Return the app with the name ``module:name``.
 
     Raises:
-        UsageError: there is no such module or name, or it is no app.
+        UsageError: there is no such module or name, or the object is no app.
     """
     module_name, _, name = reference.partition(":")
     if not module_name or not name:
@@ -49,7 +49,7 @@ def _app_of(reference: str) -> App | aio.App:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-            raise  # the module is there, and misses another one
+            raise  # the module is there, and another module that it imports is missing
         raise click.UsageError(f"there is no module {module_name!r} here or on PYTHONPATH") from None
     found = getattr(module, name, None)
     if not isinstance(found, App | aio.App):
@@ -95,7 +95,7 @@ def run(app: str, workers: int, health_port: int | None, health_host: str) -> No
 
 
 def _end_with_parent() -> None:
-    """Stop this worker process when nobody is left who would: the one that started it was killed."""
+    """Stop this worker process if the process that started it was killed, because nobody else would stop it."""
     while os.read(0, 1024):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
@@ -112,7 +112,7 @@ class _Worker:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start_if_due(self) -> None:
-        """Start the process if there is none and its wait is over."""
+        """Start the process if it does not run and its wait is over."""
         if self.process is not None and (code := self.process.poll()) is not None:
             wait = self._backoff.after_failure()
             click.echo(f"a worker process ended with {code}; the next one starts in {wait:.1f} s", err=True)
@@ -141,7 +141,9 @@ def _supervise(app: str, count: int, port: int | None, host: str, patience: floa
 
 
 def _end(processes: list[subprocess.Popen[bytes]], signals: list[int], patience: float) -> int:
-    """Ask all to end, kill those that do not within ``patience`` seconds; return the worst exit code."""
+    """Ask all processes to end, and kill those that do not end within ``patience`` seconds. Return the worst
+    exit code.
+    """
     for process in processes:
         process.terminate()
     end = time.monotonic() + patience

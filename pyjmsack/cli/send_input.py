@@ -103,7 +103,8 @@ class Item:
 def read_items(format_name: str, files: tuple[Path, ...], as_bytes: bool, stop: Stop) -> Iterator[Item]:
     """Yield the messages of all files, or of standard input if there are none, until a stop is requested.
 
-    Raises: InputError: a part of the input is not a message; the text names its place.
+    Raises:
+        InputError: a part of the input is not a message. The text names its place.
     """
     make = FORMATS[format_name]
     for source in files or (Path("-"),):
@@ -125,7 +126,7 @@ def _checked(make: Make, place: str, data: bytes, as_bytes: bool) -> Item:
         raise InputError(
             f"{place}: not UTF-8 ({error.reason} at byte {error.start}); --bytes sends it as it is"
         ) from error
-    except (AttributeError, LookupError, RecursionError, TypeError, ValueError, JMSException) as error:
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, JMSException) as error:
         raise InputError(f"{place}: {error}") from error
 
 
@@ -141,7 +142,10 @@ def _from_file(place: str, data: bytes, as_bytes: bool) -> Item:
 
 
 def _from_json(place: str, data: bytes, _: bool) -> Item:
-    document = json.loads(data)
+    try:
+        document = json.loads(data)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not JSON: {error.msg}, at column {error.colno}") from error
     if not isinstance(document, dict):
         raise ValueError('expected a JSON object, such as {"body": "hello"}')
     if "text" in document:
@@ -157,8 +161,8 @@ def _from_json(place: str, data: bytes, _: bool) -> Item:
         topic = document.get("reply_to_kind") == "topic"
         message.reply_to = Topic(document["reply_to"]) if topic else Queue(document["reply_to"])
     expiration = document.get("expiration")
-    expires = expiration and datetime.fromisoformat(expiration)
-    if expires and expires.tzinfo is None:
+    expires = None if expiration is None else datetime.fromisoformat(expiration)
+    if expires is not None and expires.tzinfo is None:
         raise ValueError(f"expiration: {expiration!r} has no time zone, such as +00:00")
     return Item(place, message, _json_options(document), expires, hashlib.sha256(data.strip()).hexdigest())
 
@@ -201,7 +205,7 @@ def _whole(source: Path) -> bytes:
 
 
 def _lines(source: Path, stop: Stop) -> Iterator[bytes]:
-    """Yield lines with their ends. The last one may lack it."""
+    """Yield lines with their ends. The last line may lack its end."""
     if str(source) == "-":
         yield from _stdin_lines(stop)
         return

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import datetime, timezone
 from functools import partial
+from typing import Any
 
 import click
 
@@ -39,6 +40,12 @@ _METRICS = {
     "killed": ("counter", "Messages given up since the broker started."),
 }
 _SORTS = ("name", *_METRICS)
+_BROWSED = (
+    "Counted by browsing: messages that consumers hold are left out, ActiveMQ Classic shows 400 at most, and a queue "
+    "that does not exist counts as empty."
+)
+_Row = dict[str, Any]
+"""The fields of a :class:`pyjmsack.management.QueueStatus`. ``None``: nobody says."""
 
 
 @click.command()
@@ -78,7 +85,7 @@ def stat(
     show = _FORMATS["json" if as_json else format_name]
     with stop_on_signals() as stop:
 
-        def shown(queues: Callable[[str], list[QueueStatus]], one: Callable[[str], object] = str) -> bool:
+        def shown(queues: Callable[[str], list[_Row]], one: Callable[[str], object] = str) -> bool:
             while True:
                 found = queues(pattern)
                 if not found and watch is None and not _is_pattern(pattern):
@@ -90,21 +97,24 @@ def stat(
                 if stop.requested:
                     return True
 
-        work = lambda manager: shown(manager.queues, manager.queue)  # noqa: E731 - one expression
+        work = lambda manager: shown(  # noqa: E731 - one expression
+            lambda wanted: [asdict(each) for each in manager.queues(wanted)], manager.queue
+        )
         if by_broker(login, jolokia, "Without management", work) is None:
+            remark(_BROWSED)
             shown(partial(_counted, login))
 
 
-def _order(sort: str) -> Callable[[QueueStatus], tuple[int, str]]:
-    return lambda status: (0 if sort == "name" else -(getattr(status, sort) or 0), status.name)
+def _order(sort: str) -> Callable[[_Row], tuple[int, str]]:
+    return lambda row: (0 if sort == "name" else -(row[sort] or 0), row["name"])
 
 
 def _is_pattern(name: str) -> bool:
     return bool(set(name) & set("*?["))
 
 
-def _counted(login: Login, name: str) -> list[QueueStatus]:
-    """Count by browsing, because this broker offers no other way.
+def _counted(login: Login, name: str) -> list[_Row]:
+    """Count by browsing, because this broker offers no other way. All other numbers are unknown.
 
     Raises:
         Failure: the name is a pattern, because nobody but the manager knows the names.
@@ -119,28 +129,26 @@ def _counted(login: Login, name: str) -> list[QueueStatus]:
         connection.start()
         with session.create_browser(Queue(name)) as browser:
             number = sum(1 for _ in browser)
-    remark("Counted by browsing: messages that consumers hold are left out, and ActiveMQ Classic shows 400 at most.")
-    return [QueueStatus(name, number, 0, 0, 0, 0, 0)]
+    return [{**dict.fromkeys(each.name for each in fields(QueueStatus)), "name": name, "messages": number}]
 
 
-def _show_table(found: list[QueueStatus]) -> None:
+def _show_table(found: list[_Row]) -> None:
     print_table(_HEADINGS, map(_row, found), numbers=6)
 
 
-def _row(each: QueueStatus) -> tuple[object, ...]:
-    state = "paused" if each.paused else "temporary" if each.temporary else ""
-    counters = (each.messages, each.delivering, each.scheduled, each.consumers, each.added, each.acknowledged)
-    return each.name, state, *counters
+def _row(each: _Row) -> tuple[object, ...]:
+    state = "paused" if each["paused"] else "temporary" if each["temporary"] else ""
+    return each["name"], state, *(each[counter] for counter in _HEADINGS[2:])
 
 
-def _show_json(found: list[QueueStatus]) -> None:
-    print_json({"time": datetime.now(timezone.utc).isoformat(), "queues": [asdict(each) for each in found]})
+def _show_json(found: list[_Row]) -> None:
+    print_json({"time": datetime.now(timezone.utc).isoformat(), "queues": found})
 
 
-def _show_prometheus(found: list[QueueStatus]) -> None:
+def _show_prometheus(found: list[_Row]) -> None:
     for name, (kind, text) in _METRICS.items():
         metric = f"pyjmsack_queue_{name}" + ("_total" if kind == "counter" else "")
-        values = [(each.name, getattr(each, name)) for each in found]
+        values = [(each["name"], each[name]) for each in found]
         if known := [(queue, value) for queue, value in values if value is not None]:
             click.echo(f"# HELP {metric} {text}\n# TYPE {metric} {kind}")
             for queue, value in known:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import click
 
 from pyjmsack import Connection, Message, Queue, Topic
-from pyjmsack.cli.existing import check_queue
+from pyjmsack.cli.existing import Checked, check_queue
 from pyjmsack.cli.managing import duration, jolokia_option, print_json
 from pyjmsack.cli.options import Login, connection_options
 from pyjmsack.cli.receive_output import as_document, body_text
@@ -67,7 +67,7 @@ def render(template: str, message: Message) -> str:
 def _checked(_: click.Context, __: click.Parameter, template: str) -> str:
     unknown = {found["letter"] for found in _TOKEN.finditer(template) if found["letter"]} - _LETTERS.keys()
     if unknown:
-        raise click.BadParameter(f"%{min(unknown)} is unknown; known are %p{{NAME}}, %{', %'.join(_LETTERS)}")
+        raise click.BadParameter(f"%{min(unknown)} is unknown; expected %p{{NAME}}, %{', %'.join(_LETTERS)}")
     return template
 
 
@@ -96,7 +96,7 @@ def tail(
     template: str,
     as_json: bool,
 ) -> None:
-    r"""Show the messages of DESTINATION as they come, and take none, until Ctrl-C.
+    """Show the messages of DESTINATION as they come, and take none, until Ctrl-C.
 
     \b
     pyjmsack tail orders
@@ -105,7 +105,7 @@ def tail(
 
     \b
     --format: %b body, %t time stamp, %i message id, %d destination, %c correlation id, %y type,
-    %n priority, %p properties, %p{NAME} one property, %% a percent sign, \n and \t.
+    %n priority, %p properties, %p{NAME} one property, %% a percent sign, \\n and \\t.
 
     A queue is looked into again and again, so that a message that a consumer takes between two looks is not seen.
     ActiveMQ Classic shows the first 400 messages only.
@@ -116,8 +116,8 @@ def tail(
         connection.start()
         coming = _subscribed(connection, destination, selector, stop)
         if not topic:
-            check_queue(connection, login, jolokia, destination)
-            coming = _browsed(connection, destination, selector, lines, interval, stop)
+            checked = check_queue(connection, login, jolokia, destination)
+            coming = _browsed(connection, destination, selector, lines, interval, stop, checked)
         for number, message in enumerate(coming, 1):
             _show(message, template, as_json)
             if number == count:
@@ -141,7 +141,13 @@ def _subscribed(connection: Connection, topic: str, selector: str | None, stop: 
 
 
 def _browsed(
-    connection: Connection, queue: str, selector: str | None, lines: int, interval: float, stop: Stop
+    connection: Connection,
+    queue: str,
+    selector: str | None,
+    lines: int,
+    interval: float,
+    stop: Stop,
+    checked: Checked,
 ) -> Iterator[Message]:
     seen: OrderedDict[object, None] = OrderedDict()
     first = True
@@ -154,6 +160,8 @@ def _browsed(
                         fresh.append(message)
                     if len(fresh) >= _REMEMBERED or stop.requested:
                         break
+            if first:
+                checked.warn_if_empty(len(seen))
             yield from fresh
             first = False
             if not stop.requested:

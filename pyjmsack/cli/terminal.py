@@ -1,4 +1,4 @@
-"""The output for a person: consoles, progress, and texts of strangers without control characters."""
+"""The output for a person: consoles, progress, and texts of senders with their control characters made harmless."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 __all__ = [
     "Counter",
+    "amount",
     "counting",
     "printable",
     "stderr_console",
@@ -41,6 +42,11 @@ def stderr_console() -> Console:
 def table_width(terminal: bool) -> int | None:
     """Return the width of a table; ``None`` is the width of the terminal."""
     return None if terminal else TABLE_WIDTH
+
+
+def amount(number: int, noun: str = "message") -> str:
+    """Return a number of things in words: 1 message, 1,200 messages."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def printable(text: str, limit: int) -> str:

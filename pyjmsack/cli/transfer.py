@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 from pyjmsack import AckMode, Connection, JMSException, Message, MessageConsumer, Queue, Session
 from pyjmsack.cli.errors import Failure
+from pyjmsack.cli.managing import remark
 from pyjmsack.cli.options import Login
 from pyjmsack.cli.resending import died_of_age, renewed, send_options
 from pyjmsack.cli.stopping import Stop
-from pyjmsack.cli.terminal import Counter
+from pyjmsack.cli.terminal import Counter, amount
 
 __all__ = ["DEFAULT_BATCH", "Pace", "Transfer", "check_left"]
 
@@ -60,12 +61,15 @@ def check_left(left: int, done: str) -> None:
         Failure: the messages are too many.
     """
     if left > _MOST_LEFT:
-        raise Failure(f"{done}. More than {_MOST_LEFT:,} others are to stay in the queue: choose with --selector")
+        raise Failure(
+            f"{done}. The rest was not looked at, because more than {_MOST_LEFT:,} messages were received that are not"
+            " chosen, and one session holds no more. Use --selector, so that the broker leaves them out"
+        )
 
 
 @dataclass
 class Transfer:
-    """One run. A kill at any time loses no message. :meth:`run` says when it doubles none."""
+    """One run. A kill at any time loses no message. :meth:`run` says in which case a kill doubles none."""
 
     source: str
     target: Target
@@ -83,8 +87,9 @@ class Transfer:
 
         Where a transaction of this broker and protocol is atomic, the received and the sent messages are committed
         together. A kill then loses and doubles no message. Elsewhere each message is confirmed at its new place before
-        it is acknowledged at the old one. Artemis then drops the second copy, because the copy carries a duplicate id
-        made of the number by which the broker stores the message. Other brokers do not recognise a second copy.
+        it is acknowledged at the old one. After a kill in between, the message is in both places, and the next run
+        sends a second copy. Artemis drops the second copy, because both copies carry the same duplicate mark, made of
+        the number by which the broker stores the message. Other brokers keep both.
         """
         prefetch = self.batch if self.choosy else min(self.batch, self.limit or self.batch)
         factory = login.factory(jms__receiveLocalOnly=True, jms__prefetchPolicy__queuePrefetch=prefetch)
@@ -92,11 +97,15 @@ class Transfer:
             # receive() raises the error that this listener would get
             connection.exception_listener = lambda error: None
             connection.start()
-            if connection.metadata.transaction_guarantee == "atomic" and not self.choosy:
-                self._in_transactions(connection, pace, stop, show)
-            else:
-                recognised = "duplicate-detection" in connection.metadata.capabilities
-                self._one_by_one(connection, recognised, pace, stop, show)
+            try:
+                if connection.metadata.transaction_guarantee == "atomic" and not self.choosy:
+                    self._in_transactions(connection, pace, stop, show)
+                else:
+                    recognised = "duplicate-detection" in connection.metadata.capabilities
+                    self._one_by_one(connection, recognised, pace, stop, show)
+            except JMSException:
+                remark(f"The error came after {amount(self.moved)} of {self.source} had been moved.")
+                raise
         return self.moved
 
     def _in_transactions(self, connection: Connection, pace: Pace, stop: Stop, show: Counter) -> None:
@@ -131,7 +140,7 @@ class Transfer:
                 target = self.target(message)
                 if target is None:
                     self.left += 1
-                    check_left(self.left, f"{self.moved:,} messages were moved")
+                    check_left(self.left, f"{amount(self.moved)} moved")
                     continue
                 duplicate_id = self._duplicate_id(message) if recognised else None
                 expires = not died_of_age(message, self.source)

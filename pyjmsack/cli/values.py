@@ -75,7 +75,7 @@ def set_properties(message: Message, properties: Mapping[str, object], types: Ma
 
 
 def parse_properties(_: click.Context, __: click.Parameter, values: Sequence[str]) -> dict[str, Value]:
-    """Convert ``NAME=VALUE`` and ``NAME:TYPE=VALUE``, as the callback of an option."""
+    """Return the properties in ``NAME=VALUE`` and ``NAME:TYPE=VALUE``. This is the callback of an option."""
     return dict(_parse_property(value) for value in values)
 
 

@@ -1,5 +1,6 @@
-"""JMS meaning without bytes, sockets, threads or await.
+"""The rules of JMS, without bytes, sockets, threads or ``await``.
 
-Operations that may have to wait are generators ("steps") that yield what they wait for; a face drives them by blocking
-a thread or by awaiting a future. So each rule is written once, reads from top to bottom, and holds in both faces.
+Operations that may have to wait are generators ("steps"). A generator yields the thing that it waits for. A face drives
+the generator by blocking a thread or by awaiting a future. So each rule is written once, reads from top to bottom, and
+holds in both faces.
 """

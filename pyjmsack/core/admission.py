@@ -1,4 +1,4 @@
-"""Which of the messages that came may be handed out (S105, S111-S113, S156, S166, S192)."""
+"""Decides which of the messages that arrived may be handed out (S105, S111-S113, S156, S166, S192)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Admission", "RedeliveryLimit", "Refusal", "Why"]
 
 
 class Why(Enum):
-    """Why a message is not handed out."""
+    """The reason why a message is not handed out."""
 
     DUPLICATE = "it was processed before"
     EXPIRED = "its time to live is over"
@@ -31,12 +31,12 @@ class Why(Enum):
 
 
 class Refusal(NamedTuple):
-    """What becomes of a message that is not handed out."""
+    """The fate of a message that is not handed out."""
 
     why: Why
     outcome: Outcome
     ack_type: AckType | None = None
-    """What ActiveMQ calls it, where the outcome alone does not say it."""
+    """ActiveMQ's name for the acknowledgement, if the outcome does not determine it."""
     error: JMSException | None = None
 
 
@@ -45,18 +45,18 @@ _EXPIRED = Refusal(Why.EXPIRED, Outcome.MODIFIED_FAILED_UNDELIVERABLE, AckType.E
 
 
 class RedeliveryLimit:
-    """Judges each message of one consumer by itself (S112).
+    """Decides for each message of one consumer whether it was delivered too often (S112).
 
-    A message is judged whenever it is about to be handed out. With ``jms.redeliveryPolicy.preDispatchCheck=false`` a
-    transacted session judges the message when it rolls the message back. Then a message that other consumers had too
-    often is handed out once by this consumer.
+    It decides whenever the message is about to be handed out. With ``jms.redeliveryPolicy.preDispatchCheck=false`` a
+    transacted session decides when it rolls the message back. Then a message that other consumers had too often is
+    handed out once by this consumer.
     """
 
     def __init__(self, policy: RedeliveryPolicy, *, transacted: bool) -> None:
         self._policy = policy
         self._at_rollback = transacted and not policy.pre_dispatch_check
         self._over: set[int] = set()
-        """Hashes of what a rollback brought over the limit."""
+        """Hashes of messages that a rollback brought over the limit."""
 
     def exceeded(self, inbound: Inbound) -> bool:
         """Whether a message must not be handed out."""
@@ -68,12 +68,12 @@ class RedeliveryLimit:
         return identity is None or hash(identity) in self._over  # without a message id it could not be found again
 
     def refused(self, inbound: Inbound) -> None:
-        """A message that exceeded the limit got its outcome."""
+        """Note that a message over the limit got its outcome."""
         if self._at_rollback:
             self._over.discard(hash(inbound.identity()))
 
     def rolled_back(self, inbound: Inbound) -> None:
-        """A transaction that received this message is rolled back."""
+        """Note that a transaction that received this message is rolled back."""
         if self._at_rollback and self._policy.exceeded(inbound.redelivery_count + inbound.redeliveries + 1):
             identity = inbound.identity()
             if identity is not None:
@@ -86,8 +86,8 @@ class Admission:
     Args:
         channel: the connection, for its options and its hook.
         info: the consumer.
-        guard: knows what was processed; ``None`` where nothing is remembered.
-        transacted: whether the session is.
+        guard: knows the processed messages; ``None`` = nothing is remembered.
+        transacted: whether the session is transacted.
     """
 
     __slots__ = (
@@ -116,7 +116,7 @@ class Admission:
             self.limit = RedeliveryLimit(policy, transacted=transacted)
 
     def decide(self, inbound: Inbound) -> Message | Refusal:
-        """Return the message that may be handed out, or why not and what becomes of it."""
+        """Return the message if it may be handed out, and otherwise the reason and the fate of the message."""
         redeliveries = inbound.redeliveries
         guard = self._guard
         if guard is not None and guard.alert and not redeliveries and guard.knows(inbound):
@@ -134,7 +134,8 @@ class Admission:
         if self._transforms.received is not None:
             try:
                 message = received(self._transforms.received, message, self._destination)
-            except JMSException as error:  # counted, it comes again, as when a listener raises (S18)
+            # the message is delivered again, and this delivery counts, as when a listener raises (S18)
+            except JMSException as error:
                 return Refusal(Why.NOT_TRANSFORMED, Outcome.MODIFIED_FAILED, error=error)
         message._redelivery_count = inbound.redelivery_count + redeliveries
         message._delivery = inbound

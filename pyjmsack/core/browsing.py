@@ -22,10 +22,10 @@ class Browser:
         self._consumer = consumer
 
     def next(self) -> Steps[Message | None]:
-        """Return the next message; ``None`` at the end, and on a stopped connection.
+        """Return the next message. ``None`` at the end, and on a stopped connection.
 
         Raises:
-            RequestTimedOutException: the broker does not say what else there is.
+            RequestTimedOutException: the broker does not answer whether there are more messages.
         """
         consumer = self._consumer
         session, channel, info = consumer.session, consumer.session.channel, consumer.info

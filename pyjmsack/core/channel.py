@@ -1,4 +1,4 @@
-"""What everybody on a connection uses: the way to the broker, and what is known of it (S119, S125, S128)."""
+"""The way to the broker, and the facts about the connection that all its objects share (S119, S125, S128)."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ UNNAMED = "setting the client id was given up, so the connection is not open; se
 
 
 class State(Enum):
-    """What can be done with a connection."""
+    """What a caller can do with a connection."""
 
     OPEN = "open"
-    """Nothing is known to be wrong."""
+    """The connection works, as far as the client knows."""
     UNNAMED = "unnamed"
     """A caller gave up while the connection was being opened under another client id."""
     FAILED = "failed"
-    """Nothing but close: ``failure`` says why."""
+    """Only closing is possible. ``failure`` says why."""
     CLOSED = "closed"
 
 
 class Channel:
     """One connection's way to its broker.
 
-    Sessions, producers and consumers submit their commands here and ask here what the connection is; the
-    :class:`~pyjmsack.core.connection.Connection` alone changes that.
+    Sessions, producers and consumers submit their commands here, and read the state of the connection here. Only the
+    :class:`~pyjmsack.core.connection.Connection` changes the state.
 
     Args:
         url: the parsed broker URL.
         runtime: how this face reaches the loop and runs user code.
-        provider: what speaks the protocol.
-        info: who connects.
+        provider: speaks the protocol.
+        info: client id and login.
         transforms: the hooks that replace messages.
-        recorder: is told of each send, delivery and event; ``None`` = nobody is.
-        traces: makes spans of sends and deliveries; ``None`` = nobody does.
+        recorder: records each send, delivery and event; ``None`` = there is no ledger.
+        traces: makes spans of sends and deliveries; ``None`` = there are no spans.
     """
 
     __slots__ = (
@@ -106,7 +106,7 @@ class Channel:
         return next(self._ids)
 
     def leads_to(self, metadata: ConnectionMetadata) -> None:
-        """The connection is open, or open again, at this broker."""
+        """Note the broker of the connection, because the connection is open, or open again."""
         self.metadata = metadata
         if self.recorder is not None:
             self.recorder.metadata = metadata
@@ -120,7 +120,7 @@ class Channel:
 
     @property
     def the_metadata(self) -> ConnectionMetadata:
-        """What the broker said of itself; raises before the connection is open."""
+        """The facts that the broker told at the opening. Raises before the connection is open."""
         if self.metadata is None:
             raise IllegalStateException("the connection is not open")
         return self.metadata
@@ -139,20 +139,20 @@ class Channel:
         raise IllegalStateException(UNNAMED if self.state is State.UNNAMED else "the connection is closed")
 
     def require(self, feature: str) -> None:
-        """Raise if this protocol and broker cannot honour a feature, before anything is asked of the broker (S119).
+        """Raise if this protocol or broker does not have a feature, before the broker is asked for anything (S119).
 
         Raises:
-            UnsupportedFeatureException: the table of features says so, and why.
+            UnsupportedFeatureException: the table of features says that the feature is missing, and why.
         """
         require(self.the_metadata, feature)
 
     def deadline(self) -> Deadline:
-        """Return until when the broker may answer a request that is made now: ``jms.requestTimeout``."""
+        """Return the deadline for the answer to a request that is made now: ``jms.requestTimeout``."""
         return Deadline(self.options.request_timeout, "jms.requestTimeout")
 
 
 def _lost(cause: BaseException) -> JMSException:
-    """Return an error of the caller's own for a connection that failed."""
+    """Return a fresh error for a connection that failed, so that each caller has a traceback of its own."""
     if isinstance(cause, JMSException):
         return cause.fresh()
     error = ConnectionLostException(str(cause))

@@ -1,4 +1,6 @@
-"""Completion listeners: called in the order of the sends of a session, one at a time, never on the loop (S73, S74)."""
+"""Completion listeners. They are called in the order of the sends of a session, one at a time, never on the loop (S73,
+S74).
+"""
 
 from __future__ import annotations
 
@@ -19,19 +21,28 @@ Done = Callable[["BaseException | None"], None]
 
 
 class CompletionListener(Protocol):
-    """An object that is told once about the outcome of one send (JMS 2.0 7.3)."""
+    """An object that learns the outcome of one send, once (JMS 2.0 7.3)."""
 
     def on_completion(self, message: Message) -> Any:
-        """Called when the broker has the message."""
+        """Called when the broker has the message.
+
+        Args:
+            message: the message that was sent. It may be changed again.
+        """
         ...
 
     def on_exception(self, message: Message, error: JMSException) -> Any:
-        """Called when the broker did not take the message, or when nobody knows whether it did."""
+        """Called when the broker did not take the message, or when nobody knows whether it did.
+
+        Args:
+            message: the message that was sent. It may be changed again.
+            error: the reason.
+        """
         ...
 
 
 class _Pending:
-    """One send with a listener; ``answered`` is its ``done`` callback."""
+    """One send with a listener. Its :meth:`answered` is called when the send is answered."""
 
     __slots__ = ("_owner", "_then", "error", "listener", "message", "over")
 
@@ -44,7 +55,7 @@ class _Pending:
         self.error: BaseException | None = None
 
     def answered(self, error: BaseException | None) -> None:
-        """The broker answered, on the loop."""
+        """Take the broker's answer, on the loop."""
         if not self.over:
             self.over = True
             self.error = error
@@ -54,7 +65,7 @@ class _Pending:
 
 
 class Completions:
-    """The sends of one session that have a listener and are not reported yet."""
+    """The sends of one session that have a listener, and whose listener was not called yet."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self.dispatcher = dispatcher
@@ -62,18 +73,21 @@ class Completions:
         self._empty: Completion[None] | None = None
 
     def entry(self, listener: CompletionListener, then: Done | None = None) -> _Pending:
-        """Return an entry whose ``answered`` is the ``done`` callback of the send; ``then`` is told as well."""
+        """Return an entry for a send. The send must call ``entry.answered`` with its outcome, which also calls
+        ``then``.
+        """
         return _Pending(self, listener, then)
 
     def add(self, pending: _Pending, message: Message) -> None:
-        """The message is about to be submitted: it is locked until its listener was called (S73)."""
+        """Lock a message that is about to be submitted. It is read-only until its listener was called (S73)."""
         self._pending.append(pending)
         pending.message = message
         message._locked = True
 
     def advance(self) -> None:
-        """Tell the listeners of answered sends, in the order of the sends. Stop at the first send without an answer
-        (S74)."""
+        """Call the listeners of answered sends, in the order of the sends. Stop at the first send without an answer
+        (S74).
+        """
         while self._pending and self._pending[0].over:
             self.dispatcher.submit(partial(self._report, self._pending.popleft()))
         if not self._pending and self._empty is not None:
@@ -93,7 +107,7 @@ class Completions:
         return pending.listener.on_exception(message, error.fresh())
 
     def finish(self, deadline: Deadline) -> Steps[None]:
-        """Wait for the outstanding ones; fail the rest (S74)."""
+        """Wait for the answers to all sends. Fail the sends that have none at the deadline (S74)."""
         if self._pending:
             empty: Completion[None] = Completion()
             self._empty = empty

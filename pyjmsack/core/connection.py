@@ -283,8 +283,9 @@ class Connection:
     # -- what the provider tells, on the loop -------------------------------------------------------------------
 
     def on_failure(self, error: BaseException) -> None:
-        """The provider lost the connection. All waiting calls fail, then the exception listener is called once
-        (S128)."""
+        """Fail all waiting calls, and then call the exception listener once, because the provider lost the connection
+        (S128).
+        """
         channel = self.channel
         if self.closed or channel.failure is not None:
             return
@@ -299,7 +300,7 @@ class Connection:
         self.events.report(error)
 
     def on_interrupted(self, error: BaseException, generation: int) -> None:
-        """The connection is lost and is being restored.
+        """Note that the connection is lost and is being restored.
 
         Callers go on waiting, and the exception listener gets no error (S101, S109).
         """
@@ -310,7 +311,7 @@ class Connection:
         self.events.tell("on_connection_interrupted", self.channel.address)
 
     def on_restored(self, metadata: ConnectionMetadata) -> None:
-        """The connection is restored, with everything that was open (S103, S109)."""
+        """Note that the connection is restored, with everything that was open (S103, S109)."""
         self.channel.leads_to(metadata)
         self._interrupted = False
         for session in [*self.sessions.values()]:
@@ -318,15 +319,17 @@ class Connection:
         self.events.tell("on_connection_restored", self.channel.address)
 
     def on_temporary_renamed(self, temporary_id: int, name: str) -> None:
-        """A temporary destination was restored under a new name, which the new broker chose (S133)."""
+        """Change the name of a temporary destination, because the new broker chose another one (S133)."""
         self.temporaries.renamed(temporary_id, name)
 
     def on_resource_closed(self, number: int, error: BaseException) -> None:
-        """The broker closed a session or a producer, but not the connection (S109)."""
+        """Call the listeners, because the broker closed a session or a producer, but not the connection (S109)."""
         self.events.resource_closed(number, error)
 
     def add_listener(self, listener: object) -> None:
-        """Add a listener for this connection's events. If the connection is open, its first event says so."""
+        """Add a listener for the events of this connection. If the connection is open, call its
+        ``on_connection_established``.
+        """
         channel = self.channel
         established = channel.metadata is not None and channel.failure is None
         self.events.add(listener, channel.address if established else None)

@@ -1,10 +1,14 @@
-"""A consumer: how a caller gets messages, what comes again, and how it ends (S16-S38, S49-S57, S125, S141).
+"""A consumer: how a caller gets messages, which are delivered again, and how it ends (S16-S38, S49-S57, S125, S141).
 
-It is made of parts: the :mod:`inbox <pyjmsack.core.inbox>` has what nobody has yet,
-:mod:`taking <pyjmsack.core.taking>` takes the next message from there, the
-:mod:`admission <pyjmsack.core.admission>` decides whether the message may be handed out,
-:mod:`unsettled <pyjmsack.core.unsettled>` is what the caller has, and :mod:`listening <pyjmsack.core.listening>` feeds
-a listener. A caller who waits, and the end of a consumer, are here.
+A consumer is made of parts:
+
+- The :mod:`inbox <pyjmsack.core.inbox>` has the messages that nobody has yet.
+- :mod:`taking <pyjmsack.core.taking>` takes the next message from the inbox.
+- The :mod:`admission <pyjmsack.core.admission>` decides whether the message may be handed out.
+- :mod:`unsettled <pyjmsack.core.unsettled>` has the messages that the caller has.
+- :mod:`listening <pyjmsack.core.listening>` feeds a listener.
+
+This file has the wait of a caller, and the end of a consumer.
 """
 
 from __future__ import annotations
@@ -45,13 +49,13 @@ class State(IntEnum):
     EBBING = 1
     """``drain()`` waits for the last messages of a broker that settles them as it sends them."""
     DRAINED = 2
-    """``drain()`` was called: nothing is handed out any more, except what the broker has settled already."""
+    """``drain()`` was called. Nothing is handed out any more, except messages that the broker has settled already."""
     DETACHED = 3
-    """The broker closed it, or its connection is lost: ``error`` says why."""
+    """The broker closed the consumer, or the connection is lost. ``error`` says why."""
     CLOSING = 4
-    """Closed for the caller. The link stays as long as delivered messages may still be acknowledged (S29, S84)."""
+    """The caller closed it. The link stays as long as delivered messages may still be acknowledged (S29, S84)."""
     CLOSED = 5
-    """The link ends, or its session does."""
+    """The link ends, or the session ends."""
 
 
 class Consumer:
@@ -60,13 +64,13 @@ class Consumer:
     Args:
         session: the state of the session that producers and consumers may read.
         info: the destination and the settings of the consumer.
-        acknowledger: what ``message.acknowledge()`` does in this face.
+        acknowledger: carries out ``message.acknowledge()`` in this face.
         dispatchers: the dispatchers of the session, which run listeners.
-        feed: what a dispatcher calls to feed a listener.
+        feed: called on a dispatcher; it feeds a listener in the way of this face.
         subscriptions: the subscriptions of the connection. The name of a subscription is free again when the consumer
             has ended.
-        leave: called with the id when the consumer ends; takes it out of its table, and returns ``None`` if another
-            thread was first.
+        leave: called with the id when the consumer ends. It takes the consumer out of the table of the session, and
+            returns ``None`` if another thread was first.
         allow_pull_listener: whether a listener may be set with prefetch 0 (S9).
 
     Raises:
@@ -142,7 +146,7 @@ class Consumer:
 
     @property
     def trace(self) -> TracedConsumer | None:
-        """What makes spans; ``None`` = nobody does."""
+        """Makes spans; ``None`` = there are no spans."""
         return self.taking.trace
 
     @property
@@ -191,7 +195,9 @@ class Consumer:
             self.on_arrival()
 
     def detached(self, error: BaseException) -> None:
-        """The broker closed this consumer, or its connection is lost, which reports that itself (S126, S128)."""
+        """Note that the broker closed this consumer, or that the connection is lost. A lost connection reports its loss
+        itself (S126, S128).
+        """
         if self.closed:
             return
         self.error = error
@@ -202,15 +208,18 @@ class Consumer:
         self.arrived()
         if self._channel.failure is not None:
             return
-        if self.session.remote_close.error is None:  # else the end of the session says it all
+        if self.session.remote_close.error is None:  # if the session ended too, its end was reported already
             self.remote_close.happened(error)
         if self.listening.listener is not None:
             self._channel.events.report(error)
 
     def joined(self) -> None:
-        """Note that this consumer is in the table of the session. At a loss, the loop first notes the loss and then
-        goes through the table. This method looks for a loss after the entry, so one of the two alerts the guard
-        (S105)."""
+        """Note that this consumer is in the table of the session, and alert the guard if a connection was lost (S105).
+
+        When a connection is lost, the loop first notes the loss, and then alerts the guards of all consumers in the
+        table. When this method runs, the consumer is in the table already, and only then the method looks for a loss.
+        So one of the two alerts the guard.
+        """
         if self._channel.lost_generation > 0 and self.guard is not None and not self.info.browser:
             self.guard.alert = True
 
@@ -247,7 +256,7 @@ class Consumer:
             yield from self._wait_for_arrival(deadline)
         if not self.session.started or (local_only and prefetch > 0):
             return None
-        while True:  # what came may be gone by now: then there may be more behind it
+        while True:  # a message that came may have been refused, and then more may be behind it
             gone = self._counts.gone
             message = yield from self._receive_drained(body_type, since)
             if message is not None or self._counts.gone == gone:
@@ -266,7 +275,7 @@ class Consumer:
         return self.state in (State.OPEN, State.DETACHED)
 
     def _receive_drained(self, body_type: type[Any] | None, since: int | None) -> Steps[Message | None]:
-        """Let the broker send what it has, then look again. Unbounded but for ``amqp.drainTimeout``."""
+        """Let the broker send the messages that it has, then look again. Only ``amqp.drainTimeout`` limits the wait."""
         done: Completion[None] = Completion()
         self._channel.submit(self._channel.provider.drain, self.info.id, done)
         try:
@@ -281,7 +290,9 @@ class Consumer:
         return message
 
     def _receive_told(self, body_type: type[Any] | None, since: int | None) -> Steps[Message | None]:
-        """Take a message; if one is there of which the guard's file has not told yet, it may be as good as none."""
+        """Take a message. If the guard's file has not answered for the next message yet, wait for the answer, because
+        the message may be a duplicate.
+        """
         timeout = self._channel.options.request_timeout
         while (message := self.receive_now(body_type, since)) is None and self.inbox.untold and not self.closed:
             arrival = self.inbox.expect()
@@ -334,8 +345,9 @@ class Consumer:
     # -- recover and transactions -------------------------------------------------------------------------------
 
     def recover(self) -> None:
-        """Deliver the messages that the caller holds again, oldest first and before newer ones, and count this delivery
-        (S32)."""
+        """Deliver again the messages that the caller holds, oldest first and before newer messages. This delivery is
+        counted (S32).
+        """
         if self.closed:
             self.unsettled.settle_delivered(Outcome.MODIFIED_FAILED)
             return
@@ -420,14 +432,15 @@ class Consumer:
     def _needed(self) -> bool:
         """Whether the link is still needed: for outcomes, for the open transaction, or by another thread.
 
-        Each thread writes that it is through, then looks here: the last one finds the link free.
+        Each thread first notes that it is through, and then looks here. So the last thread finds that the link is free.
         """
         unsettled = self.unsettled
         return self._closing or self.taking.passing != 0 or bool(unsettled.delivered) or unsettled.in_transaction
 
     def release_inbox(self) -> None:
-        """Give the messages in the inbox back. They are not counted, except those that the caller had before a
-        ``recover()`` (S30, S31)."""
+        """Give the messages in the inbox back. Messages that the caller had before a ``recover()`` are counted, the
+        others are not (S30, S31).
+        """
         self.unsettled.settle_runs(self.take_unseen())
 
     def finish_if_closed(self) -> None:
@@ -457,7 +470,7 @@ class Consumer:
         self.unsettled.submit_behind(self.close_link, self.info.id, done)
 
     def close_link(self, number: int, done: Completion[None]) -> None:
-        """Detach, on the loop; the name of its subscription is free once the broker has answered (S141)."""
+        """Detach, on the loop. The name of the subscription is free when the broker has answered (S141)."""
         if self.info.subscription is not None:
             self._subscriptions.release_after(self.info.subscription, done)
         self._channel.provider.close_consumer(number, done)
@@ -467,8 +480,9 @@ class Consumer:
             self.unsettled.record.over()
 
     def abandon(self) -> None:
-        """Give all messages back, because the session is closing: those that were handed out are counted, and those in
-        the inbox are not (S30, S31)."""
+        """Give all messages back, because the session is closing. Messages that were handed out are counted, messages
+        in the inbox are not (S30, S31).
+        """
         self.state = State.CLOSED
         self.taking.end()
         self.unsettled.flush()
@@ -478,14 +492,16 @@ class Consumer:
         self.arrived()
 
     def drain(self, timeout: float | None) -> Steps[bool]:
-        """End without loss: hand out nothing more, let the listener at work finish, send the acknowledgements that
-        wait, and give back uncounted what nobody saw. What the caller holds may still be acknowledged.
+        """End without loss: hand out no more messages, let the listener at work finish, send the acknowledgements that
+        wait, and give back uncounted the messages that nobody saw. Messages that the caller holds may still be
+        acknowledged.
 
-        What the broker settled as it sent it cannot go back (S36): without a listener, ``receive`` hands it out.
+        Messages that the broker settled as it sent them cannot go back (S36). Without a listener, ``receive`` hands
+        them out.
 
         Returns:
-            False if the listener at work did not finish within ``timeout`` seconds; then nothing of what it does is
-            lost: its message keeps the outcome that it gets.
+            False if the listener at work did not finish within ``timeout`` seconds. Nothing of its work is lost then:
+            its message keeps the outcome that it gets.
         """
         self.check_open()
         deadline = Deadline(timeout)

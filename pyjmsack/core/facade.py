@@ -1,4 +1,4 @@
-"""What both faces offer without waiting: properties and constructors. The faces add the calls that wait."""
+"""The parts of both faces that do not wait: properties and constructors. The faces add the calls that wait."""
 
 from __future__ import annotations
 
@@ -39,7 +39,11 @@ __all__ = ["ConnectionFacade", "ConsumerFacade", "ProducerFacade", "RequestorFac
 
 
 class ConnectionFacade(StrictNames):
-    """The part of a connection that does not wait."""
+    """The methods and properties of a connection that return without waiting.
+
+    Args:
+        core: the connection, which both faces share.
+    """
 
     def __init__(self, core: Connection) -> None:
         self._core = core
@@ -47,7 +51,8 @@ class ConnectionFacade(StrictNames):
     @property
     def state(self) -> ConnectionState:
         """What the connection is doing, as far as the client knows: ``"connected"``, ``"interrupted"`` while failover
-        looks for a broker (S101), ``"failed"``, ``"closing"``, ``"closed"``, or ``"connecting"``."""
+        looks for a broker (S101), ``"failed"``, ``"closing"``, ``"closed"``, or ``"connecting"``.
+        """
         return self._core.state
 
     @property
@@ -57,14 +62,21 @@ class ConnectionFacade(StrictNames):
 
     @property
     def capabilities(self) -> Capabilities:
-        """What can be asked for over this protocol at this broker, ``"browser" in connection.capabilities``; its
-        ``support(feature)`` says how, or why not. It also holds the words an AMQP broker offers itself with."""
+        """The features that this protocol at this broker has: ``"browser" in connection.capabilities``.
+
+        ``support(feature)`` says how a feature works here, or why it does not. The object also contains the words by
+        which an AMQP broker names its own capabilities.
+        """
         return self._core.channel.the_metadata.capabilities
 
     @property
     def exception_listener(self) -> Callable[[JMSException], Any] | None:
-        """Called with every error that no caller waits for: a lost connection (once, S128), a failed asynchronous send
-        (S64), a consumer the broker closed (S126), a failing listener in CLIENT or transacted mode (S20)."""
+        """Called with each error that no caller waits for: a lost connection (once, S128), a failed asynchronous send
+        (S64), a consumer that the broker closed (S126), a listener that raises in CLIENT or transacted mode (S20).
+
+        Raises (on setting):
+            TypeError: the listener is neither callable nor ``None``.
+        """
         return self._core.events.exception_listener
 
     @exception_listener.setter
@@ -75,14 +87,15 @@ class ConnectionFacade(StrictNames):
 
     @property
     def message_transformer(self) -> object | None:
-        """Replaces messages before they are sent and after they were received, from now on; see the factory (S192).
+        """The object that replaces messages before they are sent and after they were received (S192). The factory says
+        which functions it has. A new transformer is used from now on; ``None`` ends it.
 
-        A consumer's hook that raises is reported to the exception listener, and its message comes again, counted.
-        A producer's hook raises out of ``send``. A new message has the id, correlation id and ``reply_to`` of the old
-        one where it has none; the id is replaced by the send, which stamps the new message.
+        If ``consumer_transform`` raises, the error goes to the exception listener, and the message is delivered again
+        and counted. If ``producer_transform`` raises, ``send`` raises. A new message takes the id, the correlation id
+        and the ``reply_to`` of the old message where it has none of its own. The send then replaces the id.
 
         Raises (on setting):
-            TypeError: it has neither function, or one that is a coroutine function.
+            TypeError: the object has neither function, or one that is a coroutine function.
         """
         return self._core.channel.transforms.transformer
 
@@ -91,14 +104,22 @@ class ConnectionFacade(StrictNames):
         self._core.channel.transforms.set(transformer)
 
     def add_connection_listener(self, listener: object) -> None:
-        """Call methods of ``listener`` when something happens to this connection (S109, S127). The methods are
-        ``on_connection_established(url)`` and ``on_connection_failure(error)``; with ``failover:`` also
-        ``on_connection_interrupted(url)`` and ``on_connection_restored(url)``. If the broker closes a session, a
-        producer or a consumer and not the connection, the method is ``on_session_closed(session, error)``,
-        ``on_producer_closed(producer, error)`` or ``on_consumer_closed(consumer, error)``. A producer or consumer that
-        ends with its session has no call of its own. The listener may lack any of the methods; in ``pyjmsack.aio`` they
-        may be coroutine functions. There is one call at a time, in order, and an error that a method raises is
-        logged."""
+        """Call methods of ``listener`` when something happens to this connection (S109, S127).
+
+        The listener may lack any of these methods. In ``pyjmsack.aio`` they may be coroutine functions.
+
+        - ``on_connection_established(url)``: the connection is open. A listener that is added later is called at once.
+        - ``on_connection_failure(error)``: the connection is lost.
+        - ``on_connection_interrupted(url)`` and ``on_connection_restored(url)``: with ``failover:`` only.
+        - ``on_session_closed(session, error)``, ``on_producer_closed(producer, error)`` and
+          ``on_consumer_closed(consumer, error)``: the broker closed this one and not the connection. A producer or
+          consumer that ends with its session has no call of its own.
+
+        The methods are called one at a time, in the order of the events. An error that a method raises is logged.
+
+        Args:
+            listener: any object that has some of the methods.
+        """
         self._core.add_listener(listener)
 
     def __repr__(self) -> str:
@@ -109,14 +130,19 @@ class ConnectionFacade(StrictNames):
         return "closed" if self._core.closed else "failed" if self._core.channel.failure else "open"
 
     def __del__(self) -> None:
-        """Warn if nobody can close the connection any more, as a socket does. It stays open until the process ends,
-        because its consumers may still be at work."""
+        """Warn if nobody can close the connection any more, as Python does for a socket. The connection stays open
+        until the process ends, because its consumers may still be at work.
+        """
         if hasattr(self, "_core") and self._state == "open":
             warnings.warn(f"unclosed connection {self!r}", ResourceWarning, stacklevel=2, source=self)
 
 
 class SessionFacade(StrictNames):
-    """The part of a session that does not wait."""
+    """The part of a session that does not wait.
+
+    Args:
+        core: the session, which both faces share.
+    """
 
     def __init__(self, core: Session) -> None:
         self._core = core
@@ -135,18 +161,25 @@ class SessionFacade(StrictNames):
 
     @property
     def transaction_guarantee(self) -> str:
-        """``"atomic"``: sends and acknowledgements of a transaction take effect together or not at all (S75).
+        """What the broker promises for the transactions of this session.
+
+        ``"atomic"``: sends and acknowledgements of a transaction take effect together or not at all (S75).
         ``"at-least-once"``: the broker applies the acknowledgements after the sends, so that a failure in between
-        delivers messages again (S88). ``"none"``: the session has no transactions."""
+        delivers messages again (S88). ``"none"``: the session has no transactions.
+        """
         return self._core.channel.the_metadata.transaction_guarantee if self._core.info.transacted else "none"
 
     def create_queue(self, name: str) -> Queue:
-        """Return a queue by name; it may carry options, ``orders?consumer.prefetchSize=10``. ``queue://orders`` is the
-        queue ``orders``, as for ActiveMQ's client.
+        """Return the queue of this name. The broker is not asked.
+
+        Args:
+            name: such as ``orders``, ``queue://orders`` as for ActiveMQ's client, or with options
+                ``orders?consumer.prefetchSize=10``.
 
         Raises:
-            InvalidDestinationException: the name is empty, or names a topic: ``topic://orders``; or it names several
-                queues, ``a,b``, and this broker would take that as one name.
+            InvalidDestinationException: the name is empty; or it names a topic, ``topic://orders``; or it names several
+                queues, ``a,b``, and this broker would take the text as one name.
+            IllegalStateException: the session is closed.
         """
         self._core.check_open()
         queue = named(Queue, name)
@@ -154,7 +187,17 @@ class SessionFacade(StrictNames):
         return queue
 
     def create_topic(self, name: str) -> Topic:
-        """Return a topic by name; as ``create_queue``, with ``topic://prices``."""
+        """Return the topic of this name. The broker is not asked.
+
+        Args:
+            name: such as ``prices``, ``topic://prices`` as for ActiveMQ's client, or with options
+                ``prices?consumer.prefetchSize=10``.
+
+        Raises:
+            InvalidDestinationException: the name is empty; or it names a queue, ``queue://prices``; or it names several
+                topics, ``a,b``, and this broker would take the text as one name.
+            IllegalStateException: the session is closed.
+        """
         self._core.check_open()
         topic = named(Topic, name)
         check_composite(topic, self._core.channel.metadata)
@@ -165,7 +208,15 @@ class SessionFacade(StrictNames):
         return self._configured(Message())
 
     def create_text_message(self, text: str | None = None) -> TextMessage:
-        """Return a text message; ``None`` is a body of its own, not the empty text (S170)."""
+        """Return a text message.
+
+        Args:
+            text: the body. ``None`` is a body of its own, not the empty text (S170).
+
+        Raises:
+            MessageFormatException: ``text`` is neither a ``str`` nor ``None``.
+            IllegalStateException: the session is closed.
+        """
         return self._configured(TextMessage(text))
 
     def create_bytes_message(
@@ -173,18 +224,19 @@ class SessionFacade(StrictNames):
     ) -> BytesMessage:
         """Return a bytes message, to be written to or made of ``data`` (S171).
 
-        A file or an iterable is read while the message is sent, on a thread of its own, in pieces, so that a body of
-        any size takes a few megabytes of memory (S168, docs/large-bodies.md). The file must stay as it is until then.
+        A file or an iterable is read while the message is sent, on a thread of its own, in pieces. So a body of any
+        size takes a few megabytes of memory (S168, docs/large-bodies.md). The file must stay as it is until then.
 
         Args:
-            data: bytes; a path (``pathlib.Path``; a ``str`` is refused, so that no text of others names a file), read
-                anew with every send; an open binary file, from its position to its end; or an iterable of bytes, read
-                once.
-            length: bytes of the whole body, for an iterable or a file that cannot seek.
+            data: bytes; or a path, which is read anew with every send (a ``pathlib.Path``, because a ``str`` from
+                elsewhere must not name a file); or an open binary file, from its position to its end; or an iterable of
+                bytes, read once. ``None`` = an empty body to write to.
+            length: bytes of the whole body. An iterable needs it, and so does a file that cannot seek.
 
         Raises:
             MessageFormatException: ``data`` is none of these, or the length is missing.
             OSError: there is no such file.
+            IllegalStateException: the session is closed.
         """
         source = to_source(data, length)
         if source is not None:
@@ -192,15 +244,42 @@ class SessionFacade(StrictNames):
         return self._configured(BytesMessage(cast("bytes | None", data)))
 
     def create_map_message(self, items: Mapping[str, Value] | None = None) -> MapMessage:
-        """Return a message with names and typed values (S172)."""
+        """Return a message with names and typed values (S172).
+
+        Args:
+            items: the first entries. ``None`` = no entries yet.
+
+        Raises:
+            MessageFormatException: a name is empty, or a value has no type of JMS.
+            IllegalStateException: the session is closed.
+        """
         return self._configured(MapMessage(items))
 
     def create_stream_message(self, items: Iterable[Value] | None = None) -> StreamMessage:
-        """Return a message with typed values, to be written to or made of ``items`` (S174)."""
+        """Return a message with typed values in their order (S174).
+
+        Args:
+            items: the first values. ``None`` = no values yet.
+
+        Raises:
+            MessageFormatException: a value has no type of JMS.
+            IllegalStateException: the session is closed.
+        """
         return self._configured(StreamMessage(items))
 
     def create_object_message(self, obj: Any = None, content_type: str | None = None) -> ObjectMessage:
-        """Return a message with a plain value, or with anything that the codec of a content type can write (S175)."""
+        """Return a message with a plain value, or with a value that the codec of a content type can write (S175).
+
+        Args:
+            obj: the body. Without a content type it is made of ``None``, ``bool``, numbers, text, bytes, lists and
+                dicts.
+            content_type: the name under which a codec was registered, such as ``application/json``. ``None`` = no
+                codec.
+
+        Raises:
+            MessageFormatException: the body cannot be written.
+            IllegalStateException: the session is closed.
+        """
         return self._configured(ObjectMessage(obj, content_type))
 
     def _configured(self, message: M) -> M:
@@ -214,7 +293,13 @@ class SessionFacade(StrictNames):
 
 
 class ProducerFacade(StrictNames):
-    """The part of a producer that does not wait. The attributes are defaults for each send (S152)."""
+    """The methods and properties of a producer that return without waiting.
+
+    The attributes are the defaults of each send (S152).
+
+    Args:
+        core: the producer, which both faces share.
+    """
 
     def __init__(self, core: Producer) -> None:
         self._core = core
@@ -222,12 +307,12 @@ class ProducerFacade(StrictNames):
 
     @property
     def destination(self) -> Destination | None:
-        """Where it sends, or ``None`` for an anonymous producer (S67)."""
+        """Where the messages go, or ``None`` for an anonymous producer (S67)."""
         return self._core.info.destination
 
     @property
     def delivery_mode(self) -> DeliveryMode:
-        """Persistent unless set otherwise (S152)."""
+        """Whether the broker keeps messages over a restart: persistent unless set otherwise (S152)."""
         return self._core.defaults.delivery_mode
 
     @delivery_mode.setter
@@ -236,7 +321,7 @@ class ProducerFacade(StrictNames):
 
     @property
     def priority(self) -> int:
-        """0 to 9, 4 unless set otherwise (S152)."""
+        """The priority of messages, 0 to 9; 4 unless set otherwise (S152)."""
         return self._core.defaults.priority
 
     @priority.setter
@@ -263,7 +348,7 @@ class ProducerFacade(StrictNames):
 
     @property
     def disable_message_id(self) -> bool:
-        """Send without a message id (S158)."""
+        """Whether messages are sent without a message id (S158)."""
         return self._core.defaults.disable_message_id
 
     @disable_message_id.setter
@@ -272,7 +357,7 @@ class ProducerFacade(StrictNames):
 
     @property
     def disable_message_timestamp(self) -> bool:
-        """Send without a timestamp (S158)."""
+        """Whether messages are sent without a timestamp (S158)."""
         return self._core.defaults.disable_message_timestamp
 
     @disable_message_timestamp.setter
@@ -284,7 +369,11 @@ class ProducerFacade(StrictNames):
 
 
 class RequestorFacade(StrictNames):
-    """The part of a requestor that does not wait."""
+    """The part of a requestor that does not wait.
+
+    Args:
+        core: the requestor, which both faces share.
+    """
 
     def __init__(self, core: Requestor) -> None:
         self._core = core
@@ -304,7 +393,11 @@ class RequestorFacade(StrictNames):
 
 
 class ConsumerFacade(StrictNames):
-    """The part of a consumer that does not wait."""
+    """The part of a consumer that does not wait.
+
+    Args:
+        core: the consumer, which both faces share.
+    """
 
     def __init__(self, core: Consumer) -> None:
         self._core = core
@@ -312,12 +405,14 @@ class ConsumerFacade(StrictNames):
 
     @property
     def destination(self) -> Destination:
-        """What it consumes."""
+        """The destination that this consumer reads."""
         return self._core.info.destination
 
     def _processing(self) -> Callable[[Message], Processed | None] | None:
-        """Return what begins the span of a listener that gets a message of ``receive``; ``None`` if there are no spans.
-        From now on ``receive`` itself has none. For ``app/``, whose listeners the core does not know."""
+        """Let ``app/`` trace its listeners: return the function that begins the span (OpenTelemetry) of a message that
+        is processed; ``None`` without tracing. From now on ``receive`` makes no span of its own, because the core takes
+        a listener of ``app/`` for a caller of ``receive``.
+        """
         trace = self._core.trace
         if trace is None:
             return None
@@ -326,7 +421,7 @@ class ConsumerFacade(StrictNames):
 
     @property
     def selector(self) -> str | None:
-        """Its selector, ``None`` if it takes every message."""
+        """The selector of this consumer; ``None`` if the consumer takes every message."""
         return self._core.info.selector
 
     @property
@@ -336,11 +431,12 @@ class ConsumerFacade(StrictNames):
 
     @property
     def message_listener(self) -> Callable[[Message], Any] | None:
-        """A callable that gets each message, one at a time, on the session's dispatcher; in ``pyjmsack.aio`` it may be
-        a coroutine function. What happens if it raises: S18, S20, S21.
+        """A callable that gets each message, one at a time, on the session's dispatcher. In ``pyjmsack.aio`` it may be
+        a coroutine function. S18, S20 and S21 say what happens if it raises.
 
         Raises (on setting):
-            IllegalStateException: closed, or prefetch 0 (S9).
+            IllegalStateException: the consumer is closed, or has prefetch 0 (S9).
+            TypeError: the listener is neither callable nor ``None``.
         """
         return self._core.listening.listener
 
@@ -351,12 +447,18 @@ class ConsumerFacade(StrictNames):
     def set_message_listener(self, listener: Callable[[Message], Any] | None, *, concurrency: int = 1) -> None:
         """Set the listener, for ``concurrency`` messages at a time.
 
-        Messages of one group (``JMSXGroupID``) keep their order; others may overtake each other. Only for modes in
-        which each message is acknowledged on its own.
+        Messages of one group (``JMSXGroupID``) keep their order. Other messages may overtake each other. More than one
+        at a time is only for modes in which each message is acknowledged on its own.
+
+        Args:
+            listener: called with each message. ``None`` removes the listener.
+            concurrency: how many messages may be with the listener at once, at least 1.
 
         Raises:
-            IllegalStateException: closed, prefetch 0 (S9), or ``concurrency`` above 1 in CLIENT or transacted mode.
-            ValueError: ``concurrency`` below 1.
+            IllegalStateException: the consumer is closed, has prefetch 0 (S9), or ``concurrency`` is above 1 in CLIENT
+                or transacted mode.
+            TypeError: the listener is neither callable nor ``None``.
+            ValueError: ``concurrency`` is not a whole number of at least 1.
         """
         self._core.set_listener(listener, concurrency)
 

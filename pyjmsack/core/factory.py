@@ -1,4 +1,4 @@
-"""What both faces' connection factories share."""
+"""The common part of the connection factories of both faces."""
 
 from __future__ import annotations
 
@@ -26,26 +26,28 @@ __all__ = ["FactoryFacade"]
 
 
 class FactoryFacade(StrictNames):
-    """Parses and checks everything a connection needs, without connecting.
+    """Parses and checks everything that a connection needs, without connecting.
 
     Args:
-        url: the broker, such as ``amqp://localhost:5672?jms.sendTimeout=5000``; Java option names and units.
-        username, password: the login; they win over ``jms.username`` and ``jms.password``.
-        client_id: wins over ``jms.clientID``; ``None`` generates one.
-        options: more URL options, by their Java names; they win over those in the URL.
-        ledger: directory in which each connection records what it sends, receives and lives through; the factories of
-            several programs may share it. Needs ``pyjmsack[ledger]``.
+        url: the broker, such as ``amqp://localhost:5672?jms.sendTimeout=5000``. Options have their Java names and
+            units.
+        username, password: the login. They go before ``jms.username`` and ``jms.password``.
+        client_id: goes before ``jms.clientID``; ``None`` generates one.
+        options: more URL options, by their Java names. They go before those in the URL.
+        ledger: directory in which each connection records what it sends, receives and lives through. The factories of
+            several programs may share it. Needs ``pyjmsack[ledger]``. ``None`` records nothing.
         message_transformer: an object with ``producer_transform(message, destination)``, called before a message is
-            stamped and sent, and ``consumer_transform(message, destination)``, called before one is handed out; either
-            may be missing. They return a message to use instead, or ``None``; plain functions in both faces (S192).
-        ssl_context: used for TLS schemes instead of one made from the ``transport.*`` options.
+            stamped and sent, and ``consumer_transform(message, destination)``, called before a message is handed out.
+            Either may be missing. Each returns a message to use instead, or ``None``. They are plain functions in both
+            faces (S192).
+        ssl_context: used for TLS schemes instead of a context made from the ``transport.*`` options.
 
     Raises:
-        InvalidURLException: the URL or an option is wrong; the text names the nearest right spelling.
+        InvalidURLException: the URL or an option is wrong. The text names the nearest right spelling.
         InvalidClientIDException: the client id is empty (S122).
         TypeError: ``message_transformer`` has none of its functions, or one that is a coroutine function.
-        UnsupportedFeatureException: a scheme or option that is not honoured here; or a ledger, or a tracing, without
-            its extra.
+        UnsupportedFeatureException: a scheme or option is not honoured here; or the extra for a ledger or for tracing
+            is not installed.
     """
 
     def __init__(

@@ -34,7 +34,7 @@ def nothing() -> None:
 
 
 class Store(Protocol):
-    """Remembers keys of messages: the newest ones, up to a number."""
+    """Remembers keys of messages: the newest keys, up to a number of them."""
 
     def key(self, identity: bytes, /) -> Any:
         """Return the key under which the store remembers a message with this identity."""
@@ -52,16 +52,17 @@ class Store(Protocol):
 
 
 class MemoryStore:
-    """The keys of one session, for as long as it lives.
+    """The keys of one session, for as long as the session lives.
 
     Args:
-        size: most keys that are remembered.
+        size: the most keys that are remembered.
     """
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._keys: OrderedDict[Hashable, None] = OrderedDict()
-        """A plain dict looks for its first key among all that it had before, which took 78 µs a message."""
+        """An ``OrderedDict``, because a plain dict searches for its first key among all keys that it had before. That
+        took 78 µs for each message."""
 
     @staticmethod
     def key(identity: bytes) -> int:
@@ -71,7 +72,9 @@ class MemoryStore:
         return hash(identity)
 
     def add(self, keys: Sequence[int]) -> None:
-        """Remember keys; the oldest ones go. The loop may add, too, when acknowledgements have waited long enough."""
+        """Remember keys, and forget the oldest ones. The loop calls this too, when acknowledgements have waited long
+        enough.
+        """
         known = self._keys
         for key in keys:
             known[key] = None
@@ -89,9 +92,9 @@ class FileStore:
     """Keys in a file, so that they outlive the process; see :class:`pyjmsack.spi.guard_file.GuardFile`.
 
     Args:
-        channel: of the connection. Its exception listener gets the error if the file cannot be used.
+        channel: the connection. Its exception listener gets the error if the file cannot be used.
         path: the file.
-        size: most keys that are remembered.
+        size: the most keys that are remembered.
     """
 
     def __init__(self, channel: Channel, path: str, size: int) -> None:
@@ -120,12 +123,12 @@ class FileStore:
         self._file.write(keys, nothing if command is nothing else partial(self._submit, command, *arguments))
 
     def look_up(self, keys: Callable[[], Sequence[bytes]], answer: Callable[[set[bytes]], None]) -> None:
-        """Call ``answer`` with the keys that the file holds, on a thread of the file's."""
+        """Call ``answer`` with the keys that the file contains. The thread of the file makes the call."""
         self._file.ask(keys, answer)
 
     @property
     def full(self) -> bool:
-        """Whether too much waits to be written."""
+        """Whether too many keys wait to be written."""
         return self._file.full
 
     def __contains__(self, key: bytes) -> bool:
@@ -138,7 +141,7 @@ class FileStore:
 
 
 def make_store(channel: Channel) -> MemoryStore | FileStore | None:
-    """Return the store of a new session; ``None`` without failover, or if the user wants none."""
+    """Return the store of a new session. ``None`` without failover, or if the URL turns the guard off."""
     options, jms = channel.url.failover, channel.options
     store, path = options.duplicate_guard
     if not channel.url.members or store == "none" or not jms.check_for_duplicates:
@@ -163,7 +166,7 @@ class Memory:
     """What one session knows of the messages that it processed or handed out (S105).
 
     Args:
-        store: of what was processed; ``None`` where nothing is remembered.
+        store: the processed messages; ``None`` = nothing is remembered.
     """
 
     __slots__ = ("file", "handed_out", "store")
@@ -174,10 +177,10 @@ class Memory:
         self.handed_out = HandedOut()
 
     def opened(self) -> Steps[None]:
-        """Wait until the session can remember what was processed.
+        """Wait until the session can remember processed messages.
 
         Raises:
-            JMSException: the file for that cannot be used.
+            JMSException: the file of the guard cannot be used.
         """
         if self.file is not None:
             yield from self.file.opened()
@@ -188,10 +191,10 @@ class Memory:
             self.store.close()
 
     def guard(self, info: ConsumerInfo, client_id: str, *, transacted: bool) -> DuplicateGuard | None:
-        """Return the guard of a consumer; ``None`` if it needs none.
+        """Return the guard of a consumer; ``None`` if the consumer needs no guard.
 
-        A browser has one as well: after a failover it starts at the head of the queue again, and goes on behind what it
-        has shown.
+        A browser has a guard as well. After a failover the browser starts at the head of the queue again, and skips the
+        messages that it has shown.
         """
         if self.store is None:
             return None
@@ -203,12 +206,16 @@ class Memory:
 
 
 class DuplicateGuard:
-    """What one consumer processed, among all that its store remembers, and the messages that the caller has.
+    """Knows which messages one consumer processed, and which messages the caller has.
 
-    A queue gives a message to one consumer, whichever that is; each subscription gets its own copy.
+    A queue gives a message to only one consumer, so the consumers of a queue share the memory of their store. Each
+    subscription has a memory of its own, because it gets its own copy of a message.
 
     Args:
-        handed_out: the messages that the callers have; the session forgets them at the end of a transaction.
+        store: remembers the processed messages.
+        info: the consumer.
+        client_id: the client id of the connection, which a subscription belongs to.
+        handed_out: the messages that the callers have. The session forgets them at the end of a transaction.
         transacted: whether the messages that the callers have are acknowledged already, in the open transaction.
     """
 
@@ -217,12 +224,12 @@ class DuplicateGuard:
     ) -> None:
         self._store = store
         self.file = store if isinstance(store, FileStore) else None
-        """Where what was processed is written before it is acknowledged; ``None``: nowhere."""
+        """The file to which a processed message is written before it is acknowledged; ``None`` = no file."""
         self._handed_out = handed_out
         self._transacted = transacted
         self.alert = self.file is not None
-        """Whether a message may come that was processed before: one connection brings none twice, but a file knows of
-        others (S105)."""
+        """Whether a message may come that was processed before. One connection delivers no message twice, but a file
+        knows the messages of other connections, too (S105)."""
         destination, subscription = info.destination, info.subscription
         scope = [type(destination).__name__, destination.name]
         if destination.is_topic:
@@ -230,24 +237,26 @@ class DuplicateGuard:
         self._scope = blake2b("\0".join(scope).encode(), digest_size=8).digest()
 
     def add_one(self, inbound: Inbound) -> None:
-        """This one was processed; quicker than a list of one."""
+        """Remember one message as processed. This is quicker than :meth:`add` with one message."""
         key = self._key(inbound)
         if key is not None:
             self._store.add((key,))
 
     def add(self, inbounds: Iterable[Inbound]) -> None:
-        """These were processed."""
+        """Remember messages as processed."""
         keys = self._keys(inbounds)
         if keys:
             self._store.add(keys)
 
     def acknowledge(self, inbounds: Iterable[Inbound], command: Callable[..., Any], *arguments: Any) -> None:
-        """These were processed: with a file, once it says so the loop runs the command that acknowledges them."""
+        """Write messages to the file as processed. When they are in the file, the loop runs the command that
+        acknowledges them.
+        """
         assert self.file is not None
         self.file.add(self._keys(inbounds), command, *arguments)
 
     def look_up(self, inbounds: Sequence[Inbound], told: Callable[[], None]) -> None:
-        """Let each inbound know whether the file knows it, then call ``told`` on the file's thread."""
+        """Note in each message whether the file knows it. Then call ``told``, on the thread of the file."""
         assert self.file is not None
 
         def answer(found: set[bytes]) -> None:
@@ -261,22 +270,22 @@ class DuplicateGuard:
         return [key for inbound in inbounds if (key := self._key(inbound)) is not None]
 
     def knows(self, inbound: Inbound) -> bool:
-        """Whether the same message was processed before, or the caller has another delivery of it."""
+        """Return whether the message was processed before, or the caller has another delivery of it."""
         key = self._key(inbound)
         return key is not None and (bool(inbound.known) or key in self._store or self._has_another(key, inbound))
 
     def note_handed_out(self, inbound: Inbound) -> None:
-        """The message was handed out to the caller, and is not processed yet."""
+        """Note that the caller has the message and has not processed it yet."""
         key = self._key(inbound)
         if key is not None:
             self._handed_out[key] = inbound
 
     def _has_another(self, key: Any, inbound: Inbound) -> bool:
-        """Whether the caller has another delivery of the same message, over the same connection.
+        """Return whether the caller has another delivery of the same message, over the same connection.
 
-        Then the sender sent a second copy, and the broker stored both (S91). A delivery of another connection is no
-        second copy: the broker delivers the message again (S95). The same delivery is none either: it was given back,
-        and the caller does not have it any more (S82).
+        If so, the sender sent a second copy, and the broker stored both (S91). A delivery of another connection is no
+        second copy, because the broker delivers the message again (S95). The same delivery is no second copy either: it
+        was given back, and the caller does not have it any more (S82).
         """
         other = self._handed_out.get(key)
         if other is None or other is inbound or other.generation != inbound.generation:

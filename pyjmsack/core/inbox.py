@@ -34,7 +34,7 @@ class PriorityInbox:
         """Highest priority first."""
 
     def append(self, inbound: Inbound) -> None:
-        """Put a message behind those of its priority."""
+        """Put a message behind the messages of its priority."""
         self._lanes[9 - inbound.priority].append(inbound)
 
     def extend(self, inbounds: Iterable[Inbound]) -> None:
@@ -43,11 +43,11 @@ class PriorityInbox:
             self.append(inbound)
 
     def appendleft(self, inbound: Inbound) -> None:
-        """Put a message before those of its priority."""
+        """Put a message before the messages of its priority."""
         self._lanes[9 - inbound.priority].appendleft(inbound)
 
     def extendleft(self, inbounds: Iterable[Inbound]) -> None:
-        """Put each message before those of its priority, in one step, so that no caller sees a wrong order."""
+        """Put each message before the messages of its priority, in one step, so that no caller sees a wrong order."""
         given = [*inbounds]
         for place, lane in enumerate(self._lanes):
             lane.extendleft([inbound for inbound in given if 9 - inbound.priority == place])
@@ -84,14 +84,15 @@ CallLater = Callable[[float, Callable[[], None]], None]
 class Delays:
     """Keeps the redelivered messages of one consumer back as its policy says.
 
-    The broker redelivers at once, so the client waits, from the moment when the message could be handed out. The
-    consumer's thread starts the wait, and the loop's timer ends it. Each field is written by one side at a time.
+    The broker delivers messages again at once, so the client waits, from the moment when the message could be handed
+    out. The consumer's thread starts the wait, and the loop's timer ends it. Each field is written by one side at a
+    time.
 
     Args:
         policy: the lengths of the waits (S115).
-        blocking: whether later messages wait behind a delayed one, so that the order is kept; otherwise they overtake
-            it (S116).
-        inbox: the inbox of the consumer; a message goes back to its head after the wait.
+        blocking: whether later messages wait behind a delayed one, so that the order is kept. If not, they overtake it
+            (S116).
+        inbox: the inbox of the consumer. A message goes back to its head after the wait.
         call_later: ``call_later(seconds, callback)``, on the loop.
         due: called on the loop when a wait is over.
     """
@@ -123,9 +124,8 @@ class Delays:
         return 0 if self._blocking else len(self._waiting)
 
     def must_wait(self, inbound: Inbound) -> bool:
-        """Whether a message that was just taken out of the inbox is kept back.
-
-        If it is, this method has stored the message already.
+        """Return whether a message that was just taken out of the inbox must wait. If so, this method has stored the
+        message.
         """
         count = inbound.redelivery_count + inbound.redeliveries
         if count == 0 or self._policy.exceeded(count):
@@ -168,16 +168,16 @@ class Delays:
 class Inbox:
     """The messages of one consumer that nobody has yet.
 
-    The loop appends; the session's thread (or dispatcher) takes.
+    The loop appends messages. The session's thread (or dispatcher) takes them.
 
     Args:
         messages: the buffer itself.
-        delays: keeps redelivered messages back; ``None`` without a delay.
-        guard: of the consumer; if it has a file, that is asked about each message.
-        runtime: lets the loop run a command, from the thread of that file, and gives heavy work to another thread.
-        look: looks again what can be handed out; on the loop.
-        identifies: whether the identity of each message will be asked for on the loop, so that the identity of a large
-            message is computed before the message is handed out.
+        delays: keeps redelivered messages back; ``None`` = no message is delayed.
+        guard: the guard of the consumer. If it has a file, the file is asked about each message.
+        runtime: runs a command on the loop for the thread of the file, and gives heavy work to another thread.
+        look: called on the loop when a message may be handed out that had to wait.
+        identifies: whether the loop will ask for the identity of each message. Then the identity of a large message is
+            computed before the message is handed out.
     """
 
     __slots__ = (
@@ -239,7 +239,7 @@ class Inbox:
         self.messages.append(inbound)
 
     def redeliver(self, inbounds: Sequence[Inbound]) -> None:
-        """Put messages that the caller had before the waiting ones, the oldest first."""
+        """Put messages that the caller had at the head of the inbox, the oldest first."""
         self.messages.extendleft(reversed(inbounds))
         if self._guard is not None:
             self._unasked.extend(inbound for inbound in inbounds if inbound.known is None)
@@ -255,7 +255,9 @@ class Inbox:
             arrival.succeed()
 
     def _told(self) -> None:
-        """On the loop: the guard's file answered for some messages, or wrote the waiting ones, or digests are ready."""
+        """Look for messages again, because the guard's file answered, or wrote waiting keys, or digests are ready. On
+        the loop.
+        """
         self.untold = False
         self._look()
 
@@ -284,9 +286,8 @@ class Inbox:
         return self.untold or (self.delays is not None and self.delays.blocks)
 
     def keeps_back(self, inbound: Inbound) -> bool:
-        """Whether a message that was just taken must wait.
-
-        If it must, it is in the inbox again, or among the delayed messages.
+        """Return whether a message that was just taken must wait. If so, it is in the inbox again, or among the delayed
+        messages.
         """
         waits = self._must_wait_for_digest(inbound) if self._guard is None else self._must_wait_for_file(inbound)
         if waits:
@@ -297,7 +298,7 @@ class Inbox:
     def _must_wait_for_digest(self, inbound: Inbound) -> bool:
         """Whether another thread computes the digest of a large message."""
         if self._weighs and inbound.known is None and inbound.heavy:
-            self.untold = True  # before the second look, for the reason given below
+            self.untold = True  # before the second look, for the reason in ``_must_wait_for_file``
             if inbound.known is None:
                 return True
             self.untold = False
@@ -309,7 +310,7 @@ class Inbox:
         if file is None:
             return False
         if inbound.known is None and not inbound.redeliveries:
-            # before the look: the file answers for the message first, and the loop undoes this later
+            # before the second look, because the file first answers for the message, and then the loop sets this back
             self.untold = True
             if inbound.known is None:
                 return True
@@ -325,7 +326,7 @@ class Inbox:
         return inbound in self.messages or (self.delays is not None and inbound in self.delays)
 
     def take_all(self) -> list[Inbound]:
-        """Take out all messages, also the delayed ones."""
+        """Take out all messages, the delayed ones, too."""
         if self.delays is not None:
             self.messages.extend(self.delays.release())
         return [*taken(self.messages)]
@@ -364,7 +365,7 @@ def make_inbox(
 
 
 def _identify(inbounds: list[Inbound]) -> None:
-    """Compute the identities of large messages; on a thread that may take its time."""
+    """Compute the identities of large messages, on a thread whose work may take long."""
     identify(inbounds)
     for inbound in inbounds:
         inbound.known = False  # no file says that it was processed

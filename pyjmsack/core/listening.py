@@ -30,10 +30,12 @@ PAUSE = 1.0
 
 
 class Workers:
-    """The dispatchers that share the messages of one consumer (``concurrency=N``); used in the session's turn.
+    """The dispatchers that share the messages of one consumer (``concurrency=N``). Only the thread or task that has the
+    session uses this object.
 
-    A message of a group (``JMSXGroupID``) goes where an earlier one of its group still is, and waits there behind it;
-    any other goes to the worker with the least to do. As many messages as there are workers are out at a time.
+    A message of a group (``JMSXGroupID``) goes to the worker that still has an earlier message of the group, and waits
+    there. Any other message goes to the worker with the least to do. As many messages as there are workers are out at a
+    time.
     """
 
     def __init__(self, dispatchers: Sequence[Dispatcher]) -> None:
@@ -63,9 +65,10 @@ class Workers:
         return self._dispatchers[worker]
 
     def work_on(self, inbound: Inbound) -> bool:
-        """Whether the listener is still at work on this message, which an earlier connection delivered as well (S105).
+        """Return whether the listener is still at work on this message, which an earlier connection delivered as well
+        (S105).
 
-        Then it waits: if the listener succeeds it was processed, and is nothing for another worker.
+        If so, the message waits. If the listener succeeds, the message was processed, and no other worker may get it.
         """
         inside = [one for one in [*self._inside.values()] if one.generation != inbound.generation]
         identity = inbound.identity() if inside else None
@@ -84,18 +87,18 @@ class Workers:
 
 
 class Call(NamedTuple):
-    """Hold one message that a listener gets."""
+    """One message for a listener, and the worker that runs the listener."""
 
     listener: Listener
     message: Message
     workers: Workers | None = None
     worker: Dispatcher | None = None
-    """The dispatcher that runs the listener; ``None``: the session's own dispatcher runs it at once."""
+    """The dispatcher that runs the listener. ``None`` = the session's own dispatcher runs it at once."""
 
 
 class Dispatchers:
-    """The dispatchers that run the listeners of one session. The first dispatcher hands out, and runs the listeners
-    without workers.
+    """The dispatchers that run the listeners of one session. The first dispatcher hands messages out, and runs the
+    listeners that have no workers.
 
     Args:
         runtime: makes dispatchers.
@@ -114,7 +117,7 @@ class Dispatchers:
 
     def workers(self, count: int) -> Workers:
         """Return dispatchers for a listener that works on ``count`` messages at a time."""
-        if not self._all:  # the first is the one that hands messages out
+        if not self._all:  # the first dispatcher hands messages out
             self._more(1)
         return Workers(self._more(count))
 
@@ -131,8 +134,8 @@ class Dispatchers:
     def idle(self, deadline: Deadline | None = None) -> Steps[None]:
         """Wait for the running message listeners, unless the caller is one of them (S124).
 
-        The first dispatcher hands out nothing more after the call at work. What it gave to workers their listeners have
-        in hand, also what waits there behind another message of its group.
+        The first dispatcher hands out nothing more after its present call. The listeners have all messages that went to
+        workers, also a message that waits there behind another message of its group.
         """
         if self.running_here():
             return
@@ -178,8 +181,8 @@ class Listening:
         source: gives the messages.
         unsettled: the messages that the listener has not acknowledged.
         dispatchers: the dispatchers of the session.
-        feed: what the face does with a dispatcher's call: it feeds the listener.
-        trace: makes spans; ``None`` = nobody does.
+        feed: called on a dispatcher; it feeds the listener in the way of this face.
+        trace: makes spans; ``None`` = there are no spans.
         allow_pull: whether a listener may be set with prefetch 0, so that each message is asked for (S9).
     """
 
@@ -237,7 +240,7 @@ class Listening:
         if concurrency > 1 and mode in (AckMode.CLIENT_ACKNOWLEDGE, AckMode.SESSION_TRANSACTED):
             raise IllegalStateException(
                 f"{mode.name} acknowledges messages together, so a listener with concurrency {concurrency} would "
-                "acknowledge those that others are still working on; use INDIVIDUAL_ACKNOWLEDGE or AUTO_ACKNOWLEDGE"
+                "acknowledge messages that other workers still work on; use INDIVIDUAL_ACKNOWLEDGE or AUTO_ACKNOWLEDGE"
             )
         if listener is not None and not callable(listener):
             raise TypeError(f"message_listener: expected a callable, not {type(listener).__name__}")
@@ -258,7 +261,9 @@ class Listening:
             self.schedule()
 
     def close(self) -> None:
-        """The consumer is closed: ``receive`` is allowed in the session again, if no other has a listener (S8)."""
+        """Remove the listener, because the consumer is closed. ``receive`` is allowed in the session again, if no other
+        consumer has a listener (S8).
+        """
         self._session.listeners.discard(self._info.id)
 
     def idle(self, deadline: Deadline | None = None) -> Steps[None]:
@@ -276,10 +281,10 @@ class Listening:
         self._dispatchers.first.submit(partial(self._feed, self))
 
     def unscheduled(self) -> None:
-        """Look for messages once more, because the dispatcher found none and stops, and one may have come meanwhile.
+        """Look for messages once more. The dispatcher found none and stops, but a message may have come meanwhile.
 
-        Called in the turn in which :meth:`begin` gave none. A worker leaves in a turn of its own: either before that
-        look, or it finds that the dispatcher has left, and starts it again.
+        This is called in the turn in which :meth:`begin` returned ``None``. A worker leaves in a turn of its own.
+        Either the worker leaves before this look, or it finds that the dispatcher has stopped, and starts it again.
         """
         self._scheduled = False
         source = self._source
@@ -294,14 +299,15 @@ class Listening:
             self._channel.submit(self._channel.provider.pull, self._info.id)
 
     def broke_off(self) -> None:
-        """The dispatcher met an error that is not the listener's, such as a rollback without an answer: it comes by
-        again after a pause, because an error that repeats must not keep the processor busy."""
+        """Let the dispatcher try again after a pause, because it met an error that did not come from the listener, such
+        as a rollback without an answer. Without the pause an error that repeats would keep the processor busy.
+        """
         self._channel.runtime.call_later(PAUSE, self.unscheduled)
 
     def begin(self) -> Call | None:
-        """Take a message for the listener. Whoever calls this has it in hand: nobody else would get it any more.
+        """Take a message for the listener. From now on nobody else would get it.
 
-        In a transaction the message joins it now, so that a commit inside the listener covers it.
+        In a transaction the message joins it now, so that a commit inside the listener covers the message.
         """
         listener, workers = self.listener, self.workers
         if listener is None or self._source.closed or (workers is not None and workers.full):
@@ -324,7 +330,8 @@ class Listening:
         return None if self._trace is None else self._trace.process(message)
 
     def end(self, message: Message, error: BaseException | None) -> bool:
-        """The listener returned or raised (S17-S21). What it settled or recovered itself is left alone (S33).
+        """Settle a message, because its listener returned or raised (S17-S21). A message that the listener itself
+        settled or recovered stays as it is (S33).
 
         Returns:
             True if the session's work must be undone now: ``jms.rollbackOnListenerError``.

@@ -79,7 +79,7 @@ class Encoders:
 
 
 class Defaults:
-    """The values that a send uses if its caller gives none (S152-S158)."""
+    """The values that a send uses if its caller gives no value (S152-S158)."""
 
     __slots__ = (
         "delay_ms",
@@ -102,20 +102,20 @@ class Defaults:
         self.disable_message_timestamp = disable_message_timestamp
 
     def set_delivery_mode(self, value: int) -> None:
-        """Check and set the default (S152)."""
+        """Check and set the default of the delivery mode (S152)."""
         self.delivery_mode = _delivery_mode(value)
 
     def set_priority(self, value: int) -> None:
-        """Check and set the default (S152)."""
+        """Check and set the default of the priority (S152)."""
         self.priority = _priority(value)
 
     def set_time_to_live(self, value: Seconds) -> None:
-        """Check and set the default (S154)."""
+        """Check and set the default of the time to live (S154)."""
         self.ttl_ms = _millis(value, "time_to_live")
         self.time_to_live = value
 
     def set_delivery_delay(self, value: Seconds) -> None:
-        """Check and set the default (S157)."""
+        """Check and set the default of the delivery delay (S157)."""
         self.delay_ms = _millis(value, "delivery_delay")
         self.delivery_delay = value
 
@@ -191,7 +191,7 @@ class Producer:
         if self._channel.transforms.sent is not None:
             message = self._channel.transforms.sent(message, target)
         if message._locked:
-            raise IllegalStateException("the message is in the hands of a completion listener until that has run (S73)")
+            raise IllegalStateException("the message is read-only until its completion listener was called (S73)")
         if message._properties is not None and not ORDERS.isdisjoint(message._properties):
             check_orders(message, self._channel.the_metadata)
         defaults = self.defaults
@@ -267,7 +267,9 @@ class Producer:
     # -- the way out --------------------------------------------------------------------------------------------
 
     def submit(self, outbound: Send, *, awaited: bool = False) -> None:
-        """Give a prepared message to the provider: at once if the caller waits, otherwise with the next ones."""
+        """Give a prepared message to the provider: at once if the caller waits, and otherwise together with the next
+        messages.
+        """
         if self.transacted and outbound.message_id is not None:
             self._session.transactions.current.sent.append(outbound.message_id)
         submit = self._channel.submit if awaited else self._channel.submit_lazily
@@ -333,7 +335,7 @@ class Producer:
         """Wait until half of the window is free.
 
         Raises:
-            SendTimedOutException: the broker gave no credit for ``jms.sendTimeout`` (S66).
+            SendTimedOutException: the broker gave no credit within ``jms.sendTimeout`` (S66).
         """
         return self.window.wait_for_room(lambda: self.closed)
 
@@ -391,8 +393,9 @@ def max_frame_size(url: BrokerUrl) -> int | None:
 
 
 def _encoded(encoder: Encoder, message: Message, ttl: int, trace: TracedSend) -> Payload:
-    """Encode with the context of the span. The message of the caller stays as it is, so that the context of this send
-    does not go with its next one."""
+    """Encode the message with the context of its span. The context goes into the encoded bytes only. The message of the
+    caller stays as it is, because a later send of it has a context of its own.
+    """
     own = message._properties
     try:
         if trace.properties is not None:
@@ -406,7 +409,7 @@ def _encoded(encoder: Encoder, message: Message, ttl: int, trace: TracedSend) ->
 
 
 def _no_encoder(message: Message, ttl_ms: int) -> Payload:
-    raise AssertionError("the encoder of a destination is made before it is used")
+    raise AssertionError("a message was encoded before its encoder was made; this is a defect of pyjmsack")
 
 
 def _delivery_mode(value: int) -> DeliveryMode:

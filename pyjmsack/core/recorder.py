@@ -1,4 +1,4 @@
-"""A connection's way to its ledger."""
+"""Writes the records of a connection to its ledger."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["Recorder"]
 
 
 class Recorder:
-    """Knows what all lines of one connection have in common.
+    """Knows the values that all lines of one connection have in common.
 
     Args:
-        ledger: of this connection.
-        url: of the broker, until the connection says where it leads.
+        ledger: the ledger of this connection.
+        url: the URL of the broker, for the time before the connection is open.
     """
 
     def __init__(self, ledger: Ledger, url: str) -> None:
@@ -26,24 +26,26 @@ class Recorder:
         """The broker of the connection now. After a failover this is another object."""
 
     def tail(self, *values: object) -> str:
-        """Return the last field of a line: these columns, and where the connection leads now. Whoever writes many lines
-        keeps it as long as ``metadata`` is the same."""
+        """Return the last field of a line: these values, then protocol, broker and connection id. The field is valid as
+        long as ``metadata`` is the same object.
+        """
         metadata = self.metadata
         protocol = "" if metadata is None else metadata.protocol
         broker = (metadata.url if metadata is not None else "") or self._url
         return tail(*values, protocol, broker, self.ledger.connection_id) + "\n"
 
     def id_of(self, number: int) -> str:
-        """Return the id of one of the connection's resources, unlike any other connection's."""
+        """Return the id of one of the connection's resources. No other connection has the same id."""
         return f"{self.ledger.connection_id}:{number}"
 
     def event(self, kind: str, detail: str = "") -> None:
-        """``established``, ``interrupted``, ``restored``, ``failure`` or ``closed``; for what the broker closed
-        ``session_closed``, ``producer_closed`` or ``consumer_closed``."""
+        """Record an event: ``established``, ``interrupted``, ``restored``, ``failure`` or ``closed``. If the broker
+        closed an object, the event is ``session_closed``, ``producer_closed`` or ``consumer_closed``.
+        """
         self.ledger.event(f"{time_ns()},{quoted(kind)},{quoted(detail)},{self.tail()}")
 
     def close(self) -> None:
-        """The connection is closed. Blocks; idempotent."""
+        """Record that the connection is closed, and close the ledger. This blocks. A second call has no effect."""
         if not self._closed:
             self._closed = True
             self.event("closed")

@@ -1,7 +1,7 @@
-"""What happens to messages, for a ledger: nothing here runs, and nothing costs, without one.
+"""Records for a ledger what happens to messages. Without a ledger none of this code runs, and it costs nothing.
 
 A record is made before the outcome leaves for the broker, so that the ledger of a killed process never knows less than
-the broker does.
+the broker.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ __all__ = ["Deliveries", "RecordedSend", "RecordedSends"]
 
 _OUTCOMES = {outcome: outcome.name.lower() for outcome in Outcome}
 _IN_TRANSACTION = {"committed": ("confirmed", "accepted")}
-"""What the ledger calls the sends and the received messages of a transaction, for each end that has two names."""
+"""The names of the ledger for the outcomes of sends and of received messages in a transaction, if these names
+differ."""
 
 
 class RecordedSends:
-    """What the lines for the sends of one producer have in common."""
+    """Knows the values that the lines for the sends of one producer have in common."""
 
     def __init__(self, recorder: Recorder, producer_id: int) -> None:
         self._recorder = recorder
@@ -45,7 +46,7 @@ class RecordedSends:
         self._tail_of: tuple[Destination | None, ConnectionMetadata | None] = (None, None)
 
     def tail(self, target: Destination) -> str:
-        """Return the last field of a line; it is renewed for another destination, or another broker."""
+        """Return the last field of a line. It is made anew for another destination, or another broker."""
         if self._tail_of[0] is not target or self._tail_of[1] is not self._recorder.metadata:
             self._tail_of = target, self._recorder.metadata
             self._tail = self._recorder.tail(self._id, _place(target))
@@ -79,7 +80,7 @@ class RecordedSend(Send):
         self._time = time_ns()
 
     def done(self, error: BaseException | None) -> None:
-        """The broker answered."""
+        """Record the broker's answer."""
         if self._transaction is None:
             self._write("confirmed" if error is None and not self.presettled else _send_outcome(error))
         elif error is None:
@@ -89,11 +90,11 @@ class RecordedSend(Send):
         Send.done(self, error)
 
     def _write_transacted(self, end: str) -> None:
-        assert self._transaction is not None  # it is in one
+        assert self._transaction is not None  # the send belongs to a transaction
         self._write(_IN_TRANSACTION.get(end, (end,))[0], self._records.id_of(self._transaction.number))
 
     def _write(self, outcome: str, transaction: str = "") -> None:
-        # the id is one of ours, in which nothing needs an escape
+        # this library made the id, and no character of it needs an escape
         message_id = "" if self.message_id is None else f'"{self.message_id}"'
         self._records.write(
             f"{message_id},{self._duplicate_id},{self._number},{self._time},{time_ns()},{outcome},{transaction},{self._tail}"
@@ -109,7 +110,7 @@ def _send_outcome(error: BaseException | None) -> str:
 
 
 class Deliveries:
-    """What one consumer hands out."""
+    """Records the messages that one consumer hands out."""
 
     def __init__(self, recorder: Recorder, session: SessionState, info: ConsumerInfo) -> None:
         self._recorder = recorder
@@ -127,7 +128,7 @@ class Deliveries:
         self._ordinal = 0
 
     def handed_over(self, inbound: Inbound, message: Message) -> None:
-        """The caller gets this message now."""
+        """Record that the caller gets this message now."""
         if inbound in self._open:
             self._write(self._open[inbound], "recovered")
         self._ordinal += 1
@@ -140,7 +141,7 @@ class Deliveries:
             self._open[inbound] = delivery
 
     def settled(self, inbound: Inbound, outcome: Outcome, *, stale: bool) -> None:
-        """An outcome was chosen; nobody was told yet."""
+        """Record that an outcome was chosen. The broker does not know it yet."""
         delivery = self._open.pop(inbound, None)
         if delivery is None:
             self._not_handed_over(inbound, outcome)
@@ -167,7 +168,7 @@ class Deliveries:
         self._write(delivery, "skipped" if outcome is Outcome.ACCEPTED else "refused")
 
     def over(self) -> None:
-        """The consumer ends. Its messages without an outcome will not get one any more."""
+        """Record that the consumer ends. Its messages without an outcome will not get one any more."""
         while self._open:
             self._write(self._open.popitem()[1], "none")
 

@@ -32,7 +32,8 @@ log = logging.getLogger("pyjmsack")
 
 
 def reply_to(request: Message, reply: object) -> tuple[Message, Destination]:
-    """Return the reply with the request's correlation id, else its message id, and where to send it.
+    """Return the reply as a message, and where to send it. The reply gets the correlation id of the request, or the
+    message id of the request if it has no correlation id.
 
     Raises:
         InvalidDestinationException: the request asks for no reply.
@@ -46,17 +47,20 @@ def reply_to(request: Message, reply: object) -> tuple[Message, Destination]:
 
 
 GIVEN_UP = 10_000
-"""Correlation ids of callers who went away that one requestor remembers."""
+"""How many correlation ids of callers that gave up one requestor remembers."""
 _ONLY_IN_MESSAGE_IDS = "ID:AMQP_NO_PREFIX:"
-"""What stands for no prefix in a message id; a received correlation id has nothing there (S159)."""
+"""The prefix of a message id whose text had no prefix on the wire. A received correlation id lacks it (S159)."""
 
 
 class Request:
-    """A request under way; its reply may carry the message id or the correlation id that the caller set."""
+    """A request under way. The correlation id of its reply may be its message id, or the correlation id that the caller
+    set.
+    """
 
     def __init__(self, message_id: str, correlation_id: str | None) -> None:
         self.replies: deque[Inbound] = deque()
-        """Undecoded, because a large reply takes time to decode: the caller that waits does it, not the loop."""
+        """The replies, undecoded. The waiting caller decodes them, and not the loop, because a large reply
+        takes time."""
         self.arrival: Completion[None] = Completion()
         self.error: BaseException | None = None
         self.over = False
@@ -65,18 +69,20 @@ class Request:
         self.ids = [*{each: None for each in ids if each is not None}]
 
     def answered(self, reply: Inbound) -> None:
-        """A reply came."""
+        """Note a reply, and wake the caller."""
         self.replies.append(reply)
         self.arrival.succeed()
 
     def fail(self, error: BaseException) -> None:
-        """No reply will come: the caller gets the error."""
+        """Let the caller get an error, because no reply will come."""
         self.error = self.error or error
         self.arrival.succeed()
 
 
 class Requestor:
-    """The core of one requestor. It works on a session of its own, so that no mode and no listener is in its way."""
+    """The core of one requestor. It has a session of its own, so that it depends on no mode and no listener of another
+    session.
+    """
 
     def __init__(self, connection: Connection, session: Session) -> None:
         self.closed = False
@@ -86,10 +92,11 @@ class Requestor:
         self._producer: Producer
         self._consumer: Consumer
         self._requests: dict[str, Request] = {}
-        """By each id that a reply may carry."""
+        """The requests under way, by each id that a reply may have."""
         self._given_up: OrderedDict[str, None] = OrderedDict()
-        """Correlation ids of callers who went away: a late reply would be taken for that of the next one's. The oldest
-        are forgotten, as a service that never answers would fill the memory."""
+        """Correlation ids of callers that gave up. If another request had the same id, a late reply could be taken for
+        its reply. The oldest ids are forgotten, because otherwise a service that never answers would fill the memory.
+        """
 
     @classmethod
     def open(
@@ -125,9 +132,9 @@ class Requestor:
         """Send a request, without waiting.
 
         Raises:
-            IllegalStateException: closed; or the connection is stopped; or the correlation id is that of another
-                request under way, or of one whose caller gave up.
-            JMSException: see :meth:`pyjmsack.MessageProducer.send`.
+            IllegalStateException: the requestor is closed, the connection is stopped, or the correlation id is that of
+                another request that is under way or was given up.
+            JMSException: as for :meth:`pyjmsack.MessageProducer.send`.
         """
         self._check()
         message = to_message(message)
@@ -135,7 +142,7 @@ class Requestor:
         own = message.correlation_id
         if own is not None and (own in self._requests or own in self._given_up):
             raise IllegalStateException(
-                f"correlation id {own!r} was used before, so a late reply could be taken for the one to this request"
+                f"correlation id {own!r} was used before, so a late reply could be taken for the reply to this request"
             )
         request: Request
 
@@ -144,13 +151,13 @@ class Requestor:
                 request.fail(error)
 
         stamped, outbound = self._producer.prepare(sent, message, None, *how)
-        assert stamped.message_id is not None  # its producer never leaves them out
+        assert stamped.message_id is not None  # the producer of a requestor always makes message ids
         request = Request(stamped.message_id, own)
         try:
             for each in request.ids:
                 self._requests[each] = request
             self._producer.submit(outbound, awaited=True)
-            self._look()  # a link that was lost meanwhile wakes nobody any more
+            self._look()  # if the link was lost meanwhile, nobody else looks
         except BaseException:  # Ctrl-C
             self._forget(request)
             raise
@@ -167,7 +174,7 @@ class Requestor:
         """Return the reply.
 
         Raises:
-            RequestTimedOutException: none came in ``timeout`` seconds; a later one is dropped.
+            RequestTimedOutException: no reply came within ``timeout`` seconds. A later reply is dropped.
             JMSException: the request could not be sent, or the replies cannot arrive any more.
         """
         deadline = Deadline(timeout)
@@ -194,23 +201,25 @@ class Requestor:
         self._drop(request)
 
     def _reply(self, request: Request) -> Message | None:
-        """Return the first reply that can be handed out, acknowledged; on the caller's side."""
-        request.arrival = Completion()  # before the look: what comes from here on completes this one
+        """Return the first reply that can be handed out, acknowledged. Runs at the caller."""
+        request.arrival = Completion()  # before the look, so that a reply that comes later completes this completion
         while request.replies:
-            message = self._consumer.taking.admit(request.replies[0])  # after Ctrl-C it is still there, to be dropped
+            # after Ctrl-C the reply is still in the queue, and is dropped there
+            message = self._consumer.taking.admit(request.replies[0])
             request.replies.popleft()
             if message is not None:
                 return message
         return None
 
     def _drop(self, request: Request) -> None:
-        """Nobody waits for more replies. Acknowledge the replies that came without looking at them."""
-        for reply in taken(request.replies):  # the loop and who waited may both be here
+        """Acknowledge the replies without looking at them, because nobody waits for them any more."""
+        for reply in taken(request.replies):  # the loop and the caller may both be here
             self._consumer.unsettled.settle(reply, Outcome.ACCEPTED)
 
     def _look(self) -> None:
-        """Give each reply, undecoded, to the caller that waits for it. On the loop, unless the connection was just
-        started."""
+        """Give each reply, undecoded, to the caller that waits for it. Runs on the loop, in a caller that just sent a
+        request, or in a caller that starts the connection.
+        """
         consumer = self._consumer
         if consumer.closed or consumer.error is not None:
             self._fail(consumer.error or IllegalStateException("the requestor is closed"))
@@ -219,7 +228,7 @@ class Requestor:
             try:
                 correlation_id = inbound.correlation_id
             except MessageFormatException:
-                consumer.taking.admit(inbound)  # refuses it
+                consumer.taking.admit(inbound)  # which refuses the reply
                 continue
             request = self._requests.get(correlation_id or "")
             if request is None:
@@ -235,7 +244,7 @@ class Requestor:
             request.fail(error)
 
     def close(self) -> Steps[None]:
-        """End the requests under way, delete the queue for the replies. Idempotent."""
+        """End the requests under way, and delete the queue for the replies. A second call has no effect."""
         if self.closed:
             return
         self.closed = True

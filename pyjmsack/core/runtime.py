@@ -1,4 +1,4 @@
-"""What a face supplies to the core."""
+"""The parts that a face supplies to the core."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ Command = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
 def run_commands(outbox: deque[Command]) -> None:
-    """Run the commands of an outbox on the loop. One that breaks fails whoever waits for it, and nobody else."""
+    """Run the commands of an outbox on the loop. A command that raises fails the call that waits for it, and no other
+    call.
+    """
     arguments: tuple[Any, ...] = ()
     while outbox:
         try:
@@ -37,8 +39,9 @@ def run_commands(outbox: deque[Command]) -> None:
 
 
 def refuse_commands(outbox: deque[Command], error: Exception) -> None:
-    """The loop does no more work for this connection. Fail the calls that wait for a command, as a lost connection
-    would."""
+    """Fail the calls that wait for a command, as a lost connection would, because the loop does no more work for this
+    connection.
+    """
     for _, arguments in taken(outbox):
         _fail(arguments, error)
 
@@ -49,12 +52,14 @@ class Queue(Protocol[T_co]):
     def __len__(self) -> int: ...
 
     def popleft(self) -> T_co:
-        """Take out the first, or raise ``IndexError``."""
+        """Take out the first entry, or raise ``IndexError``."""
         ...
 
 
 def taken(queue: Queue[T]) -> Iterator[T]:
-    """Take out one after the other until none is left; another thread may add, or take some of them, meanwhile."""
+    """Take out the entries one by one until none is left. Meanwhile another thread may add entries, or take some of
+    them.
+    """
     while queue:
         try:
             item = queue.popleft()
@@ -72,10 +77,12 @@ def _fail(arguments: tuple[Any, ...], error: Exception) -> None:
 
 
 class Dispatcher(Protocol):
-    """Runs user code, one call at a time and in order, never on the I/O loop's own time (a thread, or a task)."""
+    """Runs user code on a thread or in a task, one call at a time and in order, never on the I/O loop's own time."""
 
     def submit(self, call: Callable[[], Any]) -> None:
-        """Queue a call; its exceptions are logged (S127). In asyncio it may return an awaitable. Any thread."""
+        """Queue a call, from any thread. An exception of the call is logged (S127). In asyncio the call may return an
+        awaitable.
+        """
         ...
 
     def running_here(self) -> bool:
@@ -88,7 +95,7 @@ class Dispatcher(Protocol):
         ...
 
     def idle(self) -> Steps[None]:
-        """Wait until the call at work, if any, is over. A call counts from ``submit`` on."""
+        """Wait until the present call, if any, is over. A call counts from ``submit`` on."""
         ...
 
     def through(self) -> Steps[None]:
@@ -96,7 +103,7 @@ class Dispatcher(Protocol):
         ...
 
     def close(self) -> None:
-        """Run what is queued, then end."""
+        """Run the queued calls, then end."""
         ...
 
 
@@ -110,24 +117,29 @@ class Runtime(Protocol):
     """One connection's way to the loop."""
 
     def submit(self, command: Callable[..., Any], *arguments: Any) -> None:
-        """Run ``command(*arguments)`` on the loop, in order; one wake and one write per burst. Any thread."""
+        """Run ``command(*arguments)`` on the loop, in order, with one wake and one write for each burst. Any thread may
+        call this.
+        """
         ...
 
     def submit_lazily(self, command: Callable[..., Any], *arguments: Any) -> None:
-        """Like :meth:`submit`, for what nobody waits for: what follows at once may join it before the loop is woken."""
+        """As :meth:`submit`, for a command whose answer nobody waits for. Commands that follow at once may join it
+        before the loop is woken.
+        """
         ...
 
     def submit_from_thread(self, command: Callable[..., Any], *arguments: Any) -> None:
-        """Like :meth:`submit`, for a thread that is neither the caller's nor the loop's."""
+        """As :meth:`submit`, for a thread that is neither the caller's thread nor that of the loop."""
         ...
 
     def elsewhere(self, work: Callable[[], None], then: Callable[[], None]) -> None:
-        """Run ``work``, which takes long, on a thread that nobody waits for; ``then`` runs on the loop, whatever became
-        of it. Called on the loop."""
+        """Run ``work``, which takes long, on a thread that nobody waits for. Then run ``then`` on the loop, also if
+        ``work`` raised. Called on the loop.
+        """
         ...
 
     def away(self, work: Callable[[], Any]) -> Any:
-        """Run work of the caller that waits for a disk. In asyncio return an awaitable of its result."""
+        """Run work of the caller that waits for a disk. In asyncio return an awaitable of the result."""
         ...
 
     def call_later(self, delay: float, callback: Callable[[], None]) -> None:
@@ -139,7 +151,9 @@ class Runtime(Protocol):
         ...
 
     def lock(self) -> AbstractContextManager[Any]:
-        """Return a new lock for what the loop and a caller change, in a few steps; not reentrant."""
+        """Return a new lock for data that both the loop and a caller change. It is held for a few steps only, and is
+        not reentrant.
+        """
         ...
 
     def dispatcher(self, name: str) -> Dispatcher:

@@ -1,4 +1,4 @@
-"""How many sends of a producer may be under way, and the callers that wait for room, in both faces (S65)."""
+"""Limits how many sends of a producer may be under way, and lets callers wait for room, in both faces (S65)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ __all__ = ["WINDOW", "Done", "Send", "SendWindow", "describe"]
 Done = Callable[["BaseException | None"], None]
 
 WINDOW = 4096
-"""Sends of one producer that may be unconfirmed before the next one waits, so that a stopped broker cannot fill the
-memory; four times the credit that the brokers grant, so that it never slows a pipeline."""
+"""The most unconfirmed sends of one producer. The next send waits, so that a broker that stopped cannot fill the
+memory. The number is four times the credit that the brokers grant, so that it never slows a pipeline."""
 
 
 class Send(Outbound):
@@ -51,7 +51,7 @@ class Send(Outbound):
         self.trace: TracedSend | None = None
 
     def done(self, error: BaseException | None) -> None:
-        """The broker answered: first the caller, then the transaction, which may be waiting to commit."""
+        """Take the broker's answer: first tell the caller, then the transaction, which may be waiting to commit."""
         self._window.on_done(len(self.payload))
         if self.trace is not None:
             self.trace.answered(error)
@@ -114,13 +114,13 @@ class SendWindow:
         self._send(outbound)
 
     def hand_over_transacted(self, outbound: Send) -> None:
-        """The same; the commit waits for what is counted here."""
-        assert outbound._transaction is not None  # its producer is transacted
+        """Count and send within a transaction, whose commit waits for the answer; on the loop."""
+        assert outbound._transaction is not None  # only transacted producers use this method
         outbound._transaction.submitted += 1
         self.hand_over(outbound)
 
     def on_done(self, size: int) -> None:
-        """One more send, of ``size`` bytes, is answered; on the loop."""
+        """Count a send, of ``size`` bytes, as answered; on the loop."""
         self._settled += 1
         self._bytes_settled += size
         if self._rooms and self.submitted - self._settled <= WINDOW // 2 and self._has_half_of_its_bytes():
@@ -134,25 +134,25 @@ class SendWindow:
     # -- waiting ------------------------------------------------------------------------------------------------
 
     def check_room(self) -> None:
-        """Raise if the window is full, for a caller who cannot wait (S65).
+        """Raise if the window is full, for a caller that cannot wait (S65).
 
         Raises:
-            ResourceAllocationException: the text says what is unconfirmed, and what to do.
+            ResourceAllocationException: the window is full. The text says how much is unconfirmed, and what to do.
         """
         if self.full:
             limit = f"{WINDOW} messages"
             if self._byte_limit is not None:
                 limit += f" or {self._byte_limit} bytes"
             raise ResourceAllocationException(
-                f"send_async to {self._name}: nothing was sent, as {self._unconfirmed} are unconfirmed and {limit} are "
-                "the limit; await some of the futures first, or await send(), which waits for room (S65)"
+                f"send_async to {self._name}: nothing was sent, because {self._unconfirmed} are unconfirmed and the "
+                f"limit is {limit}; await some of the futures first, or await send(), which waits for room (S65)"
             )
 
     def wait_for_room(self, closed: Callable[[], bool]) -> Steps[None]:
         """Wait until half of the window is free, or the producer is ``closed``.
 
         Raises:
-            SendTimedOutException: the broker gave no credit for ``jms.sendTimeout`` (S66).
+            SendTimedOutException: the broker gave no credit within ``jms.sendTimeout`` (S66).
         """
         deadline = Deadline(self._channel.options.send_timeout, "jms.sendTimeout")
         while self.full and not closed():
@@ -172,7 +172,7 @@ class SendWindow:
         return f"{messages} messages of {size} bytes"
 
     def when_answered(self, answered: Completion[None]) -> None:
-        """Complete ``answered`` once every send so far has its answer; on the loop."""
+        """Complete ``answered`` when each send so far has its answer; on the loop."""
         if self._settled >= self._handed_over:
             answered.succeed()
         else:
@@ -180,11 +180,11 @@ class SendWindow:
 
 
 def describe(info: ProducerInfo) -> str:
-    """Return the destination's name for messages."""
+    """Return the name of the destination, for texts."""
     return "any destination" if info.destination is None else info.destination.name
 
 
 def _wake(waiting: list[Completion[None]]) -> None:
-    """Wake all: each looks again at what it waits for."""
+    """Wake all waiting callers. Each looks again whether it can go on."""
     while waiting:
         waiting.pop(0).succeed()

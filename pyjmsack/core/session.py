@@ -50,7 +50,8 @@ class Session:
     Args:
         channel: the way to the broker.
         info: id and acknowledge mode.
-        subscriptions, temporaries: those of the connection. face: the part of the face for this session.
+        subscriptions, temporaries: those of the connection.
+        face: makes the part of the face for this session.
         leave: called with the id when the session ends.
         consumer_made: called when there is a new consumer.
     """
@@ -70,7 +71,8 @@ class Session:
         self.consumers: dict[int, Consumer] = {}
         self.producers: dict[int, Producer] = {}
         self.memory = Memory(make_store(channel))
-        """Which messages were processed in this session, so that none is processed twice after a failover (S105)."""
+        """The messages that were processed in this session, so that no message is processed twice after a failover
+        (S105)."""
         self.transactions = Transactions(channel, info.id, self.memory, self.consumers, self.update)
         self.state = SessionState(channel, info, self.memory, self.transactions)
         self.dispatchers = Dispatchers(channel.runtime, f"pyjmsack-session-{info.id}")
@@ -255,7 +257,9 @@ class Session:
     # -- acknowledgement ----------------------------------------------------------------------------------------
 
     def acknowledge(self, outcome: Outcome = Outcome.ACCEPTED) -> None:
-        """CLIENT mode: one outcome for all messages that the session handed out, at all its consumers (S25, S26)."""
+        """In CLIENT mode give one outcome to all messages that the session handed out, at all its consumers
+        (S25, S26).
+        """
         self.check_open()
         self._require(outcome)
         if self.info.ack_mode is AckMode.CLIENT_ACKNOWLEDGE:
@@ -265,7 +269,9 @@ class Session:
                 consumer.unsettled.settle_delivered(outcome)
 
     def acknowledge_message(self, message: Message) -> None:
-        """Do ``message.acknowledge()`` by the mode. ``JMS_AMQP_ACK_TYPE`` chooses the outcome (S28, S38)."""
+        """Carry out ``message.acknowledge()`` by the rules of the mode. ``JMS_AMQP_ACK_TYPE`` chooses the outcome (S28,
+        S38).
+        """
         self.check_open()
         outcome = _outcome(message._ack_type)
         if self.info.ack_mode.individual:
@@ -356,7 +362,7 @@ class Session:
             consumer.interrupted()
 
     def restored(self) -> None:
-        """The connection is restored, perhaps at another broker; on the loop."""
+        """Note that the connection is restored, perhaps at another broker. Runs on the loop."""
         for producer in [*self.producers.values()]:
             producer.encoders.forget()
 

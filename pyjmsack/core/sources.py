@@ -1,6 +1,6 @@
-"""What a session asks the broker for when somebody consumes or browses: checked first, then described.
+"""Describes and checks a consumer or browser before the broker is asked for it.
 
-What speaks against a consumer is raised here, before the broker is asked.
+Each error that the client can find by itself is raised here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Sources", "check_destination"]
 
 log = logging.getLogger("pyjmsack")
 MIN_BROWSER_PREFETCH = 1000
-"""Messages a browser asks for at a time, whatever its prefetch."""
+"""The least number of messages that a browser asks for at a time. A smaller prefetch is raised to it."""
 
 
 def check_destination(destination: object, metadata: ConnectionMetadata | None) -> None:
@@ -30,7 +30,7 @@ def check_destination(destination: object, metadata: ConnectionMetadata | None) 
     several destinations and the broker would take the text as one name.
 
     Raises:
-        InvalidDestinationException: as said (S67, S68).
+        InvalidDestinationException: one of these cases (S67, S68).
     """
     if not isinstance(destination, Destination):
         raise InvalidDestinationException(f"{destination!r} is not a destination; use session.create_queue(name) (S67)")
@@ -56,14 +56,14 @@ class Sources:
         self._temporaries = temporaries
 
     def check(self, destination: Destination, selector: str | None) -> tuple[DestinationOptions, str | None]:
-        """Raise what speaks against consuming or browsing this, before the broker is asked.
+        """Check whether this destination can be consumed or browsed, before the broker is asked.
 
         Returns:
-            the options of the destination, and the selector to ask the broker for; a blank one means none (S187).
+            The options of the destination, and the selector for the broker. A blank selector means none (S187).
 
         Raises:
             InvalidSelectorException: the selector is wrong, unless ``jms.validateSelector`` is off.
-            InvalidDestinationException: it is none, or a temporary destination of another connection (S130).
+            InvalidDestinationException: it is no destination, or a temporary destination of another connection (S130).
         """
         check_destination(destination, self._channel.metadata)
         self._temporaries.check_consumable(destination)
@@ -85,19 +85,19 @@ class Sources:
         browser: bool,
         pulls: bool,
     ) -> tuple[ConsumerInfo, DestinationOptions]:
-        """Return what the broker is asked for, and the options of the destination.
+        """Return the description of a consumer for the broker, and the options of the destination.
 
         Args:
             destination: a queue or a topic, with its own options.
-            selector: of the caller; it goes before that of the destination.
+            selector: the selector of the caller. If it is given, the selector of the destination is not used.
             no_local: whether messages of this connection are left out.
             subscription: its name and kind, for a named subscriber.
-            browser: whether nothing is taken.
-            pulls: whether somebody calls ``receive``, so that prefetch 0 makes sense.
+            browser: whether the messages stay in the queue.
+            pulls: whether the consumer is used with ``receive``, so that prefetch 0 makes sense.
 
         Raises:
-            UnsupportedFeatureException: this protocol and broker cannot do it.
-            InvalidSelectorException, InvalidDestinationException: as of :meth:`check`.
+            UnsupportedFeatureException: this protocol or this broker cannot do it.
+            InvalidSelectorException, InvalidDestinationException: as for :meth:`check`.
         """
         options, selector = self.check(destination, selector)
         prefetch = self._prefetch(destination, options.prefetch, browser, subscription)
@@ -108,7 +108,7 @@ class Sources:
         return info, options
 
     def _check_features(self, info: ConsumerInfo) -> None:
-        """Raise if a consumer asks for what this protocol and broker cannot honour (S119, S144, S147)."""
+        """Raise if a consumer asks for a feature that this protocol or this broker does not have (S119, S144, S147)."""
         metadata, subscription = self._channel.the_metadata, info.subscription
         check_consumer(metadata, info)
         if info.pending_limit and "pending-limit" not in metadata.capabilities:
@@ -119,7 +119,7 @@ class Sources:
     def _consumer_info(
         self, destination: Destination, options: DestinationOptions, prefetch: int, browser: bool
     ) -> ConsumerInfo:
-        """What the options make of a consumer: those of the destination, else those of the connection."""
+        """Return the description of a consumer. The options of the destination go before those of the connection."""
         jms = self._channel.options
         presettled = browser or self._info.ack_mode.presettled
         presettled = presettled or jms.presettle_policy.consumer(destination, self._info.transacted)

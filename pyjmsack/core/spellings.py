@@ -1,4 +1,4 @@
-"""What a Java programmer may write that this broker would take without a word, and do something else."""
+"""Refuses names and properties of Java programs that this broker would accept without a word and treat differently."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def _has_effect(name: str, metadata: ConnectionMetadata) -> bool:
 
 
 def check_composite(destination: Destination, metadata: ConnectionMetadata | None) -> None:
-    """Refuse several destinations in one text, as ActiveMQ's client has them, where the broker does not know them.
+    """Refuse a text that names several destinations, as ActiveMQ's client allows it, if the broker does not know this
+    form.
 
     Raises:
         InvalidDestinationException: this broker would take the whole text as one name, or lose a part of it.

@@ -1,4 +1,4 @@
-"""What a session's producers and consumers must know of their session."""
+"""The facts about a session that its producers and consumers must know."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ class State(IntEnum):
 
     OPEN = 0
     CLOSING = 1
-    """No message is handed out any more; the listener at work may still acknowledge and send."""
+    """No message is handed out any more. The listener at work may still acknowledge and send."""
     CLOSED = 2
 
 
 class SessionState:
-    """One session, as its members see it. The :class:`~pyjmsack.core.session.Session` alone changes it.
+    """One session, as its producers and consumers see it. Only the :class:`~pyjmsack.core.session.Session` changes it.
 
     Args:
         channel: the connection.
         info: id and acknowledge mode.
-        memory: what was processed in the session.
+        memory: the messages that were processed in the session.
         transactions: the open transaction, and how it ends.
     """
 
@@ -49,11 +49,11 @@ class SessionState:
 
     @property
     def closed(self) -> bool:
-        """Whether nothing can be done with the session any more."""
+        """Whether the session is closed."""
         return self.state is State.CLOSED
 
     def check_open(self) -> None:
-        """Raise if session or connection is closed or lost (S125)."""
+        """Raise if the session or the connection is closed or lost (S125)."""
         if self.state is State.CLOSED:
             raise IllegalStateException("the session is closed")
         self.channel.check_open()

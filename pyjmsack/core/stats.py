@@ -1,4 +1,4 @@
-"""Numbers: the counts of a consumer, and time-outs as callers give them."""
+"""The counts of a consumer, and time limits as callers give them."""
 
 from __future__ import annotations
 
@@ -12,17 +12,20 @@ from pyjmsack.types import AckType, PossiblyMillisecondsWarning
 __all__ = ["ConsumerStats", "Counts", "seconds", "warn_of_milliseconds"]
 
 LONGEST = 1_000_000_000
-"""Seconds, 31 years: well below what locks and event loops take."""
+"""Seconds, which are 31 years. Locks and event loops can wait longer than this."""
 
 
 _LIKE_MILLISECONDS = 1000
 
 
 def seconds(timeout: float | timedelta | None) -> float | None:
-    """Return a time-out in seconds.
+    """Return a time limit in seconds.
+
+    Args:
+        timeout: seconds, a ``timedelta``, or ``None`` for no limit.
 
     Raises:
-        TypeError: it is no number.
+        TypeError: it is not a number.
         ValueError: it is negative, not a number (NaN), or more than the clocks of the system can count. In Java such
             values mean different things in different clients.
     """
@@ -67,18 +70,19 @@ class ConsumerStats:
     redelivered: int
     """Handed out with a redelivery count above 0."""
     duplicates_skipped: int
-    """Acknowledged without being handed out, as already processed (S105)."""
+    """Acknowledged without being handed out, because they were processed before (S105)."""
     expired: int
-    """Not handed out, as their time to live was over; the broker expires them, or dead-letters them (S156, S190)."""
+    """Not handed out, because their time to live was over. The broker expires them or makes them dead letters (S156,
+    S190)."""
     poisoned: int
     """Messages that this consumer gave up: they were delivered too often, could not be decoded, or were rejected. The
     broker dead-letters or drops them, or delivers them to other consumers (S111, S118, S166, S190)."""
     stale: int
-    """Acknowledged too late, when the connection that delivered them was lost: nothing was sent (S95)."""
+    """Acknowledged too late: the connection that delivered them was lost, so no acknowledgement was sent (S95)."""
 
 
 class Counts:
-    """The counters of one consumer, as they grow."""
+    """The counters of one consumer."""
 
     __slots__ = ("acknowledged", "acknowledged_late", "delivered", "ended", "redelivered", "refused", "skipped", "torn")
 
@@ -88,14 +92,14 @@ class Counts:
         self.skipped = 0
         """Acknowledged without being handed out, as already processed."""
         self.refused = 0
-        """Refused for good: they do not come again to this consumer."""
+        """Refused for ever: this consumer does not get them again."""
         self.torn = 0
         self.ended = dict.fromkeys(AckType, 0)
-        """How many messages ended otherwise than accepted, by the name that ActiveMQ has for it (S190)."""
+        """How many messages ended without being accepted, by ActiveMQ's name for the reason (S190)."""
 
     @property
     def gone(self) -> int:
-        """How many messages came that this consumer does not get, and that do not come again."""
+        """How many messages arrived that this consumer never hands out."""
         return self.skipped + self.refused
 
     def stats(self, *, buffered: int, unacknowledged: int) -> ConsumerStats:

@@ -58,12 +58,13 @@ def answered(
     """Wait for the answer to a request.
 
     Args:
-        done: the completion of the answer. deadline: the end of the wait.
-        what: what the caller waits for, for the error.
+        done: the completion of the answer.
+        deadline: the end of the wait.
+        what: the request in words, for the error.
         undo: called if the caller does not get the answer and the request may still succeed.
 
     Raises:
-        RequestTimedOutException: no answer came in time; the text names the option of the deadline.
+        RequestTimedOutException: no answer came in time. The text names the option of the deadline.
         JMSException: the request failed.
     """
     try:
@@ -115,7 +116,7 @@ def _advance(steps: Steps[None], in_time: bool | None) -> Wait | None:
 
 
 def give_up(steps: Steps[None]) -> None:
-    """Run steps for a caller that gave up, and end them where they would wait, so that they clean up."""
+    """Run the steps of a caller that gave up. End them at their first wait, so that they clean up."""
     with suppress(StopIteration, JMSException):
         next(steps)
     steps.close()

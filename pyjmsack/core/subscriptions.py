@@ -1,4 +1,4 @@
-"""Which names of subscriptions are in use on a connection, and by whom (S141-S145)."""
+"""The names of subscriptions that are in use on a connection, and their users (S141-S145)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ __all__ = ["Subscriptions", "check_name", "check_topic"]
 
 
 def check_name(name: object) -> None:
-    """Raise unless ``name`` can name a subscription; ``|`` parts the words of a link name (S143, S145).
+    """Raise unless ``name`` can name a subscription. It must not contain ``|``, which separates the words of a link
+    name (S143, S145).
 
     Raises:
-        JMSException: it is empty, no string, or contains ``|``.
+        JMSException: the name is empty, no string, or contains ``|``.
     """
     if not isinstance(name, str) or not name.strip() or "|" in name:
         raise JMSException(f"subscription name {name!r}: expected a non-empty string without '|' (S143)")
@@ -30,44 +31,46 @@ def check_topic(topic: object) -> None:
     """Raise unless ``topic`` can have subscriptions that outlive a consumer or are shared (S141).
 
     Raises:
-        InvalidDestinationException: it is a queue, or temporary.
+        InvalidDestinationException: it is not a topic, or a temporary one.
     """
     if not isinstance(topic, Topic) or topic.is_temporary:
         raise InvalidDestinationException(f"{topic!r}: a subscription by name needs a topic that is not temporary")
 
 
 class _Use:
-    """The subscribers of one name: a single one, or several that share."""
+    """The subscribers of one name: a single one, or several that share the subscription."""
 
     def __init__(self, shared: bool, topic: Destination | None, selector: str | None) -> None:
         self.shared = shared
         self.topic = topic
         self.selector = selector
         self.given = 0
-        """Numbers given out: a number is not given twice while anybody uses the name (S145)."""
+        """How many numbers were given out. No number is given out twice while anybody uses the name (S145)."""
         self.live: list[Subscription] = []
         self.leaving: list[Subscription] = []
-        """Those of ``live`` whose end the broker was told and has not answered."""
+        """The subscribers in ``live`` that are leaving: the broker was told, and has not answered yet."""
         self.waiting: list[Callable[[], None]] = []
-        """Claims to repeat when all have left."""
+        """Claims that are repeated when all subscribers have left."""
 
     def refusal(self, wanted: Subscription, topic: Destination | None, selector: str | None) -> str | None:
-        """Return why somebody else cannot join, or ``None``."""
+        """Return why another subscriber cannot join, or ``None`` if it can."""
         if self.shared != wanted.shared:
             return "is in use on this connection; shared and unshared subscribers of one name exclude each other (S143)"
         if not self.shared:
             return "has an active consumer, or one with messages that are not acknowledged (S141)"
         if self.topic != topic:
-            return f"is of topic {self.topic}; its active consumers keep it so (S143)"
+            return f"belongs to topic {self.topic} as long as it has active consumers (S143)"
         if self.selector != selector:
-            return f"has the selector {self.selector!r}; its active consumers keep it so (S143)"
+            return f"has the selector {self.selector!r} as long as it has active consumers (S143)"
         return None
 
 
 class Subscriptions:
-    """The named subscriptions of one connection. All but the steps runs on the loop, one claim at a time.
+    """The named subscriptions of one connection. The steps run at the caller, everything else on the loop, one claim at
+    a time.
 
-    Volatile shared subscriptions have names of their own; durable ones, shared or not, have theirs together.
+    Shared subscriptions that are not durable have names of their own. All durable subscriptions, shared or not, have
+    their names in common.
     """
 
     def __init__(self, channel: Channel) -> None:
@@ -75,10 +78,10 @@ class Subscriptions:
         self._uses: dict[tuple[str, bool], _Use] = {}
 
     def take(self, wanted: Subscription, topic: Destination | None, selector: str | None) -> Steps[Subscription]:
-        """Take a name, if necessary when its last user has left.
+        """Take a name. If its last user is leaving, wait for that.
 
         Raises:
-            IllegalStateException: it is in use (S141, S143).
+            IllegalStateException: the name is in use (S141, S143).
         """
         channel = self._channel
         claimed: Completion[Subscription] = Completion()
@@ -96,18 +99,18 @@ class Subscriptions:
         done: Completion[None] = Completion()
         done.add_callback(lambda _: self.release(taken))
         channel.submit(channel.provider.unsubscribe, name, done)
-        # a caller who gives up: who wants the name next waits for the broker's answer
+        # if the caller gives up, the next user of the name waits for the broker's answer
         undo = partial(channel.submit, self.release_after, taken, done)
         yield from answered(done, channel.deadline(), f"unsubscribing {name}", undo=undo)
 
     def claim(
         self, wanted: Subscription, topic: Destination | None, selector: str | None, done: Completion[Subscription]
     ) -> None:
-        """Take the name; ``done`` with the subscription and its number, or an ``IllegalStateException``.
+        """Take the name. ``done`` gets the subscription with its number, or an ``IllegalStateException``.
 
-        A name whose last user is just leaving is waited for.
+        If the last user of the name is just leaving, the claim waits for that.
         """
-        if done.done:  # given up while it waited
+        if done.done:  # the caller gave up while the claim waited
             return
         key = (wanted.name, wanted.durable)
         use = self._uses.setdefault(key, _Use(wanted.shared, topic, selector))
@@ -123,20 +126,20 @@ class Subscriptions:
             done.fail(IllegalStateException(f"subscription {wanted.name!r} {refusal}"))
 
     def withdraw(self, claimed: Completion[Subscription]) -> None:
-        """Nobody waits for this claim any more."""
+        """Withdraw a claim, because nobody waits for it any more."""
         claimed.fail(IllegalStateException("given up"))
         if claimed.error is None:
             self.release(claimed.result())
 
     def release_after(self, subscription: Subscription, ended: Completion[None]) -> None:
-        """The subscriber leaves: the name is free once the broker has answered."""
+        """Note that a subscriber is leaving. The name is free when the broker has answered."""
         use = self._uses.get((subscription.name, subscription.durable))
         if use is not None and any(other is subscription for other in use.live):
             use.leaving.append(subscription)
         ended.add_callback(lambda _: self.release(subscription))
 
     def release(self, subscription: Subscription) -> None:
-        """The subscriber has left. A second call does nothing."""
+        """Note that a subscriber has left. A second call does nothing."""
         key = (subscription.name, subscription.durable)
         use = self._uses.get(key)
         if use is None:

@@ -1,4 +1,4 @@
-"""From the inbox to the caller: whose turn it is, whether the message may be handed out, and what is counted.
+"""The way of a message from the inbox to the caller: whose turn it is, whether it may be handed out, what is counted.
 
 :class:`Taking` has no waits. If Ctrl-C comes between the inbox and the caller, the message goes back to the inbox.
 """
@@ -28,8 +28,8 @@ __all__ = ["Taking"]
 
 log = logging.getLogger("pyjmsack")
 TORN = 1000
-"""Damaged messages of one consumer that are given back. Later ones count as damaged at the broker, which may have no
-limit of deliveries."""
+"""How many damaged messages of one consumer are given back, to be delivered again. A later one is refused for this
+consumer, because the broker may have no limit of deliveries."""
 
 
 class Taking:
@@ -38,12 +38,12 @@ class Taking:
     Args:
         session: the state of the session that producers and consumers may read.
         info: id, destination and prefetch of the consumer.
-        inbox: where messages wait.
+        inbox: the messages that wait.
         admission: decides whether a message may be handed out.
         unsettled: the messages that the caller has not acknowledged.
         listening: the listener, which may still be at work on a message that comes again.
         counts: the statistics of the consumer.
-        trace: makes spans; ``None`` = nobody does.
+        trace: makes spans; ``None`` = there are no spans.
         finish: called after :meth:`stop`, when nothing is on its way to the caller.
     """
 
@@ -98,27 +98,31 @@ class Taking:
         self._finish = finish
         self._over = False
         self._through: Completion[None] | None = None
-        """For a close that waits for the message on its way."""
+        """Completed when the message on its way has reached the caller. A close waits for it."""
         self.passing = 0
         """The number of the thread that may have a message on its way from the inbox to the caller, without an outcome
         yet; 0 if there is none."""
         self._at_work = False
-        """Whether the next message waits: a listener is still at work on it, since before the connection was lost."""
+        """Whether the next message waits because a listener is still at work on it. The listener got it before the
+        connection was lost."""
 
     def stop(self) -> None:
-        """Take nothing any more, except what is on its way to the caller already (``passing``)."""
+        """Take no more messages. A message that is on its way to the caller already (``passing``) still arrives."""
         self._stopped = True
 
     def end(self) -> None:
-        """Hand out nothing any more, because all goes back to the broker, what is on its way to the caller too."""
+        """Hand out nothing any more, because all messages go back to the broker, also a message on its way to the
+        caller.
+        """
         self._stopped = self._over = True
 
     def through(self, deadline: Deadline) -> Steps[None]:
-        """Wait, after :meth:`stop`, until the message on its way has its outcome, so that the outcome leaves before
-        the session ends. A call of the same thread, such as one of a signal handler, does not wait for itself."""
+        """Wait, after :meth:`stop`, until the message on its way has its outcome, because the outcome must leave before
+        the session ends. A call of the same thread, such as a call of a signal handler, does not wait for itself.
+        """
         if self.passing not in (0, self._here()):
             self._through = done = Completion[None]()
-            if self.passing:  # else the other thread looked before it could see the completion
+            if self.passing:  # otherwise the other thread was through before it could see the completion
                 yield done, deadline.remaining()
 
     @property
@@ -132,8 +136,9 @@ class Taking:
         return unsettled.window is not None and unsettled.window.is_full(len(unsettled.delivered))
 
     def take(self) -> Message | None:
-        """Take the next message the caller may have. The message is not acknowledged. Returns ``None`` if there is
-        none (S22, S156, S111, S166)."""
+        """Take the next message that the caller may have. The message is not acknowledged. Returns ``None`` if there is
+        no such message (S22, S156, S111, S166).
+        """
         inbound: Inbound | None = None
         try:
             while (inbound := self.take_undecoded()) is not None:
@@ -148,7 +153,7 @@ class Taking:
         return None
 
     def take_undecoded(self) -> Inbound | None:
-        """Take the next message whose turn it is, as it came: :meth:`take` or :meth:`admit` decides about it."""
+        """Take the next message, undecoded. :meth:`take` or :meth:`admit` decides whether it may be handed out."""
         self._at_work = False
         if self.stalled:
             return None
@@ -162,7 +167,8 @@ class Taking:
                 except IndexError:  # rollback or recover emptied it
                     return None
                 if inbound.generation <= self._channel.lost_generation and not inbound.settled:
-                    self._count_taken()  # the caller's side put it back after the loss: the broker delivers it again
+                    # this thread put the message back after the loss, and the broker delivers it again
+                    self._count_taken()
                     continue
                 if listening.workers is not None and listening.works_on(inbound):
                     self._at_work = True
@@ -185,8 +191,9 @@ class Taking:
             self._channel.submit(self._channel.provider.replenish, self._id)
 
     def admit(self, inbound: Inbound) -> Message | None:
-        """Decode a message that was taken undecoded, acknowledge it as :meth:`receive_now` does, and return it.
-        ``None`` if the message may not be handed out."""
+        """Decode a message that was taken undecoded, acknowledge it as :meth:`receive_now` does, and return it. Return
+        ``None`` if the message may not be handed out.
+        """
         message = self._admitted(inbound)
         if message is not None:
             if self.trace is not None:
@@ -236,7 +243,7 @@ class Taking:
             self._inbox.messages.appendleft(inbound)
 
     def take_for_listener(self) -> Message | None:
-        """Take a message that its listener has from now on. It is not acknowledged, but joins the transaction."""
+        """Take a message for a listener. It is not acknowledged. In a transacted session it joins the transaction."""
         try:
             self.passing = self._here()  # before the look into the inbox, so that a close waits for this message
             message = self.take()
@@ -247,8 +254,9 @@ class Taking:
             self._passed()
 
     def _passed(self) -> None:
-        """Finish a close that came while the message was on its way: the caller has the message now, or the message is
-        back in the inbox."""
+        """Finish a close that began while the message was on its way. Now the caller has the message, or the message is
+        back in the inbox.
+        """
         self.passing = 0
         if self._stopped:
             if self._through is not None:
@@ -256,14 +264,15 @@ class Taking:
             self._finish()
 
     def receive_now(self, body_type: type[Any] | None = None, since: int | None = None) -> Message | None:
-        """Take a message and acknowledge it as its mode wants for ``receive()`` (S16): before it is handed out.
+        """Take a message and acknowledge it before it is handed out, as the mode wants for ``receive()`` (S16).
 
         Args:
-            body_type: the type that its body must have.
+            body_type: the type that its body must have; ``None`` = any.
             since: when the caller began to wait, in nanoseconds since 1970, for its span.
 
         Raises:
-            MessageFormatException: its body is not a ``body_type``; in the automatic modes it is put back (S176).
+            MessageFormatException: the body is not a ``body_type``. In the automatic modes the message is put back
+                (S176).
         """
         message: Message | None = None
         try:

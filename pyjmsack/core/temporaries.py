@@ -33,10 +33,10 @@ class Temporaries:
         self.live: dict[int, Temporary] = {}
 
     def create(self, kind: type[T], run: Callable[[Steps[None]], Any]) -> Steps[T]:
-        """Create one; ``run`` is how its ``delete()`` waits in this face.
+        """Create a temporary destination. Its ``delete()`` waits by ``run``, in the way of this face.
 
         Raises:
-            UnsupportedFeatureException: this broker and protocol have none.
+            UnsupportedFeatureException: this protocol or this broker has no temporary destinations.
         """
         channel, provider = self._channel, self._channel.provider
         channel.require("temporary-destination")
@@ -52,7 +52,7 @@ class Temporaries:
         return destination
 
     def delete(self, destination: Temporary) -> Steps[None]:
-        """Delete it at the broker. Idempotent.
+        """Delete a temporary destination at the broker. A second call does nothing.
 
         Raises:
             IllegalStateException: a consumer of this connection uses it (S131).
@@ -63,15 +63,16 @@ class Temporaries:
         channel.check_open()
         number = next(key for key, live in self.live.items() if live is destination)
         if self._in_use(destination):
-            raise IllegalStateException(f"{destination.name} still has a consumer; close that first (S131)")
-        destination.deleted = True  # first: a send that follows would make the name anew at some brokers (S68)
+            raise IllegalStateException(f"{destination.name} still has a consumer; close the consumer first (S131)")
+        # before the request, because at some brokers a send that follows would create the destination again (S68)
+        destination.deleted = True
         done: Completion[None] = Completion()
         channel.submit(channel.provider.delete_temporary, number, done)
         done.add_callback(partial(self._deleted, number, destination))
         yield from answered(done, channel.deadline(), f"deleting {destination.name}")
 
     def _deleted(self, number: int, destination: Temporary, answered: Completion[None]) -> None:
-        """The broker answered, whether somebody still waits for that or not."""
+        """Note the broker's answer to a delete, even if the caller gave up."""
         if answered.error is None:
             self.live.pop(number, None)
         else:
@@ -86,15 +87,17 @@ class Temporaries:
         if destination.is_temporary and destination not in [*self.live.values()]:
             raise InvalidDestinationException(
                 f"temporary destination {destination.name} belongs to another connection, "
-                "and only that one can consume from it (S130)"
+                "and only that connection can consume from it (S130)"
             )
 
     def renamed(self, number: int, name: str) -> None:
-        """The next broker gave it another name; the object is the same (S133)."""
+        """Change the name of a temporary destination, because the next broker gave it another one. The object stays the
+        same (S133).
+        """
         if number in self.live:
             self.live[number].name = name
 
     def end(self) -> None:
-        """The connection is over, and they with it."""
+        """Mark all temporary destinations as deleted, because the connection is over."""
         for destination in [*self.live.values()]:
             destination.deleted = True

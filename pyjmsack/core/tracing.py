@@ -76,7 +76,9 @@ class TracedSend:
             safely(self._operation.end, error)
 
     def confirmed(self, steps: Steps[None]) -> Steps[None]:
-        """Return steps that wait for the answer with these, and end the operation; called before the send leaves."""
+        """Return steps that run these steps, which wait for the answer, and then end the operation. Called before the
+        send leaves.
+        """
         self._awaited = True
         return self._confirmed(steps)
 
@@ -107,7 +109,7 @@ class Processed:
 
 
 class TracedConsumer:
-    """Tell the tracing what one consumer does."""
+    """Tells the tracing what one consumer does."""
 
     __slots__ = ("_traces", "_tracing", "receives")
 
@@ -115,7 +117,7 @@ class TracedConsumer:
         self._traces = traces
         self._tracing = tracing
         self.receives = True
-        """Whether ``receive`` has a span. It has none where a listener follows, which has one."""
+        """Whether ``receive`` has a span. It has none if a listener follows, because the listener has a span."""
 
     def receive(self, message: Message, since: int | None, *, accepts: bool) -> None:
         """Note that ``receive`` is about to return this message, which is not acknowledged yet."""
@@ -123,7 +125,7 @@ class TracedConsumer:
             safely(self._tracing.receive, message, since, accepts=accepts)
 
     def receiving(self, steps: Steps[T]) -> Steps[T]:
-        """Wait for a message with these steps, and record an error if the wait fails."""
+        """Run the steps, which wait for a message. If they raise an error, record it."""
         began = time_ns()
         try:
             return (yield from steps)
@@ -151,7 +153,9 @@ class TracedConsumer:
                 safely(operation.end)
 
     def batches(self, settle: Callable[[list[Inbound]], None]) -> Callable[[list[Inbound]], None]:
-        """Return what settles a batch of messages automatically, on either side, and tells of it."""
+        """Return a function that settles a batch of messages and traces this. It may run on the loop or at the
+        caller.
+        """
 
         def told(inbounds: list[Inbound]) -> None:
             self._traces.later(self.acknowledge, "accept", inbounds)
@@ -164,7 +168,7 @@ class Traces:
     """Tell the tracing what one connection does.
 
     Args:
-        tracing: of this connection.
+        tracing: the tracing of this connection.
         runtime: makes the dispatcher.
     """
 
@@ -205,14 +209,14 @@ class Traces:
         safely(operation.end)
 
     def later(self, call: Callable[..., Any], *arguments: Any) -> None:
-        """Let the dispatcher make a call, soon; either side."""
+        """Let the dispatcher make a call soon. The loop and callers may use this."""
         if len(self._waiting) >= MOST:
             self._dropped += 1
             if self._dropped == 1:
                 log.warning("an exporter or span processor blocks: more than %d spans wait, and more are dropped", MOST)
             return
         self._waiting.append((call, arguments))
-        if not self._scheduled and not self._closed:  # after that nobody is left to tell it
+        if not self._scheduled and not self._closed:  # after the end of the dispatcher nobody would make the call
             self._scheduled = True
             self._runtime.call_later(GATHER, self._wake)
 
@@ -224,7 +228,7 @@ class Traces:
         self._dispatcher.submit(self._run)
 
     def _run(self) -> None:
-        self._scheduled = False  # first: what is appended from here on submits again
+        self._scheduled = False  # before the calls are taken, so that a call that is appended later is submitted again
         for call, arguments in taken(self._waiting):
             safely(call, *arguments)
 

@@ -1,5 +1,6 @@
-"""The transactions of a session: the work of the open one, commit, rollback, and the loss of the connection
-(S75-S87)."""
+"""The transactions of a session: the work of the open transaction, commit, rollback, and the loss of the connection
+(S75-S87).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from pyjmsack.types import Outcome
 __all__ = ["Runs", "Transaction", "Transactions"]
 
 Runs = list[tuple[Outcome, list[Inbound]]]
-"""Outcomes that were chosen and not sent yet, in the order in which the broker is to hear of them."""
+"""Outcomes that were chosen and not sent yet, in the order in which they must reach the broker."""
 
 _numbers: Iterator[int] = count(1)
 
@@ -32,7 +33,8 @@ class Transaction:
 
     The loop counts the sends that it gives to the provider (``submitted``) and the sends that the broker answered
     (``settled``). When both numbers are equal, no outcome is missing. The session's thread does not count, because
-    Ctrl-C may come between any two of its steps. It asks with ``when_decided``, behind the sends that it submitted.
+    Ctrl-C may come between any two of its steps. It asks with ``when_decided``,
+    which runs on the loop after the sends that this thread submitted.
     """
 
     __slots__ = (
@@ -51,7 +53,8 @@ class Transaction:
         self.submitted = 0
         self.settled = 0
         self.failure: BaseException | None = None
-        """The first send that the broker did not take: the transaction can only be rolled back (S86)."""
+        """The error of the first send that the broker did not take. With such an error the transaction can only be
+        rolled back (S86)."""
         self.sent: list[str] = []
         self.acknowledged: list[Message] = []
         self._idle: Completion[None] | None = None
@@ -62,7 +65,7 @@ class Transaction:
     def on_sent(self, error: BaseException | None) -> None:
         """Count the answer to a send, on the loop."""
         if error is not None and self.failure is None:
-            self.failure = error  # before it counts: the other side may look in between
+            self.failure = error  # before the send counts as answered, because the other side may look in between
         self.settled += 1
         if self._idle is not None and self.decided:
             self._idle.succeed()
@@ -73,14 +76,14 @@ class Transaction:
         return self.failure is not None or self.settled >= self.submitted
 
     def when_decided(self, done: Completion[None]) -> None:
-        """Complete ``done`` once every send is answered, or one was refused; runs on the loop after all of them."""
+        """Complete ``done`` when every send is answered, or one was refused. Runs on the loop, after all sends."""
         if self.decided:
             done.succeed()
         else:
-            self._idle = done  # of the last caller: one before it has given up
+            self._idle = done  # only the last caller waits, because a caller before it has given up
 
     def record(self, write: Callable[[str], None]) -> None:
-        """Call ``write(outcome)`` once the outcome is known; either side."""
+        """Call ``write(outcome)`` when the outcome is known. Any thread may call this."""
         self._records.append(write)
         if self._outcome is not None:
             self._write(self._outcome)
@@ -103,15 +106,17 @@ class Participant(Protocol):
 
     @property
     def takes_part(self) -> bool:
-        """Whether it delivered messages of the open transaction (S83, S84)."""
+        """Whether the consumer delivered messages of the open transaction (S83, S84)."""
         ...
 
     def rolled_back(self, inbound: Inbound) -> None:
-        """A transaction that received this message is rolled back."""
+        """Note that a transaction that received this message is rolled back."""
         ...
 
     def halt(self) -> Steps[None]:
-        """Drain what is on its way: nothing newer may come before what the rollback brings again (S83)."""
+        """Drain the link, because no newer message may come before the messages that the rollback delivers
+        again (S83).
+        """
         ...
 
     def take_unseen(self) -> Runs:
@@ -128,15 +133,15 @@ class Participant(Protocol):
         ...
 
     def transaction_ended(self) -> None:
-        """The transaction is over: finish a close that waited for it, without waiting (S84)."""
+        """Finish a close that waited for the end of the transaction (S84). This does not wait."""
         ...
 
     def leave_transaction(self) -> None:
-        """The transaction is ending, and nobody waits for that."""
+        """Note that the transaction ends and that nobody waits for its end."""
         ...
 
     def finish_if_closed(self) -> None:
-        """Detach the consumers that were closed, once the caller has no message of theirs."""
+        """Detach the consumer if it was closed and the caller has none of its messages."""
         ...
 
 
@@ -181,11 +186,12 @@ class Transactions:
     def commit(self) -> Steps[None]:
         """Make the transaction's work take effect (S75, S78).
 
-        Every send must be answered first. Otherwise the broker could refuse a send after the discharge was sent, and
-        the others would be committed without it.
+        Every send must be answered first. Otherwise the broker could refuse a send after the commit was sent, and would
+        commit the others without it.
 
         Raises:
-            TransactionRolledBackException: it was rolled back, or the outcome is unknown (S79, S86, S87, S94).
+            TransactionRolledBackException: the transaction was rolled back, or its outcome is unknown (S79, S86, S87,
+                S94).
         """
         transaction = self.current
         ending = object()
@@ -195,21 +201,22 @@ class Transactions:
             yield from self._commit()
         finally:
             self._ending_is_over(ending)
-            if transaction is not self.current:  # else nothing was asked of the broker, and it is still open
-                transaction.ended("unknown")  # unless it is known
+            # otherwise the broker was asked for nothing, and the transaction is still open
+            if transaction is not self.current:
+                transaction.ended("unknown")  # has no effect if the outcome is known
 
     def _commit(self) -> Steps[None]:
         transaction = self.current
         deadline = self._channel.deadline()
         decided: Completion[None] = Completion()
-        self._channel.submit(transaction.when_decided, decided)  # the loop knows: it comes behind all sends
+        self._channel.submit(transaction.when_decided, decided)  # on the loop, so that this comes after all sends
         yield decided, deadline.remaining()
         failure = transaction.failure
         if failure is None and not decided.done:
             failure = RequestTimedOutException(f"a send had no answer within {deadline}")
         if failure is not None:
             yield from self._roll_back()
-            raise _rolled_back(transaction, "a send of it failed", failure)
+            raise _rolled_back(transaction, "because one of its sends failed", failure)
         error = yield from self._discharge(self._channel.provider.commit)
         try:
             if error is None:
@@ -221,16 +228,18 @@ class Transactions:
         if error is not None:
             known = isinstance(error, TransactionRolledBackException) and not error.in_doubt
             transaction.ended("rolled_back" if known else "unknown")
-            raise _rolled_back(transaction, "the commit failed", error, in_doubt=not known)
+            raise _rolled_back(transaction, "because the commit failed", error, in_doubt=not known)
 
     def _remember(self, transaction: Transaction) -> Steps[None]:
-        """Remember that the messages of the transaction were processed (S105). The commit took effect: a file that
-        cannot be written is no failure of the commit, and its error goes to the exception listener."""
+        """Remember that the messages of the transaction were processed (S105). The commit took effect already. So if
+        the file cannot be written, the commit has not failed, and the error goes to the exception listener.
+        """
         if self._memory.store is None:
             return
         for message in transaction.acknowledged:
             consumer = self._consumers.get(message._delivery.consumer_id)
-            kept = message._delivery.settled  # else Ctrl-C came before it joined the transaction, and it was put back
+            # otherwise Ctrl-C came before the message joined the transaction, and the message was put back
+            kept = message._delivery.settled
             if kept and consumer is not None and consumer.guard is not None:
                 consumer.guard.add_one(message._delivery)
         if transaction.acknowledged and self._memory.file is not None:
@@ -253,7 +262,8 @@ class Transactions:
 
     def _roll_back(self) -> Steps[BaseException | None]:
         transaction = self.current
-        if transaction.failure is None:  # a caller who gives up below has still asked for the rollback
+        # before the waits, because a caller that gives up below has still asked for the rollback
+        if transaction.failure is None:
             transaction.failure = TransactionRolledBackException("its rollback was interrupted")
         transaction.ended("rolled_back")
         for message in transaction.acknowledged:
@@ -269,15 +279,16 @@ class Transactions:
         return error
 
     def _discharge(self, operation: Any, undone: Iterable[Participant] = ()) -> Steps[BaseException | None]:
-        """End the transaction and declare the next one in the same burst; return the error of the first, if any.
+        """End the transaction and declare the next one in the same burst. Return the error of the first, if any.
 
-        What the consumers of an ``undone`` one prefetched is handed back behind it: ActiveMQ Classic sends again in the
-        order in which it got things back, Artemis in the order of the queue. It is before new credit in any case. And
-        in one command: a provider that redelivers locally would else, if the broker is quick, put it before what the
-        rollback brings again.
+        After a rollback the consumers in ``undone`` give their prefetched messages back. This happens behind the
+        rollback, because ActiveMQ Classic delivers messages again in the order in which they came back, and Artemis in
+        the order of the queue. It happens before new credit is granted. And it is part of the same command, because a
+        provider that delivers messages again itself could otherwise put them before the messages of the rollback, if
+        the broker is quick.
 
-        Only here does the next transaction begin for the client too: until its end is asked for, it is the open one,
-        also for a caller whom Ctrl-C takes away in between.
+        The client begins its next transaction only here. Until the broker is asked to end the transaction, it is the
+        open one, also if Ctrl-C ends the caller in between.
         """
         ended: Completion[None] = Completion()
         begun: Completion[None] = Completion()
@@ -289,7 +300,8 @@ class Transactions:
             deadline = self._channel.deadline()
             if not (yield ended, deadline.remaining()) and not ended.done:
                 return RequestTimedOutException("the transaction coordinator did not answer within jms.requestTimeout")
-            if not begun.done:  # what goes wrong with the next transaction is that one's affair: its commit will say so
+            # an error of the next transaction does not matter here, because the next commit raises it
+            if not begun.done:
                 yield begun, deadline.remaining()
         except BaseException:
             self._leave_behind(ended)
@@ -297,7 +309,9 @@ class Transactions:
         return ended.error
 
     def _leave_behind(self, ended: Completion[None]) -> None:
-        """The caller gave up while the broker ends the transaction: consumers that were closed in it end behind it."""
+        """Let the closed consumers end as soon as the broker has ended the transaction. The caller did not wait for
+        that.
+        """
         for consumer in [*self._consumers.values()]:
             consumer.leave_transaction()
             ended.add_callback(partial(_finish, consumer))
@@ -309,7 +323,7 @@ class Transactions:
         begun: Completion[None],
         unseen: Iterable[tuple[Participant, Runs]],
     ) -> None:
-        """On the loop."""
+        """Ask the broker to end the transaction and to begin the next one, and send the outcomes. On the loop."""
         operation(self._number, ended)
         self._channel.provider.begin(self._number, begun)
         for consumer, runs in unseen:
@@ -322,7 +336,7 @@ def _rolled_back(
     ids = [message.message_id for message in transaction.acknowledged]
     outcome = "is in doubt" if in_doubt else "was rolled back"
     error = TransactionRolledBackException(
-        f"the transaction {outcome}, {what}: {cause}",
+        f"the transaction {outcome} {what}: {cause}",
         error_code=getattr(cause, "error_code", None),
         sent=transaction.sent,
         acknowledged=[i for i in ids if i is not None],

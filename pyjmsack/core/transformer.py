@@ -66,7 +66,7 @@ def _complete(transform: Callable[[Message, Destination], Any]) -> Transform:
         if result is None or result is message:
             return message
         new = to_message(result)
-        for header in _INHERITED:  # else requests would lose their replies
+        for header in _INHERITED:  # otherwise requests would lose their replies
             if getattr(new, header) is None:
                 setattr(new, header, getattr(message, header))
         return new
@@ -75,10 +75,10 @@ def _complete(transform: Callable[[Message, Destination], Any]) -> Transform:
 
 
 def received(transform: Transform, message: Message, destination: Destination) -> Message:
-    """Return what a hook makes of a received message.
+    """Return the message that a hook makes of a received message.
 
     Raises:
-        JMSException: the hook raised; the cause is chained.
+        JMSException: the hook raised. The cause is chained.
     """
     try:
         return transform(message, destination)

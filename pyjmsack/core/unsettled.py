@@ -52,13 +52,14 @@ def ack_threshold(mode: AckMode, destination: Destination, prefetch: int, optimi
     """Return how many automatically acknowledged messages make a batch; 1 = each is acknowledged at once.
 
     Args:
-        mode: of the session.
-        destination: what is consumed.
-        prefetch: messages.
+        mode: the acknowledge mode of the session.
+        destination: the destination of the consumer.
+        prefetch: the prefetch of the consumer, in messages.
         optimize: ``jms.optimizeAcknowledge``.
 
     Raises:
-        IllegalStateException: optimised acknowledgement with prefetch 0, which fetches one by one (S10).
+        IllegalStateException: acknowledgements are optimised and the prefetch is 0, which fetches one message at a time
+            (S10).
     """
     if mode is AckMode.DUPS_OK_ACKNOWLEDGE and destination.is_topic:
         return max(1, ceil(LAZY_SHARE * prefetch))
@@ -74,8 +75,8 @@ def ack_threshold(mode: AckMode, destination: Destination, prefetch: int, optimi
 class AckBatch:
     """Messages of one consumer that were consumed and not acknowledged yet (S39-S48).
 
-    The session's thread (or dispatcher) adds; the loop's timer may flush at the same moment: ``popleft`` gives each
-    message to one of them.
+    The session's thread (or dispatcher) adds messages. The timer of the loop may flush at the same moment. ``popleft``
+    gives each message to only one of them.
 
     Args:
         settle: accepts several messages together.
@@ -122,14 +123,14 @@ class AckBatch:
 
 
 class AckWindow:
-    """How many messages a caller may hold unacknowledged (S56).
+    """Limits how many unacknowledged messages a caller may hold (S56).
 
-    ActiveMQ once stalled a consumer at 1.5 times its prefetch. ``jms.ackWindow=1.5`` makes this client do the same;
-    without it the consumer goes on and one warning says that acknowledgements may have been forgotten.
+    ActiveMQ once stopped a consumer at 1.5 times its prefetch. ``jms.ackWindow=1.5`` makes this client do the same.
+    Without this option the consumer goes on, and one warning says that acknowledgements may have been forgotten.
 
     Args:
-        prefetch: messages; with 0 there is neither stall nor warning.
-        share: ``jms.ackWindow``, in multiples of the prefetch; ``None`` = no stall.
+        prefetch: the prefetch of the consumer, in messages. With 0 there is neither a limit nor a warning.
+        share: ``jms.ackWindow``, in multiples of the prefetch; ``None`` = no limit.
     """
 
     def __init__(self, prefetch: int, share: float | None) -> None:
@@ -142,7 +143,7 @@ class AckWindow:
         return self._limit is not None and unacknowledged >= self._limit
 
     def check(self, unacknowledged: int, destination: Destination) -> None:
-        """Warn, once, of a caller who seems to have forgotten to acknowledge."""
+        """Warn, once, that the caller seems to have forgotten to acknowledge."""
         if self._warn_above is not None and unacknowledged > self._warn_above:
             self._warn_above = None
             log.warning(
@@ -157,21 +158,24 @@ class AckWindow:
 class Unsettled:
     """The messages of one consumer that the caller has and has not acknowledged, and their acknowledgement.
 
-    Three threads meet here: the session's, the loop that notes a loss, and one that closes the consumer. The rules:
+    Three threads meet here: the thread of the session, the loop, which notes a loss, and a thread that closes the
+    consumer. They follow two rules:
 
-    - An outcome is chosen once, under a lock, and a message leaves ``delivered`` behind its outcome. So whoever finds
-      nothing there may detach the link: all outcomes are on their way.
-    - Who pops a message out of ``delivered`` decides where it goes; others leave it alone. The loop takes it to
-      ``stale`` under the lock, so that who finds it in neither looks again under the lock.
+    - An outcome is chosen once, under a lock. A message leaves ``delivered`` after its outcome was chosen. So a thread
+      that finds ``delivered`` empty may detach the link, because all outcomes are on their way.
+    - The thread that pops a message out of ``delivered`` decides where the message goes. Other threads leave it alone.
+      The loop moves messages to ``stale`` under the lock. A thread that finds a message in neither place looks again
+      under the lock.
 
     Args:
-        session: as its members see it.
+        session: the state of the session that its members may read.
         info: the consumer.
         buffered: the messages that wait in the consumer.
-        guard: learns what was processed; ``None`` where nothing is remembered.
-        counts: of the consumer.
-        acknowledger: what ``message.acknowledge()`` does in this face.
-        released: called when the caller holds less.
+        guard: remembers processed messages; ``None`` = nothing is remembered.
+        counts: the counters of the consumer.
+        acknowledger: carries out ``message.acknowledge()`` in this face.
+        released: called when the caller holds fewer messages than before.
+        trace: makes spans; ``None`` = there are no spans.
 
     Raises:
         IllegalStateException: the options contradict each other (S10).
@@ -229,13 +233,14 @@ class Unsettled:
         self.delivered: dict[Inbound, None] = {}
         """The messages that the caller has, oldest first."""
         self.stale: MutableMapping[Inbound, None] = {} if mode is AckMode.CLIENT_ACKNOWLEDGE else WeakKeyDictionary()
-        """What the caller had when the connection was lost: it comes again, acknowledging it has no effect (S95). Only
-        CLIENT mode can acknowledge what nobody has any more, so only there it is kept alive."""
+        """The messages that the caller had when the connection was lost. The broker delivers them again, so an
+        acknowledgement has no effect (S95). Only in CLIENT mode an ``acknowledge()`` can mean messages that the caller
+        has dropped, so only there this table keeps them alive."""
         self.in_transaction = False
         """Whether messages of the open transaction were delivered (S83, S84)."""
         self._choosing = channel.runtime.lock()
-        """For the choice of an outcome and its counters, and for ``stale``. The caller chooses, and so does the loop,
-        for instance when the time of a batch is over."""
+        """Protects the choice of an outcome, its counters, and ``stale``. The caller chooses outcomes, and so does the
+        loop, for instance when the time of a batch is over."""
         self._counts = counts
         size = ack_threshold(mode, info.destination, info.prefetch, options.optimize_acknowledge) if self.auto else 1
         limits = (options.optimize_acknowledge_time_out, options.optimized_ack_scheduled_ack_interval)
@@ -250,14 +255,15 @@ class Unsettled:
             self.record = Deliveries(channel.recorder, session, info)
         self.guard = guard
         self._writes = guard is not None and guard.file is not None and not self._transacted
-        """Whether what was processed is written to the guard's file before it is acknowledged. In a transaction it is
-        written when that is committed."""
+        """Whether a processed message is written to the guard's file before it is acknowledged. In a transaction it is
+        written after the commit."""
 
     # -- handing out --------------------------------------------------------------------------------------------
 
     def hand_over(self, message: Message, *, acknowledge: bool) -> None:
-        """The caller gets this message now. In the automatic modes it is acknowledged, if ``acknowledge``; in a
-        transaction it joins that."""
+        """Note that the caller gets this message now. In the automatic modes it is acknowledged if ``acknowledge`` is
+        true. In a transacted session it joins the transaction.
+        """
         inbound: Inbound = message._delivery
         if self.record is not None:
             self.record.handed_over(inbound, message)
@@ -283,8 +289,11 @@ class Unsettled:
                 self.window.check(len(self.delivered), self._destination)
 
     def _add(self, inbound: Inbound) -> None:
-        """The caller has it, not acknowledged. The loop notes a loss, then looks at what the caller has; we look for a
-        loss after that is written, so one of the two sees the other."""
+        """Note that the caller has a message without an acknowledgement.
+
+        The loop first notes a loss, and then looks at ``delivered``. This method first writes to ``delivered``, and
+        then looks for a loss. So one of the two sees the other.
+        """
         self.delivered[inbound] = None
         if inbound.generation <= self._channel.lost_generation:  # the broker delivers it again (S95)
             self._to_stale([inbound])
@@ -296,13 +305,13 @@ class Unsettled:
                     self.stale[inbound] = None
 
     def forget(self, inbound: Inbound) -> None:
-        """The caller does not have it any more: its outcome is chosen, or it is put back."""
+        """Note that the caller does not have the message any more, because its outcome is chosen or it was put back."""
         if self.delivered.pop(inbound, GONE) is GONE:
             with self._choosing:
                 self.stale.pop(inbound, None)
 
     def consumed(self, inbound: Inbound) -> None:
-        """Acknowledge automatically: now, or with others (S40, S45, S46)."""
+        """Acknowledge a message automatically, at once or together with others (S40, S45, S46)."""
         if self._batch is None:
             self.settle(inbound, Outcome.ACCEPTED)
             return
@@ -327,12 +336,15 @@ class Unsettled:
     def settle(
         self, inbound: Inbound, outcome: Outcome, ack_type: AckType | None = None, *, repeats: bool = False
     ) -> None:
-        """Choose the outcome of a message, once. An explicit outcome other than accepted is possible only outside of
-        transactions.
+        """Choose the outcome of a message, once. Outside transactions this may be any outcome; in a transaction only
+        accepted.
 
-        ``ack_type`` is the ActiveMQ name of the acknowledgement, if the outcome does not determine it. ``repeats``:
-        this delivery is a copy of one the caller still holds. It is not remembered as processed, because the caller may
-        yet give the original back.
+        Args:
+            inbound: the message.
+            outcome: the outcome.
+            ack_type: the ActiveMQ name of the acknowledgement, if the outcome does not determine it.
+            repeats: whether this delivery is a copy of a message that the caller still holds. Such a copy is not
+                remembered as processed, because the caller may yet give the original back.
         """
         stale = inbound.generation <= self._channel.lost_generation
         accepted = outcome is Outcome.ACCEPTED
@@ -368,7 +380,9 @@ class Unsettled:
         return [(outcome, inbounds) for outcome, inbounds in marked if inbounds]
 
     def settle_runs(self, runs: Runs) -> None:
-        """Send outcomes in one command, in this order: one broker redelivers in the order in which it is told."""
+        """Send outcomes in one command, in this order, because one broker delivers messages again in the order in which
+        their outcomes arrive.
+        """
         accepted = [inbound for outcome, inbounds in runs if outcome is Outcome.ACCEPTED for inbound in inbounds]
         if accepted and self._writes and self.guard is not None:
             self.guard.acknowledge(accepted, self.send_outcomes, runs)
@@ -376,7 +390,7 @@ class Unsettled:
             self._channel.submit(self.send_outcomes, runs)
 
     def _marked(self, inbounds: Iterable[Inbound], outcome: Outcome) -> list[Inbound]:
-        """Choose the outcome of the messages that have none yet, and return these messages."""
+        """Choose the outcome of each message that has no outcome yet, and return these messages."""
         lost = self._channel.lost_generation
         accepted = outcome is Outcome.ACCEPTED
         with self._choosing:
@@ -431,13 +445,16 @@ class Unsettled:
 
     def settle_stale(self, outcome: Outcome) -> None:
         """Choose an outcome for all messages that the caller had when the connection was lost. They only count as
-        processed; no outcome is sent. The loop notes the loss first, and may not have moved all of it yet."""
+        processed; no outcome is sent. The loop may not have moved all of them to ``stale`` yet, so the others are
+        looked for in ``delivered``.
+        """
         lost = self._channel.lost_generation
         self._settle_all([inbound for inbound in list(self.delivered) if inbound.generation <= lost], outcome)
 
     def _settle_all(self, delivered: list[Inbound], outcome: Outcome) -> None:
-        """One outcome for what is stale and for these, which the loop may move there meanwhile: they were looked for
-        first, so none is missed."""
+        """Choose one outcome for the stale messages and for ``delivered``. The caller collected ``delivered`` before
+        this method looks into ``stale``. So a message that the loop moves meanwhile is found in one of the two.
+        """
         with self._choosing:
             stale = list(self.stale)
             self.stale.clear()
@@ -447,10 +464,11 @@ class Unsettled:
         self._released()
 
     def take_back(self) -> list[Inbound]:
-        """Forget all that the caller has, and return what the broker will not deliver again by itself; oldest first,
-        because one broker redelivers in the order in which it is told."""
+        """Forget all messages that the caller has. Return those that the broker will not deliver again by itself,
+        oldest first, because one broker delivers messages again in the order in which their outcomes arrive.
+        """
         taken_back = [inbound for inbound in list(self.delivered) if self.delivered.pop(inbound, GONE) is not GONE]
-        with self._choosing:  # behind the pops: what the loop was first at is stale by now
+        with self._choosing:  # after the pops, because a message that the loop popped first is in ``stale`` by now
             self.stale.clear()
         return taken_back
 

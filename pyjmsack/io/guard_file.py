@@ -1,7 +1,7 @@
 """The file of ``failover.duplicateGuard=sqlite:PATH``, and the only thread that uses it.
 
 A disk may be slow or full, and another process may lock the file. So no loop ever waits for the file. Callers leave
-their work to the thread, which calls them when the work is done.
+their work to the thread, which calls them when the work is done. ``core/guard.py`` chooses the store of a guard.
 """
 
 from __future__ import annotations
@@ -129,7 +129,9 @@ class GuardFile:
 
     @property
     def full(self) -> bool:
-        """True if as many writes wait as keys are remembered. More keys would be forgotten before they are written."""
+        """True if the number of waiting writes has reached the number of keys that the file remembers. Further keys
+        would be forgotten before they are written.
+        """
         return len(self._writes) >= self._size
 
     def _leave(self, queue: deque[T], work: T) -> None:

@@ -6,7 +6,7 @@ import tempfile
 import threading
 from collections.abc import Callable
 from typing import IO, Final
-from weakref import WeakSet
+from weakref import WeakSet, finalize
 
 from pyjmsack.errors import JMSException
 
@@ -20,7 +20,9 @@ each message would be too many. But a file takes room on the disk until its last
 class SpoolFile:
     """A temporary file without a name, so that nothing stays on the disk however the process ends.
 
-    The file is closed when no message in it is used any more.
+    The file is closed when no message in it is used any more. ``__del__`` does not close it: weak references work until
+    ``__del__`` has returned, and closing lets other threads run. So the loop could find a file in a
+    :class:`Spooler` that is closed, and a consumer ended with an error.
     """
 
     def __init__(self, directory: str | None) -> None:
@@ -41,6 +43,7 @@ class SpoolFile:
             if self._file is None:
                 # no context, because the file lives as long as somebody may read it
                 self._file = tempfile.TemporaryFile(prefix="pyjmsack-", dir=self._directory, buffering=0)  # noqa: SIM115
+                finalize(self, self._file.close).atexit = False
             self._file.seek(position)
             rest = memoryview(data)
             while rest:
@@ -53,10 +56,6 @@ class SpoolFile:
                 return b""
             self._file.seek(position)
             return self._file.read(size)
-
-    def __del__(self) -> None:
-        if self._file is not None:
-            self._file.close()
 
 
 class Spool:

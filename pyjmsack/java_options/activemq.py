@@ -134,4 +134,5 @@ _ROWS: Final = (
 )
 
 ACTIVEMQ: Final[Mapping[str, JavaOption]] = {row.name: row for row in _ROWS}
-"""What the ActiveMQ Classic client has besides the rows of ``pyjmsack.uri``, or with values of another meaning."""
+"""The options of the ActiveMQ Classic client that are no rows of ``pyjmsack.uri``, or whose values have another
+meaning."""

@@ -1,4 +1,4 @@
-"""One option of a Java client, and what its value becomes here."""
+"""One option of a Java client, and the option of this library that replaces a value of it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Fate", "JavaOption", "Translation", "as_boolean", "by_hand", "decide
 
 
 class Fate(Enum):
-    """What becomes of an option."""
+    """The treatment of an option of a Java client."""
 
     HONOURED = "honoured"
     """One or more options of ours do the same."""
@@ -24,7 +24,7 @@ class Fate(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """What one value of an option becomes."""
+    """The replacement for one value of an option."""
 
     fate: Fate
     why: str = ""
@@ -45,7 +45,7 @@ class JavaOption:
     decide: Callable[[str], Translation] | None = None
 
     def translate(self, value: str) -> Translation:
-        """Return what this value becomes."""
+        """Return the replacement for this value."""
         if self.decide is not None:
             return self.decide(value)
         return Translation(self.fate, self.why, {self.ours: value} if self.ours else {})
@@ -56,12 +56,12 @@ class JavaOption:
 
 
 def as_boolean(text: str) -> bool:
-    """Return what ``Boolean.parseBoolean`` makes of a text."""
+    """Return the result of ``Boolean.parseBoolean`` for a text."""
     return text.strip().lower() == "true"
 
 
 def renamed(pairs: Mapping[str, str], why: str = "") -> Iterable[JavaOption]:
-    """Options whose value is taken over under a name of ours."""
+    """Options that pyjmsack has under another name, with the same values."""
     return [JavaOption(name, Fate.HONOURED, ours, why) for name, ours in pairs.items()]
 
 
@@ -81,5 +81,5 @@ def by_hand(names: str, why: str) -> Iterable[JavaOption]:
 
 
 def decided(name: str, ours: str, why: str, decide: Callable[[str], Translation]) -> Iterable[JavaOption]:
-    """One option whose value decides what becomes of it."""
+    """Return an option whose value decides how it is replaced."""
     return [JavaOption(name, Fate.HONOURED, ours, why, decide)]

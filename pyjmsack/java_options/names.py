@@ -1,4 +1,4 @@
-"""Names of the Java interface on our objects: what to write instead, so that no wrong name passes in silence."""
+"""Finds the Python name for a name of the Java interface, so that no wrong name passes in silence."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OTHERS: Final = {
     "receiveNoWait": "receive_nowait",
     "topicName": "name",
 }
-"""What does not follow from the name."""
+"""The Python names that do not follow from the Java name by a rule."""
 
 
 def no_such_name(kind: type, name: str) -> str:
@@ -53,7 +53,7 @@ def _ours(kind: type, name: str) -> str | None:
 
 
 class JavaNames:
-    """Answers a Java name with ours when it is read."""
+    """Raises an error with the Python name when a Java name is read."""
 
     __slots__ = ()
 

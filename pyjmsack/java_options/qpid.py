@@ -39,4 +39,4 @@ _ROWS: Final = (
 )
 
 QPID: Final[Mapping[str, JavaOption]] = {row.name: row for row in _ROWS}
-"""What Qpid JMS has besides the rows of ``pyjmsack.uri``."""
+"""The options of Qpid JMS that are no rows of ``pyjmsack.uri``."""

@@ -16,11 +16,11 @@ class JavaScheme:
     """A scheme of a Java URL."""
 
     says: str
-    """What it stands for."""
+    """The meaning of the scheme."""
     tls: bool = False
     websocket: bool = False
     why_not: str = ""
-    """Why no scheme replaces it, and what to do; empty where one does."""
+    """The reason why no scheme replaces it, and what to do; empty if a scheme does."""
 
 
 _INSIDE: Final = (

@@ -21,11 +21,12 @@ from pyjmsack.kombu.compressed import unpacked
 from pyjmsack.kombu.connection import Connection
 from pyjmsack.kombu.envelope import DUPLICATE_ID, ROUTING_KEY, from_jms, reply_destination, to_envelope, to_jms
 from pyjmsack.kombu.names import ExchangeKind, queue_name
+from pyjmsack.kombu.qos import QoS
 from pyjmsack.kombu.receiving import Binding, Delivery, Feed
 from pyjmsack.kombu.refused import NOT_A_TASK, is_worker, reason
 from pyjmsack.kombu.window import Window
 
-__all__ = ["Channel", "QoS"]
+__all__ = ["Channel"]
 
 log = logging.getLogger("pyjmsack.kombu")
 _PREDECLARED = {f"amq.{kind.value}": kind.value for kind in ExchangeKind}
@@ -35,7 +36,13 @@ _MARK = "pyjmsack_mark"
 
 
 class Received(virtual.Message):
-    """A message of kombu. Here kombu unpacks no compressed body, because kombu has no limit for that.
+    """A message of kombu. This class unpacks a compressed body, and kombu does not, because kombu has no limit for the
+    size.
+
+    Args:
+        payload: headers, properties and body.
+        channel: the channel that received it.
+        kwargs: passed on to kombu.
 
     Raises:
         Exception: the body cannot be decoded or unpacked. kombu would note the error, and a worker of Celery would then
@@ -53,93 +60,12 @@ class Received(virtual.Message):
             self.headers["compression"] = method
 
 
-class QoS:
-    """What kombu has not acknowledged, by delivery tag; the prefetch count.
-
-    Acknowledgements may come from any thread. Nothing is ever sent again by this side: what is not acknowledged when
-    the channel closes goes back to the broker as it is.
-    """
-
-    def __init__(self, channel: Channel) -> None:
-        self.channel = channel
-        self.window = Window()
-        self._delivered: dict[str, tuple[Any, Delivery]] = {}
-
-    @property
-    def prefetch_count(self) -> int:
-        """Messages that may be unacknowledged; 0 = no limit."""
-        return self.window.limit
-
-    @prefetch_count.setter
-    def prefetch_count(self, value: int) -> None:
-        self.channel.checked().post(self.window.change, value or 0)
-
-    def can_consume(self) -> bool:
-        """Whether there is room for one more message."""
-        return not self.window.limit or self.window.held < self.window.limit
-
-    def can_consume_max_estimate(self) -> int | None:
-        """Return how many more there is room for, ``None`` for any number."""
-        return max(self.window.limit - self.window.held, 0) if self.window.limit else None
-
-    def append(self, message: Any, delivery_tag: str, delivery: Delivery | None = None) -> None:
-        """Note a message that kombu gets."""
-        if delivery is not None:
-            self._delivered[delivery_tag] = message, delivery
-
-    def get(self, delivery_tag: str) -> Any:
-        """Return a message that is not acknowledged.
-
-        Raises:
-            KeyError: there is none with this tag.
-        """
-        return self._delivered[delivery_tag][0]
-
-    def ack(self, delivery_tag: str) -> None:
-        """Tell the broker that a message was processed."""
-        self._settle(delivery_tag, "accept")
-
-    def reject(self, delivery_tag: str, requeue: bool = False) -> None:
-        """Give a message back to its queue, or tell the broker that it is a dead letter."""
-        self._settle(delivery_tag, "release" if requeue else "reject")
-
-    def _settle(self, delivery_tag: str, outcome: str) -> None:
-        connection = self.channel.checked()
-        found = self._delivered.pop(delivery_tag, None)  # one step: of two threads one gets it
-        if found is None:
-            log.debug("%s: no unacknowledged message has the tag %s", outcome, delivery_tag)
-            return
-        if outcome == "release":
-            connection.requeue(found[1])
-        else:
-            connection.settle(found[1], outcome)
-
-    def up_to(self, delivery_tag: str) -> Iterator[str]:
-        """Yield the tags of the unacknowledged messages up to this one."""
-        for tag in [*self._delivered]:
-            yield tag
-            if tag == delivery_tag:
-                return
-
-    def release_all(self) -> None:
-        """Give all unacknowledged messages back to their queues."""
-        for tag in [*self._delivered]:
-            self._settle(tag, "release")
-
-    restore_unacked = release_all
-
-    def restore_unacked_once(self, stderr: Any = None) -> None:
-        """Nothing to do: the broker has the messages."""
-
-    def restore_visible(self, *args: Any, **kwargs: Any) -> None:
-        """Nothing to do: the broker has the messages."""
-
-
 class Channel(virtual.Channel):
-    """A channel.
+    """A channel of kombu.
 
     Args:
         connection: what :meth:`Transport.establish_connection` returned.
+        kwargs: passed on to kombu.
     """
 
     Message = Received
@@ -163,11 +89,12 @@ class Channel(virtual.Channel):
         """Return the connection.
 
         Raises:
-            ConnectionLostException: the connection or the channel is closed, so that what came by it comes again.
+            ConnectionLostException: the connection or the channel is closed. Its unacknowledged messages are delivered
+                again.
         """
         connection = self.connection
         if connection is None or self.closed:
-            raise ConnectionLostException("the channel is closed; what it had not acknowledged is delivered again")
+            raise ConnectionLostException("the channel is closed; its unacknowledged messages are delivered again")
         connection.check()
         return connection
 
@@ -179,11 +106,19 @@ class Channel(virtual.Channel):
     # -- declaring ----------------------------------------------------------------------------------------------
 
     def queue_declare(self, queue: str | None = None, passive: bool = False, **kwargs: Any) -> Any:
-        """Declare a queue. It is made at the broker by its first message or consumer.
+        """Declare a queue. The broker makes the queue at its first message or consumer.
+
+        Args:
+            queue: the name; ``None`` or empty = a new name.
+            passive: whether to count the messages instead of declaring the queue.
+            kwargs: ``exclusive`` or ``auto_delete`` make a queue that ends with its last consumer. Others are ignored.
 
         Returns:
-            Name, number of messages and number of consumers. The messages are counted if ``passive`` is set, the
-            consumers never.
+            Name, number of messages and number of consumers. The messages are counted if ``passive`` is set. The number
+            of consumers is always 0.
+
+        Raises:
+            ConnectionLostException: the channel or the connection is closed.
         """
         queue = queue or f"amq.gen-{uuid4()}"
         if passive:
@@ -202,9 +137,16 @@ class Channel(virtual.Channel):
     ) -> None:
         """Bind a queue to an exchange.
 
+        Args:
+            queue: the name of the queue.
+            exchange: the name of an exchange that was declared on this connection; ``None`` or empty = ``amq.direct``.
+            routing_key: which messages of the exchange the queue gets. A topic exchange allows ``*`` and ``#``.
+            arguments: kept for kombu; the broker does not get them.
+            kwargs: ignored.
+
         Raises:
             ChannelError: the exchange is not declared, or this broker has no such binding.
-            JMSException: the broker refused it.
+            JMSException: the broker refused the binding.
         """
         exchange = exchange or "amq.direct"
         connection = self.checked()
@@ -221,13 +163,36 @@ class Channel(virtual.Channel):
         arguments: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        """End a binding; what it brought stays in the queue."""
+        """End a binding. Messages that came by it stay in the queue.
+
+        Args:
+            queue: the name of the queue.
+            exchange: the name of the exchange; ``None`` or empty = ``amq.direct``.
+            routing_key: the routing key of the binding.
+            arguments, kwargs: ignored.
+
+        Raises:
+            ConnectionLostException: the channel or the connection is closed.
+        """
         connection, name = self.checked(), (exchange or "amq.direct", routing_key or "")
         connection.call(connection.queues.unbind(queue, name))
         self.state.binding_delete(queue, *name)
 
     def queue_delete(self, queue: str, if_unused: bool = False, if_empty: bool = False, **kwargs: Any) -> Any:
-        """Remove a queue with its messages, unless ``if_empty`` is set and there are some."""
+        """Remove a queue with its messages.
+
+        Args:
+            queue: the name of the queue.
+            if_unused: ignored.
+            if_empty: whether a queue with messages stays.
+            kwargs: ignored.
+
+        Returns:
+            The number of messages that were removed; ``None`` if the queue stays.
+
+        Raises:
+            ConnectionLostException: the channel or the connection is closed.
+        """
         if if_empty and self._size(queue):
             return None
         connection = self.checked()
@@ -236,13 +201,22 @@ class Channel(virtual.Channel):
         return removed
 
     def exchange_delete(self, exchange: str, if_unused: bool = False, nowait: bool = False) -> None:
-        """End all bindings of this connection to an exchange."""
+        """End all bindings of this connection to an exchange.
+
+        Args:
+            exchange: the name of the exchange.
+            if_unused, nowait: ignored.
+        """
         for binding in [key for key in self.state.bindings if key.exchange == exchange]:
             self.queue_unbind(binding.queue, exchange, binding.routing_key)
         self.state.exchanges.pop(exchange, None)
 
     def after_reply_message_received(self, queue: str) -> None:
-        """Nothing to do: a queue of replies ends with its consumer."""
+        """Do nothing, because a queue of replies ends with its consumer.
+
+        Args:
+            queue: ignored.
+        """
 
     def list_bindings(self) -> Iterator[tuple[str, str, str]]:
         """Return queue, exchange and routing key of each binding of this connection."""
@@ -277,6 +251,13 @@ class Channel(virtual.Channel):
 
     def basic_publish(self, message: dict[str, Any], exchange: str, routing_key: str, **kwargs: Any) -> None:
         """Send a message to an exchange. A persistent message is at the broker when this returns.
+
+        Args:
+            message: headers, properties and body, as kombu prepared them.
+            exchange: the name of an exchange that was declared on this connection; empty = the queue that
+                ``routing_key`` names.
+            routing_key: chooses the queues.
+            kwargs: ignored.
 
         Raises:
             ChannelError: the exchange is not declared.
@@ -321,7 +302,12 @@ class Channel(virtual.Channel):
         return how
 
     def encode_body(self, body: str | bytes, encoding: str | None = None) -> tuple[Any, str | None]:
-        """Return a body as it stands in a JSON text: text as it is, bytes in base64."""
+        """Return a body as it stands in a JSON text, and the name of its encoding: text as it is, bytes in base64.
+
+        Args:
+            body: the body.
+            encoding: ignored.
+        """
         if isinstance(body, str):
             return body, "utf-8"
         return self.codecs["base64"].encode(body), "base64"
@@ -329,10 +315,17 @@ class Channel(virtual.Channel):
     # -- consuming ----------------------------------------------------------------------------------------------
 
     def basic_consume(self, queue: str, no_ack: bool, callback: Any, consumer_tag: str, **kwargs: Any) -> None:
-        """Call ``callback`` with the messages of a queue, from :meth:`Connection.drain_events` of kombu.
+        """Call a function with the messages of a queue. ``drain_events`` of kombu's connection makes the calls.
+
+        Args:
+            queue: the name of the queue.
+            no_ack: whether each message is acknowledged before the call.
+            callback: called with a message of kombu.
+            consumer_tag: the name of the consumer, for :meth:`basic_cancel`.
+            kwargs: ignored.
 
         Raises:
-            JMSException: the broker refused it.
+            JMSException: the broker refused the consumer.
         """
         window = Window() if no_ack else self.qos.window
         feed = self.checked().consume(self, consumer_tag, queue, window)
@@ -342,7 +335,11 @@ class Channel(virtual.Channel):
         self._active_queues.append(queue)
 
     def basic_cancel(self, consumer_tag: str) -> None:
-        """End consuming. A queue that deletes itself ends with its last consumer."""
+        """End a consumer. A queue that deletes itself ends with its last consumer. An unknown tag does nothing.
+
+        Args:
+            consumer_tag: the name that :meth:`basic_consume` got.
+        """
         found = self._feeds.pop(consumer_tag, None)
         if found is None:
             return
@@ -359,7 +356,12 @@ class Channel(virtual.Channel):
             self.state.queue_bindings_delete(feed.queue)
 
     def deliver(self, delivery: Delivery) -> None:
-        """Give a message to the callback of its consumer."""
+        """Give a message to the callback of its consumer. If the consumer was cancelled meanwhile, the message goes
+        back to its queue.
+
+        Args:
+            delivery: a message, and where it came from.
+        """
         found = None if delivery.feed is None else self._feeds.get(delivery.feed.tag)
         if found is None or found[0] is not delivery.feed:  # cancelled by the callback of the message before
             self.checked().settle(delivery, "release")
@@ -378,13 +380,14 @@ class Channel(virtual.Channel):
                 self.qos.reject(message.delivery_tag)
 
     def _received(self, delivery: Delivery, *, no_ack: bool) -> Any:
-        """Return the message of kombu, ``None`` if it is none."""
+        """Return the message of kombu. ``None`` if the message cannot be read, and became a dead letter."""
         connection, tag = self.checked(), f"{self._tag_prefix}.{next(self._tags)}"
         try:
             payload = from_jms(delivery.message)
             _complete(payload, tag, delivery, redelivered=connection.came_before(delivery.message))
             message = self.Message(payload, channel=self)
-        except Exception as error:  # the sender chose the text, and so what goes wrong when kombu reads the text
+        # the sender chose the text, and so the error that kombu raises when it reads the text
+        except Exception as error:
             self._refused(delivery, error)
             connection.settle(delivery, "reject")
             return None
@@ -401,7 +404,15 @@ class Channel(virtual.Channel):
     def basic_get(self, queue: str, no_ack: bool = False, **kwargs: Any) -> Any:
         """Return a message that the broker has now for a queue, ``None`` if there is none.
 
-        A message that cannot be read becomes a dead letter, and the next one counts.
+        A message that cannot be read becomes a dead letter, and the next message is tried.
+
+        Args:
+            queue: the name of the queue.
+            no_ack: whether the message is acknowledged before this returns.
+            kwargs: ignored.
+
+        Raises:
+            ConnectionLostException: the channel or the connection is closed.
         """
         connection = self.checked()
         while (message := connection.call(connection.queues.get(queue))) is not None:
@@ -413,7 +424,11 @@ class Channel(virtual.Channel):
         return None
 
     def basic_ack(self, delivery_tag: str, multiple: bool = False) -> None:
-        """Acknowledge a message; with ``multiple`` all that came before it, too.
+        """Acknowledge a message.
+
+        Args:
+            delivery_tag: the tag of the message.
+            multiple: whether all messages that were delivered before it are acknowledged, too.
 
         Raises:
             ConnectionLostException: the connection is lost or closed, so that the message is delivered again.
@@ -422,11 +437,18 @@ class Channel(virtual.Channel):
             self.qos.ack(tag)
 
     def basic_recover(self, requeue: bool = False) -> None:
-        """Give all unacknowledged messages back to their queues."""
+        """Give all unacknowledged messages back to their queues.
+
+        Args:
+            requeue: ignored.
+
+        Raises:
+            ConnectionLostException: the connection is lost or closed. The broker then has the messages already.
+        """
         self.qos.release_all()
 
     def close(self) -> None:
-        """End the consumers, and give what is not acknowledged back to the queues."""
+        """End the consumers, and give unacknowledged messages back to their queues. A second call has no effect."""
         if self.closed:
             return
         connection = self.connection
@@ -447,7 +469,7 @@ class Channel(virtual.Channel):
 
 
 def _complete(payload: dict[str, Any], tag: str, delivery: Delivery, *, redelivered: bool) -> None:
-    """Set what the receiving side knows better than the sender."""
+    """Set the properties that only the receiving side knows."""
     properties, message = payload["properties"], delivery.message
     properties["delivery_tag"] = tag
     info = properties["delivery_info"]
@@ -458,7 +480,9 @@ def _complete(payload: dict[str, Any], tag: str, delivery: Delivery, *, redelive
 
 
 def _seconds_until(eta: Any) -> float:
-    """Return the seconds until an ETA of Celery, 0 if it names no time zone: then the worker waits for it."""
+    """Return the seconds until an ETA of Celery. An ETA without a time zone gives 0, and then the worker waits
+    for it.
+    """
     try:
         when = eta if isinstance(eta, datetime) else datetime.fromisoformat(str(eta).replace("Z", "+00:00"))
     except ValueError:

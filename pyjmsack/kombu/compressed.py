@@ -16,25 +16,25 @@ from pyjmsack import MessageFormatException
 __all__ = ["LZMA_MEMORY", "unpacked"]
 
 LZMA_MEMORY: Final = 1 << 27
-"""Bytes that the decoder of lzma may take for its window, whose size the sender chooses: 128 MiB, which is more than
-``xz -9`` needs."""
+"""The most bytes that the decoder of lzma may take for its window, because the sender chooses the size of the window:
+128 MiB, which is more than ``xz -9`` needs."""
 _ZSTANDARD: Final = "kombu.compression"
 """The module of the decoder by which kombu before 5.7 calls the library zstandard."""
 
 
 def unpacked(body: bytes, method: object, limit: int) -> bytes:
-    """Return what a compressed body holds.
+    """Return the content of a compressed body.
 
-    A method that the program itself has registered with kombu is called as it is: its limit is the program's own.
+    A method that the program itself has registered with kombu is called without a limit, because the program chose it.
 
     Args:
         body: the compressed bytes.
         method: the header ``compression``: a name or a content type that kombu knows.
-        limit: bytes that the result may have.
+        limit: the most bytes of the content.
 
     Raises:
-        MessageFormatException: the method is unknown, the result is larger than the limit, or the body is incomplete.
-        Exception: the body is not what the method makes; each method has errors of its own.
+        MessageFormatException: the method is unknown, the content is larger than the limit, or the body is incomplete.
+        Exception: the body does not have the form of this method. Each method has errors of its own.
     """
     decoder = _decoder(method)
     module = getattr(decoder, "__module__", "") or ""
@@ -56,7 +56,7 @@ def _decoder(method: object) -> Callable[[bytes], Any]:
         decoder: Callable[[bytes], Any] = compression.get_decoder(method)
     except (KeyError, TypeError):
         known = ", ".join(sorted(compression.encoders()))
-        raise MessageFormatException(f"the header compression is none of those that are known here: {known}") from None
+        raise MessageFormatException(f"the header compression has an unknown value; known are: {known}") from None
     return decoder
 
 
@@ -81,7 +81,7 @@ _BOUNDED: Final[dict[str, Callable[[], Any]]] = {
     "backports.zstd": lambda: _zstd("backports.zstd"),
     "compression.zstd": lambda: _zstd("compression.zstd"),
 }
-"""By the module of kombu's decoder: what unpacks the same bytes up to a limit."""
+"""The decoder with a limit for each module of kombu's decoders, for the same bytes."""
 
 
 def _brotli(module: str, body: bytes, limit: int) -> bytes:
@@ -95,7 +95,9 @@ def _brotli(module: str, body: bytes, limit: int) -> bytes:
 
 
 def _zstandard(decoder: Callable[[bytes], bytes], body: bytes, limit: int) -> bytes:
-    """Let kombu unpack a body whose first bytes say how large the result is: the decoder writes no more than that."""
+    """Let kombu unpack a body whose first bytes say how large the result is, because the decoder writes no more than
+    that.
+    """
     size: int = importlib.import_module("zstandard").frame_content_size(body)
     _check(size, limit, complete=size >= 0)
     return decoder(body)

@@ -1,4 +1,4 @@
-"""One connection to a broker, as kombu knows it: channels, queues, and the messages that came for them."""
+"""One connection to a broker, as kombu sees it: channels, queues, and the messages that arrived for them."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ _SIGNAL: Final = b"."
 CLOSE_TIMEOUT: Final = 10.0
 """Seconds that the end of a connection may take before its thread is given up."""
 REMEMBERED: Final = 1000
-"""Requeued messages that a connection recognises when they come again."""
+"""The most requeued messages that a connection recognises when they are delivered again."""
 WITHOUT_LIMIT: Final = 100
-"""Prefetch of a consumer whose channel has no prefetch count."""
+"""The prefetch of a consumer whose channel has no prefetch count."""
 
 
 class Connection:
-    """What :meth:`Transport.establish_connection` returns.
+    """The connection that :meth:`Transport.establish_connection` returns.
 
-    The attributes :attr:`client`, :attr:`state`, :attr:`channels` and those of channel numbers are what
-    :class:`kombu.transport.virtual.Channel` expects of its connection.
+    The attributes :attr:`client`, :attr:`state`, :attr:`channels` and those of channel numbers are needed by
+    :class:`kombu.transport.virtual.Channel`.
 
     Args:
         client: the :class:`kombu.Connection`.
@@ -60,7 +60,7 @@ class Connection:
         self.channels: list[Any] = []
         self._used_channel_ids = array("H")
         self.error: BaseException | None = None
-        """Why the connection is of no use any more."""
+        """The error that ended the connection; ``None`` = it works."""
         self.closed = False
         self._ready: deque[Delivery] = deque()
         self._requeued: OrderedDict[str, None] = OrderedDict()
@@ -98,7 +98,7 @@ class Connection:
         """Raise if the connection is closed or lost.
 
         Raises:
-            ConnectionLostException: it is.
+            ConnectionLostException: the connection is closed or lost.
         """
         if self.error is not None:
             raise ConnectionLostException(f"the connection to the broker is lost: {self.error}") from self.error
@@ -136,7 +136,7 @@ class Connection:
         """Send a message. A persistent message is at the broker when this returns.
 
         Args:
-            destination: where it goes.
+            destination: where the message goes.
             outgoing: the message.
             how: arguments of the producer: delivery mode, priority, time to live, delay.
 
@@ -160,7 +160,7 @@ class Connection:
         """Begin to consume a queue, for a channel.
 
         Raises:
-            JMSException: the broker refused it.
+            JMSException: the broker refused the consumer.
         """
         return self.call(self._consume(owner, tag, queue, window))
 
@@ -200,7 +200,8 @@ class Connection:
     def requeue(self, delivery: Delivery) -> None:
         """Give a message back because its consumer asked for that, and remember the message.
 
-        The broker does not count such a delivery, so the broker does not say either that the message came before.
+        The broker does not count such a delivery. So the broker does not say, at the next delivery, that the message
+        was delivered before.
 
         Raises:
             ConnectionLostException: the connection is closed or lost, and the broker delivers the message again.
@@ -213,7 +214,9 @@ class Connection:
         self.settle(delivery, "release")
 
     def came_before(self, message: Message) -> bool:
-        """Whether a message was delivered before: the broker says so, or this connection has requeued the message."""
+        """Return whether a message was delivered before: the broker says so, or this connection has requeued the
+        message.
+        """
         return bool(message.redelivered) or message.message_id in self._requeued
 
     async def _settled(self, delivery: Delivery, outcome: str) -> None:
@@ -229,7 +232,7 @@ class Connection:
             log.warning("a message of %s comes again: its outcome %s did not leave: %s", delivery.queue, outcome, error)
 
     def give_back(self, delivery: Delivery) -> None:
-        """Give a message that kombu never got back to the broker; on the loop."""
+        """Give a message back to the broker that kombu never got; on the loop."""
         delivery.window.arrived -= 1
         self._settle(delivery, "release")
 
@@ -241,14 +244,14 @@ class Connection:
         self._signal()
 
     def failed(self, error: BaseException) -> None:
-        """Note that the connection is of no use any more; on the loop."""
+        """Note an error that ended the connection; on the loop."""
         if self.error is None and not self.closed:
             self.error = error
             self._ready.clear()  # the broker delivers them again
             self._signal()
 
     def on_connection_failure(self, error: JMSException) -> None:
-        """The connection is lost: called by pyjmsack."""
+        """Note that the connection is lost. pyjmsack calls this."""
         self.failed(error)
 
     def _reported(self, error: JMSException) -> None:
@@ -262,11 +265,11 @@ class Connection:
                 self._writer.send(_SIGNAL)
 
     def fileno(self) -> int:
-        """Return the descriptor that is readable when messages came, or the connection was lost."""
+        """Return the descriptor that is readable when messages arrived, or the connection was lost."""
         return self._reader.fileno()
 
     def next(self) -> Delivery | None:
-        """Return the next message that came, ``None`` if there is none."""
+        """Return the next message that has arrived, ``None`` if there is none."""
         try:
             delivery = self._ready.popleft()
         except IndexError:
@@ -284,7 +287,7 @@ class Connection:
         return bool(self._ready)
 
     def wait(self, timeout: float | None) -> Delivery:
-        """Return the next message, waiting for it.
+        """Wait for the next message and return it.
 
         Args:
             timeout: seconds; ``None`` waits for ever.
@@ -307,7 +310,9 @@ class Connection:
             self._reader.recv(1, socket.MSG_PEEK)
 
     def clear_signal(self) -> None:
-        """Take the signal, if there is one. What came before is found by :meth:`next` after this."""
+        """Take the signal, if there is one. A call of :meth:`next` after this finds all messages that arrived
+        before.
+        """
         self._reader.settimeout(0)
         with suppress(BlockingIOError):
             self._reader.recv(4096)
@@ -315,8 +320,8 @@ class Connection:
 
     @staticmethod
     def deliver(delivery: Delivery) -> None:
-        """Give a message to the consumer of kombu that it is for."""
-        assert delivery.feed is not None  # only those of consumers wait here
+        """Give a message to the kombu consumer that it is for."""
+        assert delivery.feed is not None  # only messages of consumers wait here
         delivery.feed.owner.deliver(delivery)
 
     def consumes(self, queue: str) -> bool:
@@ -326,7 +331,7 @@ class Connection:
     # -- the end ------------------------------------------------------------------------------------------------
 
     def register(self, hub: Any, callback: Callable[..., Any]) -> None:
-        """Call ``callback`` on a hub of kombu when messages came."""
+        """Call ``callback`` on a hub of kombu when messages have arrived."""
         if hub not in self._hubs:
             self._hubs.append(hub)
         hub.add_reader(self.fileno(), callback, self, hub)
@@ -335,11 +340,14 @@ class Connection:
         """End what :meth:`register` began."""
         if hub in self._hubs:
             self._hubs.remove(hub)
-            with suppress(Exception):  # a hub that was reset knows the descriptor no more, by errors of many kinds
+            # a hub that was reset does not know the descriptor any more, and raises errors of many kinds
+            with suppress(Exception):
                 hub.remove_reader(self.fileno())
 
     def close(self) -> None:
-        """Close the connection: what was acknowledged leaves, what was not is delivered again, by the broker."""
+        """Close the connection. Acknowledgements leave. The broker delivers messages without an acknowledgement
+        again.
+        """
         if self.closed:
             return
         self.closed = True
@@ -372,7 +380,7 @@ class Connection:
             self._end(patience=0.0)
 
     def close_channel(self, channel: Any) -> None:
-        """Forget a channel, which has closed itself."""
+        """Forget a channel that has closed itself."""
         with suppress(ValueError):
             self._used_channel_ids.remove(channel.channel_id)
         with suppress(ValueError):

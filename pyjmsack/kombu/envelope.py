@@ -1,7 +1,7 @@
 """How a message of kombu travels in a JMS message.
 
 By default the whole message is one JSON text, as in kombu's other transports, so that any header is safe. With
-``envelope="jms"`` the body is the body, and properties carry the rest, so that Java can read and write tasks:
+``envelope="jms"`` the body is the JMS body, and properties carry the rest, so that Java can read and write tasks:
 
 ====================================== =====================================================================
 kombu                                  JMS
@@ -14,7 +14,7 @@ a header that is text, number, boolean a property of its name
 all other headers                      property ``kombu_headers``, a JSON object
 ====================================== =====================================================================
 
-What arrives is read in both forms, whatever the option says.
+A received message may have either form, whatever the option says.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MARK: Final = "kombu_envelope"
 ROUTING_KEY: Final = "kombu_routing_key"
 """The property with the routing key of a message that went to an exchange."""
 DUPLICATE_ID: Final = "_AMQ_DUPL_ID"
-"""The property by which Artemis drops a second copy of a message: kombu sends again if no answer came."""
+"""The property by which Artemis drops a second copy of a message, because kombu sends again if no answer came."""
 _CONTENT_TYPE, _CONTENT_ENCODING, _HEADERS = "kombu_content_type", "kombu_content_encoding", "kombu_headers"
 _OWN: Final = frozenset({MARK, ROUTING_KEY, _CONTENT_TYPE, _CONTENT_ENCODING, _HEADERS})
 _IDENTIFIER: Final = re.compile(r"(?!JMS|jms_|_AMQ|kombu_)[A-Za-z_$][A-Za-z0-9_$]*")
@@ -46,9 +46,10 @@ _RESERVED: Final = frozenset(
 _LONG: Final = 1 << 63
 _KINDS: Final = {"content-type": str | None, "content-encoding": str | None, "body": str | bytes}
 _TEMPORARY: Final = "temp-queue://"
-"""Before the name of a temporary queue that shall get the result, because a worker's child must know its kind."""
+"""The prefix of a temporary queue that shall get the result, because a worker's child must know the kind of the
+queue."""
 _LITERAL: Final = "queue://"
-"""Before the name of a queue that a sender wrote with characters which this transport escapes."""
+"""The prefix of a queue whose name a sender wrote with characters that this transport escapes."""
 
 
 @dataclass
@@ -71,7 +72,7 @@ def to_jms(message: Mapping[str, Any], body: str | bytes) -> Outgoing:
     """Return a message of kombu as a JMS message that Java can read.
 
     Args:
-        message: what kombu sends.
+        message: the message that kombu sends.
         body: its body, as its serializer made it.
     """
     known = {_CONTENT_TYPE: message.get("content-type"), _CONTENT_ENCODING: message.get("content-encoding")}
@@ -103,7 +104,7 @@ def _is_property(name: object, value: object) -> bool:
 
 
 def reply_destination(name: str) -> Destination:
-    """Return the queue of a routing key of the default exchange, which may be what :func:`_reply_name` made."""
+    """Return the queue of a routing key of the default exchange. :func:`_reply_name` may have made the key."""
     if name.startswith(_TEMPORARY):
         return TemporaryQueue(name.removeprefix(_TEMPORARY))
     if name.startswith(_LITERAL):
@@ -112,7 +113,7 @@ def reply_destination(name: str) -> Destination:
 
 
 def from_jms(message: Message) -> dict[str, Any]:
-    """Return what kombu calls the payload of a message: headers, properties, body and its kind.
+    """Return the payload of a message, as kombu calls it: headers, properties, body and its kind.
 
     Raises:
         MessageFormatException: the parts of the message do not have the types that a message of kombu has.
@@ -122,7 +123,7 @@ def from_jms(message: Message) -> dict[str, Any]:
 
 
 def _checked(payload: dict[str, Any]) -> dict[str, Any]:
-    """Return a payload whose parts have the types that kombu and Celery take for granted."""
+    """Return a payload after a check that its parts have the types that kombu and Celery take for granted."""
     for name, kind in _KINDS.items():
         if not isinstance(payload.get(name), kind):
             raise MessageFormatException(
@@ -172,7 +173,7 @@ def _headers(message: Message) -> dict[str, Any]:
 
 
 def _body(message: Message) -> tuple[str | bytes, str, str]:
-    """Return a body with the content type and the encoding that it has if no property names them."""
+    """Return a body, and the content type and encoding that it has if no property names them."""
     if isinstance(message, TextMessage):
         is_task = "task" in message.properties
         return message.text or "", "application/json" if is_task else "text/plain", "utf-8"

@@ -1,8 +1,8 @@
 """The event loop of one connection to a broker, on a thread of its own.
 
-Celery and kombu call from any thread. All that belongs to the connection lives on its loop; the other threads leave
-calls here. A connection has its own thread, so nothing is shared between connections, and a child made by ``fork`` has
-nothing to repair: it opens connections of its own.
+Celery and kombu call from any thread. All objects of the connection live on its loop. The other threads leave calls
+here. Each connection has a thread of its own, so connections share nothing. A child made by ``fork`` has nothing to
+repair, because it opens connections of its own.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ T = TypeVar("T")
 
 
 def _check_threads() -> None:
-    """Raise if gevent has put its own threads in the place of threads: they share one thread, and so one event loop.
+    """Raise if gevent has replaced threads by its own, because these share one thread, and so one event loop.
 
     Raises:
-        UnsupportedFeatureException: it has.
+        UnsupportedFeatureException: gevent has replaced the threads of this process.
     """
     gevent = sys.modules.get("gevent.monkey")
     if gevent is not None and gevent.is_module_patched("threading"):
@@ -73,12 +73,13 @@ class LoopThread:
             self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
             self._loop.close()
-            self._ended = True  # first, so that a caller who comes from now on sees it
+            self._ended = True  # before the end of the loop, so that a later caller sees it
             for future in [*self._waited_for]:
                 future.cancel()
 
     def post(self, call: Callable[..., Any], *arguments: Any) -> None:
-        """Run a call on the loop, soon, after those posted before; the first of a burst wakes the loop.
+        """Run a call on the loop soon, after the calls that were posted before. The first call of a burst wakes the
+        loop.
 
         Raises:
             ConnectionLostException: the loop has ended.
@@ -90,19 +91,19 @@ class LoopThread:
             self._wake(self._run_posted)
 
     def _run_posted(self) -> None:
-        self._awake = False  # first, so that a call which is posted from now on wakes the loop again
+        self._awake = False  # before the calls run, so that a call that is posted later wakes the loop again
         while self._posted:
             call, arguments = self._posted.popleft()
             try:
                 call(*arguments)
-            except Exception as error:  # the others are nobody's fault
+            except Exception as error:  # the other calls run all the same
                 self._loop.call_exception_handler({"message": "a call to the broker failed", "exception": error})
 
     def call(self, coroutine: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
         """Run a coroutine on the loop and wait for its result. If the wait is interrupted, the coroutine is cancelled.
 
         Args:
-            coroutine: what to run.
+            coroutine: the coroutine to run.
             timeout: seconds to wait; ``None`` = as long as the coroutine takes, which has limits of its own.
 
         Raises:
@@ -124,7 +125,7 @@ class LoopThread:
             return future.result(timeout)
         except CancelledError as error:
             raise ConnectionLostException("the connection to the broker was closed during the call") from error
-        except FutureTimeoutError as error:  # another class than TimeoutError on Python 3.10
+        except FutureTimeoutError as error:  # on Python 3.10 this is another class than TimeoutError
             future.cancel()
             raise TimeoutError(f"the call to the broker took more than {timeout} s") from error
         except BaseException:
@@ -134,7 +135,7 @@ class LoopThread:
             self._waited_for.discard(future)
 
     def stop(self, timeout: float = 5.0) -> None:
-        """End the loop and its thread; waits ``timeout`` seconds at most. A second call has no effect."""
+        """End the loop and its thread. This waits ``timeout`` seconds at most. A second call has no effect."""
         if self._stopped or self.foreign:
             self._stopped = True
             return

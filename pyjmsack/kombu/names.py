@@ -1,7 +1,7 @@
 """How names of kombu become names of JMS: queues, topics of exchanges, subscriptions.
 
-A name of kombu may hold characters that mean something to a broker or to pyjmsack, such as the wildcards of Artemis and
-Classic, ``::`` (queue of an address on Artemis) and ``?`` (options). Such a character is written as ``~`` and two
+A name of kombu may contain characters that mean something to a broker or to pyjmsack, such as the wildcards of Artemis
+and Classic, ``::`` (queue of an address on Artemis) and ``?`` (options). Such a character is written as ``~`` and two
 hexadecimal digits, and so is ``~`` itself. So two names of kombu never become one.
 """
 
@@ -29,15 +29,15 @@ __all__ = [
 _SPECIAL: Final = re.compile(r"[~,>*#?|\s\x00-\x1f\x7f]|:(?=[:/])")
 _ESCAPED: Final = re.compile(r"(?:~[0-9a-f]{2})+")
 _LONGEST: Final = 1000
-"""Characters of the longest name: the sender of a task chooses the name of the queue for its result."""
+"""The most characters of a name, because the sender of a task chooses the name of the queue for its result."""
 _WIDEST: Final = 12
-"""Characters of the longest escape of one character: four bytes."""
+"""The characters of the longest escape of one character, which has four bytes."""
 _EMPTY: Final = "~"
-"""An empty name: no other name becomes a single ``~``."""
+"""The form of an empty name. No other name becomes a single ``~``."""
 
 
 class ExchangeKind(str, Enum):
-    """The kinds of exchanges that the transport knows."""
+    """The kinds of exchanges that the transport has."""
 
     DIRECT = "direct"
     TOPIC = "topic"
@@ -45,7 +45,11 @@ class ExchangeKind(str, Enum):
 
 
 def escaped(name: str, *, one_word: bool = False) -> str:
-    """Return a name without the characters that are special to a broker; ``one_word``: without dots, too.
+    """Return a name without the characters that are special to a broker.
+
+    Args:
+        name: a name of kombu.
+        one_word: whether dots are special, too.
 
     Raises:
         InvalidDestinationException: the name is too long.
@@ -74,7 +78,7 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def unescaped(text: str) -> str:
-    """Return the name that :func:`escaped` made this text of."""
+    """Return the name from which :func:`escaped` made this text."""
     if text == _EMPTY:
         return ""
     return _ESCAPED.sub(lambda found: bytes.fromhex(found[0].replace("~", "")).decode(errors="replace"), text)
@@ -106,10 +110,11 @@ def topic_pattern(exchange: str, pattern: str, *, any_sequence: str) -> str:
     """Return the name of the topics to subscribe to for a binding to a topic exchange.
 
     Args:
-        exchange: its name.
+        exchange: the name of the exchange.
         pattern: the routing key of the binding, with the wildcards ``*`` (one word) and ``#`` (any words).
-        any_sequence: the broker's wildcard for any words: ``#`` on Artemis, which may stand anywhere. On Classic ``>``,
-            which may stand only at the end; the topics from there on then come too, and :class:`Pattern` sorts out.
+        any_sequence: the broker's wildcard for any words. On Artemis this is ``#``, which may stand anywhere. On
+            Classic it is ``>``, which may stand only at the end. There the messages of more topics come, and
+            :class:`Pattern` selects.
     """
     words = []
     for word in pattern.split("."):
@@ -126,7 +131,7 @@ def subscription_name(queue: str, topic: str) -> str:
 
 
 def key_of(kind: ExchangeKind, exchange: str, topic: str) -> str:
-    """Return the routing key of a message by the topic that it came from: that of a sender that is not kombu.
+    """Return the routing key of a message that kombu did not send. The key is part of the name of the topic.
 
     Raises:
         InvalidDestinationException: the key is too long.
@@ -146,7 +151,7 @@ class Pattern:
         self._words = tuple(pattern.split("."))
 
     def matches(self, routing_key: str) -> bool:
-        """Whether the binding covers this key. The work is the product of the numbers of words at most."""
+        """Return whether the binding covers this key. The work is at most the product of the numbers of words."""
         reached = {0}
         pattern = self._words
         for word in routing_key.split("."):

@@ -1,9 +1,9 @@
 """The queues of kombu at a broker of JMS.
 
-A queue of kombu is the JMS queue of its name, to which the default exchange sends, and a subscription for each of its
-bindings to an exchange. A durable queue has durable subscriptions, which its consumers in all processes share. The
-subscriptions of an exclusive queue, or of one that deletes itself, belong to the connection that bound the queue, and
-are open from then on, so that what is sent before somebody consumes waits.
+A queue of kombu consists of two parts: the JMS queue of its name, to which the default exchange sends, and a
+subscription for each of its bindings to an exchange. A durable queue has durable subscriptions, which its consumers in
+all processes share. An exclusive queue, or a queue that deletes itself, has subscriptions of the connection that bound
+it. They are open from then on, so that messages wait there until somebody consumes.
 
 ============================ ========================================== ==============================================
 broker                       durable queue with a binding               the others
@@ -33,9 +33,9 @@ from pyjmsack.kombu.receiving import Binding, Source
 __all__ = ["COUNTED", "Queues"]
 
 _AHEAD: Final = 100
-"""Prefetch of a subscription that belongs to one connection: nobody else could get what waits there."""
+"""The prefetch of a subscription that belongs to one connection. Nobody else could get the messages that wait there."""
 COUNTED: Final = 10_000
-"""Messages of a queue that are counted at most: they are looked at one by one."""
+"""The most messages of a queue that are counted, because each of them is looked at."""
 Name = tuple[str, str]
 
 
@@ -53,8 +53,8 @@ class Queues:
     """The queues that a connection has declared.
 
     Args:
-        session: of the connection.
-        metadata: of the connection: which broker it is.
+        session: a session of the connection.
+        metadata: the metadata of the connection, which name the broker.
     """
 
     def __init__(self, session: Session, metadata: Any) -> None:
@@ -66,11 +66,13 @@ class Queues:
 
     @property
     def routes_locally(self) -> bool:
-        """Whether the sender puts a message into the durable queues that it knows of."""
+        """Whether the sender itself puts a message into the durable queues that it knows."""
         return not self._shares and not self._is_classic
 
     def declare(self, queue: str, *, temporary: bool) -> None:
-        """Note what a queue is; it comes to be with its first message or consumer. Called on any thread."""
+        """Note the kind of a queue. The broker makes the queue at its first message or consumer. Any thread may call
+        this.
+        """
         self._declared.setdefault(queue, _Declared()).temporary = temporary
 
     def is_temporary(self, queue: str) -> bool:
@@ -97,7 +99,7 @@ class Queues:
     # -- bindings -----------------------------------------------------------------------------------------------
 
     async def bind(self, queue: str, binding: Binding) -> None:
-        """Bind a queue to an exchange: from now on the messages of the exchange wait in the queue.
+        """Bind a queue to an exchange. From now on the messages of the exchange wait in the queue.
 
         Raises:
             ChannelError: this broker has no such binding.
@@ -121,7 +123,7 @@ class Queues:
         return self._prefix + topic_pattern(binding.exchange, binding.routing_key, any_sequence=wildcard)
 
     async def _shared(self, queue: str, binding: Binding, prefetch: int) -> MessageConsumer:
-        """Return a consumer of what a durable queue gets by a binding."""
+        """Return a consumer of the messages that a durable queue gets by a binding."""
         address, options = self._address(binding), f"?consumer.prefetchSize={prefetch}"
         if not self._is_classic:
             name = subscription_name(queue, address)
@@ -136,7 +138,7 @@ class Queues:
         return await self._session.create_consumer(Queue(consumer_queue + options))
 
     async def unbind(self, queue: str, name: Name) -> None:
-        """End a binding. What it brought before goes into the queue."""
+        """End a binding. Messages that it brought before go into the queue."""
         declared = self._declared.get(queue)
         binding = declared.bindings.pop(name, None) if declared is not None else None
         if declared is None or binding is None:
@@ -147,7 +149,7 @@ class Queues:
             await self._end(queue, binding, keep=True)
 
     async def _end(self, queue: str, binding: Binding, *, keep: bool) -> int:
-        """End the subscription of a durable queue; return how many messages it had."""
+        """End the subscription of a durable queue. Return how many messages it had."""
         consumer = await self._shared(queue, binding, _AHEAD)
         try:
             count = await self._emptied(consumer, Queue(queue_name(queue)) if keep else None)
@@ -158,7 +160,7 @@ class Queues:
         return count
 
     async def _emptied(self, consumer: MessageConsumer, to: Queue | None) -> int:
-        """Take all messages from a consumer, and send them to a queue if one is given; return how many there were."""
+        """Take all messages from a consumer, and send them to ``to`` if that is a queue. Return their number."""
         count = 0
         async with self._session.create_producer(to) as producer:
             while (message := await consumer.receive(0)) is not None:
@@ -189,8 +191,10 @@ class Queues:
 
     @staticmethod
     def _sieve(declared: _Declared, binding: Binding) -> Callable[[Message], bool] | None:
-        """Return what tells whether a message that came by a binding is for the queue. A message that several bindings
-        of the queue cover comes by each of them; the first by name counts."""
+        """Return a function that tells whether a message of a binding is for the queue. ``None`` = each is.
+
+        If several bindings of the queue cover a message, it comes by each of them. Only the first by name counts.
+        """
         if binding.kind is not ExchangeKind.TOPIC:
             return None
 
@@ -217,10 +221,10 @@ class Queues:
         return None
 
     async def size(self, queue: str) -> int:
-        """Return how many messages a queue has that nobody has got yet, counted up to :data:`COUNTED`.
+        """Return how many messages of a queue nobody has got yet, counted up to :data:`COUNTED`.
 
-        What waits in a subscription is counted if this connection has it, and otherwise not: nobody can look into the
-        subscription of others.
+        Messages in a subscription are counted if this connection has the subscription. Nobody can look into the
+        subscription of another connection.
 
         Raises:
             UnsupportedFeatureException: this broker shows nobody its messages.
@@ -235,7 +239,7 @@ class Queues:
         return count + sum(consumer.stats.buffered for consumer in declared.subscriptions.values())
 
     async def purge(self, queue: str) -> int:
-        """Remove the messages of a queue that nobody has; return how many there were."""
+        """Remove the messages of a queue that nobody has. Return their number."""
         count = 0
         for source in self.sources(queue):
             consumer = source.consumer or await source.open_consumer(_AHEAD)
@@ -247,7 +251,7 @@ class Queues:
         return count
 
     async def delete(self, queue: str) -> int:
-        """Remove a queue with its messages; return how many there were."""
+        """Remove a queue with its messages. Return the number of messages."""
         count = await self.purge(queue)
         declared = self._declared.get(queue) or _Declared()
         for name, binding in [*declared.bindings.items()]:
@@ -258,7 +262,7 @@ class Queues:
         return count
 
     async def forget(self, queue: str) -> None:
-        """Forget a queue, and end the subscriptions that this connection alone has."""
+        """Forget a queue, and end the subscriptions that only this connection has."""
         declared = self._declared.pop(queue, None)
         for consumer in [] if declared is None else declared.subscriptions.values():
             await consumer.close()

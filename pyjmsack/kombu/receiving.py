@@ -1,4 +1,4 @@
-"""How messages come from the broker: sources, and the lanes that consume from them.
+"""Takes messages from the broker: sources, and the lanes that consume from them.
 
 A lane is a consumer without prefetch, which asks the broker for one message at a time. So the number of messages that a
 worker has, and no other worker can get, is exact. The window of the channel says whether a lane may ask. A source that
@@ -26,7 +26,7 @@ __all__ = ["LANES", "Binding", "Delivery", "Feed", "Source"]
 
 log = logging.getLogger("pyjmsack.kombu")
 LANES: Final = 8
-"""Consumers that one worker may have on a busy queue."""
+"""The most lanes that one worker has on a busy queue."""
 Opener = Callable[[int], Awaitable[MessageConsumer]]
 
 
@@ -36,8 +36,8 @@ class Delivery:
     Args:
         queue: the queue of kombu.
         message: the message of JMS.
-        window: where it takes a place.
-        feed: the consumer of kombu that it is for; ``None``: somebody asked for it.
+        window: the window in which the message takes a place.
+        feed: the consumer of kombu that gets the message; ``None`` = a program asked for this one message.
     """
 
     __slots__ = ("feed", "message", "queue", "window")
@@ -50,19 +50,19 @@ class Delivery:
 
 
 class Sink(Protocol):
-    """Where the lanes put what came."""
+    """Gets the messages of the lanes."""
 
     def arrived(self, delivery: Delivery) -> None:
-        """Take a message."""
+        """Take a message that a lane received."""
         ...
 
     def failed(self, error: BaseException) -> None:
-        """A lane ended with an error, so that the connection is of no use any more."""
+        """Note that a lane, a consumer without prefetch, ended with an error. The connection is useless now."""
         ...
 
 
 class Binding:
-    """What a queue is bound to: an exchange, with a routing key."""
+    """The binding of a queue: an exchange, with a routing key."""
 
     def __init__(self, kind: ExchangeKind, exchange: str, routing_key: str) -> None:
         self.kind = kind
@@ -100,9 +100,10 @@ class Source:
 
     Args:
         open_consumer: opens a consumer with a prefetch.
-        wanted: whether a message is for this queue, and came by no other source of it.
-        consumer: a consumer that is open as long as the queue: that of a subscription which dies with the consumer.
-        single: whether one consumer must do.
+        wanted: returns whether a message is for this queue, and came by no other source of the queue.
+        consumer: a consumer that stays open as long as the queue exists, because its subscription ends with it.
+            ``None`` = there is no such consumer.
+        single: whether the source may have one consumer only.
     """
 
     def __init__(
@@ -120,12 +121,12 @@ class Source:
         self.asked = 0
 
     def takes(self, message: Message) -> bool:
-        """Whether a message is for this queue. A message that is not gets its outcome here."""
+        """Return whether a message is for this queue. A message for another queue gets its outcome here."""
         if self.wanted is None:
             return True
         try:
             wanted = self.wanted(message)
-        except InvalidDestinationException as error:  # one bad message costs itself alone
+        except InvalidDestinationException as error:  # a bad message must not harm the others
             log.error("a message of an exchange becomes a dead letter: %s", reason(error))
             _settle(message.reject)
             return False
@@ -135,16 +136,16 @@ class Source:
 
 
 class Feed:
-    """What comes from the sources of a queue to one consumer of kombu.
+    """Takes messages from the sources of a queue for one consumer of kombu.
 
     Args:
         owner: the channel of kombu that has the consumer.
         tag: the consumer tag of kombu.
         queue: the queue of kombu.
-        sources: where messages come from.
-        window: the room for them.
-        sink: who gets them.
-        prefetch: of each lane: 0, unless the room has no limit or the protocol has no credit.
+        sources: the places that messages come from.
+        window: the room for messages.
+        sink: gets the messages.
+        prefetch: the prefetch of each lane: 0, unless the room has no limit or the protocol has no credit.
         releases: whether a message that came too early may go back to the broker, for another worker.
     """
 
@@ -195,7 +196,9 @@ class Feed:
         self._lanes.append((source, asyncio.get_running_loop().create_task(self._run(source, consumer))))
 
     async def close(self) -> None:
-        """End all lanes. What was asked for goes back to the broker; what kombu has may still be settled."""
+        """End all lanes. Messages that kombu does not have yet go back to the broker. Messages that kombu has may still
+        be settled.
+        """
         self._closed = True
         while self._lanes:
             tasks = [task for _, task in self._lanes]
@@ -235,7 +238,8 @@ class Feed:
         window = self.window
         if not source.takes(message):
             return
-        if window.limit and window.held >= window.limit:  # several queues were asked, and more than one answered
+        # the broker was asked for several queues, and more than one answered
+        if window.limit and window.held >= window.limit:
             if self._releases:
                 _settle(message.release)
                 return
@@ -266,7 +270,9 @@ class Feed:
 
 
 def _settle(outcome: Callable[[], Any]) -> None:
-    """Give a message an outcome, unless the connection is lost: then the broker delivers the message again."""
+    """Give a message an outcome. If the connection is lost, do nothing, because the broker delivers the message
+    again.
+    """
     try:
         outcome()
     except JMSException:

@@ -1,8 +1,8 @@
-"""What a bad message may cost: itself, and neither the worker nor the messages behind it.
+"""Limits the damage of a bad message: it costs itself alone, and neither the worker nor the messages behind it.
 
-The sender chooses all that a message holds. Some of it meets code that is not ours: kombu rebuilds dates, numbers and
-UUIDs out of JSON, and a worker of Celery reads the headers and the body of a task. Both raise errors of many kinds. An
-error that left the worker would end the worker, the broker would deliver the message again, and end the next worker.
+The sender chooses everything in a message. Some of it meets foreign code: kombu rebuilds dates, numbers and UUIDs out
+of JSON, and a worker of Celery reads the headers and the body of a task. Both raise errors of many kinds. An error that
+left the worker would end the worker. The broker would then deliver the message again, and end the next worker.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ NOT_A_TASK: Final = (
     ValueError,
     InvalidDestinationException,
 )
-"""What Celery raises over a task whose parts have the wrong form. All else is the worker's own trouble: its
+"""The errors of Celery about a task whose parts have the wrong form. Other errors belong to the worker: to its
 connection, its memory, its pool."""
 _WORKER: Final = "celery.worker"
 _LONGEST: Final = 200
 
 
 def is_worker(callback: Any) -> bool:
-    """Whether the messages of a consumer of kombu go to a worker of Celery.
+    """Return whether the messages of a consumer of kombu go to a worker of Celery.
 
     A program that has consumers of its own decides about its errors: there an error leaves ``drain_events``, and the
     message stays unacknowledged.
@@ -45,7 +45,8 @@ def is_worker(callback: Any) -> bool:
 def reason(error: Exception) -> str:
     """Return why a message is refused, for the log.
 
-    Only our own errors have their text shown, because the texts of all others may hold the whole message.
+    Only errors of this library are shown with their text, because the texts of other errors may contain the whole
+    message.
     """
     name = type(error).__name__
     return f"{name}: {str(error)[:_LONGEST]}" if isinstance(error, JMSException) else name

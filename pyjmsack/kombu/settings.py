@@ -1,4 +1,4 @@
-"""What a connection of kombu says about the broker: its URL, the login, TLS and the options of the transport."""
+"""The settings in a connection of kombu: the URL of the broker, the login, TLS and the options of the transport."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pyjmsack.uri import parse_url, redact
 __all__ = ["SCHEMES", "Settings", "masked", "settings_of"]
 
 SCHEMES: Final = ("jms", "jms+amqp", "jms+amqps", "jms+stomp", "jms+stomp+ssl", "jms+failover")
-"""The schemes of broker URLs. kombu takes the part before the first ``+`` for the name of the transport, except where
-it switches to an alternate."""
+"""The schemes of broker URLs. kombu takes the part before the first ``+`` as the name of the transport, except where it
+switches to an alternate."""
 _SECURE: Final = ("amqps:", "stomp+ssl:", "amqpwss:", "stomp+wss:")
 _ENVELOPES: Final = ("kombu", "jms")
 _DEFAULTS: Final = {
@@ -25,14 +25,14 @@ _DEFAULTS: Final = {
     "transport.connectTimeout": None,
     "jms.localMessagePriority": "true",
 }
-"""Options that the transport sets where the URL does not: nothing waits for a broker for ever, and priorities count in
-the client, too. ``None`` is the connect timeout of kombu."""
+"""Options that the transport sets if the URL does not set them. So nothing waits for a broker for ever, and priorities
+count in the client, too. ``None`` = the connect timeout of kombu."""
 _RECONNECTING: Final = ("failover.maxReconnectAttempts", "failover.startupMaxReconnectAttempts")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What is needed to connect. ``repr`` shows nothing in which a login may stand."""
+    """The settings of a connection. ``repr`` shows nothing that may contain a login."""
 
     url: str = field(repr=False)
     username: str | None = field(repr=False)
@@ -42,7 +42,8 @@ class Settings:
     envelope: str
     native_eta: bool
     largest: int
-    """Bytes that a compressed body may unpack to: ``jms.maxMessageSize``, as if it had come without compression."""
+    """The most bytes of a body after decompression: ``jms.maxMessageSize``, as for a body that came without
+    compression."""
 
 
 def settings_of(client: Any) -> Settings:
@@ -134,7 +135,13 @@ def _context(url: str, given: Any) -> ssl.SSLContext | None:
 
 
 def masked(client: Any, *, include_password: bool, mask: str) -> str:
-    """Return the URL of a connection as kombu shows it: with the scheme of this transport, without passwords."""
+    """Return the URL of a connection for people to read: with the scheme of this transport, and a mask for passwords.
+
+    Args:
+        client: a :class:`kombu.Connection`.
+        include_password: whether passwords are shown.
+        mask: the text in place of a password.
+    """
     url = _url(client)
     user = client.userid
     if include_password:

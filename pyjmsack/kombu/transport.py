@@ -25,7 +25,7 @@ _BURST: Final = 50
 
 
 class Transport(base.Transport):
-    """The transport.
+    """The transport of kombu for JMS brokers.
 
     Args:
         client: the :class:`kombu.Connection`.
@@ -57,7 +57,11 @@ class Transport(base.Transport):
         return Connection(self.client, settings_of(self.client))
 
     def close_connection(self, connection: Connection) -> None:
-        """Close a connection and its channels. A lost connection is closed too, so that its thread ends."""
+        """Close a connection and its channels. A lost connection is closed too, so that its thread ends.
+
+        Args:
+            connection: what :meth:`establish_connection` returned.
+        """
         try:
             for channel in [*connection.channels]:
                 with suppress(JMSException):  # the connection is lost, and the channel with it
@@ -71,11 +75,18 @@ class Transport(base.Transport):
             connection.forget()
 
     def verify_connection(self, connection: Connection) -> bool:
-        """Whether a connection can be used."""
+        """Return whether a connection can be used.
+
+        Args:
+            connection: what :meth:`establish_connection` returned.
+        """
         return connection.alive
 
     def create_channel(self, connection: Connection) -> JmsChannel:
         """Return a new channel.
+
+        Args:
+            connection: what :meth:`establish_connection` returned.
 
         Raises:
             ConnectionLostException: the connection is lost or closed.
@@ -86,15 +97,20 @@ class Transport(base.Transport):
         return channel
 
     def close_channel(self, channel: JmsChannel) -> None:
-        """Close a channel."""
+        """Close a channel.
+
+        Args:
+            channel: what :meth:`create_channel` returned.
+        """
         channel.close()
 
     def drain_events(self, connection: Connection, timeout: float | None = None, **kwargs: Any) -> None:
         """Wait for a message and give it to its consumer.
 
         Args:
-            connection: whose consumers get messages.
+            connection: the connection whose consumers get messages.
             timeout: seconds; ``None`` waits for ever, 0 does not wait.
+            kwargs: ignored.
 
         Raises:
             socket.timeout: no message came in time.
@@ -103,15 +119,29 @@ class Transport(base.Transport):
         connection.deliver(connection.wait(timeout))
 
     def register_with_event_loop(self, connection: Connection, loop: Any) -> None:
-        """Deliver messages from an event loop of kombu."""
+        """Deliver messages from an event loop of kombu.
+
+        Args:
+            connection: the connection whose consumers get messages.
+            loop: the event loop.
+        """
         connection.register(loop, self.on_readable)
 
     def unregister_from_event_loop(self, connection: Connection, loop: Any) -> None:
-        """End what :meth:`register_with_event_loop` began."""
+        """End what :meth:`register_with_event_loop` began.
+
+        Args:
+            connection: the connection.
+            loop: the event loop.
+        """
         connection.unregister(loop)
 
     def on_readable(self, connection: Connection, loop: Any) -> None:
-        """Deliver what came, in turns with the other callbacks of the event loop.
+        """Deliver messages that came, at most 50 of them. Then the other callbacks of the event loop have their turn.
+
+        Args:
+            connection: the connection whose consumers get messages.
+            loop: the event loop, which calls again if there are more messages.
 
         Raises:
             ConnectionLostException: the connection is lost.
@@ -133,10 +163,16 @@ class Transport(base.Transport):
         return version("pyjmsack")
 
     def as_uri(self, uri: str, include_password: bool = False, mask: str = "**") -> str:
-        """Return the broker's URL for people to read, without passwords unless they are asked for."""
+        """Return the broker's URL for people to read.
+
+        Args:
+            uri: ignored, because the URL of the connection is complete.
+            include_password: whether passwords are shown.
+            mask: the text in place of a password.
+        """
         return masked(self.client, include_password=include_password, mask=mask)
 
     @property
     def default_connection_params(self) -> dict[str, Any]:
-        """What kombu shows where the URL says nothing."""
+        """The host and the port that kombu shows if the URL says nothing."""
         return {"hostname": "localhost", "port": self.default_port}

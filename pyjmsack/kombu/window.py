@@ -1,4 +1,4 @@
-"""How many messages a channel of kombu may have: its prefetch, which Celery changes while it works."""
+"""The number of messages that a channel of kombu may have: its prefetch, which Celery changes while it works."""
 
 from __future__ import annotations
 
@@ -8,45 +8,46 @@ from typing import Final, Protocol
 __all__ = ["BUFFER", "Asker", "Window"]
 
 BUFFER: Final = 100
-"""Messages that may wait for kombu where no prefetch count limits them."""
+"""The most messages that wait for kombu if no prefetch count limits them."""
 
 
 class Asker(Protocol):
-    """Somebody who asks the broker for messages."""
+    """A consumer that asks the broker for messages."""
 
     asked: int
-    """Messages that it has asked for and not got."""
+    """The number of messages that it has asked for and not got."""
 
 
 class Window:
-    """The room for messages of one channel; it belongs to the loop, except for :attr:`taken`.
+    """The room for messages of one channel. It belongs to the loop, except for :attr:`taken`.
 
-    A message has a place from its arrival until kombu has acknowledged it. A place is also asked for: the broker was
-    asked for a message that has not come yet.
+    A message has a place from its arrival until kombu has acknowledged it. A message that the broker was asked for, and
+    that has not come yet, has a place, too.
 
     Args:
-        limit: the prefetch count, 0 for no limit.
+        limit: the prefetch count; 0 = no limit.
     """
 
     def __init__(self, limit: int = 0) -> None:
         self.limit = limit
         self.held = 0
-        """Messages that came and have no outcome."""
+        """The number of messages that came and have no outcome."""
         self.asked = 0
-        """Messages that the broker was asked for."""
+        """The number of messages that the broker was asked for."""
         self.arrived = 0
-        """Messages that came so far; the loop alone writes it."""
+        """The number of messages that came so far. Only the loop writes it."""
         self.taken = 0
-        """Messages that kombu has got so far; the thread that drains the events alone writes it."""
+        """The number of messages that kombu has got so far. Only the thread that drains the events writes it."""
         self.blocked = False
-        """Whether somebody waits for room: written before the look at the counts, read after they changed."""
+        """Whether a caller waits for room. This is written before the look at the counts, and read after the counts
+        changed."""
         self._waiting: list[asyncio.Future[None]] = []
 
     def has_room(self, asker: Asker) -> bool:
-        """Whether a source may ask the broker for one more message.
+        """Return whether a source may ask the broker for one more message.
 
-        A source that has asked for nothing need not count what the others have asked for: else a queue could wait for
-        ever for its turn behind one that stays empty.
+        A source that has asked for nothing need not count the messages that other sources have asked for. Otherwise a
+        queue could wait for ever behind a queue that stays empty.
         """
         if self.limit == 0:
             return self.arrived - self.taken < BUFFER
@@ -75,9 +76,9 @@ class Window:
         self.held += 1
 
     def wake(self) -> None:
-        """Let those who wait look again."""
+        """Let the waiting askers look again."""
         waiting, self._waiting = self._waiting, []
         self.blocked = False
         for one in waiting:
-            if not one.done():  # its lane may have been cancelled
+            if not one.done():  # the lane of this waiter may have been cancelled
                 one.set_result(None)

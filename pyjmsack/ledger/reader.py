@@ -25,7 +25,7 @@ class LedgerError(JMSException):
 
 @dataclass
 class LedgerFiles:
-    """The content of ledgers, by table."""
+    """The content of ledgers, by table. :func:`read_ledgers` returns it."""
 
     parquet: dict[str, list[str]] = field(default_factory=lambda: {name: [] for name in SCHEMAS})
     """Paths of the parts."""
@@ -35,7 +35,14 @@ class LedgerFiles:
     """The rows that are not in Parquet yet, from processes that run or were killed."""
 
     def table(self, name: str) -> pa.Table:
-        """Return a whole table. It has to fit into the memory."""
+        """Return a whole table. It has to fit into the memory.
+
+        Args:
+            name: a name in ``SCHEMAS``: ``sends``, ``receives`` or ``events``.
+
+        Raises:
+            KeyError: there is no such table.
+        """
         from pyarrow import parquet
 
         parts = [parquet.read_table(path, schema=SCHEMAS[name]) for path in self.parquet[name]]
@@ -43,13 +50,13 @@ class LedgerFiles:
 
 
 def read_ledgers(paths: Iterable[str | os.PathLike[str]]) -> LedgerFiles:
-    """Read ledgers, also those of living processes.
+    """Read ledgers. Their processes may still be running.
 
     Args:
-        paths: the directories.
+        paths: the directories. A directory that is named twice counts once.
 
     Raises:
-        LedgerError: there is no ledger, or a part of it is damaged.
+        LedgerError: a path is no ledger, or a part of it is damaged.
     """
     found = LedgerFiles()
     for path in dict.fromkeys(Path(given) for given in paths):

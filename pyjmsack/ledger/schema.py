@@ -56,7 +56,7 @@ _TAIL_STARTS = {"sends": "producer_id", "receives": "consumer_id", "events": "pr
 def parse_lines(name: str, raw: bytes) -> pa.Table:
     """Return the complete lines of a raw part as a table.
 
-    After them comes the unused rest of the file, or the line at which its process was killed.
+    The rest of the file is not used. It is empty room, or the line that was cut when the process was killed.
 
     Args:
         name: the name of the table.

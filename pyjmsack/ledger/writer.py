@@ -32,14 +32,14 @@ _DIFFER = frozenset({"message_id", "dedup_key", "seq", "ordinal", "t_send", "t_c
 
 
 class Ledger:
-    """The part of a ledger that one connection writes. Thread-safe; ``close`` blocks.
+    """The part of a ledger that one connection writes. Threads may share it. ``close`` blocks.
 
     If a ledger cannot be written any more, it stops, logs one error, and lets the messages go on. It then has no event
     ``closed``, so that an audit notices.
 
     Args:
-        path: the directory; it is created if it is missing. Connections, threads and processes may share it.
-        connection_id: the id of the connection, a part of the names of its files.
+        path: the directory. It is created if it is missing. Connections, threads and processes may share it.
+        connection_id: the id of the connection, a part of the names of its files. ``None`` makes one at random.
 
     Raises:
         JMSException: the directory cannot be created or written to.

@@ -13,7 +13,10 @@ __all__ = ["TIMEOUT", "Verbs", "explained", "understood", "verbs_of"]
 
 TIMEOUT = 30.0
 _SHOWN = 200
-"""Characters of a reason."""
+"""The most characters of a reason that an error shows."""
+_REFUSED_SEND = "AMQ339011"
+"""The code of Artemis for each message that it refuses over STOMP. The text contains the message and no reason. Artemis
+never stores a management message, so the only possible reason is a missing permission."""
 Verbs = Artemis | Classic
 
 
@@ -36,16 +39,18 @@ def verbs_of(broker: str) -> Artemis:
 
 @contextmanager
 def understood() -> Iterator[None]:
-    """Raise a ``JMSException`` where an answer does not have the form that a broker gives it."""
+    """Raise a ``JMSException`` if an answer does not have the form that a broker gives it."""
     try:
         yield
     except JMSException:
         raise
-    except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         text = f"{type(error).__name__}: {error}"[:_SHOWN]
         raise JMSException(f"the broker's answer does not have the expected form: {text}") from error
 
 
 def explained(error: JMSException) -> JMSException:
     """Return the error to raise. A refused management message becomes an error that names the missing permission."""
+    if error.error_code == _REFUSED_SEND:
+        return forbidden("over STOMP the broker refused the request without a reason")
     return forbidden(error) if isinstance(error, JMSSecurityException) else error

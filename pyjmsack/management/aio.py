@@ -115,23 +115,42 @@ class Manager:
         return await self._run(self._verbs.broker())
 
     async def queues(self, pattern: str = "*") -> list[QueueStatus]:
-        """Return the queues whose names fit a pattern, by name.
+        """Return the queues whose names fit a pattern, sorted by name.
 
         Args:
-            pattern: as a shell has it: ``*`` any text, ``?`` one character, ``[ab]`` one of these.
+            pattern: a pattern as in a shell: ``*`` any text, ``?`` one character, ``[ab]`` one of these. Case matters.
         """
         return await self._run(self._verbs.queues(pattern))
 
     async def queue(self, name: str) -> QueueStatus:
-        """Return one queue."""
+        """Return the state of one queue.
+
+        Args:
+            name: the name of the queue.
+
+        Raises:
+            UnknownQueueError: there is no such queue. Its ``nearest`` has names that look alike.
+        """
         return await self._run(self._verbs.queue(name))
 
     async def oldest(self, queue: str) -> float | None:
-        """Return the age of the first message in the queue, in seconds; ``None`` if the queue is empty."""
+        """Return the age of the first message in the queue, in seconds; ``None`` if the queue is empty.
+
+        Args:
+            queue: the name of the queue.
+
+        Raises:
+            UnknownQueueError: there is no such queue.
+            UnsupportedFeatureException: the broker is ActiveMQ Classic, which does not say it.
+        """
         return await self._run(self._verbs.oldest(queue))
 
     async def consumers(self, queue: str | None = None) -> list[ConsumerStatus]:
-        """Return the consumers of one queue, or of all."""
+        """Return the consumers of one queue, or of all queues.
+
+        Args:
+            queue: the name of the queue; ``None`` = all. A queue that does not exist has no consumers.
+        """
         return await self._run(self._verbs.consumers(queue))
 
     async def connections(self) -> list[ConnectionStatus]:
@@ -139,41 +158,113 @@ class Manager:
         return await self._run(self._verbs.connections())
 
     async def count(self, queue: str, selector: str | None = None) -> int:
-        """Return the number of messages in the queue that the selector fits."""
+        """Return the number of messages in a queue.
+
+        Args:
+            queue: the name of the queue.
+            selector: counts only messages that fulfil this condition; ``None`` counts all.
+
+        Raises:
+            UnknownQueueError: there is no such queue.
+            InvalidSelectorException: the broker cannot read the selector.
+            UnsupportedFeatureException: a selector with ActiveMQ Classic, which cannot count by one.
+        """
         return await self._run(self._verbs.count(queue, selector))
 
     async def purge(self, queue: str, selector: str | None = None) -> int:
-        """Destroy the messages of the queue that a selector fits, and return their number.
+        """Destroy messages of a queue, for ever. Messages that consumers hold stay.
 
-        Messages that consumers hold stay.
+        Args:
+            queue: the name of the queue.
+            selector: destroys only messages that fulfil this condition; ``None`` destroys all.
+
+        Returns:
+            The number of messages that were destroyed.
+
+        Raises:
+            UnknownQueueError: there is no such queue.
+            InvalidSelectorException: the broker cannot read the selector.
         """
         return await self._run(self._verbs.purge(queue, selector))
 
     async def move(self, source: str, target: str, selector: str | None = None, *, limit: int | None = None) -> int:
-        """Let the broker move messages to another queue, which must exist. Return their number.
+        """Let the broker move messages to another queue.
 
         Each message is moved in a transaction of the broker, so that a crash loses none and doubles none.
+
+        Args:
+            source: the name of the queue to take messages from.
+            target: the name of the queue to put them into. It must exist.
+            selector: moves only messages that fulfil this condition; ``None`` moves all.
+            limit: the most messages to move; ``None`` = no limit.
+
+        Returns:
+            The number of messages that were moved.
+
+        Raises:
+            UnknownQueueError: one of the queues does not exist.
+            InvalidSelectorException: the broker cannot read the selector.
         """
         return await self._run(self._verbs.move(source, target, selector, limit))
 
     async def retry(self, queue: str, selector: str | None = None) -> int:
-        """Let the broker send dead letters back to the queue that each came from. Return their number."""
+        """Let the broker send dead letters back to the queue that each came from.
+
+        Args:
+            queue: the name of the dead-letter queue.
+            selector: sends only messages that fulfil this condition; ``None`` sends all.
+
+        Returns:
+            The number of messages that were sent back.
+
+        Raises:
+            UnknownQueueError: there is no such queue.
+            InvalidSelectorException: the broker cannot read the selector.
+            UnsupportedFeatureException: a selector with ActiveMQ Classic, which retries all messages of a queue only.
+        """
         return await self._run(self._verbs.retry(queue, selector))
 
     async def pause(self, queue: str) -> None:
-        """Let the queue deliver nothing until :meth:`resume`; it still takes messages."""
+        """Let the queue deliver nothing until :meth:`resume`. The queue still takes messages. On Artemis the pause
+        outlasts a restart of the broker, on ActiveMQ Classic it does not.
+
+        Args:
+            queue: the name of the queue.
+
+        Raises:
+            UnknownQueueError: there is no such queue.
+        """
         await self._run(self._verbs.pause(queue))
 
     async def resume(self, queue: str) -> None:
-        """Let a paused queue deliver again."""
+        """Let a paused queue deliver again.
+
+        Args:
+            queue: the name of the queue.
+
+        Raises:
+            UnknownQueueError: there is no such queue.
+        """
         await self._run(self._verbs.resume(queue))
 
     async def create_queue(self, name: str) -> None:
-        """Create a queue. An existing queue stays as it is."""
+        """Create a queue. An existing queue stays as it is.
+
+        Args:
+            name: the name of the queue.
+        """
         await self._run(self._verbs.create_queue(name))
 
     async def delete_queue(self, name: str) -> None:
-        """Delete a queue with its messages, for ever. A queue that still has consumers is refused."""
+        """Delete a queue with its messages, for ever.
+
+        Args:
+            name: the name of the queue.
+
+        Raises:
+            UnknownQueueError: there is no such queue.
+            JMSException: the queue still has consumers.
+        """
         await self._run(self._verbs.delete_queue(name))
 
     async def close(self) -> None:

@@ -81,9 +81,8 @@ def answer_of(request: Request, reply: Message) -> Any:
 
 
 def forbidden(reason: object) -> ManagementDeniedError:
-    """Return the error for a user who may not manage.
-
-    It names the missing permissions, and the work that is allowed.
+    """Return the error for a user without the permission to manage. It names the missing permissions, and the work that
+    is allowed.
     """
     return ManagementDeniedError(
         f"this user may not manage the broker ({reason}); in broker.xml a role of the user needs the permissions manage"

@@ -37,7 +37,9 @@ _TEXT = "java.lang.String"
 
 
 class Classic:
-    """The verbs of :class:`pyjmsack.management.Manager`, as requests and answers."""
+    """The methods of :class:`pyjmsack.management.Manager` for Classic, as generators that yield requests to Jolokia and
+    get the answers.
+    """
 
     def broker(self) -> Steps[BrokerStatus]:
         """Read name and version."""

@@ -1,4 +1,4 @@
-"""A selector of JMS as Artemis reads it in management: the headers have other names there."""
+"""Translates a selector of JMS for Artemis' management, where the headers have other names."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TOKENS = re.compile(
 
 
 def core_filter(selector: str) -> str:
-    """Return the selector with Artemis' names of the headers; texts in quotes stay as they are.
+    """Return the selector with Artemis' names of the headers. Texts in quotes stay as they are.
 
     Raises:
         InvalidSelectorException: the selector compares the delivery mode in another way than ``JMSDeliveryMode =

@@ -34,7 +34,7 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
     """Follows no redirection, because the login would go along."""
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> None:
-        """Let the answer be an error."""
+        """Follow nothing, so that the answer counts as an error."""
 
 
 _OPENER = urllib.request.build_opener(_NoRedirects)
@@ -73,11 +73,15 @@ class Jolokia:
     def ask(self, request: Request) -> Any:
         """Send a request and return the value in the answer. A pattern that fits no bean gives an empty mapping.
 
+        Args:
+            request: the bean, and its attributes or its operation.
+
         Raises:
             ManagementDeniedError: the user may not do this.
             JMSSecurityException: the login is wrong.
-            RequestTimedOutException: no answer came in time. ConnectionLostException: nobody answers at the URL.
-                JMSException: the answer is an error, or is not from Jolokia.
+            RequestTimedOutException: no answer came in time.
+            ConnectionLostException: nobody answers at the URL.
+            JMSException: the answer is an error, or is not from Jolokia.
         """
         document = json.loads(self._post(json.dumps(_document(request)).encode()))
         if not isinstance(document, dict) or "status" not in document:
@@ -111,7 +115,12 @@ class Jolokia:
             raise ConnectionLostException(f"cannot connect to Jolokia at {self.url}: {reason}") from error
 
     def _read(self, answer: Any) -> bytes:
-        """Read an answer, within the time and the size that one may have."""
+        """Read an answer, within the limits of time and size.
+
+        Raises:
+            JMSException: the answer has more than 64 MB.
+            TimeoutError: the time is over.
+        """
         end = time.monotonic() + self._timeout
         data = bytearray()
         while piece := answer.read1(_PIECE):

@@ -101,7 +101,15 @@ class ManagementDeniedError(JMSSecurityException):
 
 
 class UnknownQueueError(InvalidDestinationException):
-    """The broker has no such queue. ``nearest`` has names that look alike, the most alike first."""
+    """The broker has no such queue.
+
+    Args:
+        text: the text of the error.
+        nearest: see the attribute.
+
+    Attributes:
+        nearest: names of queues that look alike, the most alike first; at most three.
+    """
 
     def __init__(self, text: str, nearest: tuple[str, ...] = ()) -> None:
         super().__init__(text)

@@ -37,7 +37,17 @@ class Message(Headers, TypedProperties):
         return self._body
 
     def get_body(self, type: type[T]) -> T | None:
-        """Return the body as ``type``, or ``None`` if there is no body.
+        """Return the body as ``type``.
+
+        >>> TextMessage("hello").get_body(str)
+        'hello'
+
+        Args:
+            type: the type that the body must have: ``str`` for a text message, ``bytes``, ``dict`` for a map message,
+                ``list`` for a stream message, or the type of the object in an object message.
+
+        Returns:
+            The body, or ``None`` if there is no body.
 
         Raises:
             MessageFormatException: the body is not of that type (S176).
@@ -48,7 +58,11 @@ class Message(Headers, TypedProperties):
         return body
 
     def is_body_assignable_to(self, type: type[Any]) -> bool:
-        """Whether ``get_body(type)`` would succeed."""
+        """Return whether ``get_body(type)`` would succeed. It does for each type if there is no body.
+
+        Args:
+            type: as for :meth:`get_body`.
+        """
         body = self.body
         return body is None or isinstance(body, type)
 
@@ -80,10 +94,16 @@ class Message(Headers, TypedProperties):
             raise MessageNotWriteableException(f"the body of {self!r} is read-only until clear_body()")
 
     def acknowledge(self) -> Any:
-        """Acknowledge by the rules of the session's mode (S10-S12, S30-S38); a no-op where the mode has none.
+        """Acknowledge by the rules of the session's mode (S10-S12, S30-S38).
+
+        In CLIENT mode this covers all messages that the session delivered, and in individual modes this message alone.
+        In the other modes, and for a message that was not received, it does nothing.
 
         Returns:
-            `None`, or an awaitable in ``pyjmsack.aio``.
+            ``None``, or an awaitable in ``pyjmsack.aio``.
+
+        Raises:
+            IllegalStateException: the session is closed.
         """
         ack = self._ack
         return None if ack is None else ack.acknowledge(self)
@@ -92,28 +112,37 @@ class Message(Headers, TypedProperties):
         """Tell the broker that this one message was processed.
 
         Raises:
-            IllegalStateException: the session's mode has no outcome for one message (S38). ``release()``, ``reject()``
-                and ``modify()`` raise it too.
+            IllegalStateException: the session's mode has no outcome for one message (S38).
         """
         return self._settle(Outcome.ACCEPTED)
 
     def release(self) -> Any:
-        """Give this one message back to the broker, uncounted."""
+        """Give this one message back to the broker. The delivery is not counted.
+
+        Raises:
+            IllegalStateException: the session's mode has no outcome for one message (S38).
+        """
         return self._settle(Outcome.RELEASED)
 
     def reject(self) -> Any:
-        """Tell the broker that this one message cannot be processed. The broker makes it a dead letter."""
+        """Tell the broker that this one message cannot be processed. The broker makes it a dead letter.
+
+        Raises:
+            IllegalStateException: the session's mode has no outcome for one message (S38).
+        """
         return self._settle(Outcome.REJECTED)
 
     def modify(self, *, delivery_failed: bool = True, undeliverable_here: bool = False) -> Any:
         """Give this one message back to the broker.
 
         Args:
-            delivery_failed: count this delivery.
-            undeliverable_here: do not deliver it to this consumer again; needs ``delivery_failed``.
+            delivery_failed: whether this delivery is counted.
+            undeliverable_here: whether this consumer does not get the message again. This needs ``delivery_failed``.
 
         Raises:
-            UnsupportedFeatureException: ``undeliverable_here`` without ``delivery_failed``.
+            UnsupportedFeatureException: ``undeliverable_here`` without ``delivery_failed``; or this broker would
+                replace the outcome by another one (S119).
+            IllegalStateException: the session's mode has no outcome for one message (S38).
         """
         if delivery_failed:
             failed = Outcome.MODIFIED_FAILED_UNDELIVERABLE if undeliverable_here else Outcome.MODIFIED_FAILED

@@ -96,25 +96,28 @@ class BytesMessage(Message):
 
         Args:
             target: a ``pathlib.Path``, or a binary file that is open for writing. The file at a path appears, and
-                replaces another one, when all of the body is written; a failure leaves nothing at the path.
+                replaces another one, when all of the body is written. A failure leaves nothing at the path.
 
         Returns:
-            The number of bytes. For a message that ``pyjmsack.aio`` received, an awaitable of it: a thread writes.
+            The number of bytes. For a message that ``pyjmsack.aio`` received, an awaitable of this number, because a
+            thread writes.
 
         Raises:
-            MessageFormatException: ``target`` is something else. OSError: the file cannot be written.
+            MessageFormatException: ``target`` is neither a path nor a binary file.
+            OSError: the file cannot be written.
         """
         check_target(target)
         work = partial(save, self._content(), target)
         return work() if self._away is None else self._away(work)
 
     def chunks(self) -> Chunks:
-        """Return the body in pieces of at most 256 KiB, to iterate over with ``for``, or with ``async for`` (S168). A
-        large body over AMQP is read from its temporary file meanwhile, and not loaded into memory."""
+        """Return the body in pieces of at most 256 KiB, to iterate over with ``for``, or with ``async for`` (S168).
+        Meanwhile a large body over AMQP is read from its temporary file, and not loaded into memory.
+        """
         return Chunks(self._content(), self._away)
 
     def _content(self) -> Any:
-        """Return the body, or where it comes from."""
+        """Return the body, or the source that it is read from."""
         if self._buffer is not None:
             self._flush()
         return self._body
@@ -164,50 +167,102 @@ class BytesMessage(Message):
         return form.unpack_from(self._body, start)[0]
 
     def read_boolean(self) -> bool:
-        """Read one byte; anything but 0 is true."""
+        """Read one byte as a boolean. Each value but 0 is true.
+
+        Raises:
+            MessageEOFException: the body ends before the value. The cursor stays where it was.
+            MessageNotReadableException: the message is write-only.
+        """
         return self._unpack(_BOOLEAN)
 
     def read_byte(self) -> int:
-        """Read 8 bits, signed."""
+        """Read a number of 8 bits, signed.
+
+        Raises:
+            MessageEOFException: the body ends before the value. The cursor stays where it was.
+            MessageNotReadableException: the message is write-only.
+        """
         return self._unpack(_BYTE)
 
     def read_unsigned_byte(self) -> int:
-        """Read 8 bits, unsigned."""
+        """Read a number of 8 bits, unsigned.
+
+        Raises:
+            MessageEOFException: the body ends before the value. The cursor stays where it was.
+            MessageNotReadableException: the message is write-only.
+        """
         return self._unpack(_UNSIGNED_BYTE)
 
     def read_short(self) -> int:
-        """Read 16 bits, signed."""
+        """Read a number of 16 bits, signed.
+
+        Raises:
+            MessageEOFException: the body ends before the value. The cursor stays where it was.
+            MessageNotReadableException: the message is write-only.
+        """
         return self._unpack(_SHORT)
 
     def read_unsigned_short(self) -> int:
-        """Read 16 bits, unsigned."""
+        """Read a number of 16 bits, unsigned.
+
+        Raises:
+            MessageEOFException: the body ends before the value. The cursor stays where it was.
+            MessageNotReadableException: the message is write-only.
+        """
         return self._unpack(_UNSIGNED_SHORT)
 
     def read_char(self) -> Char:
-        """Read one UTF-16 code unit."""
+        """Read one UTF-16 code unit, which is two bytes.
+
+        Raises:
+            MessageEOFException: the body ends before the value. The cursor stays where it was.
+            MessageNotReadableException: the message is write-only.
+        """
         return Char(chr(self._unpack(_UNSIGNED_SHORT)))
 
     def read_int(self) -> int:
-        """Read 32 bits, signed."""
+        """Read a number of 32 bits, signed.
+
+        Raises:
+            MessageEOFException: the body ends before the value. The cursor stays where it was.
+            MessageNotReadableException: the message is write-only.
+        """
         return self._unpack(_INT)
 
     def read_long(self) -> int:
-        """Read 64 bits, signed."""
+        """Read a number of 64 bits, signed.
+
+        Raises:
+            MessageEOFException: the body ends before the value. The cursor stays where it was.
+            MessageNotReadableException: the message is write-only.
+        """
         return self._unpack(_LONG)
 
     def read_float(self) -> float:
-        """Read an IEEE 754 number of 32 bits."""
+        """Read an IEEE 754 number of 32 bits.
+
+        Raises:
+            MessageEOFException: the body ends before the value. The cursor stays where it was.
+            MessageNotReadableException: the message is write-only.
+        """
         return self._unpack(_FLOAT)
 
     def read_double(self) -> float:
-        """Read an IEEE 754 number of 64 bits."""
+        """Read an IEEE 754 number of 64 bits.
+
+        Raises:
+            MessageEOFException: the body ends before the value. The cursor stays where it was.
+            MessageNotReadableException: the message is write-only.
+        """
         return self._unpack(_DOUBLE)
 
     def read_utf(self) -> str:
         """Read a text that Java's ``writeUTF`` wrote: two bytes with the length, then modified UTF-8.
 
         Raises:
-            MessageFormatException: the bytes are not valid modified UTF-8; the cursor stays where it was.
+            MessageFormatException: the bytes are not valid modified UTF-8. The cursor stays where it was.
+            MessageEOFException: the body ends before the text. The cursor stays where it was.
+            MessageNotReadableException: the message is write-only.
         """
         begin = self._position
         size = self._unpack(_UNSIGNED_SHORT)
@@ -219,10 +274,17 @@ class BytesMessage(Message):
             raise
 
     def read_bytes(self, length: int | None = None) -> bytes:
-        """Read up to ``length`` bytes, or the rest if ``length`` is ``None``; ``b""`` at the end, where JMS returns -1.
+        """Read up to ``length`` bytes.
+
+        Args:
+            length: the most bytes to read, at least 0; ``None`` = the rest of the body.
+
+        Returns:
+            The bytes; ``b""`` at the end of the body, where JMS returns -1.
 
         Raises:
             MessageFormatException: ``length`` is negative.
+            MessageNotReadableException: the message is write-only.
         """
         self._check_readable()
         if length is not None and length < 0:
@@ -233,54 +295,138 @@ class BytesMessage(Message):
         return self._body[start : start + size]
 
     def write_boolean(self, value: bool) -> None:
-        """Append one byte, 1 or 0."""
+        """Append one byte, 1 or 0.
+
+        Args:
+            value: ``True`` or ``False``.
+
+        Raises:
+            MessageFormatException: the value is no ``bool``.
+            MessageNotWriteableException: the message is read-only, or is being sent with a completion listener (S73).
+        """
         if not isinstance(value, bool):
             raise MessageFormatException(f"write_boolean: expected a Java boolean, not {value!r}")
         self._append(b"\x01" if value else b"\x00")
 
     def write_byte(self, value: int) -> None:
-        """Append 8 bits, signed."""
+        """Append a number of 8 bits, signed.
+
+        Args:
+            value: -128 to 127.
+
+        Raises:
+            MessageFormatException: the value is not a whole number, or does not fit.
+            MessageNotWriteableException: the message is read-only, or is being sent with a completion listener (S73).
+        """
         self._pack(_BYTE, "byte", value)
 
     def write_unsigned_byte(self, value: int) -> None:
-        """Append 8 bits, unsigned."""
+        """Append a number of 8 bits, unsigned.
+
+        Args:
+            value: 0 to 255.
+
+        Raises:
+            MessageFormatException: the value is not a whole number, or does not fit.
+            MessageNotWriteableException: the message is read-only, or is being sent with a completion listener (S73).
+        """
         self._pack(_UNSIGNED_BYTE, "unsigned_byte", value)
 
     def write_short(self, value: int) -> None:
-        """Append 16 bits, signed."""
+        """Append a number of 16 bits, signed.
+
+        Args:
+            value: -32,768 to 32,767.
+
+        Raises:
+            MessageFormatException: the value is not a whole number, or does not fit.
+            MessageNotWriteableException: the message is read-only, or is being sent with a completion listener (S73).
+        """
         self._pack(_SHORT, "short", value)
 
     def write_unsigned_short(self, value: int) -> None:
-        """Append 16 bits, unsigned."""
+        """Append a number of 16 bits, unsigned.
+
+        Args:
+            value: 0 to 65,535.
+
+        Raises:
+            MessageFormatException: the value is not a whole number, or does not fit.
+            MessageNotWriteableException: the message is read-only, or is being sent with a completion listener (S73).
+        """
         self._pack(_UNSIGNED_SHORT, "unsigned_short", value)
 
     def write_char(self, value: str) -> None:
-        """Append one UTF-16 code unit."""
+        """Append one UTF-16 code unit, which is two bytes.
+
+        Args:
+            value: a ``str`` of one character up to U+FFFF.
+
+        Raises:
+            MessageFormatException: the value is not such a text.
+            MessageNotWriteableException: the message is read-only, or is being sent with a completion listener (S73).
+        """
         if not isinstance(value, str):
             raise MessageFormatException(f"write_char: expected a Java char, not {value!r}")
         self._append(_UNSIGNED_SHORT.pack(ord(Char(value))))
 
     def write_int(self, value: int) -> None:
-        """Append 32 bits, signed."""
+        """Append a number of 32 bits, signed.
+
+        Args:
+            value: -2,147,483,648 to 2,147,483,647.
+
+        Raises:
+            MessageFormatException: the value is not a whole number, or does not fit.
+            MessageNotWriteableException: the message is read-only, or is being sent with a completion listener (S73).
+        """
         self._pack(_INT, "int", value)
 
     def write_long(self, value: int) -> None:
-        """Append 64 bits, signed."""
+        """Append a number of 64 bits, signed.
+
+        Args:
+            value: -2**63 to 2**63 - 1.
+
+        Raises:
+            MessageFormatException: the value is not a whole number, or does not fit.
+            MessageNotWriteableException: the message is read-only, or is being sent with a completion listener (S73).
+        """
         self._pack(_LONG, "long", value)
 
     def write_float(self, value: float) -> None:
-        """Append an IEEE 754 number of 32 bits."""
+        """Append an IEEE 754 number of 32 bits.
+
+        Args:
+            value: a number; it is rounded to 32 bits.
+
+        Raises:
+            MessageFormatException: the value is not a number, or is too large.
+            MessageNotWriteableException: the message is read-only, or is being sent with a completion listener (S73).
+        """
         self._pack(_FLOAT, "float", value)
 
     def write_double(self, value: float) -> None:
-        """Append an IEEE 754 number of 64 bits."""
+        """Append an IEEE 754 number of 64 bits.
+
+        Args:
+            value: a number.
+
+        Raises:
+            MessageFormatException: the value is not a number.
+            MessageNotWriteableException: the message is read-only, or is being sent with a completion listener (S73).
+        """
         self._pack(_DOUBLE, "double", value)
 
     def write_utf(self, value: str) -> None:
-        """Append two bytes of length and the text in modified UTF-8, at most 65535 bytes of it.
+        """Append a text as Java's ``writeUTF`` does: two bytes with the length, then modified UTF-8.
+
+        Args:
+            value: the text, at most 65,535 bytes of modified UTF-8.
 
         Raises:
-            MessageFormatException: the text is longer.
+            MessageFormatException: the value is no ``str``, or too long.
+            MessageNotWriteableException: the message is read-only, or is being sent with a completion listener (S73).
         """
         data = encode_utf(value)
         if len(data) > 0xFFFF:
@@ -290,7 +436,15 @@ class BytesMessage(Message):
         self._append(_UNSIGNED_SHORT.pack(len(data)) + data)
 
     def write_bytes(self, value: bytes | bytearray | memoryview) -> None:
-        """Append bytes unchanged."""
+        """Append bytes unchanged, without a length before them.
+
+        Args:
+            value: bytes of any kind.
+
+        Raises:
+            MessageFormatException: the value is not bytes.
+            MessageNotWriteableException: the message is read-only, or is being sent with a completion listener (S73).
+        """
         self._append(_as_bytes(value))
 
     def write_object(self, value: Any) -> None:
@@ -298,7 +452,12 @@ class BytesMessage(Message):
 
         A bare ``int`` is an int if 32 bits hold it, otherwise a long. A bare ``float`` is a double.
 
-        Raises: MessageFormatException: no ``write_`` method takes the type.
+        Args:
+            value: a ``bool``, ``int``, ``float``, ``str``, ``bytes`` or a wrapper such as ``Short`` or ``Char``.
+
+        Raises:
+            MessageFormatException: no ``write_`` method takes the type.
+            MessageNotWriteableException: the message is read-only, or is being sent with a completion listener (S73).
         """
         if isinstance(value, Char):
             self.write_char(value)

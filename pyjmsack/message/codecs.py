@@ -19,11 +19,22 @@ class ObjectCodec(Protocol):
     """Turns objects into bytes and back. Any exception of a codec becomes a ``MessageFormatException``."""
 
     def encode(self, obj: Any) -> bytes:
-        """Return the object as bytes."""
+        """Return the object as bytes.
+
+        Args:
+            obj: the object that a program gave to an object message.
+
+        Raises:
+            Exception: this codec cannot write the object. It may be any exception.
+        """
         ...
 
     def decode(self, data: bytes) -> Any:
-        """Return the object. Do not trust the bytes, because anybody who may send to the queue can choose them."""
+        """Return the object. Do not trust the bytes, because anybody who may send to the queue can choose them.
+
+        Args:
+            data: the body of a message, at most ``max_bytes`` of :func:`register_object_codec`.
+        """
         ...
 
 
@@ -48,14 +59,31 @@ class SerializedObject(bytes):
 
 
 class JsonCodec:
-    """JSON in UTF-8: numbers, strings, lists, and dicts whose keys are strings, without the types of Java."""
+    """JSON in UTF-8: numbers, strings, lists, and dicts whose keys are strings, without the types of Java. It is
+    registered for ``application/json``.
+    """
 
     def encode(self, obj: Any) -> bytes:
-        """Return the object as JSON."""
+        """Return the object as JSON.
+
+        Args:
+            obj: ``None``, ``bool``, numbers, text, and lists and dicts of these. The keys of a dict become text.
+
+        Raises:
+            TypeError, ValueError: the object has another type, is infinite or not a number. The message makes this a
+                ``MessageFormatException``.
+        """
         return json.dumps(obj, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
     def decode(self, data: bytes) -> Any:
-        """Return the object that the JSON describes."""
+        """Return the object that the JSON describes.
+
+        Args:
+            data: JSON in UTF-8, UTF-16 or UTF-32.
+
+        Raises:
+            ValueError: ``data`` is no JSON. The message makes this a ``MessageFormatException``.
+        """
         return json.loads(data)
 
 
@@ -75,13 +103,16 @@ def plain_type(content_type: str) -> str:
 def register_object_codec(content_type: str, codec: ObjectCodec, *, max_bytes: int = MAX_BYTES) -> None:
     """Let ``codec`` read and write the bodies of object messages of a content type, in the whole process.
 
-    JSON (``application/json``) is registered. Java's serialisation and pickle have no codec on purpose, because
-    reading them runs code that the sender chose.
+    JSON (``application/json``) is registered. Java's serialisation and pickle have no codec on purpose, because reading
+    them runs code that the sender chose.
+
+    >>> register_object_codec("application/cbor", CborCodec())  # doctest: +SKIP
 
     Args:
-        content_type: such as ``application/cbor``; parameters and case do not matter.
-        codec: the codec; it replaces the one that was registered before.
-        max_bytes: the largest body that the codec gets; reading a larger one raises ``MessageFormatException``.
+        content_type: such as ``application/cbor``. Parameters and case do not matter.
+        codec: an object with the methods of :class:`ObjectCodec`. It replaces the codec that was registered before.
+        max_bytes: the largest body that the codec gets, 16 MiB by default. Reading a larger one raises
+            ``MessageFormatException``.
 
     Raises:
         ValueError: ``content_type`` is not of the form type/subtype, or the limit is not positive.

@@ -12,7 +12,7 @@ __all__ = ["check_field", "convert_field", "sized_field"]
 
 
 def check_field(name: object, value: Any) -> Any:
-    """Return ``value`` as a map or stream keeps it (S172); bytes are copied.
+    """Return ``value`` as a map or stream keeps it (S172). Bytes are copied.
 
     Args:
         name: name or position of the field, for the error text.

@@ -30,7 +30,7 @@ class MapMessage(Message, MutableMapping[str, Value]):
 
     Raises (on writing):
         MessageFormatException: the name or the value is not allowed.
-        MessageNotWriteableException: the message was received (S163) or is with a completion listener (S73).
+        MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
     """
 
     __slots__ = ()
@@ -93,101 +93,311 @@ class MapMessage(Message, MutableMapping[str, Value]):
         return list(self._body)
 
     def item_exists(self, name: str) -> bool:
-        """Whether the map has the name, also with the value ``None``."""
+        """Return whether the map has the name, also with the value ``None``.
+
+        Args:
+            name: the name to look for.
+        """
         return name in self._body
 
     def _read(self, name: str, wanted: str) -> Any:
         return convert_field(name, self._body.get(name), wanted)
 
     def get_boolean(self, name: str) -> bool:
-        """Read a boolean, or a string (``true`` in any case is true)."""
+        """Return a value of the map as a boolean (S173).
+
+        Only a boolean and a string can be read as a boolean. The string ``true``, in any case, is true.
+
+        Args:
+            name: the name in the map. A missing name is ``False``.
+
+        Raises:
+            MessageFormatException: the value has another type.
+        """
         return self._read(name, "boolean")
 
     def get_byte(self, name: str) -> int:
-        """Read a byte, or a string."""
+        """Return a value of the map as a byte (S173).
+
+        Only a byte, or a string with a number, can be read as a byte.
+
+        Args:
+            name: the name in the map.
+
+        Raises:
+            MessageFormatException: the name is missing, the value is ``None``, has another type, or is a string with
+                something else.
+        """
         return self._read(name, "byte")
 
     def get_short(self, name: str) -> int:
-        """Read a byte, short, or string."""
+        """Return a value of the map as a short (S173).
+
+        Only a byte, a short, or a string with a number can be read as a short.
+
+        Args:
+            name: the name in the map.
+
+        Raises:
+            MessageFormatException: the name is missing, the value is ``None``, has another type, or is a string with
+                something else.
+        """
         return self._read(name, "short")
 
     def get_char(self, name: str) -> Char:
-        """Read a char."""
+        """Return a value of the map as a char (S173).
+
+        Only a char can be read as a char.
+
+        Args:
+            name: the name in the map.
+
+        Raises:
+            MessageFormatException: the name is missing, the value is ``None``, or it has another type.
+        """
         return self._read(name, "char")
 
     def get_int(self, name: str) -> int:
-        """Read a byte, short, int, or string."""
+        """Return a value of the map as an int (S173).
+
+        Only a byte, a short, an int, or a string with a number can be read as an int.
+
+        Args:
+            name: the name in the map.
+
+        Raises:
+            MessageFormatException: the name is missing, the value is ``None``, has another type, or is a string with
+                something else.
+        """
         return self._read(name, "int")
 
     def get_long(self, name: str) -> int:
-        """Read any whole number, or a string."""
+        """Return a value of the map as a long (S173).
+
+        Any whole number, or a string with a number, can be read as a long.
+
+        Args:
+            name: the name in the map.
+
+        Raises:
+            MessageFormatException: the name is missing, the value is ``None``, has another type, or is a string with
+                something else.
+        """
         return self._read(name, "long")
 
     def get_float(self, name: str) -> float:
-        """Read a float (32 bits), or a string."""
+        """Return a value of the map as a float (S173).
+
+        Only a float (32 bits), or a string with a number, can be read as a float.
+
+        Args:
+            name: the name in the map.
+
+        Raises:
+            MessageFormatException: the name is missing, the value is ``None``, has another type, or is a string with
+                something else.
+        """
         return self._read(name, "float")
 
     def get_double(self, name: str) -> float:
-        """Read a float, double, or string."""
+        """Return a value of the map as a double (S173).
+
+        Only a float, a double, or a string with a number can be read as a double.
+
+        Args:
+            name: the name in the map.
+
+        Raises:
+            MessageFormatException: the name is missing, the value is ``None``, has another type, or is a string with
+                something else.
+        """
         return self._read(name, "double")
 
     def get_string(self, name: str) -> str | None:
-        """Read anything but bytes as text."""
+        """Return a value of the map as text, whatever its type, except bytes (S173).
+
+        Args:
+            name: the name in the map.
+
+        Returns:
+            The text; ``true`` or ``false`` for a boolean. ``None`` if the name is missing or its value is ``None``.
+
+        Raises:
+            MessageFormatException: the value is bytes.
+        """
         return self._read(name, "string")
 
     def get_bytes(self, name: str) -> bytes | None:
-        """Read bytes."""
+        """Return bytes of the map (S173).
+
+        Args:
+            name: the name in the map.
+
+        Returns:
+            The bytes. ``None`` if the name is missing or its value is ``None``.
+
+        Raises:
+            MessageFormatException: the value has another type.
+        """
         return self._read(name, "bytes")
 
     def get_object(self, name: str) -> Value:
-        """Read the value as it was set, with its type; ``None`` if it is missing."""
+        """Return a value of the map as it was set, with its type.
+
+        Args:
+            name: the name in the map.
+
+        Returns:
+            The value; ``None`` if the name is missing.
+        """
         return self._body.get(name)
 
     def _write(self, name: str, kind: str, value: Any) -> None:
         self[name] = sized_field(name, kind, value)
 
     def set_boolean(self, name: str, value: bool) -> None:
-        """Set a boolean."""
+        """Set a name of the map to a boolean.
+
+        Args:
+            name: the name in the map, not empty.
+            value: ``True`` or ``False``.
+
+        Raises:
+            MessageFormatException: the name is empty or no text, or the value is no ``bool``.
+            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+        """
         self._write(name, "boolean", value)
 
     def set_byte(self, name: str, value: int) -> None:
-        """Set a byte, 8 bits signed."""
+        """Set a name of the map to a byte.
+
+        Args:
+            name: the name in the map, not empty.
+            value: a whole number of 8 bits, -128 to 127.
+
+        Raises:
+            MessageFormatException: the name is empty or no text, or the value is not a whole number, or does not fit.
+            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+        """
         self._write(name, "byte", value)
 
     def set_short(self, name: str, value: int) -> None:
-        """Set a short, 16 bits signed."""
+        """Set a name of the map to a short.
+
+        Args:
+            name: the name in the map, not empty.
+            value: a whole number of 16 bits, -32,768 to 32,767.
+
+        Raises:
+            MessageFormatException: the name is empty or no text, or the value is not a whole number, or does not fit.
+            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+        """
         self._write(name, "short", value)
 
     def set_char(self, name: str, value: str) -> None:
-        """Set a char, one UTF-16 code unit."""
+        """Set a name of the map to a char.
+
+        Args:
+            name: the name in the map, not empty.
+            value: a ``str`` of one UTF-16 code unit.
+
+        Raises:
+            MessageFormatException: the name is empty or no text, or the value is not one UTF-16 code unit.
+            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+        """
         self._write(name, "char", value)
 
     def set_int(self, name: str, value: int) -> None:
-        """Set an int, 32 bits signed."""
+        """Set a name of the map to an int.
+
+        Args:
+            name: the name in the map, not empty.
+            value: a whole number of 32 bits, -2,147,483,648 to 2,147,483,647.
+
+        Raises:
+            MessageFormatException: the name is empty or no text, or the value is not a whole number, or does not fit.
+            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+        """
         self._write(name, "int", value)
 
     def set_long(self, name: str, value: int) -> None:
-        """Set a long, 64 bits signed."""
+        """Set a name of the map to a long.
+
+        Args:
+            name: the name in the map, not empty.
+            value: a whole number of 64 bits, -2**63 to 2**63 - 1.
+
+        Raises:
+            MessageFormatException: the name is empty or no text, or the value is not a whole number, or does not fit.
+            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+        """
         self._write(name, "long", value)
 
     def set_float(self, name: str, value: float) -> None:
-        """Set a float, 32 bits."""
+        """Set a name of the map to a float.
+
+        Args:
+            name: the name in the map, not empty.
+            value: a number; it is rounded to 32 bits.
+
+        Raises:
+            MessageFormatException: the name is empty or no text, or the value is not a number, or is too large for 32
+                bits.
+            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+        """
         self._write(name, "float", value)
 
     def set_double(self, name: str, value: float) -> None:
-        """Set a double, 64 bits."""
+        """Set a name of the map to a double.
+
+        Args:
+            name: the name in the map, not empty.
+            value: a number of 64 bits.
+
+        Raises:
+            MessageFormatException: the name is empty or no text, or the value is not a number.
+            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+        """
         self._write(name, "double", value)
 
     def set_string(self, name: str, value: str | None) -> None:
-        """Set a string."""
+        """Set a name of the map to a string.
+
+        Args:
+            name: the name in the map, not empty.
+            value: a text, or ``None``.
+
+        Raises:
+            MessageFormatException: the name is empty or no text, or the value is neither a ``str`` nor ``None``.
+            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+        """
         self._write(name, "string", value)
 
     def set_bytes(self, name: str, value: bytes | bytearray | memoryview | None) -> None:
-        """Set a copy of bytes."""
+        """Set a name of the map to bytes.
+
+        Args:
+            name: the name in the map, not empty.
+            value: bytes of any kind, which are copied, or ``None``.
+
+        Raises:
+            MessageFormatException: the name is empty or no text, or the value is neither bytes nor ``None``.
+            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+        """
         self._write(name, "bytes", value)
 
     def set_object(self, name: str, value: Value) -> None:
-        """Set any value that JMS allows; the same as ``message[name] = value``."""
+        """Set a name of the map by the type of the value. This is the same as ``message[name] = value``.
+
+        Args:
+            name: the name in the map, not empty.
+            value: a ``bool``, ``int``, ``float``, ``str``, ``bytes``, ``None`` or a wrapper such as ``Short`` or
+                ``Char`` (S172).
+
+        Raises:
+            MessageFormatException: the name is empty or no text, or the value has no type of JMS.
+            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+        """
         self[name] = value
 
 

@@ -1,13 +1,13 @@
-"""Dicts whose keys a sender chose, made so that no choice of keys makes them slow."""
+"""Dicts and sets whose keys a sender chose, made so that no choice of keys makes them slow."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pyjmsack.errors import MessageFormatException
 
-__all__ = ["MAX_OTHER_KEYS", "check_keys", "mapping"]
+__all__ = ["MAX_OTHER_KEYS", "check_elements", "check_keys", "mapping"]
 
 MAX_OTHER_KEYS = 10_000
 """The most keys of one map that are neither text nor bytes.
@@ -16,7 +16,8 @@ Python hashes text and bytes with a secret, and nothing else. A sender can choos
 dict. A map of n such keys needs n times n steps.
 """
 SAME_HASH = 16
-"""The most keys of one map that may share a hash. A long shares its hash with at most eight others."""
+"""The most keys of one map, or elements of one set, that may share a hash. A long shares its hash with at most
+eight others."""
 
 
 def check_keys(keys: Sequence[Any]) -> None:
@@ -36,6 +37,22 @@ def check_keys(keys: Sequence[Any]) -> None:
         hashes = sorted(map(hash, others))
         if any(first == last for first, last in zip(hashes, hashes[SAME_HASH:], strict=False)):
             raise MessageFormatException(f"a map with more than {SAME_HASH} keys that share one hash value")
+
+
+def check_elements(elements: Iterable[Any]) -> None:
+    """Refuse elements that would make a set slow. Equal elements count once.
+
+    Raises:
+        MessageFormatException: more than ``SAME_HASH`` different elements have one hash.
+        TypeError: an element has no hash.
+    """
+    found: dict[int, list[Any]] = {}
+    for element in elements:
+        alike = found.setdefault(hash(element), [])
+        if element not in alike:
+            if len(alike) == SAME_HASH:
+                raise MessageFormatException(f"a set with more than {SAME_HASH} elements that share one hash value")
+            alike.append(element)
 
 
 def mapping(keys: Sequence[Any], values: Sequence[Any]) -> dict[Any, Any]:

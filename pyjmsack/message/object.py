@@ -54,7 +54,7 @@ class ObjectMessage(Message):
         Raises:
             MessageFormatException: (reading) the codec cannot read it, or it is larger than the codec's limit.
             MessageFormatException: (setting) as for the constructor.
-            MessageNotWriteableException: (setting) the message was received (S163) or is with a completion listener.
+            MessageNotWriteableException: (setting) it was received (S163), or is being sent with a completion listener.
         """
         body = self._body
         return deserialize(body) if isinstance(body, SerializedObject) else _copy(body)
@@ -71,7 +71,11 @@ class ObjectMessage(Message):
         return self.object
 
     def is_body_assignable_to(self, type: type[Any]) -> bool:
-        """Whether ``get_body(type)`` would succeed; ``False`` if the codec cannot read the object."""
+        """Return whether ``get_body(type)`` would succeed. It would not if the codec cannot read the object.
+
+        Args:
+            type: the type of the object.
+        """
         try:
             return super().is_body_assignable_to(type)
         except MessageFormatException:

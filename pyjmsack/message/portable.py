@@ -158,7 +158,7 @@ _WRITERS: dict[type, Callable[[Any], Any]] = {
     dict: _tag_map,
     list: lambda value: {"list": [_tagged(item) for item in value]},
 }
-"""The first class that fits is the one that counts."""
+"""The functions by class. The first class that fits counts."""
 
 
 def _value(tagged: Any) -> Any:

@@ -60,14 +60,17 @@ HEADER_NAMES = {
 class Properties(MutableMapping[str, Value]):
     """The properties of one message.
 
-    ``JMSXDeliveryCount``, ``JMS_AMQP_ACK_TYPE`` and what Artemis notes on a dead letter (``_AMQ_ORIG_ADDRESS``,
-    ``_AMQ_ORIG_QUEUE``, ``_AMQ_ORIG_MESSAGE_ID``) can be read by name, but are not listed, because they belong to a
-    delivery and not to the message. So ``new.properties.update(old.properties)`` copies all properties that can be
-    copied.
+    Some properties can be read by name, but are not listed, because they belong to a delivery and not to the message:
+    ``JMSXDeliveryCount``, ``JMS_AMQP_ACK_TYPE``, and the notes of Artemis on a dead letter (``_AMQ_ORIG_ADDRESS``,
+    ``_AMQ_ORIG_QUEUE``, ``_AMQ_ORIG_MESSAGE_ID``). So ``new.properties.update(old.properties)`` copies all properties
+    that can be copied.
+
+    Args:
+        message: the message. A write to the mapping changes the message.
 
     Raises (on writing):
         MessageFormatException: the name or the value is not allowed (S160, S161).
-        MessageNotWriteableException: the message was received, or is with a completion listener (S163, S73).
+        MessageNotWriteableException: the message was received, or is being sent with a completion listener (S163, S73).
         IllegalStateException: ``JMS_AMQP_ACK_TYPE`` in a mode that has no outcome for one message (S38).
     """
 
@@ -186,77 +189,248 @@ class TypedProperties:
         return convert(name, self.properties.get(name), wanted)
 
     def property_exists(self, name: str) -> bool:
-        """Whether the message has the property, also with the value ``None``."""
+        """Return whether the message has the property, also with the value ``None``.
+
+        Args:
+            name: the name of the property.
+        """
         return name in self.properties
 
     def get_boolean_property(self, name: str) -> bool:
-        """Read a boolean, or a string (``true`` in any case is true)."""
+        """Return the property as a boolean (S162).
+
+        Only a boolean and a string can be read as a boolean. The string ``true``, in any case, is true.
+
+        Args:
+            name: the name of the property. A missing property is ``False``.
+
+        Raises:
+            MessageFormatException: the property has another type.
+        """
         return self._convert(name, "boolean")
 
     def get_byte_property(self, name: str) -> int:
-        """Read a byte, or a string."""
+        """Return the property as a byte (S162).
+
+        Only a byte, or a string with a number, can be read as a byte.
+
+        Args:
+            name: the name of the property.
+
+        Raises:
+            MessageFormatException: the property is missing or ``None``, has another type, or is a string with something
+                else.
+        """
         return self._convert(name, "byte")
 
     def get_short_property(self, name: str) -> int:
-        """Read a byte, short, or string."""
+        """Return the property as a short (S162).
+
+        Only a byte, a short, or a string with a number can be read as a short.
+
+        Args:
+            name: the name of the property.
+
+        Raises:
+            MessageFormatException: the property is missing or ``None``, has another type, or is a string with something
+                else.
+        """
         return self._convert(name, "short")
 
     def get_int_property(self, name: str) -> int:
-        """Read a byte, short, int, or string."""
+        """Return the property as an int (S162).
+
+        Only a byte, a short, an int, or a string with a number can be read as an int.
+
+        Args:
+            name: the name of the property.
+
+        Raises:
+            MessageFormatException: the property is missing or ``None``, has another type, or is a string with something
+                else.
+        """
         return self._convert(name, "int")
 
     def get_long_property(self, name: str) -> int:
-        """Read any whole number, or a string."""
+        """Return the property as a long (S162).
+
+        Any whole number, or a string with a number, can be read as a long.
+
+        Args:
+            name: the name of the property.
+
+        Raises:
+            MessageFormatException: the property is missing or ``None``, has another type, or is a string with something
+                else.
+        """
         return self._convert(name, "long")
 
     def get_float_property(self, name: str) -> float:
-        """Read a float (32 bits), or a string."""
+        """Return the property as a float (S162).
+
+        Only a float (32 bits), or a string with a number, can be read as a float.
+
+        Args:
+            name: the name of the property.
+
+        Raises:
+            MessageFormatException: the property is missing or ``None``, has another type, or is a string with something
+                else.
+        """
         return self._convert(name, "float")
 
     def get_double_property(self, name: str) -> float:
-        """Read a float, double, or string."""
+        """Return the property as a double (S162).
+
+        Only a float, a double, or a string with a number can be read as a double.
+
+        Args:
+            name: the name of the property.
+
+        Raises:
+            MessageFormatException: the property is missing or ``None``, has another type, or is a string with something
+                else.
+        """
         return self._convert(name, "double")
 
     def get_string_property(self, name: str) -> str | None:
-        """Read anything as text."""
+        """Return the property as text, whatever its type (S162).
+
+        Args:
+            name: the name of the property.
+
+        Returns:
+            The text; ``true`` or ``false`` for a boolean. ``None`` if the property is missing or ``None``.
+        """
         return self._convert(name, "string")
 
     def get_object_property(self, name: str) -> Value:
-        """Read the value as it was set; ``None`` if it is missing."""
+        """Return the property as it was set, without a conversion.
+
+        Args:
+            name: the name of the property.
+
+        Returns:
+            The value; ``None`` if the property is missing.
+        """
         return self.properties.get(name)
 
     def set_boolean_property(self, name: str, value: bool) -> None:
-        """Set a boolean."""
+        """Set a property to a boolean.
+
+        Args:
+            name: the name: a Java identifier that is not a reserved word of selectors.
+            value: ``True`` or ``False``.
+
+        Raises:
+            MessageFormatException: the name is not allowed (S160), or the value is no ``bool``.
+            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+        """
         self.properties[name] = sized(name, "boolean", value)
 
     def set_byte_property(self, name: str, value: int) -> None:
-        """Set a byte, 8 bits signed."""
+        """Set a property to a byte.
+
+        Args:
+            name: the name: a Java identifier that is not a reserved word of selectors.
+            value: a whole number of 8 bits, -128 to 127.
+
+        Raises:
+            MessageFormatException: the name is not allowed (S160), or the value is not a whole number, or does not fit.
+            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+        """
         self.properties[name] = sized(name, "byte", value)
 
     def set_short_property(self, name: str, value: int) -> None:
-        """Set a short, 16 bits signed."""
+        """Set a property to a short.
+
+        Args:
+            name: the name: a Java identifier that is not a reserved word of selectors.
+            value: a whole number of 16 bits, -32,768 to 32,767.
+
+        Raises:
+            MessageFormatException: the name is not allowed (S160), or the value is not a whole number, or does not fit.
+            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+        """
         self.properties[name] = sized(name, "short", value)
 
     def set_int_property(self, name: str, value: int) -> None:
-        """Set an int, 32 bits signed."""
+        """Set a property to an int.
+
+        Args:
+            name: the name: a Java identifier that is not a reserved word of selectors.
+            value: a whole number of 32 bits, -2,147,483,648 to 2,147,483,647.
+
+        Raises:
+            MessageFormatException: the name is not allowed (S160), or the value is not a whole number, or does not fit.
+            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+        """
         self.properties[name] = sized(name, "int", value)
 
     def set_long_property(self, name: str, value: int) -> None:
-        """Set a long, 64 bits signed."""
+        """Set a property to a long.
+
+        Args:
+            name: the name: a Java identifier that is not a reserved word of selectors.
+            value: a whole number of 64 bits, -2**63 to 2**63 - 1.
+
+        Raises:
+            MessageFormatException: the name is not allowed (S160), or the value is not a whole number, or does not fit.
+            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+        """
         self.properties[name] = sized(name, "long", value)
 
     def set_float_property(self, name: str, value: float) -> None:
-        """Set a float, 32 bits."""
+        """Set a property to a float.
+
+        Args:
+            name: the name: a Java identifier that is not a reserved word of selectors.
+            value: a number; it is rounded to 32 bits.
+
+        Raises:
+            MessageFormatException: the name is not allowed (S160), or the value is not a number, or is too large for 32
+                bits.
+            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+        """
         self.properties[name] = sized(name, "float", value)
 
     def set_double_property(self, name: str, value: float) -> None:
-        """Set a double, 64 bits."""
+        """Set a property to a double.
+
+        Args:
+            name: the name: a Java identifier that is not a reserved word of selectors.
+            value: a number of 64 bits.
+
+        Raises:
+            MessageFormatException: the name is not allowed (S160), or the value is not a number.
+            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+        """
         self.properties[name] = sized(name, "double", value)
 
     def set_string_property(self, name: str, value: str | None) -> None:
-        """Set a string."""
+        """Set a property to a string.
+
+        Args:
+            name: the name: a Java identifier that is not a reserved word of selectors.
+            value: a text, or ``None``.
+
+        Raises:
+            MessageFormatException: the name is not allowed (S160), or the value is neither a ``str`` nor ``None``.
+            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+        """
         self.properties[name] = sized(name, "string", value)
 
     def set_object_property(self, name: str, value: Value) -> None:
-        """Set any value that JMS allows; the same as ``properties[name] = value``."""
+        """Set a property by the type of the value. This is the same as ``properties[name] = value``.
+
+        Args:
+            name: the name: a Java identifier that is not a reserved word of selectors.
+            value: a ``bool``, ``int``, ``float``, ``str``, ``None`` or a wrapper such as ``Short`` (S161). A bare
+                ``int`` is an int if it fits in 32 bits, otherwise a long. A bare ``float`` is a double.
+
+        Raises:
+            MessageFormatException: the name is not allowed (S160), or the value has no type of JMS.
+            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+            IllegalStateException: ``JMS_AMQP_ACK_TYPE`` in a mode that has no outcome for one message (S38).
+        """
         self.properties[name] = value

@@ -21,9 +21,14 @@ _AT_ONCE = 8
 
 
 class Chunks:
-    """The body of a message in pieces of at most 256 KiB, for ``for`` and for ``async for``. Each loop begins at the
-    start of the body. With ``async for`` a thread reads the file of a message that ``pyjmsack.aio`` received, so that
-    the event loop does not wait for the disk.
+    """The body of a message in pieces of at most 256 KiB, for ``for`` and for ``async for``.
+
+    Each loop begins at the start of the body. With ``async for`` a thread reads the file of a message that
+    ``pyjmsack.aio`` received, so that the event loop does not wait for the disk.
+
+    Args:
+        body: the bytes, or the place to read them from.
+        away: lets a function run on a thread; ``None`` = on the spot.
     """
 
     __slots__ = ("_away", "_body")

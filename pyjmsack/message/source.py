@@ -58,7 +58,7 @@ class FileSource(BodySource):
 
 
 class OpenFileSource(BodySource):
-    """An open binary file that can seek, from its present position to its end. Only one send may use it at a time."""
+    """The bytes of an open, seekable binary file, from its position to its end. Only one send may use it at once."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -125,7 +125,7 @@ class IterableSource(BodySource):
                     yield bytes(gathered)
                     gathered.clear()
         if len(gathered) != left:
-            raise MessageFormatException(f"{self!r} ended {left - len(gathered):,} bytes before its length")
+            raise MessageFormatException(f"{self!r} ended {left - len(gathered):,} bytes short of its length")
         yield bytes(gathered)
 
     def __repr__(self) -> str:
@@ -135,9 +135,13 @@ class IterableSource(BodySource):
 def to_source(data: object, length: int | None) -> BodySource | None:
     """Return the source that ``data`` is: a path, an open binary file or an iterable; ``None`` for plain bytes.
 
+    Args:
+        data: the body that the caller gave.
+        length: bytes of the body, for an iterable or a file that cannot seek.
+
     Raises:
-        MessageFormatException: ``data`` is none of these, or the length is missing or wrong. OSError: there is no such
-            file.
+        MessageFormatException: ``data`` is no body, or the length is missing or wrong.
+        OSError: there is no such file.
     """
     if data is None or isinstance(data, (bytes, bytearray, memoryview)):
         if length is not None:

@@ -29,7 +29,11 @@ class SpooledBytesMessage(BytesMessage):
         return body.length if isinstance(body, BodySource) else super().body_length
 
     def is_body_assignable_to(self, type: type[Any]) -> bool:
-        """Whether ``get_body(type)`` would succeed."""
+        """Return whether ``get_body(type)`` would succeed, without reading the body.
+
+        Args:
+            type: as for :meth:`get_body`.
+        """
         return isinstance(b"", type)
 
     def _flush(self) -> None:

@@ -105,43 +105,113 @@ class StreamMessage(Message):
         return value
 
     def read_boolean(self) -> bool:
-        """Read a boolean, or a string (``true`` in any case is true)."""
+        """Read the next value as a boolean (S173). The value is a boolean or a string. The string ``true``, in any
+        case, is true. ``None`` is ``False``.
+
+        Raises:
+            MessageFormatException: the value has another type. The cursor stays where it was.
+            MessageEOFException: there are no more values.
+            MessageNotReadableException: the message is write-only.
+        """
         return self._read("boolean")
 
     def read_byte(self) -> int:
-        """Read a byte, or a string."""
+        """Read the next value as a byte (S173). The value is a byte, or a string with a number.
+
+        Raises:
+            MessageFormatException: the value is ``None``, has another type, or is a string that is not a number. The
+                cursor stays where it was.
+            MessageEOFException: there are no more values.
+            MessageNotReadableException: the message is write-only.
+        """
         return self._read("byte")
 
     def read_short(self) -> int:
-        """Read a byte, short, or string."""
+        """Read the next value as a short (S173). The value is a byte, a short, or a string with a number.
+
+        Raises:
+            MessageFormatException: the value is ``None``, has another type, or is a string that is not a number. The
+                cursor stays where it was.
+            MessageEOFException: there are no more values.
+            MessageNotReadableException: the message is write-only.
+        """
         return self._read("short")
 
     def read_char(self) -> Char:
-        """Read a char."""
+        """Read the next value as a char (S173). The value is a char.
+
+        Raises:
+            MessageFormatException: the value is ``None`` or has another type. The cursor stays where it was.
+            MessageEOFException: there are no more values.
+            MessageNotReadableException: the message is write-only.
+        """
         return self._read("char")
 
     def read_int(self) -> int:
-        """Read a byte, short, int, or string."""
+        """Read the next value as an int (S173). The value is a byte, a short, an int, or a string with a number.
+
+        Raises:
+            MessageFormatException: the value is ``None``, has another type, or is a string that is not a number. The
+                cursor stays where it was.
+            MessageEOFException: there are no more values.
+            MessageNotReadableException: the message is write-only.
+        """
         return self._read("int")
 
     def read_long(self) -> int:
-        """Read any whole number, or a string."""
+        """Read the next value as a long (S173). The value is any whole number, or a string with a number.
+
+        Raises:
+            MessageFormatException: the value is ``None``, has another type, or is a string that is not a number. The
+                cursor stays where it was.
+            MessageEOFException: there are no more values.
+            MessageNotReadableException: the message is write-only.
+        """
         return self._read("long")
 
     def read_float(self) -> float:
-        """Read a float (32 bits), or a string."""
+        """Read the next value as a float (S173). The value is a float (32 bits), or a string with a number.
+
+        Raises:
+            MessageFormatException: the value is ``None``, has another type, or is a string that is not a number. The
+                cursor stays where it was.
+            MessageEOFException: there are no more values.
+            MessageNotReadableException: the message is write-only.
+        """
         return self._read("float")
 
     def read_double(self) -> float:
-        """Read a float, double, or string."""
+        """Read the next value as a double (S173). The value is a float, a double, or a string with a number.
+
+        Raises:
+            MessageFormatException: the value is ``None``, has another type, or is a string that is not a number. The
+                cursor stays where it was.
+            MessageEOFException: there are no more values.
+            MessageNotReadableException: the message is write-only.
+        """
         return self._read("double")
 
     def read_string(self) -> str | None:
-        """Read anything but bytes as text."""
+        """Read the next value as text, whatever its type, except bytes (S173).
+
+        Returns:
+            The text; ``true`` or ``false`` for a boolean. ``None`` if the value is ``None``.
+
+        Raises:
+            MessageFormatException: the value is bytes. The cursor stays where it was.
+            MessageEOFException: there are no more values.
+            MessageNotReadableException: the message is write-only.
+        """
         return self._read("string")
 
     def read_object(self) -> Value:
-        """Read the value as it was written, with its type."""
+        """Read the next value as it was written, with its type.
+
+        Raises:
+            MessageFormatException: the value is bytes that were read in part. The cursor stays where it was.
+            MessageEOFException: there are no more values.
+            MessageNotReadableException: the message is write-only.
+        """
         value: Value = self._whole()
         self._position += 1
         return value
@@ -152,11 +222,16 @@ class StreamMessage(Message):
         A result that is shorter than ``length`` ends the field. A field that fits exactly needs one more call (S174).
 
         Args:
-            length: the most bytes to read; ``None`` = the rest of the field.
+            length: the most bytes to read, at least 0; ``None`` = the rest of the field.
 
         Returns:
-            The bytes; ``None``, where JMS returns -1, for a field that is ``None`` and at the end of a field whose
+            The bytes. ``None``, where JMS returns -1, for a field that is ``None``, and at the end of a field whose
             last bytes filled ``length`` exactly.
+
+        Raises:
+            MessageFormatException: ``length`` is negative, or the field is no bytes.
+            MessageEOFException: there are no more values.
+            MessageNotReadableException: the message is write-only.
         """
         if length is not None and length < 0:
             raise MessageFormatException(f"read_bytes: expected a length of 0 or more, not {length}")
@@ -182,48 +257,136 @@ class StreamMessage(Message):
         self._body.append(sized_field(len(self._body), kind, value))
 
     def write_boolean(self, value: bool) -> None:
-        """Append a boolean."""
+        """Append a boolean.
+
+        Args:
+            value: ``True`` or ``False``.
+
+        Raises:
+            MessageFormatException: the value is no ``bool``.
+            MessageNotWriteableException: the message is read-only, or is being sent with a completion listener (S73).
+        """
         self._write("boolean", value)
 
     def write_byte(self, value: int) -> None:
-        """Append a byte, 8 bits signed."""
+        """Append a byte.
+
+        Args:
+            value: a whole number of 8 bits, -128 to 127.
+
+        Raises:
+            MessageFormatException: the value is not a whole number, or does not fit.
+            MessageNotWriteableException: the message is read-only, or is being sent with a completion listener (S73).
+        """
         self._write("byte", value)
 
     def write_short(self, value: int) -> None:
-        """Append a short, 16 bits signed."""
+        """Append a short.
+
+        Args:
+            value: a whole number of 16 bits, -32,768 to 32,767.
+
+        Raises:
+            MessageFormatException: the value is not a whole number, or does not fit.
+            MessageNotWriteableException: the message is read-only, or is being sent with a completion listener (S73).
+        """
         self._write("short", value)
 
     def write_char(self, value: str) -> None:
-        """Append a char, one UTF-16 code unit."""
+        """Append a char.
+
+        Args:
+            value: a ``str`` of one UTF-16 code unit.
+
+        Raises:
+            MessageFormatException: the value is not one UTF-16 code unit.
+            MessageNotWriteableException: the message is read-only, or is being sent with a completion listener (S73).
+        """
         self._write("char", value)
 
     def write_int(self, value: int) -> None:
-        """Append an int, 32 bits signed."""
+        """Append an int.
+
+        Args:
+            value: a whole number of 32 bits, -2,147,483,648 to 2,147,483,647.
+
+        Raises:
+            MessageFormatException: the value is not a whole number, or does not fit.
+            MessageNotWriteableException: the message is read-only, or is being sent with a completion listener (S73).
+        """
         self._write("int", value)
 
     def write_long(self, value: int) -> None:
-        """Append a long, 64 bits signed."""
+        """Append a long.
+
+        Args:
+            value: a whole number of 64 bits, -2**63 to 2**63 - 1.
+
+        Raises:
+            MessageFormatException: the value is not a whole number, or does not fit.
+            MessageNotWriteableException: the message is read-only, or is being sent with a completion listener (S73).
+        """
         self._write("long", value)
 
     def write_float(self, value: float) -> None:
-        """Append a float, 32 bits."""
+        """Append a float.
+
+        Args:
+            value: a number; it is rounded to 32 bits.
+
+        Raises:
+            MessageFormatException: the value is not a number, or is too large for 32 bits.
+            MessageNotWriteableException: the message is read-only, or is being sent with a completion listener (S73).
+        """
         self._write("float", value)
 
     def write_double(self, value: float) -> None:
-        """Append a double, 64 bits."""
+        """Append a double.
+
+        Args:
+            value: a number of 64 bits.
+
+        Raises:
+            MessageFormatException: the value is not a number.
+            MessageNotWriteableException: the message is read-only, or is being sent with a completion listener (S73).
+        """
         self._write("double", value)
 
     def write_string(self, value: str | None) -> None:
-        """Append a string."""
+        """Append a string.
+
+        Args:
+            value: a text, or ``None``.
+
+        Raises:
+            MessageFormatException: the value is neither a ``str`` nor ``None``.
+            MessageNotWriteableException: the message is read-only, or is being sent with a completion listener (S73).
+        """
         self._write("string", value)
 
     def write_bytes(self, value: bytes | bytearray | memoryview | None) -> None:
-        """Append a copy of bytes, as one field."""
+        """Append bytes, as one field.
+
+        Args:
+            value: bytes of any kind, which are copied, or ``None``.
+
+        Raises:
+            MessageFormatException: the value is neither bytes nor ``None``.
+            MessageNotWriteableException: the message is read-only, or is being sent with a completion listener (S73).
+        """
         self._write("bytes", value)
 
     def write_object(self, value: Value) -> None:
-        """Append a value by its type: a bare ``int`` as an int if it fits in 32 bits, otherwise as a long; ``float`` as
-        double.
+        """Append a value by its type. A bare ``int`` is an int if it fits in 32 bits, otherwise a long. A bare
+        ``float`` is a double.
+
+        Args:
+            value: a ``bool``, ``int``, ``float``, ``str``, ``bytes``, ``None`` or a wrapper such as ``Short`` or
+                ``Char`` (S172).
+
+        Raises:
+            MessageFormatException: the value has no type of JMS.
+            MessageNotWriteableException: the message is read-only, or is being sent with a completion listener (S73).
         """
         self._check_body_writeable()
         self._body.append(check_field(len(self._body), value))

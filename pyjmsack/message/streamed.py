@@ -13,8 +13,8 @@ class StreamedBytesMessage(BytesMessage):
     """A bytes message to send, with a body from a file or an iterable. ``clear_body()`` makes it an ordinary one.
 
     Raises:
-        MessageNotReadableException: (reading) the body is not in memory. MessageNotWriteableException: (writing) the
-            body comes from its source.
+        MessageNotReadableException: (reading) the body is not in memory.
+        MessageNotWriteableException: (writing) the body comes from its source.
     """
 
     __slots__ = ()

@@ -32,8 +32,9 @@ class TextMessage(Message):
     def text(self) -> str | None:
         """The text.
 
-        Raises (on setting): MessageFormatException: the value is neither ``str`` nor ``None``.
-        MessageNotWriteableException: the message was received (S163) or is with a completion listener (S73).
+        Raises (on setting):
+            MessageFormatException: the value is neither ``str`` nor ``None``.
+            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
         """
         return self._body
 

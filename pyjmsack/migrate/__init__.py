@@ -1,7 +1,7 @@
-"""From the configuration of a Java or Spring service to pyjmsack: ``pyjmsack migrate``.
+"""Translates the configuration of a Java or Spring service for pyjmsack: ``pyjmsack migrate``.
 
-:func:`migrate` reads URLs, files and folders; :func:`as_python`, :func:`as_toml` and :func:`as_environment` write what
-was found. The package opens no connection, reads only the given files, and keeps no secret.
+:func:`migrate` reads URLs, files and folders. :func:`as_python`, :func:`as_toml` and :func:`as_environment` write the
+result. The package opens no connection, reads only the given files, and keeps no secret.
 """
 
 from pyjmsack.migrate.broker_xml import PLAIN

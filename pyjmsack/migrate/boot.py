@@ -38,7 +38,7 @@ class ListenerDefaults:
     settings: dict[str, str] = field(default_factory=dict)
 
     def concurrency(self) -> str:
-        """Return ``least-most``."""
+        """Return the number of consumers, as ``3``, or as ``3-10`` for the least and the most."""
         least, most = self.settings.get("least", "1"), self.settings.get("most", "")
         return f"{least}-{most}" if most and most != least else least
 
@@ -54,7 +54,7 @@ def read_boot(
     """Add the rows and factories of one profile of one file.
 
     Args:
-        entries: all of one profile.
+        entries: all entries of the profile.
         base: entries of the default profile, which apply if this profile has no entry for a key.
     """
     mine = {squashed(entry.key): entry for entry in entries}

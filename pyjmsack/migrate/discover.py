@@ -46,11 +46,15 @@ _READ: Final = (*_PROPERTIES, *_YAML, ".xml", *_SOURCES)
 
 
 def migrate(inputs: Iterable[str], settings: Settings, sources: Iterable[Path] = ()) -> Findings:
-    """Read URLs, files and folders, and return what was found.
+    """Read URLs, files and folders, and return what was found. Nothing is connected, and no file is changed.
 
     Args:
         inputs: broker URLs, files, folders.
-        settings: the wishes for the new URLs. sources: folders from which only Java sources are read.
+        settings: the wishes for the new URLs.
+        sources: folders from which only Java sources are read.
+
+    Returns:
+        The findings. Files that cannot be read are listed there, and are no error.
     """
     return _Migration(settings).run([*inputs], [*sources])
 
@@ -163,7 +167,7 @@ class _Migration:
                 self.findings.files += 1
         return made
 
-    # what they say
+    # the values in them
 
     def _learn(self, xmls: Mapping[str, Element]) -> None:
         """Take from the broker's own files the kind of broker, and the port of the new protocol."""
@@ -205,7 +209,7 @@ class _Migration:
 
 
 def _nearest(port: Port, speaking: list[Port]) -> Port:
-    """Return the port of the new protocol that is most like this port."""
+    """Return the port of the new protocol that fits best: with the same number, or else with the same use of TLS."""
     return max(speaking, key=lambda other: (other.number == port.number, other.tls == port.tls))
 
 

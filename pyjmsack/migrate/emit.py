@@ -55,7 +55,11 @@ def serve(
 
 
 def as_python(findings: Findings) -> str:
-    """Return a module with the factories, a function for each listener, and ``main()``, which serves all listeners."""
+    """Return a module with the factories, a function for each listener, and ``main()``, which serves all listeners.
+
+    Args:
+        findings: what :func:`pyjmsack.migrate.migrate` returned.
+    """
     factories, listeners = _named(findings.factories), findings.listeners
     parts = ['"""Made by `pyjmsack migrate`. Secrets come from the environment."""\n']
     secret = any(factory.secrets for factory in factories.values())
@@ -71,7 +75,11 @@ def as_python(findings: Findings) -> str:
 
 
 def as_toml(findings: Findings) -> str:
-    """Return a table for each factory and each listener."""
+    """Return TOML with a table for each factory and each listener.
+
+    Args:
+        findings: what :func:`pyjmsack.migrate.migrate` returned.
+    """
     lines: list[str] = []
     for name, factory in _named(findings.factories).items():
         lines += [f"[factories.{name}]", f"url = {_quoted(factory.url)}"]
@@ -95,7 +103,11 @@ def as_toml(findings: Findings) -> str:
 
 
 def as_environment(findings: Findings) -> str:
-    """Return variables for a shell: those that the commands of pyjmsack read, and an empty one for each secret."""
+    """Return variables for a shell: those that the commands of pyjmsack read, and an empty one for each secret.
+
+    Args:
+        findings: what :func:`pyjmsack.migrate.migrate` returned.
+    """
     lines: list[str] = []
     for number, (name, factory) in enumerate(_named(findings.factories).items()):
         variable = "PYJMSACK_URL" if number == 0 else f"PYJMSACK_URL_{name.upper()}"

@@ -73,7 +73,7 @@ class _Reader:
     urls: dict[str, tuple[Place, str, str]] = field(default_factory=dict)
     """The place, the key and the URL of each factory, by its name."""
     also: dict[str, list[Setting]] = field(default_factory=dict)
-    """Settings by the factory's name; those under the empty name are for all factories."""
+    """Settings by the factory's name. Settings under the empty name are for all factories."""
 
     def read(self, entry: Entry) -> None:
         place = Place(self.file, entry.line)

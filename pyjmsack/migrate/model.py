@@ -124,5 +124,14 @@ class Findings:
     files: int = 0
 
     def add(self, place: Place, key: str, value: str, verdict: Verdict, python: str = "", why: str = "") -> None:
-        """Add a row."""
+        """Add a row.
+
+        Args:
+            place: where the setting is.
+            key: its name in the Java configuration.
+            value: its value there, without secrets.
+            verdict: what becomes of it.
+            python: what replaces it; empty = nothing.
+            why: the reason; empty = none is needed.
+        """
         self.rows.append(Row(place, key, value, verdict, python, why))

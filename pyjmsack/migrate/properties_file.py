@@ -30,7 +30,7 @@ def read_properties(text: str) -> list[Entry]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each line with those that continue it, and its number, without comments and empty lines."""
+    """Yield each line joined with its continuation lines, and its number. Comments and empty lines are left out."""
     lines = enumerate(re.split(r"\r\n|\r|\n", text), start=1)
     for number, first in lines:
         line = first.lstrip(" \t\f")

@@ -1,4 +1,4 @@
-"""What the generated code must add, so that a listener of the Java service runs as one of pyjmsack."""
+"""The additions to the generated code, so that a listener of the Java service runs as one of pyjmsack."""
 
 from __future__ import annotations
 
@@ -17,7 +17,12 @@ _PULLS: Final = "consumer.allowPullListener=true"
 
 
 def destination_of(listener: Listener, factory: Factory) -> str:
-    """Return the destination of a listener with its options. Without a prefetch a listener needs an option (S9)."""
+    """Return the destination of a listener with its options. Without a prefetch a listener needs an option (S9).
+
+    Args:
+        listener: the listener that was found.
+        factory: its connection factory, whose URL says the prefetch.
+    """
     name = listener.destination
     if not _NO_PREFETCH.search(factory.url) or _PULLS in name:
         return name
@@ -32,7 +37,7 @@ def needs_client_id(listener: Listener, factories: Iterable[Factory]) -> bool:
 
 
 def say_client_ids(findings: Findings) -> None:
-    """Add a row for each listener whose client id the files do not say in a place that we read."""
+    """Add a row for each listener that needs a client id, if the files that were read do not name one."""
     for listener in findings.listeners:
         if needs_client_id(listener, findings.factories):
             why = (

@@ -211,7 +211,7 @@ class _Reader:
         )
 
     def _settings(self, client: str, bean: _Bean, one: _Property) -> Iterator[Setting]:
-        """Yield the settings of a property. A policy is a bean of its own."""
+        """Yield the settings of a property. A policy is a bean of its own, and each of its properties is a setting."""
         key = f"{bean.name or 'bean'}.{one.name}"
         start = "" if client == "artemis" else "jms."
         policy = one.inner or (self.by_name[one.reference].element if one.reference in self.by_name else None)
@@ -244,7 +244,7 @@ class _Reader:
         made = self.factories.get(id(self.by_name[name].element)) if name in self.by_name else None
         return made.name if made else ""
 
-    # what uses them
+    # the elements that use them
 
     def _simple(self, bean: _Bean, table: Mapping[str, Said]) -> None:
         kind = "topic" if bean.text("pubSubDomain") == "true" else "queue"

@@ -32,7 +32,7 @@ def is_secret(key: str) -> bool:
 
 
 def shown(key: str, value: str, limit: int = 120) -> str:
-    """Return a value for printing: bounded, in one line, without secrets, also without those inside a URL."""
+    """Return a value for printing: shortened, in one line, without secrets, and without secrets in a URL inside it."""
     if is_secret(key) and value:
         return HIDDEN
     line = " ".join(value.split())

@@ -91,8 +91,8 @@ def read_xml(data: bytes) -> Element:
         builder.parser.Parse(data, True)
     except expat.ExpatError as error:
         raise Unreadable(f"expected XML; it is not well-formed at line {error.lineno}") from None
-    except LookupError:
-        raise Unreadable("expected XML in an encoding that Python knows, such as UTF-8") from None
+    except (LookupError, ValueError):  # the class of the error depends on the encoding that the file names
+        raise Unreadable("expected XML in an encoding that this parser knows, such as UTF-8") from None
     if builder.root is None:
         raise Unreadable("XML without an element")
     return builder.root

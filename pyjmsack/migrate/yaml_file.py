@@ -35,7 +35,7 @@ def read_yaml(text: str) -> list[Entry]:
         if len(documents) > _MOST_DOCUMENTS:
             raise Unreadable(f"expected YAML of at most {_MOST_DOCUMENTS} documents")
         return _bounded(documents)
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, OverflowError, RecursionError, ValueError) as error:  # "\U00110000" is a ValueError
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark is not None else ""
         raise Unreadable(f"expected YAML; it is not well-formed{where}") from None

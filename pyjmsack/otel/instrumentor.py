@@ -26,14 +26,14 @@ class PyjmsackInstrumentor(BaseInstrumentor):  # type: ignore[misc]  # of Any, s
 
         Args:
             **kwargs: any of these. ``tracer_provider``, ``meter_provider``, ``propagators``: instead of the global
-                ones. ``send_hook(span, message)`` is called for a message before it is sent, if its span is recorded.
-                ``receive_hook(span, message)`` is called for a message before ``receive`` returns it or a listener
-                gets it. ``process_parent``: ``"creation"``, the default, puts the work of a listener into the trace of
-                the producer; ``"ambient"`` begins a trace of its own that links to it.
+                objects. ``send_hook(span, message)``: called for a message before it is sent, if its span is recorded.
+                ``receive_hook(span, message)``: called for a message before ``receive`` returns it or a listener gets
+                it. ``process_parent``: ``"creation"``, the default, puts the work of a listener into the trace of the
+                producer; ``"ambient"`` begins a trace of its own that links to it.
 
         Raises:
             TypeError: an argument has another name.
-            ValueError: ``process_parent`` is something else.
+            ValueError: ``process_parent`` is neither ``"creation"`` nor ``"ambient"``.
         """
         super().instrument(**kwargs)
 

@@ -1,4 +1,6 @@
-"""What an instrumentation was given, and what is made of it: a tracer, a propagator, the instruments of the metrics."""
+"""The arguments of an instrumentation, and the objects made from them: a tracer, a propagator, the instruments of
+metrics.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ Hook = Callable[[Span, Message], Any]
 
 @dataclass(frozen=True)
 class Settings:
-    """The arguments of ``PyjmsackInstrumentor().instrument()``; ``None`` means what is set globally."""
+    """The arguments of ``PyjmsackInstrumentor().instrument()``. ``None`` = the global object."""
 
     tracer_provider: TracerProvider | None = None
     meter_provider: MeterProvider | None = None
@@ -51,7 +53,7 @@ class Settings:
         """Return the metric instruments of a new connection; ``None`` if no metrics are collected."""
         provider = self.meter_provider or metrics.get_meter_provider()
         if type(provider).__module__.partition(".sdk")[0].startswith("opentelemetry.metrics"):
-            return None  # what the API has without an SDK: it collects nothing
+            return None  # the API without an SDK has this provider, which collects nothing
         return instruments_of(provider)
 
 

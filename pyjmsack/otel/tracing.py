@@ -38,7 +38,7 @@ __all__ = ["OpenTelemetryTracing"]
 log = logging.getLogger("pyjmsack.otel")
 SYSTEM: Final = "activemq"
 LINKS: Final = 128
-"""Links of one span, which may be the acknowledgement of many messages."""
+"""The most links of one span, because the acknowledgement of many messages is one span."""
 DESTINATIONS: Final = 1000
 """Destinations whose attributes are kept; an anonymous producer may meet any number."""
 _GETTER: Final = PropertyGetter()
@@ -351,7 +351,7 @@ class _Processing(_Operation):
 
 
 def call(hook: Hook | None, span: Span, message: Message) -> None:
-    """Call a hook of the user for a span that is recorded; log what it raises."""
+    """Call a hook of the user for a span that is recorded. Log its error."""
     if hook is not None and span.is_recording():
         try:
             hook(span, message)

@@ -17,15 +17,18 @@ _BROKER_DIALECT = re.compile(r"\s*(no_convert_string_expressions|convert_string_
 
 @kept(256)
 def check_selector(text: str) -> None:
-    """Check that ``text`` is a selector of JMS 2.0 (3.8.1), or of Artemis with ``"m.annotation"`` (S187, S188).
+    """Check a selector of JMS 2.0 (3.8.1), or of Artemis with ``"m.annotation"`` (S187, S188).
 
     A text that starts with a broker's own prefix, such as ``convert_string_expressions:``, is in another language,
     which only the broker checks.
 
+    Args:
+        text: the selector, at most 65,536 characters.
+
     Raises:
         InvalidSelectorException: ``text`` does not parse, compares values that have no order, names a header that
-            selectors may not use, or is too long or too deep. The text shows the place, what was expected, and the
-            nearest word.
+            selectors may not use, or is too long or too deep. The text of the error shows the place, what was expected,
+            and the nearest word.
     """
     if len(text) > MAX_LENGTH:
         raise InvalidSelectorException(f"selector: expected at most {MAX_LENGTH} characters, not {len(text)}")

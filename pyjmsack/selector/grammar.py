@@ -262,7 +262,7 @@ def parse(text: str) -> None:
 
 
 def _misspelt(text: str, position: int) -> str:
-    """Return the keyword that the author probably meant, if this word or the one before is nearly a keyword."""
+    """Return the keyword that the author probably meant, if this word or the word before is nearly a keyword."""
     here = re.compile(r"\w{1,12}").match(text, position)
     before = re.search(r"(\w{1,12})\s*$", text[max(0, position - 40) : position])
     for word in (here and here[0], before and before[1]):

@@ -36,8 +36,8 @@ _UNMARKED: dict[str, Callable[[Any], Any]] = {
 def body_of(message: Message) -> tuple[bytes | None, str]:
     """Return the body as bytes, ``None`` if there is none, and its type.
 
-    Types: ``text``, ``bytes``, ``map``, ``stream``, ``none``; ``other`` for the body of another message class, whose
-    JSON is for reading only.
+    Types: ``text``, ``bytes``, ``map``, ``stream``, ``none``; ``other`` for the body of another message class, as
+    JSON that ``message_of`` cannot turn back.
 
     Raises:
         MessageFormatException: the body cannot be decoded.
@@ -79,7 +79,7 @@ def message_of(session: Session, body: bytes | str | None, body_type: str | None
             return session.create_stream_message([_unmark(value) for value in json.loads(raw or b"[]")])
     except (ValueError, AttributeError, TypeError) as error:
         raise MessageFormatException(
-            f"a body of type {body_type!r} needs JSON in the form that a read writes: {error}"
+            f"a body of type {body_type!r} needs JSON as the column body has it after a read: {error}"
         ) from error
     raise MessageFormatException(f"body_type {body_type!r}: expected text, bytes, map, stream or none")
 

@@ -43,7 +43,7 @@ def _seconds_from_ms(value: str) -> float:
 
 
 def _wait_from_ms(value: str) -> float:
-    """A wait above zero, because a wait of no time would find every queue empty."""
+    """Return a wait above zero, because a wait of no time would find every queue empty."""
     return _count(value) / 1000
 
 
@@ -60,7 +60,7 @@ def _mode(value: str) -> str:
 
 
 def _directory(value: str) -> Path:
-    """A directory that driver and executors share.
+    """Return a directory that driver and executors share.
 
     It must be mounted, because the spool needs ``link``, which object stores lack.
     """
@@ -75,7 +75,9 @@ def _directory(value: str) -> Path:
 
 def _name(value: str) -> str:
     if not value.replace("-", "").replace("_", "").replace(".", "").isalnum() or value.startswith("."):
-        raise ValueError("expected letters, digits, '-', '_' and '.'")
+        raise ValueError(
+            "expected letters, digits, '-', '_' and '.', at least one letter or digit, and no '.' at the beginning"
+        )
     return value
 
 

@@ -13,9 +13,17 @@ __all__ = ["recover"]
 
 
 def recover(spark: SparkSession, spool_location: str | Path) -> DataFrame:
-    """Return the rows in a spool: acknowledged messages that were perhaps not processed. A query whose checkpoint is
-    lost leaves such rows, and the broker does not have the messages any more. The rows are read at once into the
-    driver; nothing is deleted.
+    """Return the rows in a spool: acknowledged messages that were perhaps not processed.
+
+    A query whose checkpoint is lost leaves such rows, and the broker does not have the messages any more. The rows are
+    read at once into the driver. Nothing is deleted.
+
+    Args:
+        spark: the session that makes the data frame.
+        spool_location: the directory that the query had as its option ``spoolLocation``.
+
+    Returns:
+        One row for each message. The column with the body is left out if a part of the spool has none.
     """
     tables = []
     for path in sorted(Path(spool_location).glob("*/[0-9]*/*.arrow")):

@@ -22,7 +22,7 @@ def dead_letters(spark: SparkSession, **options: str) -> DataFrame:
 
     Args:
         spark: a session in which the format ``jms`` is registered.
-        options: those of a drain: ``url``, ``queue``, ``spoolLocation``, ``drainId``, and more as you like.
+        options: options of a drain: ``url``, ``queue``, ``spoolLocation``, ``drainId``, and others.
     """
     return spark.read.format("jms").options(mode="drain", **options).load()
 
@@ -34,10 +34,10 @@ def send_back(letters: DataFrame, attempt: int = 1, to: str | None = None, **opt
     drop it.
 
     Args:
-        letters: rows of :func:`dead_letters`; change or filter them as you like.
+        letters: rows of :func:`dead_letters`, which may be changed or filtered.
         attempt: another number sends the same letters once more.
-        to: send all of them there instead.
-        options: those of a write: ``url``, and the login.
+        to: the queue for all letters; ``None`` = each goes to its own queue.
+        options: options of a write: ``url``, and the login.
 
     Raises:
         ValueError: a row has no origin; or it comes from a subscription, whose topic would deliver it to all

@@ -28,7 +28,11 @@ class JavaError(RuntimeError):
 
 
 def check_java() -> None:
-    """Check that Spark finds a full JDK of version 17 or newer, in ``JAVA_HOME`` or on the path."""
+    """Check that Spark finds a full JDK of version 17 or newer, in ``JAVA_HOME`` or on the path.
+
+    Raises:
+        JavaError: there is none. The text says what was found.
+    """
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else shutil.which("java")
     wanted = f"Spark needs a full JDK {OLDEST} or newer, in JAVA_HOME or on the PATH"
@@ -51,7 +55,8 @@ def local_session(master: str = "local[2,4]", name: str = "pyjmsack", **settings
     change that.
 
     Args:
-        master: the URL of the Spark master; the second number of ``local[2,4]`` is the number of tries of a task.
+        master: the URL of the Spark master. The second number of ``local[2,4]`` is the number of tries of a task.
+        name: the name of the application.
         settings: more Spark settings, with ``__`` for the dot.
 
     Raises:

@@ -23,13 +23,16 @@ __all__ = ["JmsDataSource"]
 
 
 class JmsDataSource(DataSource):
-    """The format ``jms``: queues as streams, as batches, and as sinks. Options and columns: ``docs/spark.md``.
+    """The format ``jms``: queues as streams, as batches, and as sinks. ``docs/spark.md`` has the options and columns.
 
-    Register it once per session with ``spark.dataSource.register(JmsDataSource)``; the package must be installed on
-    all executors.
+    Register it once per session with ``spark.dataSource.register(JmsDataSource)``. The package must be installed on all
+    executors.
+
+    Args:
+        options: the options of the query, as Spark gives them.
 
     Raises:
-        OptionError: an option is unknown, missing or wrong; the text names the nearest right one.
+        OptionError: an option is unknown, missing or wrong. The text names the nearest right one.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -37,31 +40,61 @@ class JmsDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The format's name."""
+        """Return the name of the format."""
         return "jms"
 
     def schema(self) -> str:
-        """The columns of a read."""
+        """Return the columns of a read."""
         return spark_schema(self._options.includeBody)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """For ``spark.read``."""
+        """Return the reader for ``spark.read``.
+
+        Args:
+            schema: the columns; those of :meth:`schema`.
+
+        Raises:
+            OptionError: the program gave other columns, or an option does not fit a batch.
+        """
         self._check_schema(schema)
         return batch_reader(self._options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """For ``spark.readStream``."""
+        """Return the reader for ``spark.readStream``.
+
+        Args:
+            schema: the columns; those of :meth:`schema`.
+
+        Raises:
+            OptionError: the program gave other columns, or an option does not fit a stream.
+        """
         self._check_schema(schema)
         return JmsStreamReader(self._options)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """For ``df.write``."""
+        """Return the writer for ``df.write``.
+
+        Args:
+            schema: the columns of the data frame.
+            overwrite: whether the program said ``mode("overwrite")``, which is refused.
+
+        Raises:
+            OptionError: the mode is ``overwrite``, or columns or options do not fit.
+        """
         if overwrite:
             raise OptionError('mode("overwrite"): a queue cannot be overwritten; use mode("append")')
         return JmsWriter(self._options, schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        """For ``df.writeStream``."""
+        """Return the writer for ``df.writeStream``.
+
+        Args:
+            schema: the columns of the data frame.
+            overwrite: ignored, because a stream always appends.
+
+        Raises:
+            OptionError: columns or options do not fit.
+        """
         return JmsStreamWriter(self._options, schema)
 
     def _check_schema(self, schema: StructType) -> None:

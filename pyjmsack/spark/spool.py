@@ -30,8 +30,10 @@ _SPAN, _TAKEN, _SHORT, _END = (f"pyjmsack.{name}".encode() for name in ("created
 
 
 class Span(NamedTuple):
-    """The earliest and the latest ``created`` of some messages, in ms; Two sets have no common message if their spans
-    do not touch. A redelivered message keeps its time, so that most old ids need not be read.
+    """The earliest and the latest ``created`` of some messages, in ms.
+
+    Two sets have no common message if their spans do not touch. A redelivered message keeps its time. So most old ids
+    need not be read.
     """
 
     first: int
@@ -70,7 +72,7 @@ class Spool:
         for its batch must not create a retired pull again.
 
         Raises:
-            FileExistsError: the pull is processed. Spark might take rows under its number for done.
+            FileExistsError: the pull is processed. Otherwise Spark might think that rows under its number are done.
         """
         for folder in (self._ids, self._tmp, self._pull(pull)):
             folder.mkdir(parents=True, exist_ok=True)
@@ -85,8 +87,10 @@ class Spool:
         return int(path.read_text(encoding="utf-8") or 0) if path.exists() else 0
 
     def require_room(self, pull: int, room: int) -> None:
-        """Check that a pull can be published, before the pull takes a message. A message that is given back counts as
-        delivered, and after a few deliveries the broker makes it a dead letter.
+        """Check that the rows of a pull (a numbered batch) can be written, before a message is taken.
+
+        Otherwise the messages would have to be given back. That counts as a delivery, and after a few deliveries the
+        broker makes a message a dead letter.
 
         Args:
             room: bytes that must be free.
@@ -123,12 +127,12 @@ class Spool:
         """Make the rows durable under their name, all at once.
 
         Args:
-            taken: how many messages were received, with those that were dropped as redelivered.
-            short: whether the queue was empty before the pull was full.
-            end: whether this partition of a drain has no more pulls.
+            taken: how many messages were received, including those that were dropped as redelivered.
+            short: whether the queue ran empty before the pull had as many messages as it may take.
+            end: whether this partition is finished, in a read that ends when the queue is empty.
 
         Returns:
-            False if another attempt was faster, or the batch is processed already: then these rows are not the ones.
+            False if another attempt was faster, or the batch is processed already. Then these rows do not count.
         """
         span = Span.of(batch["created"])
         notes = {_SPAN: _pair(span), _TAKEN: b"%d" % taken, _SHORT: b"%d" % short, _END: b"%d" % end}
@@ -180,7 +184,7 @@ class Spool:
         return _notes(self.file(pull, part)).get(_END) == b"1"
 
     def known_ids(self, span: Span, asked: pa.Array) -> set[str]:
-        """Return those of the ids that belong to messages of this span that were spooled before."""
+        """Return the ids, among these, that belong to a spooled message. Only messages of this span are looked at."""
         known: set[str] = set()
         ids = asked.drop_null()
         for path in self.root.glob("[0-9]*/*.arrow"):
@@ -247,7 +251,7 @@ class Spool:
 
 
 def write_once(path: Path, text: str) -> str:
-    """Write a file unless it exists, and return its text. If two write at once, both get the text of one."""
+    """Write a file unless it exists, and return its text. If two processes write at once, both get the same text."""
     written = path.with_name(uuid.uuid4().hex)
     try:
         written.write_text(text, encoding="utf-8")
@@ -281,7 +285,7 @@ def _common_ids(path: Path, ids: pa.Array) -> list[str]:
 
 
 def _read_id_column(path: Path) -> pa.ChunkedArray:
-    """Return the ids, with gaps for messages that have none."""
+    """Return the ids, with gaps for messages that have no id."""
     with pa.memory_map(str(path)) as source:
         return pa.ipc.open_file(source).read_all()["message_id"]
 

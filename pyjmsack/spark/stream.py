@@ -139,7 +139,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         except FileExistsError as error:
             raise OptionError(
                 f"option 'spoolLocation': {error}. The checkpoint is older than its spool, or a query with the same "
-                "checkpoint runs elsewhere. A sink that knows this batch would drop what is read now. Use the newest "
+                "checkpoint runs elsewhere. A sink that knows this batch would drop the new rows. Use the newest "
                 "checkpoint, or begin with a new checkpoint and a new spool"
             ) from error
         return [

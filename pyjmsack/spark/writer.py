@@ -183,7 +183,7 @@ class JmsWriter(_Writer, DataSourceArrowWriter):
     """Writes a frame. A repeated task repeats its rows, unless ``dedupColumn`` lets the broker recognise them."""
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """All tasks have sent and the broker has confirmed; in the driver."""
+        """Check the counts in the driver, after all tasks have sent and the broker has confirmed."""
         self._committed(messages)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -197,7 +197,7 @@ class JmsStreamWriter(_Writer, DataSourceStreamArrowWriter):
     """
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """All tasks have sent and the broker has confirmed; in the driver."""
+        """Check the counts in the driver, after all tasks have sent and the broker has confirmed."""
         self._committed(messages)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:

@@ -182,6 +182,13 @@ class Inbound(Protocol):
         """
         ...
 
+    def original_destination(self) -> Destination | None:
+        """Return the destination that the broker noted when it moved the message here, such as to its dead letters.
+
+        Returns ``None`` if the broker notes it elsewhere or not at all.
+        """
+        ...
+
     def expired(self, now_ms: int) -> bool:
         """Return True if the time to live is over at ``now_ms`` (milliseconds since 1970, S156)."""
         ...

@@ -198,7 +198,10 @@ class Capabilities(frozenset[str]):
     def support(self, feature: str) -> Support:
         """Return how a feature is provided.
 
+        Args:
+            feature: a name in ``pyjmsack.spi.features.FEATURES``, such as ``browser``.
+
         Raises:
-            KeyError: there is no feature of that name (see ``pyjmsack.spi.features.FEATURES``).
+            KeyError: there is no feature of that name.
         """
         return self.features[feature]

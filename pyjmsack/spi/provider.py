@@ -1,4 +1,7 @@
-"""The requests that the core sends to a provider, and the events that the provider reports to the core."""
+"""The requests that the core sends to a provider, and the events that the provider reports to the core.
+
+``spi/registry.py`` finds the provider of a URL. docs/architecture.md lists the steps to add another protocol.
+"""
 
 from __future__ import annotations
 

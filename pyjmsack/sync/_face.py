@@ -1,4 +1,4 @@
-"""What the blocking face does for one session: one call at a time, a thread that feeds listeners."""
+"""Serves one session in the blocking face: one call at a time, and a thread that feeds listeners."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["SessionFace"]
 
 
 class Acknowledger:
-    """What ``message.acknowledge()`` and the outcomes of one message do in this face."""
+    """Carries out ``message.acknowledge()`` and the outcomes of one message in this face."""
 
     allows_outcome = True
 
@@ -40,7 +40,7 @@ class Acknowledger:
 
 
 class SessionFace:
-    """Whose turn a session is, and how its listeners are called.
+    """Gives turns to the users of a session, and calls its listeners.
 
     Args:
         runtime: how this face waits.

@@ -22,10 +22,11 @@ _making = threading.Lock()
 
 
 class SendFuture(Future[None]):
-    """Done when the broker has answered one send. It cannot be cancelled: a message handed over is on its way.
+    """The future of one send. It is done when the broker has answered. It cannot be cancelled, because a message that
+    was handed over is on its way.
 
-    Whether somebody waits is decided under one lock of the module: either the condition is made before the state is
-    published, and then the state changes under the condition, or a waiter finds the state published.
+    A lock of the module decides whether somebody waits. Either a waiter makes the condition before the state is
+    published, and then the state changes under the condition. Or the waiter finds that the state is published already.
     """
 
     _state = PENDING
@@ -34,7 +35,7 @@ class SendFuture(Future[None]):
     _waited_for = False
 
     def __init__(self, face: SessionFace) -> None:
-        # Future.__init__ is what this class exists to put off; see __getattr__
+        # this class exists to put ``Future.__init__`` off; see ``__getattr__``
         self._face = face
 
     def __getattr__(self, name: str) -> Any:
@@ -50,7 +51,7 @@ class SendFuture(Future[None]):
         return getattr(self, name)
 
     def settle(self, error: BaseException | None) -> None:
-        """The broker answered; called once, on the loop."""
+        """Take the broker's answer. Called once, on the loop."""
         if error is not None:
             self._exception = error.fresh() if isinstance(error, JMSException) else error
         with _making:
@@ -69,23 +70,27 @@ class SendFuture(Future[None]):
         return self._state == FINISHED
 
     def result(self, timeout: float | None = None) -> None:
-        """Wait for the broker's answer, at most ``timeout`` seconds.
+        """Wait for the broker's answer.
+
+        Args:
+            timeout: seconds; ``None`` = no limit.
 
         Raises:
-            JMSException: as ``send`` would have raised.
-            TimeoutError: there is none yet.
+            JMSException: the error that ``send`` would have raised.
+            TimeoutError: the broker has not answered in time.
         """
         if self._state != FINISHED or self._exception is not None:
             super().result(timeout)
 
     def add_done_callback(self, fn: Callable[[Future[None]], Any]) -> None:
-        """Call ``fn(future)`` when the broker has answered, on the session's completion thread, never on the loop's;
-        at once, and here, if it has answered already."""
+        """Call ``fn(future)`` when the broker has answered. The call is made on the session's completion thread, never
+        on the loop's. If the broker has answered already, this call makes it at once.
+        """
         if self.done():
             super().add_done_callback(fn)
         else:
             super().add_done_callback(lambda future: self._face.dispatch_completion(lambda: fn(future)))
 
     def cancel(self) -> bool:
-        """Return False: a send that was handed over cannot be taken back."""
+        """Return False, because a send that was handed over cannot be taken back."""
         return False

@@ -26,11 +26,12 @@ __all__ = ["SyncRuntime", "ThreadDispatcher"]
 
 log = logging.getLogger("pyjmsack")
 BURST = 100
-"""Commands that may wait for the loop before their thread waits too."""
+"""The most commands that may wait for the loop. Then their thread waits, too."""
 GATHER = 0.001
-"""Seconds that commands which nobody waits for may gather before the loop is woken for them."""
+"""Seconds for which commands may gather before the loop is woken, if nobody waits for these commands."""
 _JOIN_TIMEOUT = 5.0
-"""Seconds to wait for the thread of a listener that does not return; it is a daemon and ends with its listener."""
+"""Seconds to wait for the thread of a listener that does not return. The thread is a daemon, and ends with its
+listener."""
 _FOREIGN = "this connection belongs to the parent process; make one in this process"
 T = TypeVar("T")
 
@@ -46,11 +47,11 @@ def wait(completion: Completion[Any], timeout: float | None) -> bool:
 class SyncRuntime:
     """One connection's outbox to the loop thread.
 
-    Commands run in order; the loop is woken once per burst, and the provider flushes once per burst.
+    Commands run in order. The loop is woken once for each burst, and the provider flushes once for each burst.
 
     Args:
-        thread: of the loop; :meth:`close` gives it back.
-        flush: sends what the commands of a burst produced.
+        thread: the loop thread. :meth:`close` gives it back.
+        flush: sends the bytes that the commands of a burst produced.
         keeps_process: whether the process lives as long as the connection (``jms.useDaemonThread=false``).
     """
 
@@ -71,7 +72,7 @@ class SyncRuntime:
         _open.add(self)
 
     def submit(self, command: Callable[..., Any], *arguments: Any) -> None:
-        """Queue a command for the loop; a long burst waits for the loop to catch up."""
+        """Queue a command for the loop. In a long burst this waits until the loop has caught up."""
         outbox = self._outbox
         outbox.append((command, arguments))
         if not self._woken:
@@ -83,8 +84,9 @@ class SyncRuntime:
     """Any thread may submit."""
 
     def submit_lazily(self, command: Callable[..., Any], *arguments: Any) -> None:
-        """Queue a command that nobody waits for yet. The first one wakes the loop; those that follow at once gather for
-        ``GATHER`` seconds, until ``BURST`` of them are there, or until somebody waits (:meth:`hurry`)."""
+        """Queue a command that nobody waits for yet. The first such command wakes the loop. Later ones gather for
+        ``GATHER`` seconds, until there are ``BURST`` of them, or until a caller waits (:meth:`hurry`).
+        """
         outbox = self._outbox
         outbox.append((command, arguments))
         if self._woken:
@@ -103,19 +105,19 @@ class SyncRuntime:
         self.loop.run_in_executor(None, work).add_done_callback(lambda _: then())
 
     def away(self, work: Callable[[], Any]) -> Any:
-        """Run work that waits for a disk: here, on the caller's thread."""
+        """Run work that waits for a disk on the caller's thread."""
         return work()
 
     def hurry(self) -> None:
-        """Somebody waits for what was queued lazily."""
+        """Wake the loop for the commands that were queued lazily, because a caller waits for them."""
         if self._gathering and not self._woken:
             self._wake()
 
     def _hand_over(self) -> None:
         """Let the loop thread have the interpreter until the burst is on the wire.
 
-        A thread that computes gives the interpreter away only every 5 ms, and the loop would wait that long after each
-        of its system calls; measured, this halves the throughput of pipelined sends.
+        A thread that computes gives the interpreter away only every 5 ms. Without this method the loop would wait so
+        long after each of its system calls. That was measured to halve the throughput of pipelined sends.
         """
         if threading.get_ident() != self._thread.ident:
             written: Completion[None] = Completion()
@@ -146,7 +148,8 @@ class SyncRuntime:
             self._timer = self.loop.call_later(GATHER, self._run)
 
     def _usable(self) -> bool:
-        if self._closed:  # by another thread, a moment ago: nobody may wait for what will not run
+        # another thread closed it a moment ago, and no caller may wait for a command that will not run
+        if self._closed:
             refuse_commands(self._outbox, IllegalStateException("the connection is closed"))
             return False
         if self._pid != os.getpid():
@@ -154,16 +157,18 @@ class SyncRuntime:
         return True
 
     def _run(self) -> None:
-        self._woken = self._gathering = False  # first: what is appended from here on wakes the loop again
+        # before the commands run, so that a command that is appended later wakes the loop again
+        self._woken = self._gathering = False
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         run_commands(self._outbox)
         try:
             self._flush()
-        finally:  # whatever becomes of the stream, nobody waits for its burst for ever
+        finally:  # also if the stream broke, because otherwise a caller would wait for its burst for ever
             self._ran_at = monotonic()
-            if self._written:  # after the turn that comes, so that what the broker answered meanwhile is handled first
+            # after the next turn of the loop, so that the broker's answers of this turn are handled first
+            if self._written:
                 self.loop.call_soon(self.loop.call_soon, self._release)
 
     def _release(self) -> None:
@@ -171,10 +176,11 @@ class SyncRuntime:
             self._written.popleft().succeed()
 
     def run(self, steps: Steps[T]) -> T:
-        """Drive steps to their end on the caller's thread."""
+        """Run an operation of the core (``core/steps.py``) to its end, and block the caller's thread meanwhile."""
         if self._pid != os.getpid():
             raise IllegalStateException(_FOREIGN)
-        if not self._closed and threading.get_ident() == self._thread.ident:  # an ended thread's number is used again
+        # the system gives the number of an ended thread to another one
+        if not self._closed and threading.get_ident() == self._thread.ident:
             steps.close()
             raise IllegalStateException("a blocking call on the I/O thread would wait for itself")
         try:
@@ -204,14 +210,16 @@ class SyncRuntime:
         return ThreadDispatcher(name)
 
     def flush_out(self, timeout: float | None) -> None:
-        """Wait until what is queued now has run on the loop."""
+        """Wait until the commands that are queued now have run on the loop."""
         if not self._closed and self._pid == os.getpid():
             done: Completion[None] = Completion()
             self.submit(done.succeed)
             wait(done, timeout)
 
     def close(self) -> None:
-        """Give the loop thread back, once what is queued has run. Idempotent, from any thread."""
+        """Give the loop thread back after the queued commands have run. Any thread may call this. A second call has no
+        effect.
+        """
         if self._pid == os.getpid():
             with self._closing:
                 if not self._closed:
@@ -223,19 +231,20 @@ class SyncRuntime:
 
 
 class Keeper:
-    """Keeps the process alive until the connection is closed or lost, as a thread that is no daemon does
-    (``jms.useDaemonThread=false``)."""
+    """Keeps the process alive until the connection is closed or lost (``jms.useDaemonThread=false``). A thread that is
+    no daemon does the same.
+    """
 
     def __init__(self) -> None:
         self._over = threading.Event()
         threading.Thread(target=self._over.wait, name="pyjmsack-keeper").start()
 
     def end(self) -> None:
-        """The process may end. Idempotent, from any thread."""
+        """Let the process end. Any thread may call this. A second call has no effect."""
         self._over.set()
 
     def on_connection_failure(self, error: object) -> None:
-        """The connection is lost for good."""
+        """Let the process end, because the connection is lost for good."""
         self.end()
 
 
@@ -244,13 +253,15 @@ _open: weakref.WeakSet[SyncRuntime] = weakref.WeakSet()
 
 @atexit.register
 def _flush_open_connections() -> None:
-    """A program that ends without closing its connections still hands the loop what it sent and acknowledged."""
+    """Hand the queued sends and acknowledgements of open connections to the loop, when a program ends without closing
+    its connections.
+    """
     for runtime in [*_open]:
         runtime.flush_out(timeout=2.0)
 
 
 class ThreadDispatcher:
-    """Runs calls in order on a daemon thread that starts with the first one.
+    """Runs calls in order on a daemon thread. The thread starts with the first call.
 
     A call stays in ``_calls`` until it is over, so that it counts as queued or at work at every moment.
     """
@@ -259,14 +270,14 @@ class ThreadDispatcher:
         self._name = name
         self._calls: deque[Callable[[], Any]] = deque()
         self._signal: SimpleQueue[None] = SimpleQueue()
-        """Has an entry when there is something to look for. One too many does no harm."""
+        """Has an entry when the thread has something to look for. An entry too many does no harm."""
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
         self._closed = False
         self._waiters: deque[Completion[None]] = deque()
 
     def submit(self, call: Callable[[], Any]) -> None:
-        """Queue a call. A late one, after ``close``, gets a short-lived thread: nobody's callback is dropped."""
+        """Queue a call. A call after ``close`` gets a short-lived thread, because no callback may be dropped."""
         with self._starting:
             if not self._closed:
                 self._calls.append(call)
@@ -284,13 +295,14 @@ class ThreadDispatcher:
     def _run(self) -> None:
         me = threading.current_thread()
         with self._starting:
-            if self._thread not in (None, me):  # Ctrl-C came when I had just been started, and there is another one now
+            # Ctrl-C came just after this thread was started, and there is another thread now
+            if self._thread not in (None, me):
                 return
             self._thread = me
         closed = False
         while not closed:
             self._signal.get()
-            closed = self._closed  # first: then all that was queued before is there
+            closed = self._closed  # before the look, so that all earlier calls are in the queue
             while self._calls:
                 self._guarded(self._calls[0])
                 self._calls.popleft()
@@ -300,7 +312,7 @@ class ThreadDispatcher:
     def _guarded(self, call: Callable[[], Any]) -> None:
         try:
             call()
-        except BaseException:  # whatever a listener does, the next call must run
+        except BaseException:  # the next call must run after any error of a listener
             log.exception("a listener raised on %s", self._name)
 
     def _release_waiters(self) -> None:
@@ -317,25 +329,29 @@ class ThreadDispatcher:
         return bool(self._calls)
 
     def idle(self) -> Steps[None]:
-        """Wait for the call at work. The waiter is published before ``_calls`` is read; the thread does the reverse."""
+        """Wait until the call that runs now is over.
+
+        This method first publishes its waiter, and then reads ``_calls``. The thread does the reverse, so one of the
+        two sees the other.
+        """
         if not self._calls or self.running_here():
             return
         done: Completion[None] = Completion()
         self._waiters.append(done)
         if self._calls:
             with self._starting:
-                self._wake()  # Ctrl-C may have taken away who queued a call before it said so
+                self._wake()  # Ctrl-C may have ended a caller after it queued a call and before it told the thread
             yield done, None
 
     def through(self) -> Steps[None]:
-        """Wait for all that is queued now."""
+        """Wait for all calls that are queued now."""
         if self._calls and not self.running_here():
             done: Completion[None] = Completion()
             self.submit(done.succeed)
             yield done, None
 
     def close(self) -> None:
-        """Run what is queued, then end; wait for that unless this is the dispatcher's own thread."""
+        """Run the queued calls, then end. Wait for the end, unless this is the dispatcher's own thread."""
         with self._starting:
             self._closed = True
         self._signal.put(None)

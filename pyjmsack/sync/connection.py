@@ -24,18 +24,43 @@ __all__ = ["Connection", "ConnectionFactory"]
 
 
 class ConnectionFactory(FactoryFacade):
-    """Makes connections to one broker; see :class:`pyjmsack.core.factory.FactoryFacade` for the arguments."""
+    """Makes connections to one broker. The constructor checks everything and connects to nothing.
+
+    >>> ConnectionFactory("amqp://localhost:5672", username="artemis", password="secret")
+    ConnectionFactory('amqp://localhost:5672')
+
+    Args:
+        url: the broker, such as ``amqp://localhost:5672?jms.sendTimeout=5000``. Options have their Java names and
+            units.
+        username, password: the login. They go before ``jms.username`` and ``jms.password``.
+        client_id: goes before ``jms.clientID``; ``None`` generates one.
+        options: more URL options, by their Java names. They go before those in the URL.
+        ledger: directory in which each connection records what it sends, receives and lives through. The factories of
+            several programs may share it. Needs ``pyjmsack[ledger]``. ``None`` records nothing.
+        message_transformer: an object with ``producer_transform(message, destination)``, called before a message is
+            stamped and sent, and ``consumer_transform(message, destination)``, called before a message is handed out.
+            Either may be missing. Each returns a message to use instead, or ``None`` (S192).
+        ssl_context: used for TLS schemes instead of a context made from the ``transport.*`` options.
+
+    Raises:
+        InvalidURLException: the URL or an option is wrong. The text names the nearest right spelling.
+        InvalidClientIDException: the client id is empty (S122).
+        TypeError: ``message_transformer`` has none of its functions, or one that is a coroutine function.
+        UnsupportedFeatureException: a scheme or option is not honoured here; or the extra for a ledger or for tracing
+            is not installed.
+    """
 
     def create_connection(self, username: str | None = None, password: str | None = None) -> Connection:
-        """Connect and log in; the connection is open, and stopped, when this returns (S120).
+        """Connect and log in. The connection is open, and stopped, when this returns (S120).
 
         Args:
-            username, password: instead of the factory's.
+            username, password: instead of those of the factory. A password without a username is ignored.
 
         Raises:
-            JMSSecurityException: the login was refused.
-            ConnectionLostException: the broker is absent.
-            RequestTimedOutException: it is silent (``transport.connectTimeout``, ``jms.connectTimeout``).
+            JMSSecurityException: the broker refused the login.
+            InvalidClientIDException: the client id is in use at the broker (S122).
+            ConnectionLostException: no broker answers at this address.
+            RequestTimedOutException: the broker is silent (``transport.connectTimeout``, ``jms.connectTimeout``).
         """
         ledger = self._open_ledger()
         thread = acquire()
@@ -73,14 +98,27 @@ class ConnectionFactory(FactoryFacade):
         password: str | None = None,
         auto_start: bool = True,
     ) -> JMSContext:
-        """Return a connection and a session in one object, started by the first consumer (JMS 2.0 simplified API)."""
+        """Return a connection and a session in one object: the simplified interface of JMS 2.0.
+
+        Args:
+            ack_mode: an :class:`AckMode` or its number. ``AckMode.SESSION_TRANSACTED`` makes the session transacted.
+            username, password: instead of those of the factory. A password without a username is ignored.
+            auto_start: whether the first consumer, browser or requestor starts the connection. If not, call
+                ``start()``.
+
+        Raises:
+            TypeError: ``ack_mode`` is a ``bool``.
+            JMSException: the mode is unknown, or an error of :meth:`create_connection`.
+        """
         from pyjmsack.sync.context import JMSContext
 
         return JMSContext(self.create_connection(username, password), ack_mode, auto_start=auto_start)
 
 
 class Connection(ConnectionFacade):
-    """A connection; it may be shared by threads, each with sessions of its own."""
+    """A connection, made by :meth:`ConnectionFactory.create_connection`. Threads may share it. Each thread needs
+    sessions of its own.
+    """
 
     def __init__(self, core: core_connection.Connection, runtime: SyncRuntime) -> None:
         super().__init__(core)
@@ -90,11 +128,11 @@ class Connection(ConnectionFacade):
     @property
     def client_id(self) -> str | None:
         """The client id that was given or set; ``None`` for a generated one. It can be set once, before the connection
-        is used (S122).
+        is used (S122). Setting it opens the connection again, because the broker takes the id when a connection opens.
 
         Raises (on setting):
-            IllegalStateException: it is set, or the connection was used.
-            InvalidClientIDException: it is empty, or in use at the broker.
+            IllegalStateException: the id was given or set before, or the connection was used.
+            InvalidClientIDException: the id is empty, or in use at the broker.
         """
         info = self._core.channel.info
         return info.client_id if info.explicit_client_id else None
@@ -104,11 +142,19 @@ class Connection(ConnectionFacade):
         self._run(self._core.set_client_id(value))
 
     def start(self) -> None:
-        """Let messages flow to the consumers (S120)."""
+        """Let messages flow to the consumers (S120). A second call has no effect.
+
+        Raises:
+            IllegalStateException: the connection is closed.
+        """
         self._core.start()
 
     def stop(self) -> None:
-        """Hand out no message until ``start``; waits for listeners at work (S120)."""
+        """Hand out no message until ``start``. The call waits for listeners at work (S120).
+
+        Raises:
+            IllegalStateException: the connection is closed, or the caller is a listener of this connection (S14).
+        """
         self._run(self._core.stop())
 
     def create_session(self, ack_mode: int = AckMode.AUTO_ACKNOWLEDGE, *, transacted: bool | None = None) -> Session:
@@ -116,16 +162,25 @@ class Connection(ConnectionFacade):
 
         Args:
             ack_mode: an :class:`AckMode` or its number.
-            transacted: ``True`` forces a transacted session, ``None`` follows the mode.
+            transacted: ``True`` makes a transacted session, whatever ``ack_mode`` says. ``None`` follows the mode.
+                ``False`` with ``AckMode.SESSION_TRANSACTED`` is an error.
 
         Raises:
             TypeError: ``ack_mode`` is a ``bool``, as in the Java call.
             JMSException: the mode is unknown, or contradicts ``transacted``.
+            UnsupportedFeatureException: the session is transacted, this broker keeps only a weaker promise, and the URL
+                says ``strict=true`` (S88).
+            IllegalStateException: the connection is closed.
         """
         return Session(self._run(self._core.create_session(ack_mode, transacted)), self._core)
 
     def close(self) -> None:
-        """Close sessions and connection; idempotent; wakes blocked receivers, which get ``None`` (S123)."""
+        """Close the sessions and the connection. Callers that wait in ``receive`` get ``None`` (S123). A second call
+        has no effect.
+
+        Raises:
+            IllegalStateException: the caller is a listener of this connection (S14, S74).
+        """
         try:
             self._run(self._core.close())
         finally:

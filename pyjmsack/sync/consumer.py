@@ -22,7 +22,9 @@ T = TypeVar("T")
 
 
 class MessageConsumer(ConsumerFacade):
-    """Receives messages; belongs to its session's thread. Iterating it receives until it is closed."""
+    """Receives messages. A consumer is made by :meth:`Session.create_consumer` and its relatives, and belongs to the
+    thread of its session. A ``for`` loop over it receives messages until the consumer is closed.
+    """
 
     def __init__(self, core: Consumer, face: SessionFace) -> None:
         super().__init__(core)
@@ -32,17 +34,18 @@ class MessageConsumer(ConsumerFacade):
     def receive(self, timeout: float | timedelta | None = None) -> Message | None:
         """Wait for the next message.
 
-        In AUTO and DUPS_OK it is acknowledged before it is returned (S16).
+        In AUTO and DUPS_OK the message is acknowledged before it is returned (S16).
 
         Args:
             timeout: seconds or a ``timedelta``; ``None`` waits for ever, 0 asks the broker once.
 
         Returns:
-            The message; ``None`` if there is none in time, or the consumer was closed meanwhile (S123).
+            The message. ``None`` if none came in time, or if the consumer was closed meanwhile (S123).
 
         Raises:
             TypeError, ValueError: the timeout is no number, negative, NaN, or more than 1,000,000,000.
-            IllegalStateException: closed, a listener is set in this session (S8), or another thread is here (S15).
+            IllegalStateException: the consumer is closed, a consumer of this session has a listener (S8), or another
+                thread is using the session (S15).
             ConnectionLostException: the connection failed (S128).
             RequestTimedOutException: the broker did not answer a drain within ``amqp.drainTimeout``.
         """
@@ -57,15 +60,28 @@ class MessageConsumer(ConsumerFacade):
             guard.release()
 
     def receive_nowait(self) -> Message | None:
-        """``receive(timeout=0)``: a message that the broker has now, or ``None``."""
+        """Return a message that the broker has now, or ``None``. This is ``receive(timeout=0)``.
+
+        Raises:
+            IllegalStateException, ConnectionLostException, RequestTimedOutException: as for :meth:`receive`.
+        """
         return self.receive(0)
 
     def receive_body(self, type: type[T], timeout: float | timedelta | None = None) -> T | None:
         """Receive a message and return its body as ``type``.
 
+        Args:
+            type: the type that the body must have: ``str``, ``bytes``, ``dict`` or ``list``, or that of an object
+                message.
+            timeout: as for :meth:`receive`.
+
+        Returns:
+            The body. ``None`` if no message came in time, or if the consumer was closed meanwhile.
+
         Raises:
-            MessageFormatException: the body is of another type; in AUTO and DUPS_OK the message is not acknowledged
-                and is the next to be received (S176).
+            MessageFormatException: the body has another type. In AUTO and DUPS_OK the message is not acknowledged then,
+                and the next call receives it again (S176).
+            IllegalStateException, ConnectionLostException, RequestTimedOutException: as for :meth:`receive`.
         """
         with self._guard:
             core = self._core
@@ -73,28 +89,41 @@ class MessageConsumer(ConsumerFacade):
             return self._run(core.receive_body(type, seconds(timeout)))
 
     def acknowledge(self) -> None:
-        """Acknowledge all that this consumer delivered, in CLIENT and individual mode (S25)."""
+        """Acknowledge all messages that this consumer delivered, in CLIENT and individual mode (S25). In other modes
+        this does nothing.
+
+        Raises:
+            IllegalStateException: the consumer is closed, or another thread is using the session (S15).
+        """
         with self._guard:
             self._core.check_open()
             self._core.acknowledge()
 
     def drain(self, timeout: float | timedelta | None = None) -> bool:
-        """Stop without loss: no new message, the listener at work finishes, acknowledgements that wait are sent, and
-        what was prefetched goes back uncounted. What the caller holds may still be acknowledged; then close it.
+        """Stop without loss. No new message is handed out, and the listener at work finishes. Acknowledgements that
+        wait are sent, and prefetched messages go back uncounted. Messages that the caller holds may still be
+        acknowledged. Close the consumer afterwards.
 
-        In no-acknowledgement mode the broker has forgotten what was prefetched (S36), so ``receive`` hands it out until
-        ``receive`` returns ``None``. A consumer with a listener drops these messages.
+        In no-acknowledgement mode the broker has forgotten what was prefetched (S36). So ``receive`` hands these
+        messages out until ``receive`` returns ``None``. A consumer with a listener drops them.
 
         Args:
             timeout: seconds or a ``timedelta`` to wait for the listener at work; ``None`` = as long as it takes.
 
         Returns:
-            False if the listener did not finish in time; its message keeps the outcome that it will get.
+            False if the listener did not finish in time. The message of the listener keeps the outcome that it will
+            get.
+
+        Raises:
+            IllegalStateException: the consumer is closed.
+            TypeError, ValueError: the timeout is no number, negative, NaN, or more than 1,000,000,000.
         """
         return self._run(self._core.drain(seconds(timeout)))
 
     def close(self) -> None:
-        """Close; what was delivered may still be acknowledged while the session is open (S29). Idempotent."""
+        """Close the consumer. Delivered messages may still be acknowledged while the session is open (S29). A second
+        call has no effect.
+        """
         self._run(self._core.close())
 
     def __iter__(self) -> Iterator[Message]:
@@ -112,7 +141,13 @@ class MessageConsumer(ConsumerFacade):
 
 
 class QueueBrowser(StrictNames):
-    """Looks at the messages of a queue without taking them; each iteration starts at the head (S134)."""
+    """Looks at the messages of a queue and takes none. Each ``for`` loop starts at the head of the queue (S134).
+    :meth:`Session.create_browser` makes a browser.
+
+    >>> with session.create_browser(session.create_queue("orders")) as browser:  # doctest: +SKIP
+    ...     for message in browser:
+    ...         print(message)
+    """
 
     def __init__(self, core: Session, face: SessionFace, queue: Destination, selector: str | None) -> None:
         self._core = core
@@ -137,7 +172,7 @@ class QueueBrowser(StrictNames):
             run(browser.close())
 
     def close(self) -> None:
-        """End every iteration under way. A second call has no effect."""
+        """End all iterations under way. A second call has no effect."""
         self._closed = True
         while self._open:
             self._run(self._open.pop().close())

@@ -17,9 +17,17 @@ __all__ = ["JMSContext"]
 
 
 class JMSContext(Session):
-    """A session that owns its connection: all methods of a session, and ``start``, ``stop`` and ``create_context``.
+    """A connection and a session in one object. It has all methods of a session, and ``start``, ``stop`` and
+    ``create_context``.
 
-    The first consumer or browser starts the connection, unless ``auto_start`` is off.
+    The first consumer, browser or requestor starts the connection, unless ``auto_start`` is false.
+    :meth:`ConnectionFactory.create_context` makes a context.
+
+    Args:
+        connection: the connection to use.
+        ack_mode: the :class:`AckMode` of the session, or its number.
+        auto_start: whether the first consumer, browser or requestor starts the connection.
+        owner: whether ``close()`` closes the connection, too.
     """
 
     auto_start: bool = True
@@ -39,7 +47,7 @@ class JMSContext(Session):
 
     @property
     def metadata(self) -> ConnectionMetadata:
-        """What is known of the broker and its protocol."""
+        """The facts about the broker and its protocol."""
         return self._connection.metadata
 
     @property
@@ -48,7 +56,17 @@ class JMSContext(Session):
         return self._connection.client_id
 
     def create_context(self, ack_mode: int = AckMode.AUTO_ACKNOWLEDGE) -> JMSContext:
-        """Return a context with a session of its own on the same connection, which this context keeps owning."""
+        """Return one more context, with a session of its own on the same connection. The connection stays that of this
+        context: the end of the new context does not close it.
+
+        Args:
+            ack_mode: the :class:`AckMode` of the new session, or its number.
+
+        Raises:
+            TypeError: ``ack_mode`` is a ``bool``.
+            JMSException: the mode is unknown.
+            IllegalStateException: the connection is closed.
+        """
         return JMSContext(self._connection, ack_mode, auto_start=self.auto_start, owner=False)
 
     def _consumer(self, steps: Steps[Consumer]) -> MessageConsumer:
@@ -62,7 +80,19 @@ class JMSContext(Session):
         return requestor
 
     def create_browser(self, queue: Queue, selector: str | None = None) -> QueueBrowser:
-        """Return a browser of a queue, and start the connection (S134); errors as of :meth:`Session.create_browser`."""
+        """Return a browser, which looks at the messages of a queue and takes none (S134). Start the connection if
+        ``auto_start`` is true.
+
+        Args:
+            queue: the queue to look at.
+            selector: as for :meth:`Session.create_consumer`.
+
+        Raises:
+            UnsupportedFeatureException: this broker would consume the queue (Artemis over STOMP).
+            InvalidSelectorException: the selector is wrong (S187).
+            InvalidDestinationException: ``queue`` is not a destination, was deleted, or is a temporary queue of another
+                connection.
+        """
         browser = super().create_browser(queue, selector)
         self._auto_start()
         return browser
@@ -72,15 +102,23 @@ class JMSContext(Session):
             self._connection.start()
 
     def start(self) -> None:
-        """Let messages flow."""
+        """Let messages flow to the consumers (S120).
+
+        Raises:
+            IllegalStateException: the connection is closed.
+        """
         self._connection.start()
 
     def stop(self) -> None:
-        """Hand out no message until ``start``."""
+        """Hand out no message until ``start``. The call waits for listeners at work (S120).
+
+        Raises:
+            IllegalStateException: the connection is closed, or the caller is a listener of it (S14).
+        """
         self._connection.stop()
 
     def close(self) -> None:
-        """Close the session, and the connection if this context made it."""
+        """Close the session. If this context made the connection, close the connection, too."""
         super().close()
         if self._owner:
             self._connection.close()

@@ -19,7 +19,9 @@ __all__ = ["MessageProducer"]
 
 
 class MessageProducer(ProducerFacade):
-    """Sends messages; belongs to its session's thread. Closed by ``close()`` or as a context manager."""
+    """Sends messages. A producer is made by :meth:`Session.create_producer`, and belongs to the thread of its session.
+    End it with ``close()`` or a ``with`` block.
+    """
 
     def __init__(self, core: Producer, face: SessionFace) -> None:
         super().__init__(core)
@@ -38,21 +40,39 @@ class MessageProducer(ProducerFacade):
         delivery_delay: float | timedelta | None = None,
         completion_listener: CompletionListener | None = None,
     ) -> None:
-        """Send a message, or a ``str``, ``bytes``, mapping or list turned into one (S151).
+        """Send a message, or a ``str``, ``bytes``, mapping or list, which becomes a message (S151).
 
         A persistent message outside a transaction is confirmed by the broker when this returns (S61-S63). With a
-        ``completion_listener`` it returns at once, and the message stays read-only until the listener was called (S73).
+        ``completion_listener`` this returns at once, and the message stays read-only until the listener was called
+        (S73). At most 4096 sends of a producer, and ``jms.producerWindowSize`` bytes, may be unconfirmed. The next send
+        waits for room, for ``jms.sendTimeout`` at most (S65).
 
         Args:
-            destination: for an anonymous producer only (S67).
-            delivery_mode, priority: override the producer's for this message (S152).
-            time_to_live, delivery_delay: seconds or ``timedelta`` (S154, S157).
+            message: the message, or a value that becomes one: ``str`` a text message, ``bytes`` a bytes message, a
+                mapping a map message, a list or tuple a stream message.
+            destination: where the message goes, if the producer has no destination of its own (S67).
+            delivery_mode: 1 (not persistent) or 2 (persistent), a :class:`DeliveryMode`. ``None`` takes that of the
+                producer (S152).
+            priority: 0 to 9. ``None`` takes that of the producer (S152).
+            time_to_live: seconds or ``timedelta`` until the message expires; 0 = never. ``None`` takes that of the
+                producer (S154).
+            delivery_delay: seconds or ``timedelta`` before the broker delivers the message. ``None`` takes that of the
+                producer (S157).
+            completion_listener: an object with ``on_completion(message)`` and ``on_exception(message, error)``. One of
+                them is called when the broker has answered. ``None`` = this call waits instead.
 
         Raises:
-            JMSException: the broker rejected, released or modified the message (S63).
+            JMSException: the broker rejected, released or modified the message (S63); or a mode or priority is out of
+                range.
             SendTimedOutException: no credit or no outcome within ``jms.sendTimeout`` (S66).
+            ResourceAllocationException: the message is larger than ``wireFormat.maxFrameSize``, or the broker has no
+                room.
             InvalidDestinationException, UnsupportedFeatureException: the destination does not fit (S67).
-            MessageFormatException: not a message, or a value in it that JMS forbids.
+            UnsupportedFeatureException: this broker would ignore the delay (S157).
+            MessageFormatException: not a message, or a value in it that JMS forbids; or a time that is no number of at
+                least 0.
+            IllegalStateException: the producer is closed, another thread is using the session (S15), or the message
+                waits for its completion listener (S73).
         """
         with self._guard:
             core = self._core
@@ -81,10 +101,22 @@ class MessageProducer(ProducerFacade):
         delivery_delay: float | timedelta | None = None,
         completion_listener: CompletionListener | None = None,
     ) -> Future[None]:
-        """Send without waiting; the future is done when the broker has confirmed, and fails as ``send`` would.
+        """Send without waiting for the broker. The future is done when the broker has confirmed, and fails as
+        :meth:`send` would.
 
-        At most 4096 sends of a producer may be unconfirmed; the next one waits for room, bounded by
-        ``jms.sendTimeout``. Arguments and immediate errors as for ``send``.
+        At most 4096 sends of a producer, and ``jms.producerWindowSize`` bytes, may be unconfirmed (S65). The next send
+        waits for room, for ``jms.sendTimeout`` at most.
+
+        Args:
+            message, destination, delivery_mode, priority, time_to_live, delivery_delay: as for :meth:`send`.
+            completion_listener: as for :meth:`send`; it is called in addition to the future.
+
+        Returns:
+            A future whose result is ``None``.
+
+        Raises:
+            SendTimedOutException: there was no room within ``jms.sendTimeout`` (S66).
+            JMSException: as for :meth:`send`, for what is wrong with the message, the destination or the producer.
         """
         guard = self._guard
         guard.acquire()
@@ -115,13 +147,20 @@ class MessageProducer(ProducerFacade):
         time_to_live: float | timedelta | None = None,
         delivery_delay: float | timedelta | None = None,
     ) -> None:
-        """Send the reply to a request: to its ``reply_to``, with its correlation id, else its message id.
+        """Send the reply to a request, to the ``reply_to`` of the request.
 
-        For a producer without a destination. Arguments and errors as for ``send``. Nobody may wait for the reply any
-        more: Artemis accepts messages to a temporary queue that is gone, and drops them.
+        The reply gets the correlation id of the request, or the message id of the request if it has no correlation id.
+        The producer must have no destination. Perhaps nobody waits for the reply any more: Artemis accepts messages to
+        a temporary queue that is gone, and drops them.
+
+        Args:
+            request: the received message.
+            reply: what :meth:`send` takes as a message.
+            delivery_mode, priority, time_to_live, delivery_delay: as for :meth:`send`.
 
         Raises:
             InvalidDestinationException: the request names no ``reply_to``.
+            JMSException: as for :meth:`send`.
         """
         message, where = reply_to(request, reply)
         self.send(
@@ -134,7 +173,7 @@ class MessageProducer(ProducerFacade):
         )
 
     def close(self) -> None:
-        """Close when the broker has answered all sends. A second call has no effect."""
+        """Close the producer when the broker has answered all sends. A second call has no effect."""
         self._run(self._core.close())
 
     def __enter__(self) -> MessageProducer:

@@ -15,10 +15,12 @@ __all__ = ["Requestor"]
 
 
 class Requestor(RequestorFacade):
-    """Sends requests and waits for their replies, as JMS' ``QueueRequestor``; any number of threads may share it.
+    """Sends requests and waits for their replies, as JMS' ``QueueRequestor``. Any number of threads may share a
+    requestor. :meth:`Session.create_requestor` makes one.
 
-    The replies come to a temporary queue of its own. Whoever answers copies the request's correlation id, or its
-    message id if it has none, into the reply's correlation id: :meth:`pyjmsack.MessageProducer.reply`.
+    The replies come to a temporary queue of the requestor. The answering program copies the correlation id of the
+    request into that of the reply, or the message id if the request has no correlation id.
+    :meth:`MessageProducer.reply` does this.
     """
 
     def __init__(self, core: core_requestor.Requestor, face: SessionFace) -> None:
@@ -36,18 +38,18 @@ class Requestor(RequestorFacade):
         time_to_live: float | timedelta | None = None,
         delivery_delay: float | timedelta | None = None,
     ) -> Message:
-        """Send a request and return its reply, which is acknowledged.
+        """Send a request and return its reply. The reply is acknowledged.
 
         Args:
-            message: a message, or ``str``/``bytes``/... turned into one; its ``reply_to`` is set.
+            message: a message, or a value that becomes one, such as a ``str``. Its ``reply_to`` is set.
             timeout: seconds or ``timedelta`` to wait for the reply; ``None`` waits for ever.
-            delivery_mode, priority, time_to_live, delivery_delay: as for :meth:`pyjmsack.MessageProducer.send`.
+            delivery_mode, priority, time_to_live, delivery_delay: as for :meth:`MessageProducer.send`.
 
         Raises:
-            RequestTimedOutException: no reply in time; one that comes later is dropped.
-            IllegalStateException: the requestor or connection is closed, the connection is stopped, or the message's
-                correlation id is that of another request under way or given up.
-            JMSException: the request was not accepted by the broker, or the connection is lost.
+            RequestTimedOutException: no reply came in time. A later reply is dropped.
+            IllegalStateException: the requestor or the connection is closed, the connection is stopped, or another
+                request that is under way or was given up has the same correlation id.
+            JMSException: the broker did not accept the request, or the connection is lost.
         """
         limit = seconds(timeout)
         with self._sending:
@@ -55,7 +57,9 @@ class Requestor(RequestorFacade):
         return self._run(self._core.wait(request, limit))
 
     def close(self) -> None:
-        """Delete the queue for the replies; requests under way raise. Idempotent."""
+        """Delete the queue for the replies. Requests under way raise ``IllegalStateException``. A second call has no
+        effect.
+        """
         self._run(self._core.close())
 
     def __enter__(self) -> Requestor:

@@ -19,7 +19,9 @@ __all__ = ["Session"]
 
 
 class Session(SessionFacade):
-    """Makes producers, consumers and messages; belongs to one thread at a time (S15), or to its listeners."""
+    """Makes producers, consumers and messages. A session is made by :meth:`Connection.create_session`. It belongs to
+    one thread at a time (S15), or to its listeners.
+    """
 
     def __init__(self, core: core_session.Session, connection: core_connection.Connection) -> None:
         super().__init__(core)
@@ -31,26 +33,36 @@ class Session(SessionFacade):
         self._guard = face.guard
 
     def create_producer(self, destination: Destination | None = None) -> MessageProducer:
-        """Return a producer for a destination, or an anonymous one (S67).
+        """Return a producer for a destination.
+
+        Args:
+            destination: where all messages go. ``None`` makes an anonymous producer: each send names its destination
+                (S67).
 
         Raises:
-            JMSException: the broker refused it, by the kind of its reason (S129).
+            InvalidDestinationException: ``destination`` is no destination, was deleted, or the broker does not know it.
+            JMSException: the broker refused the producer. The class says why (S129).
         """
         return MessageProducer(self._run(self._core.create_producer(destination)), self._face)
 
     def create_consumer(
         self, destination: Destination, selector: str | None = None, *, no_local: bool = False
     ) -> MessageConsumer:
-        """Return a consumer; it gets messages once the connection is started (S120).
+        """Return a consumer. It gets messages once the connection is started (S120).
 
         Args:
-            selector: only messages for which this holds.
-            no_local: not those that this connection sent (S147).
+            destination: a queue or a topic. Its options, such as ``orders?consumer.prefetchSize=10``, are those of the
+                consumer.
+            selector: a condition in the language of JMS, such as ``"region = 'EU'"``. Only messages that fulfil it
+                come. ``None`` = the option ``consumer.selector`` of the destination, or all messages if it has none.
+                Blank text = all messages.
+            no_local: whether messages that this connection sent are left out (S147).
 
         Raises:
             InvalidSelectorException: the selector is wrong (S187).
-            InvalidDestinationException: it is a temporary destination of another connection (S130).
-            UnsupportedFeatureException: it cannot be had over this protocol at this broker (S119).
+            InvalidDestinationException: ``destination`` is no destination, was deleted, or is a temporary destination
+                of another connection (S130).
+            UnsupportedFeatureException: this protocol or this broker cannot do it (S119).
             JMSException: the broker refused the consumer.
         """
         return self._consumer(self._core.create_consumer(destination, selector, no_local))
@@ -58,33 +70,41 @@ class Session(SessionFacade):
     def create_durable_consumer(
         self, topic: Topic, name: str, selector: str | None = None, *, no_local: bool = False
     ) -> MessageConsumer:
-        """Return the consumer of a durable subscription, which keeps messages while there is none (S141).
+        """Return the consumer of a durable subscription, which keeps messages while there is no consumer (S141).
 
-        It belongs to the connection's client id, and lives until ``unsubscribe(name)``. Another topic, selector or
-        ``no_local`` under the same name deletes it with its messages and makes a new one (S142).
+        The subscription belongs to the client id of the connection, and lives until ``unsubscribe(name)``. Another
+        topic, selector or ``no_local`` under the same name deletes the subscription with its messages and makes a new
+        one (S142).
 
         Args:
-            name: of the subscription, without ``|``.
-            selector, no_local: as for ``create_consumer``.
+            topic: the topic to subscribe to, not a temporary one.
+            name: the name of the subscription: not empty, without ``|``.
+            selector, no_local: as for :meth:`create_consumer`.
 
         Raises:
             IllegalStateException: no client id was given, or the subscription has an active consumer (S141).
-            InvalidDestinationException: not a topic, or a temporary one.
-            JMSException: the name is not valid (S143), or the broker refused it.
+            InvalidDestinationException: ``topic`` is not a topic, or a temporary one.
+            JMSException: the name is not valid (S143), or the broker refused the subscription.
         """
         subscription = Subscription(name, durable=True, shared=False)
         return self._consumer(self._core.subscribe(topic, selector, no_local, subscription))
 
     def create_shared_consumer(self, topic: Topic, name: str, selector: str | None = None) -> MessageConsumer:
-        """Return one of the consumers of a shared subscription: each message goes to one of them (S143).
+        """Return one of the consumers of a shared subscription. Each message goes to one of them (S143).
 
-        It lives as long as its consumers. It belongs to the client id, if one was given, else to all connections
-        without one. Topic and selector are those of its first consumer.
+        The subscription lives as long as its consumers. It belongs to the client id, if one was given, and otherwise to
+        all connections without a client id. Its first consumer decides topic and selector.
+
+        Args:
+            topic: the topic to subscribe to, not a temporary one.
+            name: the name of the subscription: not empty, without ``|``.
+            selector: as for :meth:`create_consumer`.
 
         Raises:
-            UnsupportedFeatureException: the broker has none (S144).
+            UnsupportedFeatureException: the broker has no shared subscriptions (S144).
             IllegalStateException: the name is in use with another topic or selector (S143).
-            JMSException: the name is not valid (S143), or the broker refused it.
+            InvalidDestinationException: ``topic`` is not a topic, or a temporary one.
+            JMSException: the name is not valid (S143), or the broker refused the subscription.
         """
         subscription = Subscription(name, durable=False, shared=True)
         return self._consumer(self._core.subscribe(topic, selector, False, subscription))
@@ -92,9 +112,17 @@ class Session(SessionFacade):
     def create_shared_durable_consumer(self, topic: Topic, name: str, selector: str | None = None) -> MessageConsumer:
         """Return one of the consumers of a shared subscription that lives until ``unsubscribe(name)`` (S143).
 
+        Args:
+            topic: the topic to subscribe to, not a temporary one.
+            name: the name of the subscription: not empty, without ``|``.
+            selector: as for :meth:`create_consumer`.
+
         Raises:
-            UnsupportedFeatureException, IllegalStateException, JMSException: as ``create_shared_consumer``; an
-                unshared durable subscription and a shared one of the same name exclude each other.
+            UnsupportedFeatureException: the broker has no shared subscriptions (S144).
+            IllegalStateException: the name is in use with another topic or selector, or by an unshared subscriber on
+                this connection (S143).
+            InvalidDestinationException: ``topic`` is not a topic, or a temporary one.
+            JMSException: the name is not valid (S143), or the broker refused the subscription.
         """
         subscription = Subscription(name, durable=True, shared=True)
         return self._consumer(self._core.subscribe(topic, selector, False, subscription))
@@ -103,36 +131,49 @@ class Session(SessionFacade):
         return MessageConsumer(self._run(steps), self._face)
 
     def unsubscribe(self, name: str) -> None:
-        """Delete a durable subscription and the messages it keeps (S141).
+        """Delete a durable subscription and the messages that it keeps (S141).
+
+        Args:
+            name: the name that :meth:`create_durable_consumer` or :meth:`create_shared_durable_consumer` got.
 
         Raises:
-            IllegalStateException: it has an active consumer.
-            InvalidDestinationException: there is none of that name.
+            IllegalStateException: the subscription has an active consumer.
+            InvalidDestinationException: there is no subscription of that name.
+            JMSException: the name is empty or contains ``|`` (S143).
         """
         self._run(self._core.unsubscribe(name))
 
     def create_temporary_queue(self) -> TemporaryQueue:
-        """Return a new queue that lives as long as the connection, or until its ``delete()``, which a ``with`` block
-        calls in the end. Everybody may send to it; only this connection can consume from it (S130).
+        """Return a new temporary queue. It lives as long as the connection, or until its ``delete()``. A ``with`` block
+        calls ``delete()`` at its end. Everybody may send to the queue. Only this connection can consume from it (S130).
 
         Raises:
-            UnsupportedFeatureException: it cannot be had over this protocol at this broker.
+            UnsupportedFeatureException: this protocol or this broker has no temporary queues.
         """
         return self._run(self._core.create_temporary(TemporaryQueue, self._run))
 
     def create_temporary_topic(self) -> TemporaryTopic:
-        """Return a new topic that lives as long as the connection; as ``create_temporary_queue``."""
+        """Return a new temporary topic, which lives as long as a queue of :meth:`create_temporary_queue`.
+
+        Raises:
+            UnsupportedFeatureException: this protocol or this broker has no temporary topics.
+        """
         return self._run(self._core.create_temporary(TemporaryTopic, self._run))
 
     def create_requestor(self, destination: Destination) -> Requestor:
         """Return a requestor, which sends requests to a destination and waits for their replies.
 
-        It has a session of its own on the same connection, so this session's mode, transaction and listeners do not
-        matter, and closing this session does not end it; close it, or the connection.
+        The requestor has a session of its own on the same connection. So the mode, the transaction and the listeners of
+        this session do not matter, and the end of this session does not end the requestor. Close the requestor, or the
+        connection.
+
+        Args:
+            destination: where the requests go.
 
         Raises:
-            UnsupportedFeatureException: temporary queues cannot be had over this protocol at this broker.
-            JMSException: the broker refused it.
+            InvalidDestinationException: ``destination`` is not a destination, or was deleted (S67, S68).
+            UnsupportedFeatureException: this protocol or this broker has no temporary queues.
+            JMSException: the broker refused the queue for the replies, or the producer.
         """
         return self._requestor(CoreRequestor.open(self._core_connection, self._core, destination, self._run))
 
@@ -140,42 +181,71 @@ class Session(SessionFacade):
         return Requestor(self._run(steps), self._face)
 
     def create_browser(self, queue: Queue, selector: str | None = None) -> QueueBrowser:
-        """Return a browser of a queue (S134).
+        """Return a browser, which looks at the messages of a queue and takes none (S134).
+
+        Args:
+            queue: the queue to look at.
+            selector: as for :meth:`create_consumer`.
 
         Raises:
             UnsupportedFeatureException: this broker would consume the queue (Artemis over STOMP).
             InvalidSelectorException: the selector is wrong (S187).
-            InvalidDestinationException: it cannot be browsed: no destination, or deleted, or another connection's.
+            InvalidDestinationException: ``queue`` is not a destination, was deleted, or is a temporary queue of another
+                connection.
         """
         self._core.check_browser(queue, selector)
         return QueueBrowser(self._core, self._face, queue, selector)
 
     def acknowledge(self) -> None:
-        """CLIENT mode: acknowledge all delivered messages of the session (S25); elsewhere a no-op (S12)."""
+        """In CLIENT mode acknowledge all messages that the session delivered (S25). In other modes this does nothing
+        (S12).
+
+        Raises:
+            IllegalStateException: the session is closed, or another thread is using it (S15).
+        """
         with self._guard:
             self._core.acknowledge()
 
     def recover(self) -> None:
-        """Deliver again what is not acknowledged (S32)."""
+        """Deliver the messages again that are not acknowledged (S32).
+
+        Raises:
+            IllegalStateException: the session is transacted (S7) or closed, or another thread is using it (S15).
+        """
         with self._guard:
             self._core.recover()
 
     def commit(self) -> None:
-        """Commit the transaction and begin the next (S75, S78).
+        """Commit the transaction and begin the next one (S75, S78).
 
         Raises:
-            TransactionRolledBackException: it did not commit, or nobody knows (S79, S86, S87).
+            TransactionRolledBackException: the transaction did not commit, or nobody knows whether it did (S79, S86,
+                S87). The attribute ``in_doubt`` tells these cases apart.
+            IllegalStateException: the session is not transacted (S7) or closed, another thread is using it (S15), or
+                the caller is a completion listener (S74).
         """
         with self._guard:
             self._run(self._core.commit())
 
     def rollback(self) -> None:
-        """Roll the transaction back and begin the next; its messages come again (S80, S83)."""
+        """Roll the transaction back and begin the next one. The messages of the transaction are delivered again (S80,
+        S83).
+
+        Raises:
+            IllegalStateException: the session is not transacted (S7) or closed, another thread is using it (S15), or
+                the caller is a completion listener (S74).
+            JMSException: the broker refused the rollback, or did not answer in time.
+        """
         with self._guard:
             self._run(self._core.rollback())
 
     def close(self) -> None:
-        """Close; unacknowledged messages go back to the broker (S30), a transaction is rolled back (S84)."""
+        """Close the session. Messages without an acknowledgement go back to the broker (S30), and an open transaction
+        is rolled back (S84).
+
+        Raises:
+            IllegalStateException: the caller is a listener (S14) or completion listener (S74) of this session.
+        """
         self._run(self._core.close())
 
     def __enter__(self) -> Session:

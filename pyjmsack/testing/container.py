@@ -26,14 +26,19 @@ _LOG_LINES = 40
 
 
 class ContainerBroker:
-    """A broker in a container, its ports published on 127.0.0.1 and the same after every restart.
-
-    ``image`` serves AMQP on port 5672 and STOMP on 61613, as those that ``containers/build`` makes. ``environment``
-    holds its variables, ``volumes`` maps directories of this machine to where the container sees them, read-only;
-    ``ports`` maps further ports of the container to ports of 127.0.0.1. Times are in seconds.
+    """A broker in a container. Its ports are published on 127.0.0.1, and are the same after every restart.
 
     Methods may be called from any thread; one runs at a time. Every method raises :class:`pyjmsack.broker.BrokerError`
     when it cannot do its work.
+
+    Args:
+        image: the name of an image that serves AMQP on port 5672 and STOMP on 61613, as those that ``containers/build``
+            makes.
+        environment: variables for the container.
+        volumes: directories of this machine, and where the container sees them, read-only.
+        ports: further ports of the container, and the ports of 127.0.0.1 that lead to them.
+        start_timeout: seconds until the broker must answer in both protocols.
+        stop_timeout: seconds that :meth:`restart` gives the broker to end, before it is killed.
     """
 
     def __init__(
@@ -77,11 +82,19 @@ class ContainerBroker:
 
     @property
     def running(self) -> bool:
-        """Whether the broker's process lives; a paused one does."""
+        """Whether the broker's process is alive. A paused process is alive."""
         return self._container is not None and self._status(self._container) in ("running", "paused")
 
     def start(self) -> ContainerBroker:
-        """Make and start the container, and return when it serves both protocols; does nothing when it runs."""
+        """Make and start the container, and return when it serves both protocols. If it runs, this does nothing.
+
+        Returns:
+            The broker itself.
+
+        Raises:
+            BrokerError: the container engine or the image is missing, or the broker is not ready within
+                ``start_timeout``.
+        """
         with self._lifecycle, self._engine("started"):
             if self._container is None:
                 self._container = self._create()
@@ -100,7 +113,7 @@ class ContainerBroker:
             self._finalizer = self._container = None
 
     def kill(self) -> None:
-        """End the broker as a crash would (SIGKILL), and return when it is dead; its data stay for a restart."""
+        """End the broker as a crash would (SIGKILL), and return when it is dead. Its data stay for a restart."""
         with self._lifecycle, self._engine("killed"):
             if self.running:
                 container = self._known()
@@ -121,7 +134,7 @@ class ContainerBroker:
             self._known().pause()
 
     def resume(self) -> None:
-        """Let a paused broker go on; does nothing when it is not paused."""
+        """Let a paused broker go on. If it is not paused, this does nothing."""
         with self._lifecycle, self._engine("resumed"):
             if self._container is not None and self._status(self._container) == "paused":
                 self._container.unpause()

@@ -8,10 +8,10 @@ __all__ = ["Broker"]
 
 
 class Broker(Protocol):
-    """A broker in a container or embedded, for annotations. Methods return when they have taken effect.
+    """A broker in a container or embedded, for annotations. A method has taken effect when it returns.
 
     Raises:
-        BrokerError: from every method that cannot do its work.
+        BrokerError: (every method) it cannot do its work.
     """
 
     @property
@@ -26,7 +26,7 @@ class Broker(Protocol):
 
     @property
     def running(self) -> bool:
-        """Whether the broker's process lives; a paused one does."""
+        """Whether the broker's process is alive. A paused process is alive."""
         ...
 
     def kill(self) -> None:

@@ -33,7 +33,7 @@ class _Direction:
         self.open.set()
 
     def let_through(self, data: bytes) -> bytes:
-        """Return as much of it as may pass."""
+        """Return the part of the data that may pass."""
         if self.left is None:
             return data
         passing = data[: self.left]
@@ -42,11 +42,18 @@ class _Direction:
 
 
 class Wire:
-    """A TCP relay on 127.0.0.1 to a broker: connect to :attr:`url` instead of the broker's, and break it on command.
+    """A TCP relay on 127.0.0.1 to a broker. Connect to :attr:`url` instead of the broker, and break the wire on
+    command.
 
-    ``broker_url`` is that of one broker, ``SCHEME://HOST:PORT`` with options as they are; the protocol does not matter.
-    The relay works on a thread of its own, so every method may be called from any thread and from a coroutine: it has
-    taken effect when it returns, and never waits for the network. Faults add up until :meth:`heal`.
+    The relay works on a thread of its own, so every method may be called from any thread and from a coroutine. A method
+    has taken effect when it returns, and never waits for the network. Faults add up until :meth:`heal`.
+
+    >>> with Wire(broker.amqp_url) as wire:  # doctest: +SKIP
+    ...     connection = ConnectionFactory(wire.url).create_connection()
+    ...     wire.cut()
+
+    Args:
+        broker_url: the URL of one broker, ``SCHEME://HOST:PORT``. Its options stay. The protocol does not matter.
 
     Raises:
         ValueError: ``broker_url`` is not of that form.
@@ -79,21 +86,31 @@ class Wire:
 
     @property
     def broken(self) -> bool:
-        """Whether it was cut, by :meth:`cut` or as :meth:`cut_after` said, and is not healed yet."""
+        """Whether the wire was cut, by :meth:`cut` or as :meth:`cut_after` said, and is not healed yet."""
         return self._broken
 
     def cut(self) -> None:
-        """Break every connection, and each new one at once."""
+        """Break every connection, and each new connection at once.
+
+        Raises:
+            RuntimeError: the wire is closed.
+        """
         self._apply(self._cut)
 
     def cut_after(self, count: int, *, replies: bool = False) -> None:
-        """Cut when ``count`` more bytes have passed to the broker; with ``replies``, from it.
+        """Cut the wire when some more bytes have passed in one direction. A wire that is cut already is mended until
+        then.
 
-        With 0 the next byte does it: ``cut_after(0, replies=True)`` cuts when the broker has done what it was asked
-        for, before the client hears of it. A wire that is cut already is mended until then.
+        ``cut_after(0, replies=True)`` cuts when the broker has done what it was asked for, before the client hears of
+        it.
+
+        Args:
+            count: bytes that still pass; 0 means that the next byte cuts the wire.
+            replies: whether the bytes from the broker are counted; if not, the bytes to the broker.
 
         Raises:
-            ValueError: a negative ``count``.
+            ValueError: ``count`` is negative.
+            RuntimeError: the wire is closed.
         """
         if count < 0:
             raise ValueError(f"count: {count} is negative; expected a number of bytes")
@@ -105,17 +122,22 @@ class Wire:
         self._apply(limit)
 
     def swallow_replies(self) -> None:
-        """From now on no byte of the broker arrives.
+        """Hold all bytes of the broker back from now on. :meth:`heal` lets them through. A cut loses them.
 
-        :meth:`heal` lets through what was held back until then; a cut loses it.
+        Raises:
+            RuntimeError: the wire is closed.
         """
         self._apply(lambda: self._from_broker.open.clear())
 
     def delay(self, seconds: float) -> None:
-        """Let everything arrive ``seconds`` later than it was sent, in both directions.
+        """Let everything arrive later than it was sent, in both directions.
+
+        Args:
+            seconds: how much later, at least 0. 0 ends the delay.
 
         Raises:
-            ValueError: a negative number.
+            ValueError: ``seconds`` is negative.
+            RuntimeError: the wire is closed.
         """
         if seconds < 0:
             raise ValueError(f"seconds: {seconds} is negative")
@@ -126,7 +148,11 @@ class Wire:
         self._apply(slow_down)
 
     def heal(self) -> None:
-        """End all faults. New connections get through, and swallowed bytes arrive. Cut connections stay cut."""
+        """End all faults. New connections get through, and swallowed bytes arrive. Cut connections stay cut.
+
+        Raises:
+            RuntimeError: the wire is closed.
+        """
 
         def mend() -> None:
             self._broken = False
@@ -136,7 +162,7 @@ class Wire:
         self._apply(mend)
 
     def close(self) -> None:
-        """Break every connection and end the relay. May be called twice."""
+        """Break every connection and end the relay. A second call has no effect."""
         if self._thread.is_alive():
             with contextlib.suppress(RuntimeError):  # it ended in between
                 self._loop.call_soon_threadsafe(self._ended.set)

@@ -1,6 +1,6 @@
 """The part of a broker URL before its options: scheme, host and port, or the members of a failover URL.
 
-:func:`redact` writes a whole URL for logs and error messages: it shows only what is known to be harmless.
+:func:`redact` writes a whole URL for logs and error messages. It shows only parts that are known to be harmless.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _WEBSOCKET: Final = "amqpws://host:5672"
 _WEBSOCKET_TLS: Final = "amqpwss://host:5671"
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 _BEGINNING: Final = re.compile(r"(?<![^(,\s])([A-Za-z][A-Za-z0-9+.-]*)://")
-# in the value of an option, unless that is a list of brokers itself
+# in the value of an option, unless the value is a list of brokers itself
 _ANOTHER_MEMBER: Final = re.compile(r"(?:^|&)(?!(?:failover\.)?priorityURIs=)[^&]*,\s*[A-Za-z][A-Za-z0-9+.-]*://")
 _HOST_CHARACTERS: Final = re.compile(r"[\w.-]+")
 
 
 class Address(NamedTuple):
-    """The URL of a single broker, taken apart; ``port`` is ``None`` when it names none."""
+    """The parts of the URL of a single broker. ``port`` is ``None`` if the URL names none."""
 
     scheme: str
     host: str
@@ -58,8 +58,9 @@ class Address(NamedTuple):
 
 
 class Composite(NamedTuple):
-    """A failover URL, taken apart. Without ``parentheses`` no member has a query of its own, and if there is only one
-    member, the query is of both."""
+    """The parts of a failover URL. Without ``parentheses`` no member has a query of its own. If there is only one
+    member, the query is that of the member and of the whole URL.
+    """
 
     members: tuple[str, ...]
     query: str
@@ -67,17 +68,17 @@ class Composite(NamedTuple):
 
 
 def refuse(what: str, why: str) -> NoReturn:
-    """Raise that ``what``, a URL without its secrets, is malformed."""
+    """Raise an error which says that ``what``, a URL without its secrets, is malformed."""
     raise InvalidURLException(f"{what}: {why}")
 
 
 def scheme_of(url: str) -> str:
-    """Return what stands before the first colon, in small letters."""
+    """Return the text before the first colon, in small letters."""
     return url.partition(":")[0].lower()
 
 
 def parse_address(what: str, url: str) -> Address:
-    """Take the URL of a single broker apart; ``what`` names it in error messages.
+    """Return the parts of the URL of a single broker. ``what`` names the URL in error messages.
 
     Raises:
         InvalidURLException: the URL is malformed, or its scheme is unknown.
@@ -96,7 +97,7 @@ def parse_address(what: str, url: str) -> Address:
 
 
 def split_composite(what: str, url: str) -> Composite:
-    """Take a failover URL apart, as far as its members.
+    """Return the parts of a failover URL. Its members are not parsed.
 
     Raises:
         InvalidURLException: its parentheses do not match, or there is no member.
@@ -116,7 +117,7 @@ def split_composite(what: str, url: str) -> Composite:
 
 
 def _without_parentheses(what: str, rest: str) -> Composite:
-    """``failover:uri,uri?options``, as ActiveMQ takes it, where it can have one meaning only."""
+    """Read ``failover:uri,uri?options`` as ActiveMQ does, if this text can have one meaning only."""
     text, _, query = rest.partition("?")
     if not text or ("," in text and "@" in text) or _ANOTHER_MEMBER.search(query):
         refuse(what, f"expected failover:(uri,uri)?options, such as failover:({PLAIN},amqp://other:5672)")
@@ -152,7 +153,7 @@ def _split_scheme(what: str, url: str) -> tuple[str, str]:
 
 
 def in_our_schemes(url: str) -> str:
-    """Return a URL with the scheme of AMQP in the place of each scheme that another protocol of Java has."""
+    """Return a URL in which each scheme of another protocol of Java is replaced by the scheme of AMQP."""
     return _BEGINNING.sub(_in_our_scheme, url.partition("?")[0]) + "".join(url.partition("?")[1:])
 
 
@@ -168,7 +169,7 @@ def _own(java: JavaScheme) -> str:
 
 
 def _instead(java: JavaScheme) -> str:
-    """Return what a scheme of a Java client's URL is, and what replaces it."""
+    """Return the meaning of a scheme of a Java client's URL, and its replacement."""
     own = _own(java)
     why = f": {java.why_not}" if java.why_not else ""
     return f"is {java.says}, which this client does not speak; use {own} (the broker's AMQP port){why}"
@@ -198,7 +199,7 @@ def _check_host(what: str, host: str, *, ipv6: bool) -> None:
         elif not _HOST_CHARACTERS.fullmatch(host):
             raise ValueError
         else:
-            host.encode("idna")  # what getaddrinfo does; it refuses empty and overlong labels
+            host.encode("idna")  # as ``getaddrinfo`` does, which refuses empty and overlong labels
     except ValueError:
         refuse(what, "the host is neither a name nor an address")
 
@@ -220,7 +221,7 @@ _COMPOSITE: Final = re.compile(r"([A-Za-z]+):(?://)?\((.*)", re.DOTALL)
 _SINGLE_MEMBER: Final = re.compile(r"failover:(?://)?([A-Za-z][A-Za-z0-9+.-]*://.*)", re.DOTALL | re.IGNORECASE)
 _HOST_AND_PORT: Final = re.compile(r"(\[[0-9A-Fa-f:.]*(%25\w+)?\]|[\w.-]*)(:[0-9]{0,5})?")
 _OPTION_NAME: Final = re.compile(rf"({'|'.join(map(re.escape, OPTION_PREFIXES))})[A-Za-z.]+=.*", re.DOTALL)
-# of a scheme that is ours: the rest of a password behind a raw comma may look like one of another
+# only for our schemes, because the rest of a password behind a raw comma may look like a URL of another scheme
 _MEMBER: Final = re.compile(rf"({'|'.join(map(re.escape, SCHEMES))})://{_HOST_AND_PORT.pattern}")
 
 
@@ -230,7 +231,9 @@ _SECRETS: Final = ("password", "passcode", "passphrase", "secret", "token", "key
 
 
 def resembles_secret(name: str) -> bool:
-    """Whether an option of this name, perhaps misspelt or of another client, may have a password as its value."""
+    """Return whether an option of this name may have a password as its value. The name may be misspelt, or that of
+    another client.
+    """
     plain = unquote_plus(name, errors="replace")
     row = OPTIONS.get(plain.removeprefix(NESTED_PREFIX))
     if row is not None:
@@ -241,9 +244,10 @@ def resembles_secret(name: str) -> bool:
 
 
 def before_secret(text: str) -> str | None:
-    """Return a query, or a URL, up to the value of the first option that resembles a secret; ``None`` without one.
+    """Return a query, or a URL, up to the value of the first option that resembles a secret; ``None`` if there is no
+    such option.
 
-    What follows must not be shown, up to the end: a password may hold any delimiter, raw.
+    The rest must not be shown, up to the end, because a password may contain any delimiter unescaped.
     """
     for found in _NAME.finditer(text):
         if resembles_secret(found[1]):
@@ -252,10 +256,10 @@ def before_secret(text: str) -> str | None:
 
 
 def split_user_info(rest: str) -> tuple[str | None, str]:
-    """Split what follows ``//`` into user-info and the rest; ``None`` when there is no user-info.
+    """Split the text after ``//`` into user-info and the rest. Without user-info the first part is ``None``.
 
-    Also finds one that holds a ``/``, ``?`` or ``#`` raw: it ends at the last ``@`` before the first ``=``. A later
-    ``@`` is part of an option's value.
+    The user-info may contain a ``/``, ``?`` or ``#`` as it is. So it ends at the last ``@`` before the first ``=``. A
+    later ``@`` is part of an option's value.
     """
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     scope = authority if "@" in authority else rest.partition("=")[0]
@@ -264,15 +268,18 @@ def split_user_info(rest: str) -> tuple[str | None, str]:
 
 
 def split_query(rest: str) -> tuple[str, str]:
-    """Split what follows ``//`` into address and query, without the fragment."""
+    """Split the text after ``//`` into address and query, without the fragment."""
     address, _, query = rest.partition("#")[0].partition("?")
     return address, query
 
 
 def redact(url: str) -> str:
-    """Return a broker URL without passwords and user-info.
+    """Return a broker URL without passwords and user-info, for logs.
 
-    Works on text that is no URL as well: what cannot be told from a password becomes ``***``.
+    The text may be no URL at all. Each part that cannot be told from a password becomes ``***``.
+
+    Args:
+        url: the URL, also a ``failover:`` URL.
     """
     if composite := _COMPOSITE.fullmatch(url):
         return _redact_composite(composite[1], composite[2])
@@ -284,7 +291,7 @@ def redact(url: str) -> str:
     user_info, rest = split_user_info(simple[2])
     if user_info is None:
         return f"{simple[1]}://{_redact_rest(rest)}"
-    # options where the '?' was forgotten: then the '@' may belong to a password, and so may what follows it
+    # these are options whose '?' was forgotten: the '@' may belong to a password, and so may the text after it
     return f"{simple[1]}://{HIDDEN}@" + (HIDDEN if "=" in user_info else _redact_rest(rest))
 
 

@@ -46,13 +46,13 @@ _TRACING = Kind("choice", "one of noop, opentelemetry", _tracing)
 _MESSAGE_IDS = choice(
     {"DEFAULT": "", "UUID": "ID:AMQP_UUID:", "UUID_STRING": "ID:AMQP_NO_PREFIX:", "PREFIXED_UUID_STRING": "ID:"}
 )
-"""The prefix before a UUID in ``JMSMessageID``, which decides how AMQP encodes the id (S159). Empty: ids are not
-UUIDs."""
+"""The prefix before a UUID in ``JMSMessageID``, which decides how AMQP encodes the id (S159). Empty = ids are
+no UUIDs."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOptions:
-    """The ``jms.*`` options: what holds for the life of a connection, whatever the protocol."""
+    """The ``jms.*`` options: settings for the life of a connection, with any protocol."""
 
     username: str | None = option("jms.username", USER, None, "user name of the login")
     password: Secret | None = option(  # noqa: RUF009 - it returns dataclasses.field()
@@ -130,7 +130,8 @@ class ConnectionOptions:
     )
     queue_prefix: str = option("jms.queuePrefix", TEXT, "", "put before the name of every queue")
     topic_prefix: str = option("jms.topicPrefix", TEXT, "", "put before the name of every topic")
-    # 0 keeps Qpid's meaning here: do not wait. Below it is ActiveMQ's word for no limit, as a limit of 0 is of no use.
+    # 0 has Qpid's meaning here: do not wait. In the options below, 0 has ActiveMQ's meaning, no limit, because a limit
+    # of 0 would be of no use.
     close_timeout: float | None = option(
         "jms.closeTimeout", MILLIS, "60000", "limit of close(); 0 does not wait", "S123"
     )
@@ -285,7 +286,10 @@ class ConnectionOptions:
     first."""
 
     def redelivery_policy_for(self, destination: Destination) -> RedeliveryPolicy:
-        """Return the policy of the most specific pattern that fits the destination, or the general policy if none
-        fits."""
+        """Return the policy of the most specific pattern that fits the destination, or the general policy if none fits.
+
+        Args:
+            destination: the queue or topic of a consumer.
+        """
         fitting = (policy for pattern, policy in self.redelivery_policies if matches(pattern, destination))
         return next(fitting, self.redelivery_policy)

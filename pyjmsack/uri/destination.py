@@ -28,7 +28,9 @@ _ACTIVEMQ: Final = "ActiveMQ Classic"
 
 @dataclass(frozen=True, slots=True)
 class DestinationOptions:
-    """Options written after a destination's name, for this consumer only; ``None`` leaves it to the factory (S49)."""
+    """The options after a destination's name, for one consumer or producer. ``None`` leaves an option to the factory
+    (S49).
+    """
 
     prefetch: int | None = option(
         "consumer.prefetchSize", integer(0, 2**31 - 1, "messages"), None, "prefetch of this consumer", "S11, S49"
@@ -88,13 +90,17 @@ DESTINATION_OPTIONS: Final[Mapping[str, Option]] = {row.name: row for row in opt
 
 
 def parse_destination_options(destination: Destination) -> DestinationOptions:
-    """Return the typed options of a destination; they win over those of the factory (S49).
+    """Return the typed options of a destination. They go before those of the factory (S49).
 
-    Java ignores what does not start with ``consumer.`` or ``producer.`` (so ``customer.prefetchSize`` does nothing
-    there); here it is an error.
+    Java ignores options that do not start with ``consumer.`` or ``producer.``, so ``customer.prefetchSize`` does
+    nothing there. Here such an option is an error.
+
+    Args:
+        destination: the queue or topic, whose ``options`` are read.
 
     Raises:
-        InvalidDestinationException: unknown option, or a value that is not allowed, such as a negative prefetch (S11).
+        InvalidDestinationException: an option is unknown, or its value is not allowed, such as a negative prefetch
+            (S11).
     """
     given = destination.options
     unknown = [name for name in given if name not in DESTINATION_OPTIONS and name not in IGNORED_OF_DESTINATIONS]

@@ -25,8 +25,9 @@ _ACTIVEMQ: Final = "ActiveMQ Classic"
 
 
 class DuplicateGuard(NamedTuple):
-    """Where the ids of processed messages are remembered: ``store`` is ``memory``, ``none`` or ``sqlite``, which has a
-    ``path``."""
+    """The place that remembers the ids of processed messages. ``store`` is ``memory``, ``none`` or ``sqlite``.
+    ``sqlite`` has a ``path``.
+    """
 
     store: str
     path: str = ""
@@ -63,7 +64,7 @@ def _uris(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FailoverOptions:
-    """The ``failover.*`` options; durations in seconds."""
+    """The ``failover.*`` options. Durations are in seconds."""
 
     initial_reconnect_delay: float = option(
         "failover.initialReconnectDelay",

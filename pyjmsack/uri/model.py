@@ -1,4 +1,4 @@
-"""What a broker URL says, typed: durations in seconds (``None`` = no limit), sizes in bytes, secrets hidden."""
+"""The content of a broker URL, typed: durations in seconds (``None`` = no limit), sizes in bytes, secrets hidden."""
 
 from __future__ import annotations
 
@@ -35,10 +35,11 @@ _BROKER = choice(
 
 @dataclass(frozen=True, slots=True)
 class BrokerUrl:
-    """A broker URL, parsed; ``str`` gives the addresses alone.
+    """A parsed broker URL. ``str`` gives the addresses alone.
 
-    The URL of a single broker has one endpoint and no members. A ``failover:(...)`` URL has the scheme ``failover``,
-    its brokers as members, each with options of its own, and the endpoints of all; members share its ``connection``.
+    The URL of a single broker has one endpoint and no members. A ``failover:(...)`` URL has the scheme ``failover``.
+    Its brokers are members with options of their own, and it has the endpoints of all members. All members have the
+    same ``connection``.
     """
 
     scheme: str
@@ -76,7 +77,7 @@ class BrokerUrl:
 
     @property
     def protocol(self) -> str:
-        """``amqp``, ``stomp``, or ``failover``, whose members have one each."""
+        """``amqp``, ``stomp``, or ``failover``. With ``failover`` each member has a protocol of its own."""
         return "failover" if self.members else SCHEMES[self.scheme].protocol
 
     def __str__(self) -> str:

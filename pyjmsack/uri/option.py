@@ -1,8 +1,8 @@
 """Declares options, and turns the text of an option into a typed value.
 
-An option is declared once, as a dataclass field made by :func:`option`; the dataclass field is the typed value that the
-rest of the library reads, and the :class:`Option` in its metadata is the row of the table that parsing and the
-documentation read. The text has Java's names and units (milliseconds, bytes); a typed duration is in seconds.
+An option is declared once, as a dataclass field made by :func:`option`. The field is the typed value that the rest of
+the library reads. The :class:`Option` in its metadata is the row of the table for the parser and the documentation. The
+text has Java's names and units (milliseconds, bytes). A typed duration is in seconds.
 """
 
 from __future__ import annotations
@@ -66,7 +66,11 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 
 
 class Secret:
-    """A text that ``repr``, ``str``, formats and logs do not show. Only :meth:`reveal` returns it."""
+    """A text that ``repr``, ``str``, formats and logs do not show. Only :meth:`reveal` returns it.
+
+    Args:
+        text: the secret.
+    """
 
     __slots__ = ("_text",)
 
@@ -74,7 +78,7 @@ class Secret:
         self._text = text
 
     def reveal(self) -> str:
-        """Return the text itself: for the login, never for a log."""
+        """Return the text itself. It is for the login, and never for a log."""
         return self._text
 
     def __eq__(self, other: object) -> bool:
@@ -94,9 +98,12 @@ class Secret:
 class Kind(Generic[T]):
     """A type of option value.
 
-    ``parse`` turns the text into the value, and raises ``ValueError`` or ``KeyError`` if the text is wrong.
-    ``expected`` describes a right text in error messages. ``unit`` is the unit of the text. A ``secret`` value is never
-    printed.
+    Attributes:
+        type: the name of the type, for the documentation.
+        expected: which texts are valid, in words, for error messages.
+        parse: turns the text into the value. Raises ``ValueError`` or ``KeyError`` if the text is wrong.
+        unit: the unit of the text; empty = none.
+        secret: whether the value is never printed.
     """
 
     type: str
@@ -160,8 +167,16 @@ def option(
     *,
     also: str = "",
 ) -> Any:
-    """Declare a dataclass field that is also a row of the option table. The default is written as in a URL. ``also``
-    lists the other spellings, with spaces between them."""
+    """Declare a dataclass field that is also a row of the option table.
+
+    Args:
+        name: the Java name, with its prefix.
+        kind: type, unit and parser of the value.
+        default: the default, written as in a URL; ``None`` = no default.
+        help: one line for the documentation.
+        source: the rule number, or the Java client that has the option with this default.
+        also: other spellings, with spaces between them.
+    """
     row = Option(name, kind, default, help, source, tuple(also.split()))
     value = None if default is None else kind.parse(default)
     return field(default=value, metadata={METADATA_KEY: row}, repr=not kind.secret)
@@ -178,7 +193,7 @@ def _whole_number(text: str, minimum: int, maximum: int) -> int:
 
 
 def integer(minimum: int, maximum: int, unit: str = "") -> Kind[int]:
-    """A whole number within limits, both included."""
+    """Return the kind of a whole number from ``minimum`` to ``maximum``, both included."""
     of_unit = f" of {unit}" if unit else ""
     return Kind(
         "integer",
@@ -189,7 +204,7 @@ def integer(minimum: int, maximum: int, unit: str = "") -> Kind[int]:
 
 
 def number(minimum: float, maximum: float) -> Kind[float]:
-    """A number within limits, both included."""
+    """Return the kind of a number within limits, both included."""
 
     def parse(text: str) -> float:
         if not _DECIMAL.fullmatch(text) or not minimum <= float(text) <= maximum:
@@ -241,7 +256,7 @@ def _not_empty(text: str) -> str:
 
 
 def choice(values: Mapping[str, T]) -> Kind[T]:
-    """One of a few names, in any letter case, with ``-`` or ``_``."""
+    """Return the kind of one of a few names, in any letter case, with ``-`` or ``_``."""
     folded = {_fold(name): value for name, value in values.items()}
     return Kind("choice", f"one of {', '.join(values)}", lambda text: folded[_fold(text)])
 
@@ -251,7 +266,7 @@ def _fold(name: str) -> str:
 
 
 def outcomes(*allowed: Outcome) -> Kind[Outcome]:
-    """An outcome by name or by number (property ``JMS_AMQP_ACK_TYPE``, S38)."""
+    """Return the kind of an outcome, by name or by number (property ``JMS_AMQP_ACK_TYPE``, S38)."""
     by_name = choice({member.name: member for member in allowed})
     by_text = {str(member.value): member for member in allowed}
     expected = "one of " + ", ".join(f"{member.name} ({member.value})" for member in allowed)
@@ -259,7 +274,9 @@ def outcomes(*allowed: Outcome) -> Kind[Outcome]:
 
 
 def names(*known: str) -> Kind[tuple[str, ...]]:
-    """A comma-separated list of known names, in any letter case; the empty list means no restriction."""
+    """Return the kind of a comma-separated list of known names, in any letter case. The empty list means no
+    restriction.
+    """
     folded = {name.upper(): name for name in known}
     return Kind(
         "list",
@@ -269,7 +286,12 @@ def names(*known: str) -> Kind[tuple[str, ...]]:
 
 
 def store_conversion(store_type: str, path: str = "store") -> str:
-    """Return the text with the commands that turn a Java key or trust store into the PEM file that Python reads."""
+    """Return the text with the commands that turn a Java key or trust store into the PEM file that Python reads.
+
+    Args:
+        store_type: the type of the store, such as ``JKS`` or ``PKCS12``.
+        path: the path of the store, for the commands.
+    """
     steps: list[str] = []
     if store_type != "PKCS12":
         source, path = path, f"{path}.p12"
@@ -331,7 +353,7 @@ BYTES_OR_SYSTEM: Final[Kind[int | None]] = Kind(
 
 
 def text_of(value: object) -> str:
-    """Return a value of ``options={...}`` as the text it would be in a URL.
+    """Return a value of ``options={...}`` as its text in a URL.
 
     Raises:
         ValueError: the value has a type that a URL cannot express.
@@ -381,7 +403,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def not_here(names: Iterable[str], hints: Mapping[str, str]) -> str:
-    """Return the text of an error about options that Java clients have and this library lacks."""
+    """Return the text of an error about options that Java clients have and this library does not have."""
     listed = (f"{name} ({hints[name]})" if hints.get(name) else name for name in names)
     return "known in Java, not supported here: " + ", ".join(listed)
 
@@ -390,8 +412,7 @@ def parse_values(texts: Mapping[str, str], table: Mapping[str, Option], error: t
     """Parse ``texts`` in the order of the table. Return the values, keyed by the dotted path of their field.
 
     Raises:
-        JMSException: values are not as their options expect; the exception lists all of them, and its class is
-            ``error``.
+        JMSException: values are wrong. The exception lists all of them. Its class is ``error``.
         UnsupportedFeatureException: a store type is known but cannot be read.
     """
     values: dict[str, Any] = {}
@@ -419,20 +440,21 @@ def parse_values(texts: Mapping[str, str], table: Mapping[str, Option], error: t
 
 
 class _WrongValueError(Exception):
-    """A value is not as its option expects."""
+    """The text of an option is not a value of its kind."""
 
 
 def _parse_value(row: Option, text: str) -> Any:
     try:
         return row.kind.parse(text)
     except (KeyError, ValueError):
-        # the cause is left out: its text would repeat the value, which shown() may have to hide
+        # the cause is left out, because its text would repeat the value, which shown() may have to hide
         raise _WrongValueError(f"option {row.name}={shown(text)}: expected {row.kind.expected}") from None
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that was probably meant: one with another letter case or prefix, or one with a similar
-    spelling."""
+    """Return the known name that was probably meant: a name with another letter case or prefix, or with a similar
+    spelling.
+    """
     folded = {candidate.lower(): candidate for candidate in known}
     wanted = name.lower()
     if wanted in folded:

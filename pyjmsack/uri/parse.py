@@ -1,7 +1,8 @@
 """Broker URLs: ``amqp://host:5672?jms.clientID=c&transport.tcpNoDelay=false``, ``failover:(amqp://a,stomp://b)?...``.
 
-Names, units and defaults are those of the Java clients. As there, an unknown option is an error and ``+`` in a value is
-a space (``%2B`` is a plus). Other than there, nothing is ignored in silence and no message shows a password.
+Names, units and defaults are those of the Java clients. As in these clients, an unknown option is an error, and ``+``
+in a value is a space (``%2B`` is a plus). Unlike them, this library ignores nothing in silence, and shows no password
+in a message.
 """
 
 from __future__ import annotations
@@ -59,13 +60,13 @@ def parse_url(url: str, options: Mapping[str, object] | None = None) -> BrokerUr
 
     Args:
         url: ``scheme://host[:port][?options]`` with a scheme of ``SCHEMES``, or ``failover:(url,url)[?options]``.
-        options: more options, with the names and units of the URL (milliseconds, bytes); an entry here wins over the
-            same option in the URL (of a failover URL: after its parentheses).
+        options: more options, with the names and units of the URL (milliseconds, bytes). They override those in the
+            URL; in a failover URL, those after its parentheses.
 
     Raises:
         InvalidURLException: the URL is malformed, or an option is unknown, given twice or has a value that is not
-            allowed. All options that are wrong are listed, an unknown one with the nearest known one.
-        UnsupportedFeatureException: a scheme or an option that is known and not honoured here.
+            allowed. The text lists all wrong options, each unknown one with the nearest known name.
+        UnsupportedFeatureException: a scheme or an option is known and not honoured here.
     """
     if not isinstance(url, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may be untyped
         raise InvalidURLException(f"broker URL: expected a text such as {PLAIN}, got {type(url).__name__}")
@@ -75,17 +76,17 @@ def parse_url(url: str, options: Mapping[str, object] | None = None) -> BrokerUr
         harmless = before_secret(url)
         if harmless is None:
             raise
-    # what is wrong may stand in a password, or behind one: nothing of either may be in the error
+    # the error shows nothing of this part, because it may be a password, or come after one
     _checked(harmless + "x" + (")" if "(" in harmless and ")" not in harmless else ""), options or {})
     raise InvalidURLException(
-        f"broker URL {redact(url)}: something from the '***' on is wrong, which is not shown, as it may be part of a"
+        f"broker URL {redact(url)}: a part from the '***' on is wrong. It is not shown, because it may be part of a"
         " password. There '&' is written %26, '?' %3F and ',' %2C; write a percent sign as %25. Put passwords last,"
         " so that errors can name the other options"
     )
 
 
 def _checked(url: str, options: Mapping[str, object]) -> BrokerUrl:
-    """Parse a URL. If its scheme is the only thing that is read of it, tell what else is wrong in the same error."""
+    """Parse a URL. If only its scheme can be read, the error also names the other mistakes."""
     try:
         return _parsed(url, options)
     except InvalidURLException as error:
@@ -109,7 +110,7 @@ def _parsed(url: str, options: Mapping[str, object]) -> BrokerUrl:
 
 def _single(url: str, options: Mapping[str, object]) -> BrokerUrl:
     what = f"broker URL {redact(url)}"
-    # before the options: where the address is wrong, they may be a piece of a password
+    # before the options, because with a wrong address they may be a piece of a password
     address = parse_address(what, url)
     in_url, in_options = query_texts(address.query), option_texts(options)
     protocol = SCHEMES[address.scheme].protocol
@@ -166,7 +167,7 @@ def _failover(url: str, options: Mapping[str, object]) -> BrokerUrl:
 
 
 def _with_priority(outer: BrokerUrl, members: list[str]) -> BrokerUrl:
-    """Return the URL with ``failover.priorityURIs`` written as its members are."""
+    """Return the URL with the brokers of ``failover.priorityURIs`` written as its members are."""
     preferred = tuple(str(_single(text, {})) for text in outer.failover.priority_uris)
     if unknown := [text for text in preferred if text not in members]:
         raise InvalidURLException(
@@ -189,15 +190,18 @@ def _nested(texts: Mapping[str, str]) -> dict[str, str]:
 
 
 def _profile(place: Place, protocol: str, *layers: Mapping[str, str]) -> dict[str, str]:
-    """Return what the profile that the last layer names says of options at this place; a wrong name is refused with
-    the other values."""
+    """Return the options of a profile that belong to this place. The last layer names the profile. A wrong name is
+    refused together with other wrong values.
+    """
     named = next((texts["profile"].lower() for texts in reversed(layers) if "profile" in texts), "")
     profile = PROFILES.get(named, {})
     return {name: text for name, text in profile.items() if belongs(name, place, {protocol})}
 
 
 def _values(*layers: Mapping[str, str]) -> dict[str, Any]:
-    """Parse layer by layer, so that jms.prefetchPolicy.all in a later one wins over a single prefetch in an earlier."""
+    """Parse layer by layer, so that jms.prefetchPolicy.all in a later layer overrides a single prefetch in an earlier
+    one.
+    """
     values: dict[str, Any] = {}
     for texts in layers:
         values.update(parse_values(texts, OPTIONS, InvalidURLException))
@@ -229,7 +233,7 @@ def _endpoint(address: Address, url: BrokerUrl) -> Endpoint:
 def _with_user_info(
     what: str, user_info: str, in_url: Mapping[str, str], in_options: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the URL's options with user name and password added, if that was allowed."""
+    """Return the URL's options with user name and password added, if the URL allows them there."""
     allowed = in_options.get("jms.allowUserInfo", in_url.get("jms.allowUserInfo", "false"))
     if allowed.lower() != "true":
         refuse(
@@ -257,7 +261,7 @@ def plain_name(name: str) -> str:
     """Return an option of a redelivery policy without its pattern, and any other name as it is.
 
     Raises:
-        InvalidURLException: the pattern is none.
+        InvalidURLException: the text in the brackets is not a pattern.
     """
     match = _OF_DESTINATION.fullmatch(name)
     if match is None:
@@ -275,7 +279,7 @@ def plain_name(name: str) -> str:
 def redelivery_policies(*layers: Mapping[str, str]) -> tuple[tuple[str, RedeliveryPolicy], ...]:
     """Return the policies of single destinations, each with its pattern, the most specific first.
 
-    What an entry does not say is as in the policy for all. A later layer wins over an earlier one.
+    An option that an entry leaves out is as in the policy for all. A later layer overrides an earlier one.
     """
     special: dict[str, list[dict[str, str]]] = {}
     for number, texts in enumerate(layers):

@@ -1,4 +1,4 @@
-"""Prefetch, redelivery and presettlement as frozen objects that answer one question each."""
+"""Prefetch, redelivery and presettlement, as frozen objects that answer one question each."""
 
 from __future__ import annotations
 
@@ -36,14 +36,16 @@ __all__ = [
 ]
 
 OPTIMIZED_SHARE: Final = 0.65
-"""Of the prefetch: so many unacknowledged messages make an optimised batch (S40)."""
+"""The share of the prefetch that makes an optimised batch of acknowledgements (S40)."""
 
 logger = logging.getLogger("pyjmsack")
 
 
 @dataclass(frozen=True, slots=True)
 class PrefetchPolicy:
-    """How many messages the broker may send ahead to one consumer (S49); 0 means pull, one by one (S50)."""
+    """How many messages the broker may send ahead to one consumer (S49). 0 means that each message is asked for
+    (S50).
+    """
 
     queue_prefetch: int = option("jms.prefetchPolicy.queuePrefetch", CREDIT, "1000", "prefetch of queue consumers")
     topic_prefetch: int = option("jms.prefetchPolicy.topicPrefetch", CREDIT, "1000", "prefetch of topic consumers")
@@ -81,9 +83,14 @@ class PrefetchPolicy:
         browser: bool = False,
         auto: bool = False,
     ) -> int:
-        """Return the prefetch of a consumer, in messages: the ``given`` one or that of its kind, cut to the maximum.
+        """Return the prefetch of a consumer, in messages, cut to ``max_prefetch_size``.
 
-        ``auto`` says that its session is in AUTO mode.
+        Args:
+            destination: the queue or topic.
+            given: the prefetch that the destination's own option says; ``None`` = that of the kind of consumer.
+            durable: whether the consumer has a durable subscription.
+            browser: whether it is a browser.
+            auto: whether its session is in AUTO mode.
         """
         if given is not None:
             return self.clip(given)
@@ -94,7 +101,11 @@ class PrefetchPolicy:
         return self.clip(self.queue_browser_prefetch if browser else self.queue_prefetch)
 
     def clip(self, prefetch: int) -> int:
-        """Return ``prefetch`` cut to ``max_prefetch_size``."""
+        """Return ``prefetch`` cut to ``max_prefetch_size``. A cut is logged once for each pair of values.
+
+        Args:
+            prefetch: messages.
+        """
         if prefetch > self.max_prefetch_size:
             _log_clipped(prefetch, self.max_prefetch_size)
         return min(prefetch, self.max_prefetch_size)
@@ -103,17 +114,18 @@ class PrefetchPolicy:
 def prefetch_for(messages_per_second: float, ack_interval: float) -> int:
     """Return the prefetch with which ``jms.optimizeAcknowledge`` acknowledges about every ``ack_interval`` (S58).
 
-    A batch is full at 0.65 of the prefetch (S40): with a smaller prefetch it is sooner, with a larger one
+    A batch is full at 0.65 of the prefetch (S40). With a smaller prefetch the batch is full sooner. With a larger one
     ``jms.optimizeAcknowledgeTimeOut`` may come first::
 
         f"orders?consumer.prefetchSize={prefetch_for(2000, 0.1)}"
 
     Args:
-        messages_per_second: what one consumer works off.
-        ack_interval: seconds between acknowledgements; what is consumed in it comes again after a crash.
+        messages_per_second: how many messages one consumer processes in a second.
+        ack_interval: seconds between acknowledgements. Messages that are consumed in this time come again after a
+            crash.
 
     Returns:
-        messages, at least 1.
+        Messages, at least 1.
 
     Raises:
         ValueError: a number is not above 0, or not finite.
@@ -126,13 +138,13 @@ def prefetch_for(messages_per_second: float, ack_interval: float) -> int:
 
 @lru_cache(maxsize=128)
 def _log_clipped(prefetch: int, maximum: int) -> None:
-    """Say it once for each pair of values: consumers may be opened by the thousand."""
+    """Log a cut once for each pair of values, because a program may open thousands of consumers."""
     logger.warning("prefetch %d is cut to %d (jms.prefetchPolicy.maxPrefetchSize)", prefetch, maximum)
 
 
 @dataclass(frozen=True, slots=True)
 class RedeliveryPolicy:
-    """When a message has come back too often, and what the broker is told then."""
+    """When a message was delivered too often, and which outcome the broker gets then."""
 
     max_redeliveries: int | None = option(
         "jms.redeliveryPolicy.maxRedeliveries",
@@ -204,13 +216,19 @@ class RedeliveryPolicy:
         return self.initial_redelivery_delay > 0 or self.redelivery_delay > 0
 
     def exceeded(self, redeliveries: int) -> bool:
-        """Return True if a message that was delivered again ``redeliveries`` times must not reach the application."""
+        """Return whether a message must not reach the application any more.
+
+        Args:
+            redeliveries: how often the message was delivered again.
+        """
         return self.max_redeliveries is not None and redeliveries > self.max_redeliveries
 
 
 @dataclass(frozen=True, slots=True)
 class PresettlePolicy:
-    """Which links settle before they know the outcome: at most once, nothing to acknowledge."""
+    """Which links settle before they know the outcome: messages are delivered at most once, and none is
+    acknowledged.
+    """
 
     presettle_all: bool = option(
         "jms.presettlePolicy.presettleAll", BOOLEAN, "false", "all producers, and all consumers outside transactions"
@@ -236,7 +254,12 @@ class PresettlePolicy:
     )
 
     def producer(self, destination: Destination | None, transacted: bool) -> bool:
-        """Return True when a producer sends settled; ``None`` is a producer that names no destination."""
+        """Return whether a producer sends settled, so that it does not learn the outcome.
+
+        Args:
+            destination: where the producer sends; ``None`` = each send names its destination.
+            transacted: whether its session is transacted.
+        """
         if self.presettle_all or self.presettle_producers:
             return True
         if destination is None:
@@ -246,7 +269,12 @@ class PresettlePolicy:
         return self.presettle_topic_producers if destination.is_topic else self.presettle_queue_producers
 
     def consumer(self, destination: Destination, transacted: bool) -> bool:
-        """Return True when the broker settles what it sends; never in a transacted session (S37)."""
+        """Return whether the broker settles messages as it sends them; never in a transacted session (S37).
+
+        Args:
+            destination: the queue or topic.
+            transacted: whether the session is transacted.
+        """
         if transacted:
             return False
         if self.presettle_all or self.presettle_consumers:
@@ -255,17 +283,17 @@ class PresettlePolicy:
 
 
 def check_pattern(pattern: str) -> None:
-    """Raise ``ValueError`` if it is no pattern of destination names; see :func:`matches`."""
+    """Raise ``ValueError`` if the text is not a pattern of destination names; see :func:`matches`."""
     parts = _parts(pattern)
     if not all(parts) or ">" in parts[:-1]:
         raise ValueError
 
 
 def matches(pattern: str, destination: Destination) -> bool:
-    """Return True for a destination whose name fits.
+    """Return whether the name of a destination fits a pattern.
 
-    As in ActiveMQ ``*`` stands for one part of a dotted name and ``>`` at the end for any number of them;
-    A pattern that begins with ``queue://`` or ``topic://`` fits this kind only.
+    As in ActiveMQ, ``*`` stands for one part of a dotted name, and ``>`` at the end for any number of parts. A pattern
+    that begins with ``queue://`` or ``topic://`` fits this kind only.
     """
     kind, separator, _ = pattern.partition("://")
     if separator and (kind == "topic") != destination.is_topic:
@@ -278,7 +306,9 @@ def matches(pattern: str, destination: Destination) -> bool:
 
 
 def most_specific(patterns: Iterable[str]) -> list[str]:
-    """Return the patterns, those first that say more: a name before ``*``, that before ``>``, from left to right."""
+    """Return the patterns, the most specific first: a name goes before ``*``, and ``*`` before ``>``, from left to
+    right.
+    """
     rank = {">": 0, "*": 1}
     return sorted(
         patterns, key=lambda text: ([rank.get(part, 2) for part in _parts(text)], "://" in text), reverse=True

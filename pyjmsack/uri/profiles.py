@@ -14,7 +14,8 @@ PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
         "jms.prefetchPolicy.optimizeDurableTopicPrefetch": "1000",
         "jms.prefetchPolicy.topicPrefetch": "32767",
         "jms.redeliveryPolicy.maxRedeliveries": "6",  # S114
-        "jms.redeliveryPolicy.outcome": "REJECTED",  # that client's POISON acknowledgement dead-letters (S112)
+        # the POISON acknowledgement of that client makes a dead letter (S112)
+        "jms.redeliveryPolicy.outcome": "REJECTED",
         "jms.redeliveryPolicy.initialRedeliveryDelay": "1000",
         "jms.redeliveryPolicy.redeliveryDelay": "1000",
         "jms.closeTimeout": "15000",
@@ -42,4 +43,5 @@ PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
         "failover.duplicateGuard": "none",
     },
 }
-"""By profile, the options with their texts. Qpid JMS is where most of our defaults come from."""
+"""The options of each profile, with their texts. Qpid JMS has no profile, because most defaults of this library come
+from it."""

@@ -1,7 +1,7 @@
-"""The options that a URL gives: their texts by name, from the query and from ``options={...}``.
+"""The options of a URL: their texts by name, from the query and from ``options={...}``.
 
-An option may stand on a single broker, inside the parentheses of a failover URL, or after them; :func:`check_options`
-refuses one that stands elsewhere.
+An option may stand on a single broker, inside the parentheses of a failover URL, or after them. :func:`check_options`
+refuses an option at a wrong place.
 """
 
 from __future__ import annotations
@@ -46,11 +46,15 @@ _BAD_PERCENT: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 def query_texts(query: str, *, unsafe: bool = False) -> dict[str, str]:
     """Return the options of a query, decoded.
 
-    A raw ``&`` in a password makes its rest look like options, and a raw ``?`` in user-info makes it look like a query:
-    an unknown name that follows a secret, or where there is an ``@``, is not printed. ``unsafe``: a secret went before.
+    A raw ``&`` in a password makes its rest look like options. A raw ``?`` in user-info makes its rest look like a
+    query. So an unknown name is not printed if it follows a secret, or if the URL contains an ``@``.
+
+    Args:
+        query: the text after the ``?``.
+        unsafe: whether a secret stands before the query.
 
     Raises:
-        InvalidURLException: a part without ``=``, a bad percent code, a name twice.
+        InvalidURLException: a part has no ``=``, a percent code is wrong, or a name is given twice.
     """
     texts: dict[str, str] = {}
     unsafe = unsafe or "@" in query
@@ -65,8 +69,8 @@ def query_texts(query: str, *, unsafe: bool = False) -> dict[str, str]:
         known = row is not None or name.startswith(OPTION_PREFIXES)
         if unsafe and not known:
             raise InvalidURLException(
-                f"option number {position} of the broker URL is unknown (not shown, as it may be part of a password);"
-                " in a password '&' is written %26 and '?' %3F"
+                f"option number {position} of the broker URL is unknown (not shown, because it may be part of a"
+                " password); in a password '&' is written %26 and '?' %3F"
             )
         if name in texts:
             raise InvalidURLException(f"option {named(name)} is given twice in the broker URL")
@@ -76,7 +80,7 @@ def query_texts(query: str, *, unsafe: bool = False) -> dict[str, str]:
 
 
 def has_secret(query: str) -> bool:
-    """Return True where a text may hold a password, so that what follows it may be the rest of one."""
+    """Return whether a text may contain a password, so that the text after it may be the rest of the password."""
     return "passw" in query.lower()
 
 
@@ -87,24 +91,29 @@ def _row(name: str) -> Option | None:
 def decode(what: str, text: str, unquoting: Callable[..., str] = unquote_plus) -> str:
     """Return ``text`` with its percent codes replaced.
 
+    Args:
+        what: the name of the text for errors, because the text itself is not shown.
+        text: the text of the URL.
+        unquoting: replaces the codes; by default ``+`` becomes a space, too.
+
     Raises:
-        InvalidURLException: one of them is none, or is not UTF-8; ``what`` names the text, which is not shown.
+        InvalidURLException: a percent sign begins no code, or the bytes are not UTF-8.
     """
     try:
         if _BAD_PERCENT.search(text):
             raise ValueError
         return unquoting(text, errors="strict")
-    except ValueError:  # no cause: its text would quote the value
+    except ValueError:  # no cause, because its text would quote the value
         raise InvalidURLException(
             f"{what} has a '%' that is not followed by the code of a UTF-8 byte; write a percent sign as %25"
         ) from None
 
 
 def option_texts(options: Mapping[str, object]) -> dict[str, str]:
-    """Return the values of ``options={...}`` as they would be in a URL.
+    """Return the values of ``options={...}`` as their texts in a URL.
 
     Raises:
-        InvalidURLException: a name or value of a type that has no such text.
+        InvalidURLException: a name or value has a type that has no such text.
     """
     texts: dict[str, str] = {}
     for name, value in options.items():
@@ -129,12 +138,12 @@ _COUNTERPARTS: Final = {
     "amqp.maxFrameSize": "stomp.maxFrameSize",
     "amqp.traceFrames": "stomp.traceFrames",
 }
-"""Options of one protocol that say what those of the other say."""
+"""Options of one protocol that have the meaning of an option of the other protocol."""
 _MISTAKEN: Final = dict.fromkeys(
     ("backOffMultiplier", "failover.backOffMultiplier"),
     "failover.reconnectBackOffMultiplier, or reconnectDelayExponent as in ActiveMQ",
 )
-"""Names that look like options, but are none, not even in Java."""
+"""Names that look like options, but are no options, not even in Java."""
 _PROTOCOLS: Final = tuple({f"{scheme.protocol}." for scheme in SCHEMES.values()})
 _MEMBER_PREFIXES: Final = (*_PROTOCOLS, "transport.", "wireFormat.")
 _OF_ANY: Final = ("broker", "broker.scheduler")
@@ -152,7 +161,7 @@ _FAILOVER_NAMES: Final = {
 
 
 class Place(Enum):
-    """Where an option stands."""
+    """The place of an option in a URL."""
 
     SINGLE = "a single broker"
     MEMBER = "inside the parentheses"
@@ -160,7 +169,7 @@ class Place(Enum):
 
 
 def is_of_member(name: str) -> bool:
-    """Return True for an option of one broker's stream: protocol, TCP and TLS."""
+    """Return whether an option belongs to the stream of one broker: protocol, TCP and TLS."""
     if name.startswith(_MEMBER_PREFIXES):
         return True
     bare = name in _BARE or (is_meaningless(name) and "." not in name)
@@ -168,12 +177,12 @@ def is_of_member(name: str) -> bool:
 
 
 def of_protocol(name: str, protocols: Collection[str]) -> bool:
-    """Return False for an option of a protocol that is none of these."""
+    """Return False for an option of a protocol that is not among these protocols."""
     return not name.startswith(_PROTOCOLS) or name.partition(".")[0] in protocols
 
 
 def belongs(name: str, place: Place, protocols: Collection[str]) -> bool:
-    """Return True for a known option that may stand at ``place``, where brokers speak ``protocols``."""
+    """Return whether a known option may stand at ``place``, if the brokers speak ``protocols``."""
     return _misplaced(name, place) is None and of_protocol(name, protocols)
 
 
@@ -182,19 +191,19 @@ class Given(NamedTuple):
 
     names: Collection[str]
     layers: Sequence[Mapping[str, str]]
-    """Their texts: those of the URL, and those that were given beside the URL."""
+    """The texts of the options: first those of the URL, then those that were given beside the URL."""
     place: Place
     protocols: Collection[str]
-    """What the brokers of this place speak."""
+    """The protocols of the brokers at this place."""
 
 
 def check_options(*given: Given) -> None:
-    """Refuse all that is wrong, in one error. Warn about what means nothing in Python.
+    """Raise one error for all wrong options. Log a warning for each option that has no meaning in Python.
 
     Raises:
-        InvalidURLException: options that are unknown, that stand at a wrong place, that belong to another protocol, or
-            whose values are wrong. Each is listed with what it should be.
-        UnsupportedFeatureException: nothing else is wrong than options that are known and refused.
+        InvalidURLException: options are unknown, stand at a wrong place, belong to another protocol, or have wrong
+            values. The text lists each option, with its right form.
+        UnsupportedFeatureException: the only wrong options are known ones that this library refuses.
     """
     problems: list[str] = []
     unsupported: list[str] = []
@@ -212,10 +221,10 @@ def check_options(*given: Given) -> None:
 
 
 def _problems(given: Given) -> tuple[list[str], list[str]]:
-    """Return what is wrong at one place of a URL, and what is known and not supported there."""
+    """Return the mistakes at one place of a URL, and the options there that are known and not supported."""
     place, protocols = given.place, given.protocols
     names = list(dict.fromkeys(given.names))
-    # what only looks like an option of a failover URL is said to be misplaced, not unknown
+    # a name that only looks like an option of a failover URL is called misplaced, and not unknown
     elsewhere = (FAILOVER_PREFIX, NESTED_PREFIX, "discovery.") if place is Place.SINGLE else ()
     unknown = [name for name in names if not _is_known(name, place) and not name.startswith(elsewhere)]
     problems: list[str] = []
@@ -244,7 +253,7 @@ def _problems(given: Given) -> tuple[list[str], list[str]]:
 
 
 def _with_hint(name: str, known: Iterable[str]) -> str:
-    """Return an unknown name with what replaces it: that of a Java client's option, or the nearest one."""
+    """Return an unknown name with its replacement: that of a Java client's option, or the nearest name."""
     if name in _MISTAKEN:
         return f"{name} (did you mean {_MISTAKEN[name]}?)"
     rows = (options.get(name.removeprefix(NESTED_PREFIX)) for options in JAVA_OPTIONS.values())
@@ -268,7 +277,7 @@ def _known(place: Place) -> list[str]:
 
 
 def _misplaced(name: str, place: Place) -> str | None:
-    """Return where an option belongs, if it is not here."""
+    """Return the right place of an option, if this is not the right one."""
     if place is Place.SINGLE:
         composite = name in _FAILOVER_NAMES or name.startswith((FAILOVER_PREFIX, NESTED_PREFIX, "discovery."))
         return f"{named(name)} belongs to a failover:(...) URL" if composite else None

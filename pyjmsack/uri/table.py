@@ -123,7 +123,7 @@ _OTHERS_OF_ACTIVEMQ: Final = (
     ),
 )
 
-# Options that set several fields come first: one that sets a field alone is applied after them and wins.
+# Options that set several fields come first. An option that sets one field alone is applied after them and wins.
 OPTIONS: Final[Mapping[str, Option]] = {
     row.name: row
     for row in (

@@ -62,7 +62,7 @@ SCHEMES: Final[Mapping[str, Scheme]] = {
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One address of a broker; ``host`` of an IPv6 address is without brackets."""
+    """One address of a broker. An IPv6 ``host`` has no brackets."""
 
     scheme: str
     host: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -11,7 +12,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -127,11 +128,19 @@ def test_a_broker_killed_three_times_under_a_service_loses_and_doubles_nothing(
     assert sorted(moved.numbers) == [*range(MESSAGES)]
 
 
+def two_free_ports() -> int:
+    """Return the first of two ports in a row that are free. The system gives none of this range to anybody else."""
+    for _ in range(100):
+        with suppress(OSError), socket.socket() as first, socket.socket() as second:
+            port = random.randrange(10_000, 19_999)
+            first.bind(("127.0.0.1", port))
+            second.bind(("127.0.0.1", port + 1))
+            return port
+    raise AssertionError("no two free ports in a row from 10000 to 20000")
+
+
 def test_run_tells_its_health_and_several_processes_end_together(broker_url: str, queue_name: str) -> None:
-    with socket.socket() as first, socket.socket() as second:
-        first.bind(("127.0.0.1", 0))
-        port = first.getsockname()[1]
-        second.bind(("127.0.0.1", port + 1))  # the next port is free as well, or this test says so
+    port = two_free_ports()
 
     def health(port: int, which: str) -> tuple[int, dict[str, object]]:
         try:

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,33 @@ def test_the_kind_and_its_version_can_be_chosen(cli: Cli, kind: str, version: st
     process, told = started(cli, "--kind", kind, "--version", version)
     with ConnectionFactory(str(told["amqp"])).create_connection() as connection:
         assert connection.metadata.broker_version == version
+    process.send_signal(signal.SIGINT)
+    assert rest(process)[2] == 0
+
+
+@pytest.mark.parametrize("kind", ["artemis", "activemq"])
+def test_the_urls_of_a_broker_with_tls_are_complete(cli: Cli, queue_name: str, kind: str) -> None:
+    """Who copies a URL has all options that a client needs. The files are gone when the broker is."""
+    process, told = started(cli, "--kind", kind, "--mutual-tls")
+    amqp, stomp = str(told["amqp"]), str(told["stomp"])
+    assert (amqp.partition(":")[0], stomp.partition(":")[0]) == ("amqps", "stomp+ssl")
+    put(stomp, queue_name, ["secret"])
+    assert take_all(amqp, queue_name, wait_for=1) == [("secret", False)]
+    files = [Path(str(told[name])) for name in ("trust", "client_certificate")]
+    assert [str(file) in amqp for file in files] == [True, True]
+    process.send_signal(signal.SIGTERM)
+    assert rest(process)[2] == 0
+    assert [file.exists() for file in files] == [False, False]
+
+
+def test_the_example_for_tls_can_be_pasted_into_a_shell(cli: Cli, tmp_path: Path) -> None:
+    """Directories of users have spaces in their names, and an ampersand of a URL ends a command."""
+    process = cli.start("broker", *FREE_PORTS, "--tls", "--data-dir", tmp_path / "my broker")
+    lines = first_lines(process, 5)
+    assert lines[2] == f"Trust  {tmp_path / 'my broker' / 'tls' / 'trust.pem'}"
+    example = lines[4].partition("In another terminal: ")[2].replace("pyjmsack", f"{sys.executable} -m pyjmsack", 1)
+    done = subprocess.run(["sh", "-c", example], capture_output=True, text=True, timeout=WAIT)
+    assert (done.returncode, done.stderr.partition(" (")[0]) == (0, "Sent 1, confirmed 1")
     process.send_signal(signal.SIGINT)
     assert rest(process)[2] == 0
 

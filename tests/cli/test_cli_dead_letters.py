@@ -173,6 +173,11 @@ def test_a_message_that_expired_since_the_export_is_left_out_and_told(cli: Cli, 
     assert [text for text, _ in take_all(cli.url, queue_name)] == ["old"]
 
 
+def test_a_line_that_is_no_json_is_said_so_with_its_place(cli: Cli, queue_name: str) -> None:
+    said = cli.run("import", queue_name, stdin='{"body": "a"}\nno json\n').stderr
+    assert "standard input, line 2: not JSON: Expecting value, at column 1" in said
+
+
 @pytest.mark.timeout(300)
 def test_an_import_that_is_killed_and_repeated_loses_and_doubles_nothing(
     cli: Cli, queue_name: str, tmp_path: Path

@@ -10,7 +10,7 @@ import pytest
 from cli_support import Cli
 from shared_brokers import Served
 
-from pyjmsack import ConnectionLostException, TransactionRolledBackException
+from pyjmsack import ConnectionLostException, JMSSecurityException, TransactionRolledBackException
 from pyjmsack.cli.errors import explain
 
 ABSENT = "amqp://127.0.0.1:1"
@@ -58,6 +58,11 @@ def test_a_refused_login_names_the_options_and_hides_the_password(secured_broker
         assert result.exit_code == 1
         assert "PYJMSACK_PASSWORD or --password-file" in result.stderr
         assert PASSWORD not in result.output
+
+
+def test_a_refused_certificate_is_not_answered_with_the_options_for_a_password() -> None:
+    refused = JMSSecurityException("the broker ended TLS", error_code="tls:certificate")
+    assert explain(refused) == "the broker ended TLS"
 
 
 def test_a_password_in_the_url_is_hidden() -> None:

@@ -105,13 +105,27 @@ def test_a_script_must_say_yes_before_anything_is_destroyed(cli: Cli, queue_name
     assert depth(cli.url, queue_name) == 0
 
 
-def test_a_typing_error_moves_nothing_and_names_the_queue_that_was_meant(cli: Cli, queue_name: str) -> None:
+@pytest.mark.parametrize("options", [[], ["--rate", 1000], ["--transaction", 2]], ids=["broker", "rate", "client"])
+def test_a_typing_error_moves_nothing_and_names_the_queue_that_was_meant(
+    cli: Cli, queue_name: str, options: list[object]
+) -> None:
+    """With --rate or --transaction the messages went to the misspelt queue, which the broker had created."""
     put(cli.url, queue_name, ["a"])
     put(cli.url, f"{queue_name}.target", ["b"])
-    result = cli.run("move", queue_name, f"{queue_name}.tarqet")
+    result = cli.run("move", queue_name, f"{queue_name}.tarqet", *options)
     assert result.exit_code == 1
     assert f"{queue_name}.target" in result.stderr
+    assert "--create creates it" in result.stderr
+    assert cli.run("move", f"{queue_name}x", f"{queue_name}.target", *options).exit_code == 1
     assert depth(cli.url, queue_name) == 1
+
+
+def test_a_copy_of_a_misspelt_queue_names_the_queue_that_was_meant(cli: Cli, queue_name: str) -> None:
+    """It said "Copied 0 messages", and the broker had created the misspelt queue."""
+    put(cli.url, queue_name, ["a"])
+    result = cli.run("copy", f"{queue_name}x", f"{queue_name}.2")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert f"'{queue_name}'" in result.stderr
 
 
 @pytest.mark.parametrize("options", [[], ["--transaction", "2"]], ids=["broker", "client"])
@@ -134,7 +148,7 @@ def test_a_message_that_this_process_moves_keeps_body_headers_and_properties(cli
         message.properties["n"] = 5
         session.create_producer(Queue(queue_name)).send(message, priority=7, time_to_live=600)
         expiration = message.expiration
-    cli.ok("move", queue_name, f"{queue_name}.2", "--transaction", "10")
+    cli.ok("move", queue_name, f"{queue_name}.2", "--create", "--transaction", "10")
     with ConnectionFactory(cli.url).create_connection() as connection, connection.create_session() as session:
         connection.start()
         moved = session.create_consumer(Queue(f"{queue_name}.2")).receive(60)
@@ -163,7 +177,7 @@ def test_a_move_that_is_killed_and_repeated_loses_and_doubles_nothing(
     cli = Cli(served.stomp_url if protocol == "stomp" else served.amqp_url)
     texts, target = [f"message {number}" for number in range(150)], f"{queue_name}.target"
     put(served.amqp_url, queue_name, texts)
-    process = cli.start("move", queue_name, target, "--rate", 8, "--transaction", 7)
+    process = cli.start("move", queue_name, target, "--create", "--rate", 8, "--transaction", 7)
     killed_when(process, lambda: depth(served.amqp_url, target) >= 20)
     arrived = depth(served.amqp_url, target)
     assert arrived < len(texts), "the move ended before it was killed"
@@ -194,7 +208,7 @@ def test_messages_that_share_a_message_id_are_all_moved_even_those_that_share_ev
     """S88: over STOMP Artemis drops what it takes for a second copy, and the original is acknowledged then."""
     served, target = brokers("artemis"), f"{queue_name}.target"
     send_with_one_message_id(served.stomp_url, queue_name, ["same", "same", "other"])
-    Cli(served.stomp_url).ok("move", queue_name, target, "--transaction", 1)
+    Cli(served.stomp_url).ok("move", queue_name, target, "--create", "--transaction", 1)
     assert [text for text, _ in take_all(served.amqp_url, target)] == ["same", "same", "other"]
     assert take_all(served.amqp_url, queue_name) == []
 

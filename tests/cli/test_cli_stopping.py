@@ -65,6 +65,20 @@ def test_a_signal_while_nothing_comes_ends_it(cli: Cli, queue_name: str) -> None
     assert take_all(cli.url, queue_name) == []
 
 
+def test_ctrl_c_before_the_command_runs_shows_no_traceback() -> None:
+    """The modules of all commands take a moment to read, and a person may know at once that the command is wrong."""
+    program = (
+        "import sys; from pyjmsack.__main__ import main\n"
+        "class Interrupted:\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name == 'pyjmsack.cli.main': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupted())\n"
+        "main()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=WAIT)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 def test_a_signal_while_a_file_is_written_loses_nothing(cli: Cli, queue_name: str, tmp_path: Path) -> None:
     put(cli.url, queue_name, SENT)
     out = tmp_path / "out"

@@ -36,6 +36,10 @@ def test_a_queue_is_followed_and_keeps_its_messages(cli: Cli, queue_name: str) -
     assert [text for text, _ in take_all(cli.url, queue_name)] == ["a", "b", "c", "d"]
 
 
+def test_the_help_has_its_examples_in_lines_of_their_own(cli: Cli) -> None:
+    assert "\n  pyjmsack tail orders\n" in cli.ok("tail", "--help")
+
+
 def test_the_count_ends_it(cli: Cli, queue_name: str) -> None:
     put(cli.url, queue_name, ["a", "b"])
     lines = cli.ok("tail", queue_name, "--count", 2, "--json").splitlines()

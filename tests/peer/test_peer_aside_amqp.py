@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from peer import accepted, text, unanswered
-from peer_faces import Face
+from peer_faces import Face, Told
 from test_peer_ack import ACCEPTED, each
 from test_peer_aside import low_limits, rejected  # noqa: F401 - the fixture is used by its name
 from test_peer_dead_letters import volatile
@@ -51,3 +51,20 @@ def test_an_amqp_consumer_asks_for_no_more_while_many_copies_are_on_their_way(fa
         peer.wait_transfers(number + 1)
         peer.answer(number, accepted)
     assert taken == [*"abcdef"]
+
+
+def test_a_listener_gets_what_comes_after_copies_that_were_confirmed_while_it_had_credit(face: Face) -> None:
+    """S118, S53: the broker got credit no more, and the listener no message, although the queue was not empty."""
+    prefetch = 25  # the client looks at its credit after each second message: last when it has credit for one
+    peer = face.peer(on_transfer=unanswered)
+    session = face.session(peer, "broker=classic-6", f"jms.prefetchPolicy.all={prefetch}", mode=INDIVIDUAL)
+    told = Told(lambda message: message.reject() if message.text == "bad" else message.acknowledge())
+    session.create_consumer(Queue("q")).set_message_listener(told)
+    for number in range(1, prefetch):
+        peer.deliver(volatile("bad"))
+        peer.wait_transfers(number)
+    for number in range(1, prefetch):
+        peer.answer(number - 1, accepted)
+    face.barrier(peer, session)
+    peer.deliver(*[text("good")] * 30)
+    assert [message.text for (message,) in told.wait(prefetch + 29)][prefetch - 1 :] == ["good"] * 30

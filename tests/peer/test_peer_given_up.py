@@ -10,6 +10,7 @@ import asyncio
 import gc
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -21,6 +22,8 @@ from peer_frames import Frame
 from stomp_peer import StompPeer, start
 
 from pyjmsack import AckMode, InvalidDestinationException, JMSException, Queue, Topic
+from pyjmsack.providers.amqp.engine.frames import frame as engine_frame
+from pyjmsack.providers.amqp.engine.performatives import Flow, encode
 
 NEWS = Topic("news")
 LIMIT = 1000
@@ -358,6 +361,24 @@ def test_closing_a_connection_whose_broker_stands_still_takes_one_close_time_out
         connection.create_session()
     peer.pause()
     face.background(connection.close).result(60)
+
+
+@pytest.mark.parametrize("engine", ["python", "proton"])
+@pytest.mark.parametrize("piece", [1, 7, 1000])
+def test_a_flow_for_a_session_that_has_ended_costs_nobody_the_connection(face: Face, engine: str, piece: int) -> None:
+    """S128, and a call that is given up ends alone: Artemis 2.56 answers the drain of a ``receive`` that was given up
+    after the end of its session, on channel 65535."""
+    peer = face.peer(messages=[text("a"), text("b")])
+    connection = face.connect(peer, f"amqp.engine={engine}", "jms.prefetchPolicy.all=1")
+    consumer = connection.create_session().create_consumer(Queue("q"))
+    session = connection.create_session()
+    session.close()
+    late = Flow(next_incoming_id=2, incoming_window=100, next_outgoing_id=1, outgoing_window=100, drain=True)
+    data = engine_frame(0xFFFF, encode(late)) * 2
+    for begin in range(0, len(data), piece):
+        peer.do(partial(peer.connections[0].write_raw, data[begin : begin + piece]))
+    assert [consumer.receive(60).text, consumer.receive(60).text] == ["a", "b"]
+    connection.create_session().create_producer(Queue("q")).send("the connection stays")
 
 
 def test_ended_sessions_leave_no_proton_object_to_the_garbage_collector(face: Face) -> None:

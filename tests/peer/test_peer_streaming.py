@@ -168,7 +168,7 @@ def test_a_body_that_cannot_be_read_to_its_end_is_taken_back_and_the_producer_wo
 @pytest.mark.parametrize(
     ("pieces", "words"),
     [
-        ([BODY], "ended 1 bytes before its length"),
+        ([BODY], "ended 1 bytes short of its length"),
         ([BODY, b"xy"], "gave more bytes than the length said"),
         (["text"], "expected pieces of bytes, not str"),
     ],

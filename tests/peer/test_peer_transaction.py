@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 
 import pytest
-from peer import Peer, Transfer, accepted, in_turn, rejected, released, text, unanswered
+from peer import Peer, Transfer, accepted, in_turn, rejected, released, settled, text, unanswered
 from peer_faces import Face, Told
 from peer_frames import Frame
 from proton import Condition
@@ -265,6 +265,19 @@ def test_a_discharge_rejected_without_a_condition_is_a_rollback_too(face: Face) 
     session = transacted(face, peer)
     with pytest.raises(TransactionRolledBackException):
         session.commit()
+    session.commit()
+
+
+def test_a_discharge_that_is_settled_without_an_outcome_is_in_doubt(face: Face) -> None:
+    """S94: Artemis settles so a commit that took effect while another thread ended its session. It was said to be
+    rolled back, so that its work was done twice, or never."""
+    peer = face.peer(on_discharge=in_turn(settled, accepted))
+    session = transacted(face, peer)
+    session.create_producer(Q).send("x")
+    with pytest.raises(TransactionRolledBackException, match="without an outcome") as caught:
+        session.commit()
+    assert caught.value.in_doubt
+    assert len(caught.value.sent) == 1
     session.commit()
 
 

@@ -35,7 +35,7 @@ LIMITS = {
     "tries to find the type": "app/typed.py _MOST_TRIES",
     "elements without bytes": "providers/amqp/wire.py MAX_EMPTY_ELEMENTS",
     "keys of a map": "message/mapping.py MAX_OTHER_KEYS",
-    "such keys with one hash": "message/mapping.py SAME_HASH",
+    "such keys, or elements of a set that an `App` reads, with one hash": "message/mapping.py SAME_HASH",
     "bytes that a codec": "message/codecs.py MAX_BYTES",
     "damaged messages of a consumer": "core/taking.py TORN",
     "messages of a consumer that it can neither": "spi/aside.py MOST_ASIDE",

@@ -1,4 +1,4 @@
-"""What one client of a run does, in its own thread with its own connection: it sends, receives, or does both."""
+"""One client of a run, in its own thread with its own connection: it sends, receives, or does both."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SLICE = 0.2
 
 
 class Client:
-    """One client. :meth:`open` comes before the time begins; :meth:`work` takes turns until there are none."""
+    """One client. :meth:`open` is called before the time begins. :meth:`work` takes turns until there are none."""
 
     def __init__(self, plan: Plan, body: bytes, queue: str) -> None:
         self._plan = plan
@@ -80,7 +80,7 @@ class Sender(Client):
         self._error: BaseException | None = None
 
     def work(self, turns: Turns) -> None:
-        """Send, each as soon as there is room; then wait for the answers."""
+        """Send messages, each as soon as few enough sends have no answer. Then wait for the other answers."""
         while self._error is None and (moment := turns.next()) is not None:
             if not self._has_slot(lambda: turns.ended):
                 break
@@ -117,9 +117,9 @@ class Receiver(Client):
         self._made = connection.create_session().create_consumer(self._queue)
 
     def work(self, turns: Turns) -> None:
-        """Receive until the turns end; without a time, until the queue has no more.
+        """Receive until the turns end. Without a time limit, receive until the queue is empty.
 
-        The queue may have no more for this client because the rest lies in the buffer of another one. Then the other
+        The queue may seem empty to this client because the rest lies in the buffer of another client. Then the other
         client gets the turn.
         """
         while turns.next(keep=True) is not None:

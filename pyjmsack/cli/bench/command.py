@@ -54,7 +54,7 @@ def bench() -> None:
 
 
 def _plan_options(command: Command) -> Command:
-    """Add what all runs take; the command gets a :class:`Plan` as ``plan``."""
+    """Add the options that all runs have. The command gets a :class:`Plan` as ``plan``."""
 
     @functools.wraps(command)
     def with_plan(

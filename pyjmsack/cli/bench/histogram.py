@@ -1,4 +1,4 @@
-"""Times in buckets 2 % wide: any number of messages needs the memory of some hundred numbers."""
+"""Times in buckets that are 2 % wide. Any number of messages needs the memory of some hundred numbers."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ __all__ = ["Histogram"]
 _SHORTEST = 1e-6
 _LONGEST = 86_400.0
 _BUCKETS_PER_E = 50
-"""A bucket ends 1/50 of a factor e, thus 2 %, above its start."""
+"""A bucket ends 1/50 of a factor e above its start, which is 2 %."""
 
 
 class Histogram:
-    """Counts times, in seconds. One thread adds to it; threads that are done are merged."""
+    """Counts times, in seconds. One thread adds to it. When threads are done, their histograms are merged."""
 
     def __init__(self) -> None:
         self._buckets: Counter[int] = Counter()
         self.longest = 0.0
-        """Exact, unlike the percentiles."""
+        """The longest time. It is exact, unlike the percentiles."""
 
     def add(self, seconds: float) -> None:
-        """Count a time; times under a microsecond or over a day count as those."""
+        """Count a time. A time under a microsecond counts as a microsecond, and a time over a day as a day."""
         clipped = min(max(seconds, _SHORTEST), _LONGEST)
         self._buckets[math.floor(math.log(clipped / _SHORTEST) * _BUCKETS_PER_E)] += 1
         self.longest = max(self.longest, seconds)
 
     def merge(self, other: Histogram) -> None:
-        """Add the times of another one."""
+        """Add the times of another histogram."""
         self._buckets.update(other._buckets)
         self.longest = max(self.longest, other.longest)
 
@@ -39,7 +39,9 @@ class Histogram:
         return self._buckets.total()
 
     def percentile(self, share: float) -> float | None:
-        """Return the seconds within which a share (0 to 1) of the times lies, to 2 %; ``None`` without any time."""
+        """Return the seconds within which a share (0 to 1) of the times lies, exact to 2 %. ``None`` if there are no
+        times.
+        """
         wanted, passed = share * self.count, 0
         for bucket in sorted(self._buckets):
             passed += self._buckets[bucket]
@@ -48,7 +50,9 @@ class Histogram:
         return None
 
     def bars(self, number: int) -> Iterator[tuple[float, int]]:
-        """Yield at most ``number`` bars, each as wide as the others by factor: the end in seconds, and the count."""
+        """Yield at most ``number`` bars, each as the end of its bucket in seconds, and the count. All bars are equally
+        wide on a logarithmic scale.
+        """
         if not self._buckets:
             return
         first, last = min(self._buckets), max(self._buckets)

@@ -1,4 +1,4 @@
-"""The queue of a run: a name that nobody else has, and its removal with every message in it."""
+"""The queue of a run: its name, which no other queue has, and its removal with every message in it."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ def own_name() -> str:
 
 
 def remove_queues(login: Login, jolokia: str | None, names: list[str]) -> list[str]:
-    """Delete queues with their messages; return those that may still have some.
+    """Delete queues with their messages. Return the queues that may still have some.
 
-    Who may not manage the broker empties them. An empty queue stays on ActiveMQ Classic then, and the user is told.
+    A user who may not manage the broker can only empty them. Then an empty queue stays on ActiveMQ Classic, and the
+    user is told.
     """
     left = list(names)
     try:

@@ -14,7 +14,7 @@ _LOOK = 0.2
 
 @dataclass(frozen=True)
 class Plan:
-    """What the options say."""
+    """The options of a run."""
 
     clients: int
     size: int
@@ -27,10 +27,11 @@ class Plan:
 
 
 class Turns:
-    """Gives each message its turn, until all had theirs, the time is over, or the run ends.
+    """Gives each message its turn, until all messages had their turns, the time is over, or the run ends.
 
-    With a rate each turn has its moment. A client that comes late gets the moment that was meant, so that its time has
-    the waiting in it: a broker that stood still for a second must not look fast because nothing was sent meanwhile.
+    With a rate each turn has its moment. A client that comes late gets the moment at which its turn was due, so that
+    its time includes the wait. Otherwise a broker that stood still for a second would look fast, because nothing was
+    sent in this second.
     """
 
     def __init__(self, count: int | None, seconds: float | None, rate: float | None) -> None:
@@ -48,7 +49,7 @@ class Turns:
         self._began = time.monotonic()
 
     def end(self) -> None:
-        """Give no more turns, and wake who waits for one."""
+        """Give no more turns, and wake the callers that wait for one."""
         self._ended.set()
 
     @property
@@ -67,11 +68,11 @@ class Turns:
         return self.ended or self._late(time.monotonic())
 
     def next(self, *, keep: bool = False) -> float | None:
-        """Wait for the next turn; return the moment it was meant for, ``None`` if there is none any more.
+        """Wait for the next turn. Return the moment that it was meant for, or ``None`` if there are no more turns.
 
         Args:
-            keep: the caller may have no use for the turn. It says so with :meth:`settle`, and until then other callers
-                with ``keep`` wait, instead of being told that all turns are taken.
+            keep: whether the caller may have no use for the turn. It then says so with :meth:`settle`. Until then other
+                callers with ``keep`` wait, instead of learning that all turns are taken.
         """
         with self._changed:
             while keep and self._kept and self.over and not self.time_over:
@@ -91,7 +92,7 @@ class Turns:
         return None if self.ended else moment
 
     def settle(self, *, used: bool) -> None:
-        """End a turn that was taken with ``keep``; one that was not used goes to somebody else."""
+        """End a turn that was taken with ``keep``. If the caller did not use it, another caller gets it."""
         with self._changed:
             self._kept -= 1
             self._given -= not used

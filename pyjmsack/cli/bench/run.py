@@ -24,7 +24,7 @@ _LOOK = 0.1
 
 @dataclass
 class Result:
-    """What the clients did, together."""
+    """The result of all clients together."""
 
     times: Histogram = field(default_factory=Histogram)
     done: int = 0
@@ -34,7 +34,7 @@ class Result:
     """Messages that were sent, and nobody knows whether the broker has them."""
     seconds: float = 0.0
     error: BaseException | None = None
-    """The first one; it ended the run."""
+    """The first error, which ended the run; ``None`` = there was no error."""
     stopped: bool = False
     """Whether a signal ended the run."""
     connected: bool = True
@@ -47,7 +47,7 @@ class Result:
 
 
 def run_clients(login: Login, clients: Sequence[Client], turns: Turns, stop: Stop, show: Counter) -> Result:
-    """Let all clients work until the turns end, one of them fails, or a signal comes; the result has the error."""
+    """Let all clients work until the turns end, one of them fails, or a signal comes. The result has the error."""
     result = Result(connected=False)
     with ExitStack() as opened:
         try:
@@ -77,7 +77,7 @@ def _open(login: Login, clients: Sequence[Client], opened: ExitStack, stop: Stop
             return
         connection = opened.enter_context(login.factory().create_connection())
         result.connected = True
-        connection.exception_listener = lambda error: None  # who waits gets the same error
+        connection.exception_listener = lambda error: None  # the callers that wait get the same error
         connection.start()
         client.open(connection)
 

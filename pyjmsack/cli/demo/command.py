@@ -115,7 +115,7 @@ def demo(
 
 
 def _conclude(own_ledger: LedgerOfDemo, found: Audit | None) -> None:
-    """Print the findings of the audit, or the needs of an audit, and then the next steps."""
+    """Print the findings of the audit, and then the next steps. If there was no audit, print what it needs."""
     if found is not None:
         stdout_console().print(as_report(found))
         click.echo(f"The audit's page, for a browser: {own_ledger.page(found)}")

@@ -69,6 +69,8 @@ def _kill(broker: EmbeddedArtemis, kills: Kills, jobs: Sequence[Job], over: thre
 
 
 def is_time(jobs: Sequence[Job], part: float) -> bool:
-    """Whether the fastest job has this part of its lines and every job has begun, so that lines flow in all jobs."""
+    """Return whether lines flow in all jobs: each job has begun, and the fastest one has received this part of its
+    lines.
+    """
     received = [job.ledger.received for job in jobs]
     return min(received) > 0 and max(received) >= part * len(jobs[0].source.lines)

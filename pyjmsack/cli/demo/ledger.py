@@ -20,12 +20,13 @@ class ProcessingError(Exception):
 
 
 class Ledger:
-    """Takes deliveries on one thread; other threads may read the counts.
+    """The record of the lines that arrived. One thread delivers, other threads may read the counts.
 
-    ``fails_after`` is for modes in which the broker forgets a message before it is processed. In these modes the
-    failure comes after the line is stored, and proves that the broker does not deliver the line again. ``broker_dies``
-    is for rows in which the broker is killed. A message that is delivered again need not be marked as redelivered then,
-    and a stored line must not be delivered again (S105).
+    Args:
+        fails_after: whether a line that fails on purpose fails after it was stored, and not before. For modes in which
+            the broker forgets a message before it is processed: then the broker must not deliver the line again.
+        broker_dies: for rows in which the broker is killed. Then a message that is delivered again need not be marked
+            as redelivered, and a stored line must not be delivered again (S105).
     """
 
     def __init__(self, source: Source, *, fails_after: bool = False, broker_dies: bool = False) -> None:
@@ -90,7 +91,7 @@ class Ledger:
 
     @property
     def complete(self) -> bool:
-        """Whether every line has arrived and no line is owed."""
+        """Whether every line has arrived, and every line that had to come again came again."""
         return len(self._lines) >= len(self._source.lines) and not self._owed
 
     def differing(self) -> list[str]:

@@ -16,7 +16,7 @@ from pyjmsack.cli.demo.sending import send_all
 __all__ = ["listen_and_recover", "listen_and_return", "listen_individually", "receive_in_transactions"]
 
 ACK_BATCH = 50
-"""Messages of one acknowledgement in CLIENT mode, and of one transaction."""
+"""The number of messages of one acknowledgement in CLIENT mode, and of one transaction."""
 
 Listener = Callable[[Message], None]
 
@@ -87,7 +87,8 @@ def listen_individually(job: Job) -> None:
 
 
 def listen_and_recover(job: Job) -> None:
-    """CLIENT: one acknowledgement covers all before it, so after a failure the session recovers instead (S20, S32).
+    """In CLIENT mode recover the session after a failure, because one acknowledgement covers all messages before it
+    (S20, S32).
 
     The library must not handle the failure here, because the next acknowledgement would include the failed message.
     """

@@ -1,4 +1,4 @@
-"""The rows of the demo, as a table: a new row is a new line here."""
+"""The rows of the demo, as a table. To add a row, add a line here."""
 
 from __future__ import annotations
 

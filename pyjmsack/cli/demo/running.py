@@ -17,7 +17,7 @@ from pyjmsack.cli.options import Login
 __all__ = ["Run", "Wave", "plan", "run_wave"]
 
 _SIDE_BY_SIDE = 4
-"""Rows at a time. They spend most of their time waiting for the broker, but share one interpreter."""
+"""The number of rows at a time. They spend most of their time waiting for the broker, but share one interpreter."""
 
 
 @dataclass
@@ -55,7 +55,7 @@ def plan(logins: Mapping[str, Login], own: bool, full: bool, source: Source, pat
     Args:
         logins: how to reach the broker, by protocol.
         own: whether the broker may be killed.
-        full: one run after the other, and each of the last ones has kills of its own.
+        full: whether one run comes after the other, and each of the last ones has kills of its own.
         source: the lines to send.
         patience: seconds without an arrival after which missing lines count as lost.
     """

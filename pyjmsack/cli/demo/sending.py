@@ -16,11 +16,13 @@ __all__ = ["BATCH", "send_all"]
 
 WINDOW = 1024
 BATCH = 200
-"""Lines of one transaction."""
+"""The number of lines of one transaction."""
 
 
 def send_all(job: Job) -> None:
-    """Send every line: one send after the other without waiting, or in transactions, of which one is rolled back."""
+    """Send every line. The sends follow each other without waiting, or are in transactions, of which one is rolled
+    back.
+    """
     transacted = job.mode is AckMode.SESSION_TRANSACTED
     with job.login.factory().create_connection() as connection:
         connection.exception_listener = job.on_exception

@@ -74,8 +74,8 @@ def soak(
 
     Numbered messages flow through queues of their own: confirmed sends, consumers in AUTO and INDIVIDUAL mode, and a
     transacted relay from queue to queue, over both faces. Without --url an embedded Artemis is killed (SIGKILL) and
-    restarted on its journal. With it, --kill-command is run; without a command all connections are cut. There are at
-    least two kills.
+    restarted on its journal. With --url, --kill-command is run; without that option all connections are cut. There are
+    at least two kills.
 
     The exit code is 1 if something was lost, doubled or torn, or if threads, file descriptors or memory grew.
     """

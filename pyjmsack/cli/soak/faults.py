@@ -97,7 +97,7 @@ def cut_wires(url: str) -> Iterator[tuple[str, Fault]]:
     """
     match = _FAILOVER.fullmatch(url)
     if match is None:
-        raise click.UsageError("--url: expected failover:(amqp://HOST:PORT,…), as connections must outlive the kills")
+        raise click.UsageError("--url: expected failover:(amqp://HOST:PORT,…), because connections must outlive kills")
     with ExitStack() as stack:
         try:
             wires = [stack.enter_context(Wire(broker.strip())) for broker in match["brokers"].split(",")]

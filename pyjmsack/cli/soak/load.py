@@ -57,9 +57,9 @@ class Load:
     """A flow that sends as fast as it receives. Its methods belong to one event loop.
 
     Args:
-        open_session: opens a session of a started connection; each end of the flow calls it once.
-        mode: acknowledge mode of the consumer: AUTO or an individual mode.
-        relayed: send to ``queue``, from which a transacted session moves the messages to ``queue.out``.
+        open_session: opens a session of a started connection. Each end of the flow calls it once.
+        mode: the acknowledge mode of the consumer: AUTO or an individual mode.
+        relayed: whether messages go to ``queue``, from which a transacted session moves them to ``queue.out``.
         call: :func:`awaited` or :func:`in_threads`.
         patience: seconds without an arrival after which the flow is stuck.
     """
@@ -163,8 +163,8 @@ class Load:
             self._over = True
             await asyncio.gather(*others)
         if stuck is not None:
-            late = "and then all came" if self.ledger.arrived else "and nothing more after that"
-            raise StuckError(f"{stuck}; the consumer looked once more, {late}")
+            late = "all messages had arrived" if self.ledger.arrived else "messages were still missing"
+            raise StuckError(f"{stuck}; the consumer looked once more, and then {late}")
 
     async def cancel(self) -> None:
         """Give up the flow."""

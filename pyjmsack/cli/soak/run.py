@@ -102,7 +102,7 @@ def _threads(count: int) -> Iterator[ThreadPoolExecutor]:
 
 
 class Soak:
-    """The flows, and what was measured of them."""
+    """The flows, and their measurements."""
 
     def __init__(self, plan: Plan, fault: Fault, stop: Stop, show: Counter, executor: ThreadPoolExecutor) -> None:
         self._plan, self._fault, self._stop, self._show, self._executor = plan, fault, stop, show, executor
@@ -152,7 +152,9 @@ class Soak:
             await self._all(Load.finish)
 
     async def _pause(self) -> bool:
-        """Wait for the next kill, and return whether there is one. There are two, even if the time is too short."""
+        """Wait for the next kill, and return whether there is one. There are two kills, even if the time is too
+        short.
+        """
         last = self._started + self._plan.seconds
         due = time.monotonic() + self._plan.kill_every
         if len(self._outages) >= _LEAST_KILLS:
@@ -171,7 +173,9 @@ class Soak:
         return f"{len(self._outages)} kills, {confirmed:,} confirmed, {received:,} received"
 
     async def _strike(self) -> bool:
-        """Kill, and wait until every flow flows again. Return whether every flow does."""
+        """Cause the fault, such as a killed broker, and wait until each flow receives again. Return False if one does
+        not.
+        """
         # the first loss of a connection starts threads that call the listeners, and these threads stay
         if self._outages:
             self._samples.append(Resources.now())

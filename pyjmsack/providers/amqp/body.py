@@ -95,7 +95,7 @@ def _classify_value(mark: int | None, value: Any) -> tuple[int, Any]:
 
 
 def _nothing(mark: int | None) -> tuple[int, Any]:
-    """Return the JMS class, and the value that stands for the body, of a message without a body."""
+    """For a message without a body, return its JMS class and the value that is used as its body."""
     if mark == BYTES:
         return BYTES, b""
     if mark == MAP:
@@ -108,7 +108,7 @@ def _data(data: bytes, spans: list[Span]) -> bytes:
     parts = [_whole(data, span) for span in spans]
     for part, (start, _) in zip(parts, spans, strict=True):
         if type(part) is not bytes:
-            raise malformed("expected a binary", start)
+            raise malformed("expected a binary value", start)
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 

@@ -6,8 +6,9 @@ the lost connection still has entries to send. That thread then writes into the 
 link belongs. The result is two messages in one transfer, an empty transfer, or bytes of one message in the delivery of
 another. A client that accepts such a delivery removes a message from the queue that no client has received.
 
-The two threads disturb each other only where a link has credit for several messages. So a link that is attached soon
-after a loss gets credit for one message at a time, until the lost connection has nothing left to send.
+The two threads mix messages up only where a link has credit for several messages. So a link that is attached soon after
+a loss gets credit for one message at a time, until the lost connection has nothing left to send. Both threads can still
+write this one message. Then an empty transfer comes beside the message, and no other message is lost.
 ``docs/upstream/`` describes the defect, and ``docs/failover.md`` says what it means for users.
 
 After a fixed time, it is not certain that nothing is left, because the thread of the lost connection may be late. The

@@ -135,6 +135,9 @@ class AmqpCoordinator(AmqpLink):
         error: JMSException | None = None
         if declares and isinstance(state, Declared) and 0 < len(state.txn_id) <= _LONGEST_ID:
             self._declared(state.txn_id)
+        elif state is None and not declares:
+            # Artemis settles so a commit that it has carried out, if the session is ended at the same moment
+            error = JMSException("the broker ended the transaction without an outcome, so it may have taken effect")
         elif declares or not isinstance(state, Accepted):
             reason = state.error if isinstance(state, Rejected) else None
             error = self._refused(declares, outcome_error("rejected", reason))

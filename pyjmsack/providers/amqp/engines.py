@@ -243,7 +243,7 @@ class EngineOptions:
     Args:
         max_frame_size: bytes of the largest frame that is accepted.
         channel_max: the highest channel number.
-        idle_timeout: seconds without bytes of the peer after which the connection counts as lost; ``None`` = no limit.
+        idle_timeout: the connection counts as lost after so many seconds without bytes from the peer; ``None`` = never.
         trace: log every frame at DEBUG, with this number of bytes of its payload (``amqp.traceFrames``). SASL frames
             are not logged, because they contain secrets. ``None`` = log no frames.
         trace_bytes: log all bytes at DEBUG except those of the SASL layer (``transport.traceBytes``).
@@ -257,11 +257,12 @@ class EngineOptions:
 
 
 class AmqpEngine(ABC):
-    """One AMQP connection without a socket. It implements ``spi.engine.Engine``, the SASL login and the end.
+    """What both engines share of one AMQP connection without a socket: ``spi.engine.Engine``, the SASL login, and how
+    a connection fails or is aborted.
 
     Args:
         listener: gets the events of the connection.
-        sasl: makes the login; its argument says whether the stream is encrypted. ``None`` = no SASL layer.
+        sasl: makes the SASL client; its argument says whether the stream is encrypted. ``None`` = no SASL layer.
         options: the settings of the connection.
     """
 

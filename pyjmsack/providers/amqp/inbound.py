@@ -224,6 +224,9 @@ class AmqpInbound(sections.Sections):
     def stored_id(self) -> None:
         """Return ``None``, because a broker does not tell its own number of a message over AMQP."""
 
+    def original_destination(self) -> None:
+        """Return ``None``: Artemis names the first destination in an annotation, and Classic keeps the address."""
+
     def load_header(self, slot: str) -> Any:
         """Return the value of one header field of ``Message``. ``slot`` is the name of its attribute."""
         return _LOADERS[slot](self, self._fields or self._decode())
@@ -252,7 +255,9 @@ class AmqpInbound(sections.Sections):
         return found
 
     def to_sent(self, destination: Destination) -> tuple[Message, int]:
-        """Return the message as the encoder got it, with its duplicate mark, and its time to live in milliseconds."""
+        """Return two values: the message as the encoder got it, with its duplicate mark, and its time to live in
+        milliseconds.
+        """
         message = self.to_message(destination)
         message._properties = sections.read_application_properties(self.payload, self._application_properties)
         return message, self._header.ttl_ms

@@ -54,7 +54,7 @@ class Mechanism:
         """
         if self._challenged == self.challenges:
             number = ("none", "one", "two")[self.challenges]
-            raise JMSSecurityException(f"unexpected SASL challenge from the broker, as {self.name} has {number}")
+            raise JMSSecurityException(f"unexpected SASL challenge from the broker, because {self.name} has {number}")
         self._challenged += 1
         return self._answer(challenge)
 

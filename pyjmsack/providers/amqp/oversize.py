@@ -1,4 +1,7 @@
-"""A message over ``jms.maxMessageSize``: its bytes are dropped as they arrive, and it alone is refused (S166)."""
+"""A message over ``jms.maxMessageSize``: its bytes are dropped as they arrive, and it alone is refused (S166).
+
+The option is in ``uri/connection.py``, and ``engine/link.py`` counts the bytes.
+"""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ class DataSections:
             raise MessageFormatException(f"data section: it ends {self._left or 'some'} bytes too early")
 
     def _look(self, position: int) -> None:
-        """Check whether the head of a section is complete. ``position`` is the position after its bytes so far."""
+        """Begin a section if its head is complete. ``position`` is the place after the bytes of the head so far."""
         begun = bytes(self._begun)
         if self.footer:
             raise NotOneMessageError("something comes behind the footer")

@@ -23,6 +23,7 @@ from pyjmsack.providers.amqp.engine.performatives import Open
 from pyjmsack.providers.amqp.engines import AmqpEngine, EngineListener, EngineOptions, SessionHandler
 from pyjmsack.providers.amqp.errors import connection_error, transport_error
 from pyjmsack.providers.amqp.proton_ends import ProtonLink, ProtonSession
+from pyjmsack.providers.amqp.proton_strays import Strays
 from pyjmsack.providers.amqp.proton_words import error_of
 from pyjmsack.providers.amqp.sasl import SaslClient
 
@@ -64,6 +65,7 @@ class ProtonEngine(AmqpEngine):
         self.links: dict[Link, ProtonLink] = {}
         self.sessions: dict[Session, ProtonSession] = {}
         self._unasked = 0
+        self._strays = Strays(options.channel_max)
         if options.trace is not None:
             self._transport.tracer = partial(_trace, options.trace)
             self._transport.trace(Transport.TRACE_FRM)
@@ -166,7 +168,7 @@ class ProtonEngine(AmqpEngine):
         self._transport.bind(self._connection)
 
     def _feed(self, data: bytes) -> None:
-        whole = self._push(data)
+        whole = self._push(self._strays.without(data))
         self._process_events()
         self._listener.on_burst_end()
         if not whole:  # proton stopped reading, without an event: what came is not AMQP

@@ -43,7 +43,7 @@ _MODES = {"copy": Terminus.DIST_MODE_COPY, "move": Terminus.DIST_MODE_MOVE}
 
 
 def described(value: Any) -> Any:
-    """Return a value of our types in proton's types."""
+    """Return a value with proton's types in place of the types of this library."""
     if isinstance(value, ours.Described):
         return Described(described(value.descriptor), described(value.value))
     if isinstance(value, ours.ULong):

@@ -236,9 +236,16 @@ class AmqpReceiver(AmqpLink):
                 self._link.grant(1 - credit)
 
     def copied(self) -> None:
-        """Grant credit again, if it was missing because too many copies of dead letters were on their way."""
+        """Grant the credit that was not granted because too many copies of dead letters were on their way.
+
+        Credit may be left. But the caller took messages meanwhile, and may not take enough to report that again.
+        """
         self.aside.copying -= 1
-        if self.closed is None and not self._drained and self._link.credit <= 0:
+        if self.closed is not None:
+            return
+        if self._drained or self._link.credit > 0:
+            self._top_up()
+        else:
             self._grant_again()
 
     def drain(self, done: Completion[None]) -> None:
@@ -273,7 +280,7 @@ class AmqpReceiver(AmqpLink):
             self._drain_timer = self._connector.call_later(self._drain_timeout, self._drain_overdue)
 
     def stop(self, done: Completion[None]) -> None:
-        """Stop delivering: drain the credit, and give back messages that still arrive. They count no delivery (S31)."""
+        """Stop delivering: drain the credit, and give back messages that still arrive. That is no delivery (S31)."""
         self._stopped = True
         self.drain(done)
 
@@ -355,6 +362,7 @@ class AmqpReceiver(AmqpLink):
     def _give_up(self, error: JMSException) -> None:
         """Close the link, because the broker broke the protocol, or a drain or the file of a large message failed."""
         self.closed = error
+        self.aside.cancel()  # the consumer gets one error
         self._part()
         self._engine.flush()
         self._sink.detached(error)

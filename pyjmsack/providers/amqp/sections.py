@@ -155,7 +155,7 @@ class Sections:
 
         Raises:
             NotOneMessageError: the bytes contain no message, or another message follows.
-            MessageFormatException: the bytes are no sequence of sections, or the sections are out of order (3.2).
+            MessageFormatException: the bytes are not a sequence of sections, or the sections are out of order (3.2).
         """
         if not data:
             raise NotOneMessageError("an empty transfer")

@@ -90,7 +90,8 @@ def decode_value(data: bytes, position: int, end: int | None = None, depth: int 
 
 
 def told(value: Any) -> Any:
-    """Return a decoded value in a form whose ``repr`` is the same for equal values of equal types, and only for these.
+    """Return a decoded value in another form. Two values have forms with the same ``repr`` only if they are equal and
+    have the same types.
 
     The entries of a map are sorted, so that their order does not count.
     """
@@ -264,7 +265,9 @@ def _array(wide: bool) -> Reader:
             start = position
             value, position = element(data, position, after, depth + 1)
             if position == start and count > MAX_EMPTY_ELEMENTS:
-                raise malformed(f"array of {count} elements without bytes", start)
+                raise malformed(
+                    f"array of {count} elements that take no bytes; at most {MAX_EMPTY_ELEMENTS} are allowed", start
+                )
             values.append(value)
         if position != after:
             raise malformed(f"{after - position} bytes too many behind the last element", position)

@@ -69,7 +69,9 @@ class Blame:
 
     @property
     def silence_convicts(self) -> bool:
-        """True if too many connections were lost over the suspect for the network to be the only reason."""
+        """True if so many connections were lost while the suspect was pending that the network cannot be the only
+        reason.
+        """
         return self._silent >= MOST_SILENT_LOSSES
 
     def unreachable(self, broker: BrokerUrl) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from pyjmsack.errors import IllegalStateException
+from pyjmsack.errors import IllegalStateException, JMSException
 from pyjmsack.providers.failover.brokers import Brokers
 from pyjmsack.providers.failover.encoding import Encoding
 from pyjmsack.providers.failover.member import Member
@@ -101,7 +101,11 @@ class Connection:
     def _try(self, first: bool, url: BrokerUrl, tried: Tried) -> None:
         connector = self._connector.for_url(url)
         timeout = self._url.connection.connect_timeout
-        provider = self._create(url, connector)
+        try:
+            provider = self._create(url, connector)
+        except JMSException as error:  # a library is missing
+            tried(error, is_final(error, first=first))
+            return
         discard = self._resources.interrupted
         closed = self._on_resource_closed
         member = self._trying = Member(url, provider, connector, timeout, self._on_lost, discard, closed)

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from pyjmsack.errors import ConnectionLostException
+from pyjmsack.errors import ConnectionLostException, JMSException
 from pyjmsack.providers.failover.member import Member
 from pyjmsack.providers.failover.search import back_off, is_final
 from pyjmsack.spi.completion import Completion
@@ -92,16 +92,24 @@ class PriorityWatch:
             return
         url = self._left.pop(0)
         connector = self._connector.for_url(url)
-        provider = self._create(url, connector)
+        try:
+            provider = self._create(url, connector)
+        except JMSException as error:  # a library is missing
+            self._strike_off(url, error)
+            self._next()
+            return
         member = self._trying = Member(url, provider, connector, self._timeout, lambda error: None, lambda: None)
         member.open(self._info, lambda provider, metadata: iter(()), lambda error: self._tried(member, error))
+
+    def _strike_off(self, url: BrokerUrl, error: BaseException) -> None:
+        log.warning("the preferred broker %s is not tried again: %s", url, error)
+        self._preferred.remove(url)
 
     def _tried(self, member: Member, error: BaseException | None) -> None:
         if error is not None:
             self._trying = None
             if is_final(error, first=False):
-                log.warning("the preferred broker %s is not tried again: %s", member.url, error)
-                self._preferred.remove(member.url)
+                self._strike_off(member.url, error)
             else:
                 log.debug("preferred broker: %s", error)
             self._next()

@@ -129,7 +129,7 @@ class Requests:
         self.resume()
 
     def forget_alone(self) -> None:
-        """Forget which request had to be sent alone."""
+        """Forget the request that had to be sent alone, and its timer."""
         self._alone = None
         if self._alone_timer is not None:
             self._alone_timer.cancel()

@@ -129,7 +129,7 @@ class MemberSink:
         self.buffered: Callable[[], int] = lambda: len(self._early) + len(self.held) + core.buffered()
 
     def open(self) -> None:
-        """Pass the messages that arrived to the core, and from now on each new one, because the member is in use."""
+        """Pass the messages that arrived to the core, and from now on each new one. The member is in use now."""
         core = self._record.core
         self.arrived = core.arrived
         if self._record.takes is not None:
@@ -192,8 +192,8 @@ class MemberSink:
         self._deliver(inbound)
 
     def leave(self) -> None:
-        """Ignore what the member still delivers while it is being left, because it will be delivered again. Only what
-        the broker settled before it sent it counts."""
+        """Ignore the messages that the member still delivers while it is being left, because they will be delivered
+        again. Only presettled messages are still handed out, because their broker has forgotten them."""
         self.deliver = self._deliver_settled
         held = [*self.held]
         self.held.clear()

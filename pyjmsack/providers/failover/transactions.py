@@ -159,7 +159,7 @@ class Transactions:
 
     Args:
         period: seconds for which a commit may wait for missing messages.
-        first_send_survives: True if a transaction continues whose only work is one send without an answer (S93).
+        first_send_survives: whether a transaction whose only work is one unanswered send continues after a loss (S93).
     """
 
     def __init__(self, resources: Resources, connector: Connector, period: float, *, first_send_survives: bool) -> None:

@@ -384,7 +384,9 @@ class StompEngine:
         try:
             headers = decode_head(head)
         except MessageFormatException as error:
-            raise ConnectionLostException(f"the peer sent what is not a STOMP frame: CONNECTED: {error}") from error
+            raise ConnectionLostException(
+                f"the peer sent bytes that are not a STOMP frame: CONNECTED: {error}"
+            ) from error
         ours = self._options.heart_beat
         offered, wanted = _heart_beat(headers.get("heart-beat", "0,0"))
         self._interval = max(ours, wanted) if wanted else 0.0

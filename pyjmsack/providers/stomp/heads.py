@@ -53,8 +53,8 @@ def _check_lines(head: bytes, limits: Limits) -> None:
     if lines > limits.headers - _ADDED:
         raise MessageFormatException(
             f"the message has too many properties: {lines} header lines of STOMP. A frame may have {limits.headers}, of"
-            f" which {_ADDED} are for what is added on its way: this broker or a receiver over STOMP takes no more"
-            " (stomp.maxHeaders)"
+            f" which {_ADDED} are for lines that are added on its way: this broker or a receiver over STOMP takes no"
+            " more (stomp.maxHeaders)"
         )
     for line in head.split(b"\n"):
         if len(line) > limits.header_line:

@@ -107,8 +107,8 @@ class StompInbound:
 
     @property
     def redelivery_count(self) -> int:
-        """An estimate (S110): STOMP tells only whether the message was delivered before. This connection counts the
-        rest.
+        """The number of earlier deliveries, an estimate (S110): the number that this connection remembers. If it
+        remembers none and the frame says ``redelivered``, the number is 1.
         """
         flagged = raw_header(self.head, b"\nredelivered:") == b"true"
         return max(self.counted, 1 if flagged else 0)
@@ -218,6 +218,11 @@ class StompInbound:
         number, identity = self.broker_id, self.identity()
         return b"%b\n%b" % (number, identity) if number and identity is not None else None
 
+    def original_destination(self) -> Destination | None:
+        """Return the destination that ActiveMQ Classic notes in a header of its own."""
+        noted = (self._headers or self._decode()).get("original-destination")
+        return parse_destination(noted, self.dialect, Queue) if noted else None
+
     @property
     def whole(self) -> bool:
         """Whether the whole message is kept, so that it can be copied."""
@@ -242,7 +247,7 @@ class StompInbound:
         return (raw_header(self.head, b"\nmessage-id:") or b"").rpartition(b",")[2]
 
     def to_sent(self, destination: Destination) -> tuple[Message, int]:
-        """Return the message as the encoder got it, and its time to live in milliseconds."""
+        """Return two values: the message as the encoder got it, and its time to live in milliseconds."""
         message = self.to_message(destination)
         message._properties = self.load_properties()
         expires = message._expiration
@@ -351,7 +356,7 @@ def _jmsx(headers: dict[str, str], name: str) -> str | None:
 
 
 def _number(raw: bytes | None) -> int:
-    """Return a number, for example of milliseconds; 0 if the text is no number."""
+    """Return a number, for example of milliseconds; 0 if the text is not a number."""
     return int(raw) if raw and len(raw) < 20 and raw.isdigit() else 0
 
 

@@ -42,7 +42,9 @@ class LateAcks:
             self._send(max(0, self._sink.buffered() - self._prefetch))
 
     def send_all(self) -> None:
-        """Acknowledge all messages, because the subscription ends, and the caller may still take the messages."""
+        """Acknowledge all messages that wait in the inbox, before the subscription ends. The broker would otherwise
+        deliver them again, although the caller may still take them.
+        """
         self._send(0)
 
     def _send(self, left: int) -> None:

@@ -137,8 +137,8 @@ class StompReceiver:
 
     def _unsubscribe(self, subscription: StompSubscription) -> None:
         """End a subscription: the broker takes back its unacknowledged messages. The broker sends no count when it
-        delivers
-        them again, so the client keeps the counts (S110)."""
+        delivers them again, so the client keeps the counts (S110).
+        """
         self._forget(subscription)
         if subscription.held:
             for inbound in [inbound for inbound in self.outstanding if inbound.subscription is subscription]:
@@ -225,7 +225,9 @@ class StompReceiver:
             self._stall_timer = self._shared.connector.call_later(_STALL, self._look)
 
     def _look(self) -> None:
-        """Check a window that was full a moment ago. Widen it if the caller has taken all messages and holds them."""
+        """Look at the window again, because it was full a moment ago. If it is still full, and the caller has taken all
+        messages and still holds them, widen the window.
+        """
         self._stall_timer = None
         if self.stopped or self._engine.failed is not None or not self._full():
             return

@@ -38,7 +38,7 @@ class Upload:
         self._ready = b""
 
     def take(self) -> bytes:
-        """Return what is here of the frame, ``b""`` if nothing is."""
+        """Return the bytes of the frame that are ready, or ``b""``."""
         ready, self._ready = self._ready, b""
         self.begun = self.begun or bool(ready)
         return ready

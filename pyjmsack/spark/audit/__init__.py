@@ -3,8 +3,8 @@
 See docs/ledger.md.
 
 ``outages`` finds the times without a broker. ``rows`` makes one narrow row per message. ``findings`` counts and judges.
-``looking`` asks the broker what it still has.
-``page`` is the report for a browser. ``session`` starts Spark for the command.
+``looking`` asks the broker which messages it still has. ``page`` is the report for a browser. ``session`` starts Spark
+for the command.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ class Audit:
     kills: list[tuple[datetime, str]] = field(default_factory=list)
     """The time of the last row of each connection that was not closed, and the connection."""
     look: Look | None = None
-    """What the broker said; ``None`` if nobody asked it."""
+    """The answer of the broker; ``None`` if nobody asked it."""
 
     @property
     def lost(self) -> int:
@@ -219,7 +219,7 @@ def run_audit(
 
 
 def _cannot_tell(findings: dict[str, Finding], hidden: int | None) -> None:
-    """Move as many lost messages to the unknown ones as the queues have messages that nobody saw."""
+    """Count lost messages as unknown: as many as the queues have messages that nobody saw."""
     lost, unknown = findings["lost"], findings["unknown"]
     count = lost.count if hidden is None else min(hidden, lost.count)
     if count == lost.count:  # otherwise the ids stay with the lost ones, because nobody knows which they are

@@ -24,7 +24,7 @@ _GRAVES = {"artemis": ("DLQ", "ExpiryQueue"), "classic": ("ActiveMQ.DLQ",)}
 
 @dataclass
 class Look:
-    """What the queues of a broker had."""
+    """The content of the queues of a broker when it was asked."""
 
     protocol: str
     """``AMQP`` or ``STOMP``, over which the broker was asked."""
@@ -39,7 +39,7 @@ class Look:
     """Messages in the queues that no browser shows: consumers hold them, they are scheduled, or a limit was reached.
     ``None``: nobody could count them."""
     reason: str = ""
-    """Why nobody could count the hidden messages."""
+    """The reason if nobody could count the hidden messages."""
 
 
 def queues_of(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
@@ -64,7 +64,7 @@ def look_into(factory: ConnectionFactory, queues: Iterable[str], *, jolokia: str
     """Browse queues and their dead letters.
 
     Args:
-        factory: how to connect.
+        factory: makes the connection.
         queues: the names. The default queues of dead letters are added.
         jolokia: URL of Jolokia, which counts the messages of ActiveMQ Classic.
 
@@ -90,7 +90,7 @@ def look_into(factory: ConnectionFactory, queues: Iterable[str], *, jolokia: str
 
 
 def _manager(factory: ConnectionFactory, jolokia: str | None, look: Look) -> Manager | None:
-    """Return an open manager; ``None`` if nobody may manage, which the look then says."""
+    """Return an open manager. ``None`` if the user may not manage; the look then says so."""
     try:
         manager = Manager(factory, jolokia=jolokia)
     except (ManagementDeniedError, UnsupportedFeatureException) as error:

@@ -61,7 +61,9 @@ _MODE, _PHASE, _BUCKET = 1 << 12, 1 << 24, 1 << 32
 
 
 class Judgement(NamedTuple):
-    """The judgement of messages of one kind, which the rows hold as one number."""
+    """The parts of a judgement. The rows hold a judgement as one number, and messages with the same number are counted
+    together.
+    """
 
     verdict: int
     timed: bool
@@ -163,9 +165,10 @@ def receive_rows(receives: DataFrame) -> DataFrame:
 
 
 def per_message(sends: DataFrame, receives: DataFrame) -> DataFrame:
-    """Return one row for each message, and for each copy that a subscription of a topic got. Rows are shuffled before
-    they are grouped. Grouping before the shuffle too would take half of the audit's time and leave as many rows,
-    because nearly all keys occur twice, in different tasks.
+    """Return one row for each message, and for each copy that a subscription of a topic got.
+
+    Rows are shuffled before they are grouped. To group them before the shuffle, too, would take half of the audit's
+    time and leave as many rows, because nearly all keys occur twice, in different tasks.
     """
     sent, received = _has(_Seen.SENT), _has(_Seen.RECEIVED)
     delivery = sf.when(_has(_Seen.PROCESSED), 1 << 32).otherwise(0) + sf.when(_has(_Seen.GIVEN), 1).otherwise(0)
@@ -212,11 +215,11 @@ def judged(messages: DataFrame, outages: Sequence[Outage]) -> DataFrame:
 
 
 def looked(result: DataFrame, sends: DataFrame, look: Look) -> DataFrame:
-    """Change the verdict of the messages that seem to be lost, by what a broker's queues had.
+    """Correct the verdict "lost" by a look into the queues of a broker.
 
-    A message that was seen is still queued. The fate of a message is unknown if it was confirmed after the look began,
-    or if it was sent over the other protocol while the queues have messages with foreign ids: a broker gives such a
-    message a new id.
+    A message that was seen there is still queued. A message that was not seen there is unknown in two cases. Either it
+    was confirmed after the look began. Or it was sent over another protocol than that of the look, and the queues have
+    ids that no send of the ledger has. A broker gives such a message a new id, so one of these may be its id.
     """
     ids = sends.sparkSession.createDataFrame(pa.table({"message_id": pa.array(look.ids, pa.string())}))
     there = ids.select(key_of().alias("key")).distinct()
@@ -263,7 +266,9 @@ def _verdict(delivered: Column) -> Column:
 
 
 def _timing(outages: Sequence[Outage]) -> Column:
-    """Return the parts of a judgement for the time from a send to its first delivery. The clocks may differ."""
+    """Return the part of a judgement that tells the time from a send to its first delivery. The clocks may differ, so
+    the time is 1 microsecond or more.
+    """
     taken = sf.greatest(sf.col("received") - sf.col("sent"), sf.lit(1))
     bucket = sf.floor(sf.log(taken.cast("double")) * BUCKETS_PER_E).cast("long")
     mode = sf.col("delivery") % (2 * MODES)

@@ -124,6 +124,8 @@ def test_real_pydantic_models_go_both_ways() -> None:
         ('"blue"', Colour, "expected Colour, not str"),
         ('"soon"', datetime, "expected datetime, not str"),
         ("[" * 100_000, list, "has no JSON"),
+        ("9" * 400, float, "expected float, not int"),
+        ('{"a": [1, [2]]}', dict[str, set[Any]], "the body, 'a': .*unhashable"),
     ],
 )
 def test_what_does_not_fit_is_an_error_that_names_the_place(text: str, wanted: Any, why: str) -> None:
@@ -150,6 +152,20 @@ def test_what_does_not_fit_is_an_error_that_names_the_place(text: str, wanted: A
 )
 def test_the_annotation_decides_what_a_body_becomes(message: Any, wanted: Any, body: Any) -> None:
     assert JsonConverter().from_message(message, wanted) == body
+
+
+def test_a_number_that_is_too_large_for_one_type_is_tried_as_the_next() -> None:
+    """It was an OverflowError, after which no other type was tried."""
+    assert JsonConverter().from_message(TextMessage("9" * 400), float | int) == int("9" * 400)
+
+
+def test_elements_of_a_set_that_share_a_hash_are_refused_before_they_cost_time() -> None:
+    """20,000 such numbers, half a megabyte, held up a worker for ten seconds, and in asyncio all workers."""
+    many = [number * ((1 << 61) - 1) for number in range(20_000)]
+    for wanted in (set[int], frozenset[int], set[Any]):
+        with pytest.raises(MessageFormatException, match="more than 16 elements that share one hash value"):
+            JsonConverter().from_message(TextMessage(str(many)), wanted)
+    assert JsonConverter().from_message(TextMessage(str([*many[:16], *[5] * 100])), set[int]) == {*many[:16], 5}
 
 
 @pytest.mark.parametrize("body", [float("nan"), {1: 2}, object(), {"a": {1, "x"} and object()}])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ METRIC = re.compile(r"\bpyjmsack_queue_\w+")
 @pytest.fixture
 def printed(capsys: pytest.CaptureFixture[str]) -> set[str]:
     """The metrics of a queue of Artemis, which says everything."""
-    _FORMATS["prometheus"]([QueueStatus("q", 1, 1, 1, 1, 1, 1, killed=1, scheduled=1)])
+    _FORMATS["prometheus"]([asdict(QueueStatus("q", 1, 1, 1, 1, 1, 1, killed=1, scheduled=1))])
     return set(re.findall(r"^# TYPE (\S+)", capsys.readouterr().out, re.MULTILINE))
 
 

@@ -27,9 +27,12 @@ from pyjmsack.cli.stopping import Stop
         '{"type": {}}',
         '{"expiration": "2026-01-01T00:00:00"}',
         '{"expiration": 5}',
+        '{"expiration": []}',
+        '{"expiration": ""}',
+        '{"body": "", "properties": {"a": -Infinity}, "property_types": {"a": "long"}}',
         '{"priority": ' + "9" * 5000 + "}",
     ],
-    ids=range(14),
+    ids=range(17),
 )
 def test_a_line_that_is_no_message_names_its_place(line: str, tmp_path: Path) -> None:
     file = tmp_path / "lines.jsonl"

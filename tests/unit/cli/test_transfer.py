@@ -14,7 +14,12 @@ from pyjmsack.cli.transfer import Pace, Transfer
 
 
 class _Received(TextMessage):
-    """Takes an acknowledgement, although no session gave it."""
+    """A message that takes an acknowledgement, although no session gave it. The broker noted nothing about its past."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._delivery = MagicMock()
+        self._delivery.original_destination.return_value = None
 
     def acknowledge(self) -> None:
         """Do nothing."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -108,6 +110,41 @@ def test_a_file_is_closed_with_its_last_message_and_has_no_name(tmp_path: Path) 
     assert inside(tmp_path) == 1
     del other
     assert inside(tmp_path) == 0
+
+
+def test_no_message_goes_into_a_file_that_is_being_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """S168, S166: the caller forgot a large message while the next one arrived, and its consumer ended with an error.
+
+    Closing lets other threads run. Here ``close`` itself does what the loop did meanwhile.
+    """
+    thread, places = Thread(), list[spooling.Spool]()
+    spooler = Spooler(thread)
+
+    def arrive() -> None:
+        spool = spooler.open(None, lambda unwritten: None)
+        spool.write(b"whole")
+        spool.finish()
+        places.append(spool)
+
+    class Closing(io.FileIO):
+        def close(self) -> None:
+            if not self.closed and not places:
+                arrive()
+            super().close()
+
+    def temporary(**_: object) -> io.FileIO:
+        with tempfile.NamedTemporaryFile(delete=False) as made:
+            file = Closing(made.name, "r+")
+        os.unlink(made.name)
+        return file
+
+    monkeypatch.setattr(spooling.tempfile, "TemporaryFile", temporary)
+    arrive()
+    thread.run()
+    first = places.pop()
+    del first
+    thread.run()
+    assert [(spool.error, spool.read(0, 5)) for spool in places] == [(None, b"whole")]
 
 
 def inside(directory: Path) -> int:

@@ -67,6 +67,7 @@ HOSTILE = {
     "not-utf-8": answered(b'"\xff"'),
     "other-form": value({"a": 5}),
     "list": value([1, 2]),
+    "infinite": value({"a": {"Name": "orders", "QueueSize": float("inf")}}),
     "no-http": b"SSH-2.0-OpenSSH\r\n",
     "endless-header": b"HTTP/1.1 200 OK\r\nX: " + b"x" * 100_000,
     "many-headers": b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 1000 + b"\r\n",

@@ -85,6 +85,25 @@ def test_the_documents_and_keys_of_a_yaml_file_are_limited() -> None:
         read_yaml(document * 20)
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.xml", '<?xml version="1.0" encoding="shift_jis"?><broker xmlns="http://activemq.apache.org/schema/core"/>'),
+        ("a.xml", '<?xml version="1.0" encoding="undefined"?><broker xmlns="http://activemq.apache.org/schema/core"/>'),
+        ("a.yml", 'spring:\n  activemq:\n    broker-url: "\\U00110000"'),
+        ("a.yml", 'spring:\n  activemq:\n    broker-url: "\\UFFFFFFFF"'),
+    ],
+    ids=["multi-byte", "undefined", "no-character", "no-number"],
+)
+def test_a_file_that_a_parser_cannot_read_costs_itself_alone(name: str, text: str, tmp_path: Path) -> None:
+    """The parser raised errors that are none of its own, so one file ended the migration of a folder."""
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "b.properties").write_text("spring.activemq.broker-url=tcp://b:61616", encoding="utf-8")
+    findings = migrate([str(tmp_path)], Settings())
+    assert findings.files == 1
+    assert [one.partition(": ")[0] for one in findings.unreadable] == [f"{tmp_path}/{name}"]
+
+
 def test_a_pipe_in_a_folder_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "application.properties")
     findings = migrate([str(tmp_path)], Settings())

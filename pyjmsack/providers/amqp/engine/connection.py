@@ -19,7 +19,7 @@ from pyjmsack.providers.amqp.engine.frames import (
 )
 from pyjmsack.providers.amqp.engine.idle import IdleTimes
 from pyjmsack.providers.amqp.engine.link import Link
-from pyjmsack.providers.amqp.engine.performatives import Begin, Close, Composite, End, Error, Open, decode, encode
+from pyjmsack.providers.amqp.engine.performatives import Begin, Close, Composite, End, Error, Flow, Open, decode, encode
 from pyjmsack.providers.amqp.engine.session import HANDLERS, LARGEST_WINDOW, Session
 
 __all__ = ["Connection"]
@@ -146,7 +146,9 @@ class Connection:
         self._hungry.append(wants)
 
     def echo(self, session: Session, link: Link | None) -> None:
-        """Answer a Flow frame with echo, when the peer reads."""
+        """Note that the peer asked for the state of a session or link (echo). The answer is made when the peer
+        reads.
+        """
         self._echoes[session, link] = None
 
     def _answer_echoes(self) -> None:
@@ -273,6 +275,8 @@ class Connection:
         if isinstance(performative, Begin):
             return self._on_begin(channel, session, performative)
         if session is None:
+            if kind is Flow:  # Artemis answers a drain after the end of its session, and the others must not suffer
+                return []
             raise ViolationError("amqp:not-allowed", f"{performative.name} on channel {channel}, which has no session")
         if isinstance(performative, End):
             return self._on_end(channel, session, performative)

@@ -83,7 +83,9 @@ def _number(wire_type: Any) -> Callable[[int], bytes]:
 
 
 def _write_symbols(names: tuple[str, ...]) -> bytes:
-    """Encode several symbols as an array (1.6.24), but one symbol without an array, which ``multiple`` allows (1.4)."""
+    """Encode several symbols as an array (1.6.24), and one symbol plainly. A field that is declared ``multiple`` may
+    have both (1.4).
+    """
     if len(names) == 1:
         return encode_symbol(names[0])
     packed = b"".join(len(name).to_bytes(4, "big") + name.encode("ascii") for name in names)

@@ -175,7 +175,6 @@ def test_the_peer_s_channel_is_its_own() -> None:
         (Begin(remote_channel=0, next_outgoing_id=0, incoming_window=1, outgoing_window=1), 1, "amqp:not-allowed"),
         (Open(container_id="again"), 0, "amqp:illegal-state"),
         (End(), 7, "amqp:not-allowed"),
-        (windows(0, 1), 7, "amqp:not-allowed"),
         (Transfer(handle=0, delivery_id=0), 7, "amqp:not-allowed"),
         (Error(condition="no performative"), 0, "amqp:not-allowed"),
     ],
@@ -184,6 +183,18 @@ def test_a_frame_that_fits_no_session_ends_the_connection(performative: Any, cha
     wire = Wire()
     wire.session()
     assert condition_of(wire.say(performative, channel=channel)) == condition
+
+
+@pytest.mark.parametrize("fields", [{}, {"handle": 0, "delivery_count": 1, "link_credit": 0}], ids=["session", "link"])
+def test_a_flow_that_fits_no_session_is_ignored(fields: dict[str, Any]) -> None:
+    """Artemis 2.56 answers a drain after the end of its session, on channel 65535."""
+    wire = Wire()
+    session = wire.session()
+    wire.said()
+    wire.say(windows(0, 1, **fields), channel=0xFFFF)
+    wire.say(windows(0, 1, echo=True, **fields), channel=0xFFFF)
+    assert wire.said() == []
+    assert not session.ended
 
 
 # -- open and close ---------------------------------------------------------------------------------------------

@@ -247,6 +247,8 @@ class Bench:
         self.silent: set[str] = set()
         self.refused: dict[tuple[str, Any], JMSException] = {}
         self.down: dict[str, JMSException] = {}
+        self.missing: dict[str, JMSException] = {}
+        """Brokers for which no provider can be made, because a library is not installed."""
         self.restored: Callable[[], None] = lambda: None
         """Called when all is rebuilt, before what waits is asked."""
         self.deadly: set[int] = set()
@@ -265,6 +267,8 @@ class Bench:
             self.connect()
 
     def _create(self, url: BrokerUrl, connector: Any) -> Any:
+        if (error := self.missing.get(url.endpoints[0].host)) is not None:
+            raise error
         self.members.append(FakeMember(self, url))
         return self.members[-1]
 

@@ -9,7 +9,13 @@ import pytest
 from failover_fakes import Bench, FakeInbound, FakeMember, Sink
 
 from pyjmsack.destination import Queue
-from pyjmsack.errors import ConnectionLostException, IllegalStateException, JMSException, JMSSecurityException
+from pyjmsack.errors import (
+    ConnectionLostException,
+    IllegalStateException,
+    JMSException,
+    JMSSecurityException,
+    UnsupportedFeatureException,
+)
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.resources import ConsumerInfo
 from pyjmsack.types import AckMode, Outcome
@@ -60,6 +66,19 @@ def test_a_preferred_broker_that_refuses_the_login_is_not_tried_again(caplog: py
     bench.clock.pass_by(60)
     assert len(bench.tried) == tries
     assert bench.events == []
+
+
+def test_a_preferred_broker_without_a_provider_is_not_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    """A library that it needs is not installed. The others that are preferred are tried on."""
+    bench = Bench("amqp://a,amqp://b,amqp://c", f"{PRIORITY}&priorityURIs=amqp://a,amqp://b", connect=False)
+    bench.down = {"a": DOWN, "b": DOWN}
+    bench.connect()
+    bench.missing = {"a": UnsupportedFeatureException("amqp URLs need x, which is not installed")}
+    bench.clock.pass_by(60)
+    assert caplog.text.count("amqp://a:5672 is not tried again: amqp URLs need x, which is not installed") == 1
+    bench.down = {}
+    bench.clock.pass_by(1)
+    assert bench.events == ["interrupted", ("restored", "b")]
 
 
 def test_without_the_option_nobody_goes_back() -> None:

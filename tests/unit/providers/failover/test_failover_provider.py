@@ -236,6 +236,23 @@ def test_a_broker_that_is_silent_while_things_are_rebuilt_is_left_too() -> None:
     assert bench.events[-1] == ("restored", "a")
 
 
+def test_a_provider_that_cannot_be_made_ends_the_first_search_with_the_reason() -> None:
+    """S109: a library is missing. The search hung before, and only the log said why."""
+    bench = Bench(connect=False)
+    bench.missing = {"a": UnsupportedFeatureException("amqp URLs need x, which is not installed")}
+    bench.connect()
+    assert bench.opened.error is bench.missing["a"]
+
+
+def test_a_later_search_goes_on_to_the_next_broker_if_a_provider_cannot_be_made() -> None:
+    """S109: somebody may be about to install the library again."""
+    bench = furnished()
+    bench.missing = {"b": UnsupportedFeatureException("amqp URLs need x, which is not installed")}
+    bench.member.fail()
+    bench.clock.pass_by(1)
+    assert bench.events[-1] == ("restored", "a")
+
+
 def test_closing_ends_the_search() -> None:
     """S90, S123: at once, and without another try."""
     bench = furnished()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pyjmsack import Queue, Topic
 from pyjmsack.providers.stomp.dialect import dialect_of
 from pyjmsack.providers.stomp.inbound import StompInbound
 
@@ -109,6 +110,13 @@ def test_lines_that_end_with_a_carriage_return_have_an_identity() -> None:
     later = ("timestamp:1000", "timestamp:1001")
     crlf = ("\n", "\r\n")
     assert identity("artemis", crlf) == identity("artemis", later, crlf)
+
+
+def test_the_origin_of_a_dead_letter_is_read_from_the_header_of_classic() -> None:
+    for named, found in (("/queue/a\\cb", Queue("a:b")), ("/topic/t", Topic("t"))):
+        head = f"\ndestination:/queue/ActiveMQ.DLQ\noriginal-destination:{named}"
+        assert StompInbound(head.encode(), BODY, dialect_of("classic-6")).original_destination() == found
+    assert StompInbound(b"\ndestination:/queue/a", BODY, dialect_of("classic-6")).original_destination() is None
 
 
 def stored_id(head: str) -> bytes | None:

@@ -1,0 +1,148 @@
+"""The messages that a channel of kombu has not acknowledged, and its prefetch count."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+from pyjmsack.kombu.connection import Connection
+from pyjmsack.kombu.receiving import Delivery
+from pyjmsack.kombu.window import Window
+
+__all__ = ["Checked", "QoS"]
+
+log = logging.getLogger("pyjmsack.kombu")
+
+
+class Checked(Protocol):
+    """A channel that knows its connection."""
+
+    def checked(self) -> Connection:
+        """Return the connection.
+
+        Raises:
+            ConnectionLostException: the connection or the channel is closed.
+        """
+        ...
+
+
+class QoS:
+    """The messages that kombu has not acknowledged, by delivery tag, and the prefetch count.
+
+    Acknowledgements may come from any thread. The client itself never sends a message again. Messages without an
+    acknowledgement go back to the broker when the channel closes.
+
+    Args:
+        channel: the channel that got the messages.
+    """
+
+    def __init__(self, channel: Checked) -> None:
+        self.channel = channel
+        self.window = Window()
+        self._delivered: dict[str, tuple[Any, Delivery]] = {}
+
+    @property
+    def prefetch_count(self) -> int:
+        """Messages that may be unacknowledged; 0 = no limit."""
+        return self.window.limit
+
+    @prefetch_count.setter
+    def prefetch_count(self, value: int) -> None:
+        self.channel.checked().post(self.window.change, value or 0)
+
+    def can_consume(self) -> bool:
+        """Return whether there is room for one more message."""
+        return not self.window.limit or self.window.held < self.window.limit
+
+    def can_consume_max_estimate(self) -> int | None:
+        """Return how many more there is room for, ``None`` for any number."""
+        return max(self.window.limit - self.window.held, 0) if self.window.limit else None
+
+    def append(self, message: Any, delivery_tag: str, delivery: Delivery | None = None) -> None:
+        """Note a message that kombu gets.
+
+        Args:
+            message: the message of kombu.
+            delivery_tag: its tag.
+            delivery: where it came from. ``None`` notes nothing.
+        """
+        if delivery is not None:
+            self._delivered[delivery_tag] = message, delivery
+
+    def get(self, delivery_tag: str) -> Any:
+        """Return a message that is not acknowledged.
+
+        Args:
+            delivery_tag: its tag.
+
+        Raises:
+            KeyError: no unacknowledged message has this tag.
+        """
+        return self._delivered[delivery_tag][0]
+
+    def ack(self, delivery_tag: str) -> None:
+        """Tell the broker that a message was processed. An unknown tag does nothing.
+
+        Args:
+            delivery_tag: its tag.
+
+        Raises:
+            ConnectionLostException: the channel or the connection is closed, so that the message is delivered again.
+        """
+        self._settle(delivery_tag, "accept")
+
+    def reject(self, delivery_tag: str, requeue: bool = False) -> None:
+        """Give a message back to its queue, or tell the broker that it is a dead letter. An unknown tag does nothing.
+
+        Args:
+            delivery_tag: its tag.
+            requeue: whether the message goes back to the queue.
+
+        Raises:
+            ConnectionLostException: the channel or the connection is closed, so that the message is delivered again.
+        """
+        self._settle(delivery_tag, "release" if requeue else "reject")
+
+    def _settle(self, delivery_tag: str, outcome: str) -> None:
+        connection = self.channel.checked()
+        found = self._delivered.pop(delivery_tag, None)  # in one step, so that only one of two threads gets it
+        if found is None:
+            log.debug("%s: no unacknowledged message has the tag %s", outcome, delivery_tag)
+            return
+        if outcome == "release":
+            connection.requeue(found[1])
+        else:
+            connection.settle(found[1], outcome)
+
+    def up_to(self, delivery_tag: str) -> Iterator[str]:
+        """Yield the tags of the unacknowledged messages, in the order of their delivery, up to one of them.
+
+        Args:
+            delivery_tag: the last tag. If it is unknown, all tags are yielded.
+        """
+        for tag in [*self._delivered]:
+            yield tag
+            if tag == delivery_tag:
+                return
+
+    def release_all(self) -> None:
+        """Give all unacknowledged messages back to their queues."""
+        for tag in [*self._delivered]:
+            self._settle(tag, "release")
+
+    restore_unacked = release_all
+
+    def restore_unacked_once(self, stderr: Any = None) -> None:
+        """Do nothing, because the broker has the messages.
+
+        Args:
+            stderr: ignored.
+        """
+
+    def restore_visible(self, *args: Any, **kwargs: Any) -> None:
+        """Do nothing, because the broker has the messages.
+
+        Args:
+            args, kwargs: ignored.
+        """

@@ -1,0 +1,66 @@
+"""Flow frames that belong to no session, which proton must not see: it would end the connection.
+
+Artemis 2.56 answers a drain after the end of its session, on channel 65535. Our own engine ignores such a frame.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+__all__ = ["Strays"]
+
+_HEAD: Final = struct.Struct(">IBBH")
+_FLOW: Final = b"\x00\x53\x13"
+_FLOW_SIZE: Final = 512
+"""Bytes. A larger frame is no Flow of Artemis."""
+
+
+class Strays:
+    """Takes the Flow frames on channels that cannot exist out of the bytes of a peer.
+
+    Args:
+        channel_max: the highest channel number that this client announces.
+    """
+
+    def __init__(self, channel_max: int) -> None:
+        self._channel_max = channel_max
+        self._left = len(b"AMQP\x00\x01\x00\x00")
+        """The bytes that belong to the present frame, or to the protocol header, and have not come."""
+        self._held = b""
+        """The beginning of a frame of which too little has come to know what it is."""
+
+    def without(self, data: bytes) -> bytes:
+        """Return the bytes without such frames. The beginning of a frame is returned with the bytes that follow."""
+        data, self._held = self._held + data, b""
+        kept: list[bytes] = []
+        begin = position = 0
+        while True:
+            position += self._left
+            if position >= len(data):
+                self._left = position - len(data)
+                break
+            self._left = 0
+            head = data[position : position + _FLOW_SIZE]
+            size = self._stray(head)
+            if size is None:
+                kept.append(data[begin:position])
+                self._held = data[position:]
+                return b"".join(kept)
+            if size:
+                kept.append(data[begin:position])
+                begin = position = position + size
+            else:
+                self._left = max(_HEAD.size, int.from_bytes(head[:4], "big"))
+        return b"".join([*kept, data[begin:]]) if kept else data[begin:]
+
+    def _stray(self, start: bytes) -> int | None:
+        """Return the size of a frame if it is such a Flow, 0 if it is none, ``None`` if too little of it has come."""
+        if len(start) < _HEAD.size:
+            return None
+        size, offset, kind, channel = _HEAD.unpack_from(start)
+        if channel <= self._channel_max or kind != 0 or not _HEAD.size < size <= _FLOW_SIZE:
+            return 0
+        if len(start) < size:
+            return None
+        return size if start[4 * offset :].startswith(_FLOW) else 0

@@ -1,0 +1,128 @@
+"""The commands of operators on ActiveMQ Classic, over AMQP and STOMP, where nobody may manage the broker."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cli_support import Cli, put, take_all
+from shared_brokers import Served
+from test_cli_dead_letters import give_up
+from test_cli_operating import killed_when
+
+PROTOCOLS = ("amqp", "stomp")
+
+
+@pytest.fixture(params=PROTOCOLS)
+def plain(request: pytest.FixtureRequest, brokers: Callable[[str], Served]) -> Cli:
+    """The command line, pointed at ActiveMQ Classic without Jolokia."""
+    served = brokers("classic-6")
+    return Cli(served.stomp_url if request.param == "stomp" else served.amqp_url)
+
+
+def depth(cli: Cli, queue: str) -> int:
+    """Count by browsing, as this broker is not managed."""
+    return int(json.loads(cli.ok("stat", queue, "--json"))["queues"][0]["messages"])
+
+
+@pytest.mark.timeout(300)
+def test_a_move_that_is_killed_and_repeated_loses_and_doubles_nothing(plain: Cli, queue_name: str) -> None:
+    """S88: a transaction of this broker is atomic over both protocols."""
+    texts, target = [f"message {number}" for number in range(150)], f"{queue_name}.target"
+    put(plain.url, queue_name, texts)
+    process = plain.start("move", queue_name, target, "--rate", 8, "--transaction", 7)
+    killed_when(process, lambda: depth(plain, target) >= 20)
+    assert depth(plain, target) < len(texts), "the move ended before it was killed"
+    moved = 0
+    while depth(plain, target) < len(texts):  # the broker gives back what was under way
+        moved += json.loads(plain.ok("move", queue_name, target, "--transaction", 20, "--json"))["moved"]
+        assert moved < len(texts), "messages came twice, or the broker gives nothing back"
+    assert sorted(text for text, _ in take_all(plain.url, target)) == sorted(texts)
+    assert take_all(plain.url, queue_name) == []
+
+
+@pytest.mark.timeout(300)
+def test_a_retry_that_is_killed_and_repeated_loses_nothing(plain: Cli, queue_name: str) -> None:
+    """Each letter is confirmed and then acknowledged, so that the one that was under way may come twice."""
+    texts = [f"message {number}" for number in range(120)]
+    give_up(plain.url, queue_name, texts)
+    arguments = ("dlq", "retry", "--origin", queue_name)
+    process = plain.start(*arguments, "--rate", 8, "--transaction", 7)
+    killed_when(process, lambda: depth(plain, queue_name) >= 20)
+    assert depth(plain, queue_name) < len(texts), "the retry ended before it was killed"
+    while json.loads(plain.ok("dlq", "ls", "--origin", queue_name, "--json"))["groups"]:
+        plain.ok(*arguments, "--json")
+    found = [text for text, _ in take_all(plain.url, queue_name)]
+    assert set(found) == set(texts)
+    assert len(found) <= len(texts) + 1
+
+
+@pytest.mark.timeout(300)
+def test_an_import_that_is_killed_and_repeated_loses_nothing(plain: Cli, queue_name: str, tmp_path: Path) -> None:
+    """The batch that was under way may come twice, because this broker recognises no second copy."""
+    batch, texts = 10, [f"message {number}" for number in range(150)]
+    file = tmp_path / "lines.jsonl"
+    file.write_text("".join(json.dumps({"body": text}) + "\n" for text in texts))
+    arguments = ("import", queue_name, file, "--resume", tmp_path / "progress", "--transaction", batch)
+    process = plain.start(*arguments, "--rate", 8)
+    killed_when(process, lambda: depth(plain, queue_name) >= 25)
+    assert depth(plain, queue_name) < len(texts), "the import ended before it was killed"
+    plain.ok(*arguments)
+    found = [text for text, _ in take_all(plain.url, queue_name)]
+    assert set(found) == set(texts)
+    assert len(found) <= len(texts) + batch
+
+
+def test_dead_letters_have_an_origin_and_go_back_to_it(plain: Cli, queue_name: str) -> None:
+    """Over STOMP this broker notes the origin in a header of its own.
+
+    The letters were shown as of unknown origin, and a retry of that origin took none of them.
+    """
+    give_up(plain.url, queue_name, ["a", "b", "c"])
+    (group,) = json.loads(plain.ok("dlq", "ls", "--origin", queue_name, "--json"))["groups"]
+    assert (group["origin"], group["messages"]) == (queue_name, 3)
+    assert json.loads(plain.ok("dlq", "retry", "--origin", queue_name, "--limit", 2, "--json"))["retried"] == 2
+    assert [text for text, _ in take_all(plain.url, queue_name)] == ["a", "b"]
+    assert json.loads(plain.ok("dlq", "purge", "--origin", queue_name, "--yes", "--json"))["removed"] == 1
+
+
+def test_a_retry_says_how_many_letters_stay_because_their_origin_is_unknown(
+    brokers: Callable[[str], Served], queue_name: str
+) -> None:
+    """Over AMQP this broker does not tell the origin of a message that was sent over STOMP."""
+    served = brokers("classic-6")
+    give_up(served.stomp_url, queue_name, ["a"])
+    result = Cli(served.amqp_url).run("dlq", "retry", "--selector", f"_AMQ_DUPL_ID = '{queue_name}-a'", "--json")
+    assert json.loads(result.stdout)["retried"] == 0
+    assert "1 stay in ActiveMQ.DLQ, because nothing says where they came from" in result.stderr
+
+
+def test_numbers_that_nobody_told_are_not_shown_as_zero(plain: Cli, queue_name: str) -> None:
+    """A graph of consumers showed none, and it was the browser that could not know."""
+    put(plain.url, queue_name, ["a", "b"])
+    counted = plain.run("stat", queue_name, "--json")
+    (status,) = json.loads(counted.stdout)["queues"]
+    assert {name for name, value in status.items() if value is not None} == {"name", "messages"}
+    assert "that does not exist counts as empty" in counted.stderr
+    lines = plain.ok("stat", queue_name, "--format", "prometheus").splitlines()
+    values = [line for line in lines if not line.startswith("#")]
+    assert values == [f'pyjmsack_queue_messages{{queue="{queue_name}"}} 2']
+
+
+@pytest.mark.parametrize("command", [("copy", "target"), ("dlq", "ls", "--queue"), ("browse",)], ids=lambda c: c[0])
+def test_a_name_that_nobody_could_check_is_said_when_the_queue_is_empty(
+    plain: Cli, queue_name: str, command: tuple[str, ...]
+) -> None:
+    """A misspelt queue is created and empty, which looks as if there were nothing to do."""
+    words = ("copy", queue_name, f"{queue_name}.2") if command[0] == "copy" else (*command, queue_name)
+    assert f"Whether the queue {queue_name} exists is not known" in plain.run(*words).stderr
+
+
+def test_a_move_says_that_nobody_checked_the_names(plain: Cli, queue_name: str) -> None:
+    for options in ([], ["--rate", 1000]):
+        result = plain.run("move", queue_name, f"{queue_name}.2", *options)
+        assert result.exit_code == 0, result.output
+        assert "check" in result.stderr
+        assert "Jolokia" in result.stderr
