@@ -24,7 +24,7 @@ from pyjmsack.cli.managing import (
 )
 from pyjmsack.cli.options import Login, connection_options
 from pyjmsack.cli.stopping import stop_on_signals
-from pyjmsack.management import QueueStatus
+from pyjmsack.management import Manager, QueueStatus
 
 __all__ = ["connections", "consumers", "stat"]
 
@@ -85,22 +85,19 @@ def stat(
     show = _FORMATS["json" if as_json else format_name]
     with stop_on_signals() as stop:
 
-        def shown(queues: Callable[[str], list[_Row]], one: Callable[[str], object] = str) -> bool:
+        def shown(queues: Callable[[str], list[_Row]]) -> bool:
             while True:
-                found = queues(pattern)
-                if not found and watch is None and not _is_pattern(pattern):
-                    one(pattern)  # a manager raises the error with the nearest names
-                show(sorted(found, key=_order(sort)))
+                show(sorted(queues(pattern), key=_order(sort)))
                 if watch is None:
                     return True
                 stop.wait(watch)
                 if stop.requested:
                     return True
 
-        work = lambda manager: shown(  # noqa: E731 - one expression
-            lambda wanted: [asdict(each) for each in manager.queues(wanted)], manager.queue
-        )
-        if by_broker(login, jolokia, "Without management", work) is None:
+        def managed(manager: Manager) -> bool:
+            return shown(partial(_listed, manager, may_be_missing=watch is not None))
+
+        if by_broker(login, jolokia, "Without management", managed) is None:
             remark(_BROWSED)
             shown(partial(_counted, login))
 
@@ -111,6 +108,18 @@ def _order(sort: str) -> Callable[[_Row], tuple[int, str]]:
 
 def _is_pattern(name: str) -> bool:
     return bool(set(name) & set("*?["))
+
+
+def _listed(manager: Manager, pattern: str, *, may_be_missing: bool) -> list[_Row]:
+    """Ask the broker.
+
+    Raises:
+        UnknownQueueError: the pattern is a whole name, the broker has no such queue, and ``may_be_missing`` is false.
+    """
+    found = manager.queues(pattern)
+    if not found and not may_be_missing and not _is_pattern(pattern):
+        found = [manager.queue(pattern)]  # raises the error with the nearest names, or the queue was just created
+    return [asdict(each) for each in found]
 
 
 def _counted(login: Login, name: str) -> list[_Row]:

@@ -1,0 +1,41 @@
+"""What ``stat`` shows of a queue that is given by its whole name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pyjmsack.cli.stat import _listed
+from pyjmsack.management import QueueStatus, UnknownQueueError
+
+
+class Scripted:
+    """A manager whose broker lists nothing, and afterwards has one queue."""
+
+    def __init__(self, created: str) -> None:
+        self._created = created
+
+    def queues(self, pattern: str) -> list[QueueStatus]:
+        return []
+
+    def queue(self, name: str) -> QueueStatus:
+        if name != self._created:
+            raise UnknownQueueError(name)
+        return QueueStatus(name, 3, 0, 0, 0, 0, 0)
+
+
+def names(pattern: str, *, may_be_missing: bool = False) -> list[str]:
+    manager: Any = Scripted("orders")
+    return [row["name"] for row in _listed(manager, pattern, may_be_missing=may_be_missing)]
+
+
+def test_a_queue_that_is_created_while_the_broker_is_asked_is_shown_and_not_left_out() -> None:
+    assert names("orders") == ["orders"]
+
+
+def test_a_name_that_no_queue_has_is_an_error_unless_it_is_watched_and_a_pattern_is_none() -> None:
+    with pytest.raises(UnknownQueueError):
+        names("oders")
+    assert names("oders", may_be_missing=True) == []
+    assert names("o*") == []
