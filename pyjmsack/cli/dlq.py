@@ -116,6 +116,15 @@ class _Letters:
         if self.checked is not None:
             self.checked.warn_if_empty(seen)
 
+    def shown(self, limit: int | None, fits: Callable[[Message], bool]) -> int:
+        """Return how many of the chosen dead letters a browser of ActiveMQ Classic shows, at most ``limit``. Artemis
+        has a selector for each choice, so that no command holds letters of another one; there the result is 0.
+        """
+        if self.artemis:
+            return 0
+        most = _AHEAD - 1 if limit is None else min(limit, _AHEAD - 1)  # a browser that showed more may be cut off
+        return sum(map(fits, self.browse(most)))
+
     @property
     def artemis(self) -> bool:
         """Whether the broker is Artemis."""
@@ -298,7 +307,8 @@ def retry(
         job = Transfer(queue, target, choosy=not artemis, limit=limit, batch=transaction or DEFAULT_BATCH)
         with _opened(login, wanted) as letters:  # without an origin by the selector, so that all is atomic
             rounds = _rounds(letters, *(["_AMQ_ORIG_QUEUE IS NOT NULL"] if artemis else []))
-        count = _run(job, rounds, login, rate, "Retrying")
+            shown = letters.shown(limit, lambda message: place_of(message, queue) is not None)
+        count = _run(job, rounds, login, rate, "Retrying", shown)
         if strays:
             remark(f"{strays:,} stay in {queue}, because nothing says where they came from.")
     if as_json:
@@ -327,7 +337,8 @@ def _rounds(letters: _Letters, *parts: str) -> list[_Round]:
     now = int(time.time() * 1000)
     shared = [*filter(None, [letters.choice.selector]), *parts]
     rounds = [_Round(" AND ".join([*shared, f"JMSTimestamp <= {now}"]))]
-    ahead = replace(letters, choice=replace(letters.choice, selector=" AND ".join([*shared, f"JMSTimestamp > {now}"])))
+    later = replace(letters.choice, selector=" AND ".join([*shared, f"JMSTimestamp > {now}"]))
+    ahead = replace(letters, choice=later, checked=None)
     times: list[int] = []
     with suppress(UnsupportedFeatureException):  # STOMP on Artemis has no browser: such letters stay
         times = [round(each.timestamp.timestamp() * 1000) for each in ahead.browse(_AHEAD) if each.timestamp]
@@ -338,8 +349,17 @@ def _rounds(letters: _Letters, *parts: str) -> list[_Round]:
     return rounds
 
 
-def _run(job: Transfer, rounds: list[_Round], login: Login, rate: float | None, what: str) -> int:
-    """Run a job round by round; return how many letters were moved."""
+def _run(job: Transfer, rounds: list[_Round], login: Login, rate: float | None, what: str, shown: int) -> int:
+    """Run a job round by round; return how many letters were moved.
+
+    Args:
+        job: moves the letters.
+        rounds: which letters are moved.
+        login: how to connect.
+        rate: letters a second; ``None`` = as many as possible.
+        what: the word for the work in the display, such as ``Retrying``.
+        shown: how many of the wanted letters a browser showed before. If fewer are moved, a remark says so.
+    """
     wanted, moved = job.limit, 0
     with stop_on_signals() as stop, counting(what, wanted) as show_count:
         for each in rounds:
@@ -348,6 +368,11 @@ def _run(job: Transfer, rounds: list[_Round], login: Login, rate: float | None, 
             if stop.requested or limit == 0:
                 break
             moved += replace(job, selector=each.selector, limit=limit).run(login, Pace(rate, stop), stop, show_count)
+    if moved < shown and not stop.requested:
+        remark(
+            f"{shown - moved:,} of {shown:,} were not moved, because another consumer of {job.source} holds them or took"
+            " them: run the command again when no other one works on the dead letters."
+        )
     return moved
 
 
@@ -414,9 +439,10 @@ def _each_to(
         if dry_run:
             return sum(1 for _ in letters.browse(limit))
         rounds = _rounds(letters)
+        shown = letters.shown(limit, lambda message: True)
     places: Target = lambda message: target if choice.fits(message, queue) else None  # noqa: E731 - one expression
     job = Transfer(queue, places, choosy=choice.choosy, limit=limit, batch=transaction or DEFAULT_BATCH)
-    return _run(job, rounds, login, rate, "Moving")
+    return _run(job, rounds, login, rate, "Moving", shown)
 
 
 @dlq.command("export")

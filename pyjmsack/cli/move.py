@@ -136,7 +136,7 @@ def copy(
     pyjmsack copy orders orders.test --limit 10
     pyjmsack copy orders audit --selector "amount > 1000" --json
 
-    The copies are new messages with ids of their own. ActiveMQ Classic shows 400 messages of a queue at most.
+    The copies are new messages with ids of their own. ActiveMQ Classic may show the first 400 messages only.
     """
     if source == target:
         raise click.UsageError("SOURCE and TARGET are the same queue")

@@ -108,7 +108,7 @@ def tail(
     %n priority, %p properties, %p{NAME} one property, %% a percent sign, \\n and \\t.
 
     A queue is looked into again and again, so that a message that a consumer takes between two looks is not seen.
-    ActiveMQ Classic shows the first 400 messages only.
+    ActiveMQ Classic may show the first 400 messages only.
     """
     with stop_on_signals() as stop, login.factory(jms__receiveLocalOnly=True).create_connection() as connection:
         # the call under way raises the error that this listener would get

@@ -12,7 +12,12 @@ from shared_brokers import Served
 from test_cli_dead_letters import give_up
 from test_cli_operating import killed_when
 
+from pyjmsack import AckMode, ConnectionFactory, Queue
+
 PROTOCOLS = ("amqp", "stomp")
+ONE_AFTER_THE_OTHER = pytest.mark.xdist_group("letters of ActiveMQ Classic")
+"""All workers share this broker and its dead letters. Without a choice by selector a command holds the letters that it
+looks at, also those that another test wants."""
 
 
 @pytest.fixture(params=PROTOCOLS)
@@ -43,6 +48,7 @@ def test_a_move_that_is_killed_and_repeated_loses_and_doubles_nothing(plain: Cli
     assert take_all(plain.url, queue_name) == []
 
 
+@ONE_AFTER_THE_OTHER
 @pytest.mark.timeout(300)
 def test_a_retry_that_is_killed_and_repeated_loses_nothing(plain: Cli, queue_name: str) -> None:
     """Each letter is confirmed and then acknowledged, so that the one that was under way may come twice."""
@@ -75,6 +81,7 @@ def test_an_import_that_is_killed_and_repeated_loses_nothing(plain: Cli, queue_n
     assert len(found) <= len(texts) + batch
 
 
+@ONE_AFTER_THE_OTHER
 def test_dead_letters_have_an_origin_and_go_back_to_it(plain: Cli, queue_name: str) -> None:
     """Over STOMP this broker notes the origin in a header of its own.
 
@@ -88,6 +95,28 @@ def test_dead_letters_have_an_origin_and_go_back_to_it(plain: Cli, queue_name: s
     assert json.loads(plain.ok("dlq", "purge", "--origin", queue_name, "--yes", "--json"))["removed"] == 1
 
 
+@ONE_AFTER_THE_OTHER
+@pytest.mark.parametrize("command", [["retry"], ["move", "test.parked"]], ids=["retry", "move"])
+def test_letters_that_another_consumer_holds_are_told_of(plain: Cli, queue_name: str, command: list[str]) -> None:
+    """Two retries at the same time took each other's letters, and both said that there was nothing to do."""
+    give_up(plain.url, queue_name, ["a", "b"])
+    with ConnectionFactory(plain.url).create_connection() as connection:
+        connection.start()
+        session = connection.create_session(AckMode.INDIVIDUAL_ACKNOWLEDGE)
+        consumer = session.create_consumer(Queue("ActiveMQ.DLQ"))
+        held: list[object] = []
+        while (message := consumer.receive(1)) is not None:
+            held.append(message)
+        assert len(held) >= 2
+        result = plain.run("dlq", *command, "--origin", queue_name)
+    assert result.exit_code == 0
+    assert "2 of 2 were not moved, because another consumer of ActiveMQ.DLQ holds them" in result.stderr
+    moved = plain.run("dlq", *command, "--origin", queue_name, "--json")
+    assert 2 in json.loads(moved.stdout).values()
+    assert moved.stderr == ""
+
+
+@ONE_AFTER_THE_OTHER
 def test_a_retry_says_how_many_letters_stay_because_their_origin_is_unknown(
     brokers: Callable[[str], Served], queue_name: str
 ) -> None:

@@ -15,7 +15,8 @@ from contract.brokers import Target, wanted
 from contract.faces import AIO, SYNC, Face
 from contract.harness import Jms
 
-TIMEOUT = 30
+TIMEOUT = 120
+"""Seconds for a scenario, which may wait 60 s for one event."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
