@@ -370,8 +370,8 @@ def _run(job: Transfer, rounds: list[_Round], login: Login, rate: float | None, 
             moved += replace(job, selector=each.selector, limit=limit).run(login, Pace(rate, stop), stop, show_count)
     if moved < shown and not stop.requested:
         remark(
-            f"{shown - moved:,} of {shown:,} were not moved, because another consumer of {job.source} holds them or took"
-            " them: run the command again when no other one works on the dead letters."
+            f"{shown - moved:,} of {shown:,} were not moved, because another consumer of {job.source} holds them or"
+            " took them: run the command again when no other one works on the dead letters."
         )
     return moved
 
