@@ -41,8 +41,8 @@ _METRICS = {
 }
 _SORTS = ("name", *_METRICS)
 _BROWSED = (
-    "Counted by browsing: Artemis leaves out messages that consumers hold, ActiveMQ Classic may show the first 400 only, and"
-    " a queue that does not exist counts as empty."
+    "Counted by browsing: Artemis leaves out messages that consumers hold, ActiveMQ Classic may show the first 400 "
+    "only, and a queue that does not exist counts as empty."
 )
 _Row = dict[str, Any]
 """The fields of a :class:`pyjmsack.management.QueueStatus`. ``None``: nobody says."""
