@@ -68,26 +68,25 @@ def take(connection: Connection, run: Run) -> None:
     run.lost, run.doubled = expected - len(seen), len(run.taken) - len(seen)
 
 
-def measure() -> Run:
+def measure(broker: EmbeddedArtemis, ledger: Path | None = None) -> Run:
     """Run a sender and a receiver, kill the broker in the middle, and start it again."""
-    with EmbeddedArtemis() as broker:
-        factory = ConnectionFactory(f"failover:({broker.amqp_url})?failover.initialReconnectDelay=50")
-        with factory.create_connection() as one, factory.create_connection() as other:
-            run = Run()
-            workers = [threading.Thread(target=send, args=(one, run)), threading.Thread(target=take, args=(other, run))]
-            for worker in workers:
-                worker.start()
-            for connection in (one, other):
-                connection.add_connection_listener(run)
-            time.sleep(KILLED_AT - run.now())
-            run.events["broker killed (SIGKILL)"] = run.now()
-            broker.kill()
-            time.sleep(DOWN)
-            run.events["broker starts again"] = run.now()
-            broker.restart()
-            for worker in workers:
-                worker.join()
-            return run
+    factory = ConnectionFactory(f"failover:({broker.amqp_url})?failover.initialReconnectDelay=50", ledger=ledger)
+    with factory.create_connection() as one, factory.create_connection() as other:
+        run = Run()
+        workers = [threading.Thread(target=send, args=(one, run)), threading.Thread(target=take, args=(other, run))]
+        for worker in workers:
+            worker.start()
+        for connection in (one, other):
+            connection.add_connection_listener(run)
+        time.sleep(KILLED_AT - run.now())
+        run.events["broker killed (SIGKILL)"] = run.now()
+        broker.kill()
+        time.sleep(DOWN)
+        run.events["broker starts again"] = run.now()
+        broker.restart()
+        for worker in workers:
+            worker.join()
+        return run
 
 
 def steps(times: list[float], end: float, top: int) -> str:
@@ -151,7 +150,8 @@ def draw(run: Run) -> str:
 
 def main() -> None:
     """Measure, and write the picture. Nothing is written if a message is lost."""
-    run = measure()
+    with EmbeddedArtemis() as broker:
+        run = measure(broker)
     if run.lost:
         raise SystemExit(f"{run.lost} messages were lost")
     PICTURE.write_text(draw(run), encoding="utf-8")
