@@ -30,6 +30,10 @@ _PARSED: Final[dict[type, Callable[[str], Any]]] = {
 _DEEPEST: Final = 64
 _MOST_TRIES: Final = 1_000_000
 """The most tries, in one body, to find the type of a value among several."""
+_SHOWN: Final = 100
+"""The most characters of a key that an error shows."""
+_REASON: Final = 1000
+"""The most characters that an error shows of the reason that a class gives."""
 
 
 def is_model(kind: Any) -> bool:
@@ -90,17 +94,53 @@ class _Tries:
     def __init__(self) -> None:
         self.left = _MOST_TRIES
 
-    def use(self, where: str) -> None:
+    def use(self, where: _Place) -> None:
         self.left -= 1
         if self.left < 0:
             raise _TooManyError(f"{where}: more than {_MOST_TRIES:,} tries to find the type among several")
+
+
+class _Place:
+    """A place in a body, which becomes text only in an error.
+
+    A sender chooses keys of any length. The text of each place would contain the keys of all places around it, so that
+    the time would grow with the square of the message.
+    """
+
+    __slots__ = ("around", "text")
+
+    def __init__(self, text: Any, around: _Place | None = None) -> None:
+        self.text = text
+        self.around = around
+
+    def __str__(self) -> str:
+        return str(self.text) if self.around is None else f"{self.around}{self.text}"
+
+
+class _Element(_Place):
+    """A value of a list, by its number."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return f"{self.around}[{self.text}]"
+
+
+class _Key(_Place):
+    """A value of a mapping, by its key."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        shown = self.text[:_SHOWN] + "…" if isinstance(self.text, str) and len(self.text) > _SHOWN else self.text
+        return f"{self.around}, {shown!r}"
 
 
 class _TooManyError(MessageFormatException):
     """The error after which no other type is tried."""
 
 
-def build(kind: Any, value: Any, where: str = "the body", depth: int = 0, tries: _Tries | None = None) -> Any:
+def build(kind: Any, value: Any, where: str = "the body") -> Any:
     """Return a value of JSON as ``kind``.
 
     Args:
@@ -108,19 +148,22 @@ def build(kind: Any, value: Any, where: str = "the body", depth: int = 0, tries:
             JSON, or ``list[...]``, ``dict[str, ...]``, ``tuple[..., ...]``, ``X | None`` of these.
         value: a value that ``json.loads`` returned.
         where: the place of the value, for the error.
-        depth, tries: the depth and the tries of the value around this one.
 
     Raises:
         MessageFormatException: the value does not fit. Names that a dataclass does not have are ignored.
     """
+    return _build(kind, value, _Place(where), 0, _Tries())
+
+
+def _build(kind: Any, value: Any, where: _Place, depth: int, tries: _Tries) -> Any:
+    """Return a value as ``kind``, with the depth and the tries of the value around this one."""
     if depth > _DEEPEST:
         raise MessageFormatException(f"{where}: nested more than {_DEEPEST} deep")
-    tries = tries or _Tries()
     origin = typing.get_origin(kind)
     if kind is Any or kind is object:
         return value
     if origin is typing.Annotated:
-        return build(typing.get_args(kind)[0], value, where, depth, tries)
+        return _build(typing.get_args(kind)[0], value, where, depth, tries)
     if origin in (typing.Union, types.UnionType):
         return _one_of(typing.get_args(kind), value, where, depth, tries)
     if origin is typing.Literal:
@@ -136,11 +179,11 @@ def build(kind: Any, value: Any, where: str = "the body", depth: int = 0, tries:
     return _scalar(kind, value, where)
 
 
-def _wrong(kind: Any, value: Any, where: str) -> MessageFormatException:
+def _wrong(kind: Any, value: Any, where: _Place) -> MessageFormatException:
     return MessageFormatException(f"{where}: expected {getattr(kind, '__name__', kind)}, not {type(value).__name__}")
 
 
-def _scalar(kind: Any, value: Any, where: str) -> Any:
+def _scalar(kind: Any, value: Any, where: _Place) -> Any:
     if kind is None or kind is type(None):
         if value is None:
             return None
@@ -161,27 +204,27 @@ def _scalar(kind: Any, value: Any, where: str) -> Any:
     raise _wrong(kind, value, where)
 
 
-def _one_of(kinds: tuple[Any, ...], value: Any, where: str, depth: int, tries: _Tries) -> Any:
+def _one_of(kinds: tuple[Any, ...], value: Any, where: _Place, depth: int, tries: _Tries) -> Any:
     if value is None and type(None) in kinds:
         return None
     found = [kind for kind in kinds if kind is not type(None)]
     for kind in found[:-1]:
         tries.use(where)
         try:
-            return build(kind, value, where, depth + 1, tries)
+            return _build(kind, value, where, depth + 1, tries)
         except _TooManyError:
             raise
         except MessageFormatException:
             continue
-    return build(found[-1], value, where, depth + 1, tries)
+    return _build(found[-1], value, where, depth + 1, tries)
 
 
-def _container(origin: Any, inside: tuple[Any, ...], value: Any, where: str, depth: int, tries: _Tries) -> Any:
+def _container(origin: Any, inside: tuple[Any, ...], value: Any, where: _Place, depth: int, tries: _Tries) -> Any:
     if isinstance(origin, type) and issubclass(origin, Mapping):
         if not isinstance(value, Mapping):
             raise _wrong(dict, value, where)
         kind = inside[1] if len(inside) == 2 else Any
-        return {key: build(kind, each, f"{where}, {key!r}", depth + 1, tries) for key, each in value.items()}
+        return {key: _build(kind, each, _Key(key, where), depth + 1, tries) for key, each in value.items()}
     if not isinstance(value, list) or not isinstance(origin, type):
         raise _wrong(list, value, where)
     kind = inside[0] if inside else Any
@@ -189,14 +232,14 @@ def _container(origin: Any, inside: tuple[Any, ...], value: Any, where: str, dep
         if len(inside) != len(value):
             raise MessageFormatException(f"{where}: expected {len(inside)} values, not {len(value)}")
         pairs = zip(inside, value, strict=True)
-        return tuple(build(each, item, f"{where}[{at}]", depth + 1, tries) for at, (each, item) in enumerate(pairs))
-    items = [build(kind, each, f"{where}[{number}]", depth + 1, tries) for number, each in enumerate(value)]
+        return tuple(_build(each, item, _Element(at, where), depth + 1, tries) for at, (each, item) in enumerate(pairs))
+    items = [_build(kind, each, _Element(number, where), depth + 1, tries) for number, each in enumerate(value)]
     if origin in (set, frozenset):
         return _set(origin, items, where)
     return tuple(items) if origin is tuple else items
 
 
-def _set(origin: Any, items: list[Any], where: str) -> Any:
+def _set(origin: Any, items: list[Any], where: _Place) -> Any:
     """Return a set in a time that grows with the number of elements, whatever the sender chose."""
     try:
         check_elements(items)
@@ -205,23 +248,29 @@ def _set(origin: Any, items: list[Any], where: str) -> Any:
     return origin(items)
 
 
-def _dataclass(kind: Any, value: Any, where: str, depth: int, tries: _Tries) -> Any:
+def _dataclass(kind: Any, value: Any, where: _Place, depth: int, tries: _Tries) -> Any:
     if not isinstance(value, Mapping):
         raise _wrong(kind, value, where)
     given = {}
     for name, inner, needed in _fields(kind):
         if name in value:
-            given[name] = build(inner, value[name], f"{where}, {name!r} of {kind.__name__}", depth + 1, tries)
+            given[name] = _build(inner, value[name], _Place(f", {name!r} of {kind.__name__}", where), depth + 1, tries)
         elif needed:
             raise MessageFormatException(f"{where}: {kind.__name__} needs {name!r}, which is not there")
     try:
         return kind(**given)
     except (TypeError, ValueError) as error:
-        raise MessageFormatException(f"{where}: {kind.__name__} refuses the values: {error}") from error
+        raise MessageFormatException(f"{where}: {kind.__name__} refuses the values: {_short(error)}") from error
 
 
-def _model(kind: Any, value: Any, where: str) -> Any:
+def _model(kind: Any, value: Any, where: _Place) -> Any:
     try:
         return kind.model_validate(value)
     except ValueError as error:  # pydantic's own error is one
-        raise MessageFormatException(f"{where}: {kind.__name__} refuses the values: {error}") from error
+        raise MessageFormatException(f"{where}: {kind.__name__} refuses the values: {_short(error)}") from error
+
+
+def _short(error: Exception) -> str:
+    """Return the start of a reason, because the reason of pydantic lists each wrong value of a message."""
+    text = str(error)
+    return text if len(text) <= _REASON else text[:_REASON] + "…"

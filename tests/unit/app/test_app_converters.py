@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pyjmsack import BytesMessage, JsonConverter, MapMessage, MessageFormatException, TextMessage
+from pyjmsack.app.typed import build
 
 
 class Colour(Enum):
@@ -203,3 +204,40 @@ def test_a_nested_body_of_several_possible_types_is_refused_before_it_costs_time
     body = '{"child": ' * 30 + "5" + "}" * 30
     with pytest.raises(MessageFormatException, match="1,000 tries to find the type among several"):
         JsonConverter().from_message(TextMessage(body), Left)
+
+
+class Key(str):
+    """A key that must not be written into a text."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        raise AssertionError("the text of a place was made without an error")
+
+
+def test_the_places_of_values_become_text_in_an_error_only() -> None:
+    """Otherwise a message of 2 MB, one long key with a long list, took 15 s, and one of 20 MB took half an hour."""
+    inner = {Key("inner"): [1, 2]}
+    assert build(dict[str, list[int]], inner) == inner
+    assert build(dict[str, dict[str, list[int]]], {Key("outer"): inner}) == {"outer": inner}
+
+
+def test_an_error_shows_the_place_and_the_start_of_a_long_key() -> None:
+    with pytest.raises(MessageFormatException) as raised:
+        build(dict[str, list[Part]], {"k" * 1_000_000: [{"name": 5, "price": "1"}]})
+    text = str(raised.value)
+    assert text.endswith("kk…'[0], 'name' of Part: expected str, not int")
+    assert len(text) < 300
+
+
+def test_an_error_shows_the_start_of_a_long_reason() -> None:
+    """The reason of pydantic lists each wrong value of a message."""
+
+    class Wrong(Model):
+        @classmethod
+        def model_validate(cls, value: Any) -> Wrong:
+            raise ValueError("x" * 1_000_000)
+
+    with pytest.raises(MessageFormatException, match=r"Wrong refuses the values: x+…$") as raised:
+        build(Wrong, {})
+    assert len(str(raised.value)) < 2000
