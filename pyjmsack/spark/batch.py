@@ -13,7 +13,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyjmsack import Queue
 from pyjmsack.spark.columns import to_batch
 from pyjmsack.spark.options import OptionError, Options
-from pyjmsack.spark.pull import Place, is_waiting, read_pull
+from pyjmsack.spark.pull import Place, identities, is_waiting, read_pull
 from pyjmsack.spark.spool import Spool, write_once
 
 __all__ = ["JmsBrowseReader", "JmsDrainReader", "batch_reader"]
@@ -82,7 +82,7 @@ class JmsDrainReader(DataSourceReader):
             spool.prepare(number)
             if number and not spool.file(number, part).exists() and self._is_empty(spool, number - 1, part):
                 nothing = to_batch([], [], (number, part), None, self._options.includeBody)
-                spool.publish(number, part, nothing, taken=0, short=True, end=True)
+                spool.publish(number, part, nothing, identities([], nothing), taken=0, short=True, end=True)
             yield from read_pull(self._options, Place(query, number, part, min(cap, left)))
             if spool.is_end(number, part):
                 return

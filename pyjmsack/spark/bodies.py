@@ -85,7 +85,22 @@ def message_of(session: Session, body: bytes | str | None, body_type: str | None
 
 
 def _dump(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, default=repr).encode("utf-8", "surrogatepass")
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=repr)
+    except TypeError:  # a sender over AMQP may choose keys of any type
+        text = json.dumps(_with_texts(value), ensure_ascii=False, default=repr)
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _with_texts(value: Any) -> Any:
+    """Return a value in which each key that JSON does not know is a text."""
+    if isinstance(value, dict):
+        return {_key(key): _with_texts(each) for key, each in value.items()}
+    return [_with_texts(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _key(key: Any) -> Any:
+    return key if key is None or isinstance(key, str | int | float) else repr(key)
 
 
 def _mark(value: Any) -> Any:

@@ -3,7 +3,7 @@
 The commit of the transaction acknowledges the messages, and the answer to the commit proves that. A settled AMQP
 delivery without a transaction gets no answer (AMQP 1.0, 2.6.12). If this process dies before the commit, the broker
 delivers all messages again. After the spool is published, its rows are the rows of this pull, and a message that is
-delivered again is dropped by its id.
+delivered again is dropped by its identity.
 """
 
 from __future__ import annotations
@@ -11,19 +11,20 @@ from __future__ import annotations
 import gc
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
+from hashlib import blake2b
 from typing import NamedTuple
 
 import pyarrow as pa
 
-from pyjmsack import AckMode, JMSException, Message, MessageFormatException, Queue, Session, UnsupportedFeatureException
+from pyjmsack import AckMode, JMSException, Message, Queue, Session, UnsupportedFeatureException
 from pyjmsack.spark.columns import arrow_schema, to_batch
 from pyjmsack.spark.options import OptionError, Options
 from pyjmsack.spark.spool import Span, Spool
 
-__all__ = ["Place", "Received", "count_waiting", "is_waiting", "pull", "read_pull", "receive"]
+__all__ = ["Place", "Received", "count_waiting", "identities", "is_waiting", "pull", "read_pull", "receive"]
 
 log = logging.getLogger("pyjmsack.spark")
 
@@ -76,18 +77,19 @@ def pull(options: Options, spool: Spool, place: Place) -> None:
             batch = to_batch(
                 received.messages, received.times, (place.pull, place.part), options.dedupKey, options.includeBody
             )
+            known = identities(received.messages, batch)
         if options.dedup:
             # after receiving: a message is delivered again only when the connection of its first holder is gone, so its
             # first copy is spooled by then
-            batch = _without_known(batch, spool)
+            batch, known = _without_known(batch, known, spool)
         taken = len(received.messages)
-        if not spool.publish(place.pull, place.part, batch, taken=taken, short=received.short):
+        if not spool.publish(place.pull, place.part, batch, known, taken=taken, short=received.short):
             session.rollback()  # another attempt was faster and its rows count; these messages go back to the queue
             return
         try:
             session.commit()
         except JMSException as error:
-            log.warning("%s: the acknowledgement is in doubt (%s); what comes again is dropped by its id", place, error)
+            log.warning("%s: the acknowledgement is in doubt (%s); what comes again is dropped", place, error)
         else:
             spool.confirm(place.pull, place.part)
 
@@ -123,36 +125,48 @@ def receive(session: Session, options: Options, cap: int) -> Received:
                 return Received(messages, times, left > 0)
             messages.append(message)
             times.append(datetime.now(timezone.utc))
-            size += _size_of(message)
+            size += message._delivery.size
     return Received(messages, times, False)
 
 
-def _size_of(message: Message) -> int:
-    """Return the approximate size of the body in bytes."""
-    try:
-        body = message.body
-    except MessageFormatException:  # the row will hold the error
-        return 0
-    parts = body.values() if isinstance(body, dict) else body if isinstance(body, list) else (body,)
-    return sum(len(part) if isinstance(part, str | bytes) else 8 for part in parts)
+def identities(messages: Sequence[Message], batch: pa.RecordBatch) -> pa.Array:
+    """Return for each message a text that is the same at each delivery, and that no other message has.
+
+    The message id alone is not enough, because the sender chooses the id. Another sender may choose the same one, and
+    the dead letters of several subscribers have the id of the one message. The identity is null for a message without
+    an id, which may be the same on purpose.
+
+    Args:
+        messages: the messages, as they were received.
+        batch: their rows.
+    """
+    pairs = zip(messages, batch["origin"].to_pylist(), strict=True)
+    return pa.array([_identity(message._delivery.identity(), origin) for message, origin in pairs], pa.string())
 
 
-def _without_known(batch: pa.RecordBatch, spool: Spool) -> pa.RecordBatch:
-    """Return the rows whose message id is new, also within the batch. A row without an id is always new."""
-    seen = spool.known_ids(Span.of(batch["created"]), batch["message_id"])
+def _identity(identity: bytes | None, origin: str | None) -> str | None:
+    if identity is None:
+        return None
+    return blake2b(b"%b\0%b" % ((origin or "").encode(), identity), digest_size=16).hexdigest()
+
+
+def _without_known(batch: pa.RecordBatch, identity: pa.Array, spool: Spool) -> tuple[pa.RecordBatch, pa.Array]:
+    """Return the rows of new messages, and their identities. A message that is twice in the batch counts once."""
+    seen = spool.known(Span.of(batch["created"]), identity)
     fresh = []
-    for number, found in enumerate(batch["message_id"].to_pylist()):
+    for number, found in enumerate(identity.to_pylist()):
         if found is None:
             fresh.append(number)
         elif found not in seen:
             fresh.append(number)
             seen.add(found)
-    if nameless := batch["message_id"].null_count:
+    if nameless := identity.null_count:
         log.warning("%d messages have no id; should they come again after a crash, nobody can tell", nameless)
     if len(fresh) == batch.num_rows:
-        return batch
+        return batch, identity
     log.info("%d redelivered messages dropped", batch.num_rows - len(fresh))
-    return batch.take(pa.array(fresh, pa.int32()))
+    kept = pa.array(fresh, pa.int32())
+    return batch.take(kept), identity.take(kept)
 
 
 def is_waiting(options: Options, timeout: float) -> bool:

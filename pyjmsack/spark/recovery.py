@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from pyjmsack.spark.columns import arrow_schema, spark_schema
+from pyjmsack.spark.spool import PULLS
 
 __all__ = ["recover"]
 
@@ -26,12 +27,11 @@ def recover(spark: SparkSession, spool_location: str | Path) -> DataFrame:
         One row for each message. The column with the body is left out if a part of the spool has none.
     """
     tables = []
-    for path in sorted(Path(spool_location).glob("*/[0-9]*/*.arrow")):
+    for path in sorted(Path(spool_location).glob(f"*/{PULLS}/*.arrow")):
         with pa.memory_map(str(path)) as source:
             tables.append(pa.ipc.open_file(source).read_all().replace_schema_metadata(None))
     if not tables:
         return spark.createDataFrame([], spark_schema(True))
-    bodiless = arrow_schema(False)
     with_body = all("body" in table.schema.names for table in tables)
-    found = pa.concat_tables(tables if with_body else [table.select(bodiless.names) for table in tables])
+    found = pa.concat_tables([table.select(arrow_schema(with_body).names) for table in tables])
     return spark.createDataFrame(found, spark_schema(with_body))

@@ -13,6 +13,9 @@ _HOMELESS = {
 }
 """Rules for dead letters that cannot be sent back: the reason, and the rows that it concerns."""
 
+_PLACE = ("received", "batch", "part", "idx")
+"""The columns that say when and where a row was drained. They are the same in each reading of a drain."""
+
 
 def dead_letters(spark: SparkSession, **options: str) -> DataFrame:
     """Take the messages of a dead-letter queue, as rows with ``origin``.
@@ -30,8 +33,9 @@ def dead_letters(spark: SparkSession, **options: str) -> DataFrame:
 def send_back(letters: DataFrame, attempt: int = 1, to: str | None = None, **options: str) -> None:
     """Send dead letters to the queues they came from. A repeated call sends no letter twice.
 
-    Each gets the duplicate id ``replay:<attempt>:<message id>``. With the old id Artemis would accept the letter and
-    drop it.
+    Each gets a duplicate id that is made from ``attempt``, the message id and the place of the row in its drain. With
+    the old id Artemis would accept the letter and drop it. The message id alone is not enough, because two letters may
+    have the same one.
 
     Args:
         letters: rows of :func:`dead_letters`, which may be changed or filtered.
@@ -54,7 +58,8 @@ def send_back(letters: DataFrame, attempt: int = 1, to: str | None = None, **opt
                 raise ValueError(
                     f"{count} letters {reason}; filter them out, or give a queue for all letters with to=..."
                 )
-    key = f.concat(f.lit(f"replay:{attempt}:"), f.col("message_id"))
+    place = [f.col(name).cast("string") for name in _PLACE if name in letters.columns]
+    key = f.concat_ws(":", f.lit(f"replay:{attempt}"), f.col("message_id"), *place)
     target = f.col("origin") if to is None else f.lit(to)
     rows = letters.withColumns({"destination": target, "replay_id": key}).drop("origin")
     rows.write.format("jms").mode("append").options(dedupColumn="replay_id", **options).save()

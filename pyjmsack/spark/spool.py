@@ -5,7 +5,7 @@
     <spoolLocation>/<query>/<pull>/<partition>.arrow    rows that one task pulled; appears whole or not at all
                                   /<partition>.acked    the broker has confirmed the acknowledgement
                            /processed                   pulls below this number are processed, and gone
-                           /ids/...                     their message ids, for redeliveries
+                           /ids/...                     the identities of their messages
                            /tmp/...                     being written, or being deleted
 """
 
@@ -24,8 +24,12 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["Span", "Spool", "write_once"]
+__all__ = ["PULLS", "Span", "Spool", "write_once"]
 
+_IDENTITY = "identity"
+"""The column of the spool that tells a message from all others; Spark does not get it."""
+PULLS = "[0-9]" * 10
+"""The names of the pulls. Anything else in the directory is left alone."""
 _SPAN, _TAKEN, _SHORT, _END = (f"pyjmsack.{name}".encode() for name in ("created", "taken", "short", "end"))
 
 
@@ -122,11 +126,21 @@ class Spool:
     # -- writing ------------------------------------------------------------------------------------------------
 
     def publish(
-        self, pull: int, part: int, batch: pa.RecordBatch, *, taken: int, short: bool, end: bool = False
+        self,
+        pull: int,
+        part: int,
+        batch: pa.RecordBatch,
+        identities: pa.Array,
+        *,
+        taken: int,
+        short: bool,
+        end: bool = False,
     ) -> bool:
         """Make the rows durable under their name, all at once.
 
         Args:
+            identities: for each row a text that no other message has, by which a redelivery is recognised; null for a
+                message without an id.
             taken: how many messages were received, including those that were dropped as redelivered.
             short: whether the queue ran empty before the pull had as many messages as it may take.
             end: whether this partition is finished, in a read that ends when the queue is empty.
@@ -136,7 +150,9 @@ class Spool:
         """
         span = Span.of(batch["created"])
         notes = {_SPAN: _pair(span), _TAKEN: b"%d" % taken, _SHORT: b"%d" % short, _END: b"%d" % end}
-        return self._link(batch.replace_schema_metadata(notes), self.file(pull, part))
+        fields = batch.schema.append(pa.field(_IDENTITY, pa.string())).with_metadata(notes)
+        rows = pa.RecordBatch.from_arrays([*batch.columns, identities], schema=fields)
+        return self._link(rows, self.file(pull, part))
 
     def _link(self, batch: pa.RecordBatch, target: Path) -> bool:
         written = self._tmp / uuid.uuid4().hex
@@ -183,11 +199,11 @@ class Spool:
         """Whether this partition of a drain has no more pulls."""
         return _notes(self.file(pull, part)).get(_END) == b"1"
 
-    def known_ids(self, span: Span, asked: pa.Array) -> set[str]:
-        """Return the ids, among these, that belong to a spooled message. Only messages of this span are looked at."""
+    def known(self, span: Span, asked: pa.Array) -> set[str]:
+        """Return the identities, among these, of spooled messages. Only messages of this span are looked at."""
         known: set[str] = set()
         ids = asked.drop_null()
-        for path in self.root.glob("[0-9]*/*.arrow"):
+        for path in self._rows():
             # retired in this moment: its ids are listed below, because they were written first
             with suppress(FileNotFoundError):
                 if span.touches(_span(_notes(path)[_SPAN].decode())):
@@ -213,7 +229,7 @@ class Spool:
             written = self._tmp / uuid.uuid4().hex
             written.write_text(str(before), encoding="utf-8")
             written.replace(self.root / "processed")
-        for folder in sorted(self.root.glob("[0-9]*")):
+        for folder in sorted(self.root.glob(PULLS)):
             if int(folder.name) < before:
                 with suppress(FileNotFoundError):  # another process deletes it too
                     self._retire(folder)
@@ -228,7 +244,7 @@ class Spool:
             state = "acked" if path.with_suffix(".acked").exists() else "open"
             # Arrow all the way, because the first pa.array() of Python objects imports pandas, which takes a quarter of
             # a second
-            ids = pa.record_batch({"message_id": _read_id_column(path).combine_chunks()})
+            ids = pa.record_batch({_IDENTITY: _read_identities(path).combine_chunks()})
             self._link(ids, self._ids / f"{int(folder.name)}_{path.stem}_{_notes(path)[_SPAN].decode()}_{state}.ids")
         # this one first, because in a half empty directory a late attempt could publish
         gone = folder.rename(self._tmp / uuid.uuid4().hex)
@@ -247,7 +263,10 @@ class Spool:
 
     def has_rows(self) -> bool:
         """Whether the spool has rows that no batch has processed."""
-        return any(self.root.glob("[0-9]*/*.arrow"))
+        return any(self._rows())
+
+    def _rows(self) -> Iterator[Path]:
+        return self.root.glob(f"{PULLS}/*.arrow")
 
 
 def write_once(path: Path, text: str) -> str:
@@ -278,16 +297,16 @@ def _notes(path: Path) -> dict[bytes, bytes]:
 
 
 def _common_ids(path: Path, ids: pa.Array) -> list[str]:
-    """Return the common ids, with Arrow, because hours of ids do not fit in memory as Python objects."""
-    column = _read_id_column(path)
+    """Return the common identities, with Arrow, because those of hours do not fit in memory as Python objects."""
+    column = _read_identities(path)
     known = pc.is_in(column, value_set=ids)  # pyright: ignore[reportAttributeAccessIssue] - made when imported
     return column.filter(known).to_pylist()
 
 
-def _read_id_column(path: Path) -> pa.ChunkedArray:
-    """Return the ids, with gaps for messages that have no id."""
+def _read_identities(path: Path) -> pa.ChunkedArray:
+    """Return the identities, with gaps for messages that have no id."""
     with pa.memory_map(str(path)) as source:
-        return pa.ipc.open_file(source).read_all()["message_id"]
+        return pa.ipc.open_file(source).read_all()[_IDENTITY]
 
 
 def _sync_directory(path: Path) -> None:

@@ -159,6 +159,11 @@ class Inbound(Protocol):
         """
         ...
 
+    @property
+    def size(self) -> int:
+        """About the number of bytes that the broker sent for the message."""
+        ...
+
     def identity(self) -> bytes | None:
         """Return bytes that are the same for all deliveries of this message and differ for all other messages.
 

@@ -38,6 +38,11 @@ class SpooledInbound(AmqpInbound):
         self.body = SpooledBody(spool, spans)
 
     @property
+    def size(self) -> int:
+        """The number of bytes of the message, with its body in the file."""
+        return self._size
+
+    @property
     def has_footer(self) -> bool:
         """Whether the message has a footer, the section after the body."""
         return not self.payload.endswith(EMPTY)

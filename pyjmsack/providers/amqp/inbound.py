@@ -99,6 +99,11 @@ class AmqpInbound(sections.Sections):
         return self._header.delivery_count
 
     @property
+    def size(self) -> int:
+        """The number of bytes of the message."""
+        return len(self.payload)
+
+    @property
     def priority(self) -> int:
         """The priority, 0 to 9; 4 if it cannot be decoded. Only the header is read, because this runs on the loop."""
         try:

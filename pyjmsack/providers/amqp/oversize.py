@@ -20,13 +20,18 @@ _HEADER = 0x70
 class Oversize(AmqpInbound):
     """The kept part of a message that is too large, which is enough to refuse the message."""
 
-    __slots__ = ("limit", "size")
+    __slots__ = ("_size", "limit")
 
     def __init__(self, start: bytes, size: int, limit: int) -> None:
         """Keep ``start``, the first bytes of the message. Their header says whether it is persistent (3.2)."""
         super().__init__(start)
-        self.size = size
+        self._size = size
         self.limit = limit
+
+    @property
+    def size(self) -> int:
+        """The number of bytes that the broker sent for the message."""
+        return self._size
 
     @property
     def persistent(self) -> bool:
@@ -44,4 +49,4 @@ class Oversize(AmqpInbound):
         Raises:
             MessageFormatException: always; the text names the size and the limit.
         """
-        raise MessageFormatException(f"it has {self.size:,} bytes, and jms.maxMessageSize allows {self.limit:,}")
+        raise MessageFormatException(f"it has {self._size:,} bytes, and jms.maxMessageSize allows {self.limit:,}")

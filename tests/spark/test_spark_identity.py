@@ -1,0 +1,109 @@
+"""Which messages are the same, and which rows hostile messages get: without a broker and without a JVM."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+import pytest
+
+from pyjmsack import Message, Queue
+from pyjmsack.providers.amqp.inbound import AmqpInbound
+from pyjmsack.providers.amqp.wire_encode import encode_value
+from pyjmsack.spark.columns import arrow_schema, to_batch
+from pyjmsack.spark.pull import _without_known, identities
+from pyjmsack.spark.spool import Spool
+
+ANNOTATIONS, PROPERTIES, VALUE = 0x72, 0x73, 0x77
+KEY = UUID(int=7)
+
+
+def received(body: Any, message_id: str | None = "one", **annotations: Any) -> Message:
+    """Return a message as it comes over AMQP from a sender that chose its id."""
+    sections = {PROPERTIES: [message_id], VALUE: body}
+    if annotations:
+        noted = {f"x-opt-{name.replace('_', '-')}": value for name, value in annotations.items()}
+        sections = {ANNOTATIONS: noted, **sections}
+    payload = b"".join(b"\x00\x53%c" % code + encode_value(value) for code, value in sections.items())
+    inbound = AmqpInbound(payload)
+    message = inbound.to_message(Queue("orders"))
+    message._delivery = inbound
+    return message
+
+
+def rows_of(*messages: Message) -> tuple[pa.RecordBatch, pa.Array]:
+    now = datetime.now(timezone.utc)
+    batch = to_batch(messages, [now] * len(messages), (1, 0), None, True)
+    return batch, identities(messages, batch)
+
+
+def spool_with(tmp_path: Path, *messages: Message) -> Spool:
+    """Return a spool whose first pull has these messages."""
+    spool = Spool(tmp_path, "query")
+    spool.prepare(1)
+    assert spool.publish(1, 0, *rows_of(*messages), taken=len(messages), short=True)
+    return spool
+
+
+def bodies(batch: pa.RecordBatch) -> list[bytes]:
+    return batch["body"].to_pylist()
+
+
+def test_different_messages_with_one_id_are_all_rows(tmp_path: Path) -> None:
+    """A sender chooses the id. The second one was acknowledged and dropped."""
+    spool = spool_with(tmp_path, received("paid"))
+    batch, found = _without_known(*rows_of(received("shipped"), received("sent back"), received("paid")), spool)
+    assert bodies(batch) == [b"shipped", b"sent back"]
+    assert len(set(found.to_pylist())) == 2
+
+
+def test_dead_letters_of_two_subscribers_are_two_rows(tmp_path: Path) -> None:
+    letters = [received("paid", ORIG_ADDRESS="prices", ORIG_QUEUE=name) for name in ("first", "second", "second")]
+    batch, _ = _without_known(*rows_of(*letters), Spool(tmp_path, "query"))
+    assert batch["origin"].to_pylist() == ["prices::first", "prices::second"]
+
+
+def test_identities_outlive_the_rows_of_their_pull(tmp_path: Path) -> None:
+    spool = spool_with(tmp_path, received("paid"), received("no id", None))
+    spool.retire(2, window=60)
+    assert not spool.has_rows()
+    batch, _ = _without_known(*rows_of(received("paid"), received("shipped"), received("no id", None)), spool)
+    assert bodies(batch) == [b"shipped", b"no id"]
+
+
+def test_rows_are_read_without_the_column_of_the_spool(tmp_path: Path) -> None:
+    spool = spool_with(tmp_path, received("paid"))
+    (batch,) = spool.read(1, 0)
+    assert batch.schema.names[:-1] == arrow_schema(True).names
+
+
+def test_strange_files_in_the_spool_are_left_alone(tmp_path: Path) -> None:
+    spool = spool_with(tmp_path, received("paid"))
+    strange = spool.root / "2026-backup"
+    strange.mkdir()
+    (spool.root / "1").write_text("mine")
+    spool.retire(2, window=60)
+    assert strange.is_dir()
+    assert (spool.root / "1").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        ({b"a": 1}, b"""{"b'a'": 1}"""),
+        ({KEY: 1}, b"""{"UUID('00000000-0000-0000-0000-000000000007')": 1}"""),
+        ([{b"a": {b"b": [1]}}], b"""[{"b'a'": {"b'b'": [1]}}]"""),
+        ({"x": {b"a": 1}}, b"""{"x": {"b'a'": 1}}"""),
+    ],
+)
+def test_a_body_with_keys_that_json_does_not_know_is_a_row(body: Any, shown: bytes) -> None:
+    """One such message made each pull fail, and after ten deliveries all messages of the pull were dead letters."""
+    assert bodies(rows_of(received(body))[0]) == [shown]
+
+
+def test_the_size_of_a_message_counts_all_of_it() -> None:
+    """Nested values counted 8 bytes each, so that ``maxBytesPerPartition`` did not limit the memory of a pull."""
+    assert received([[b"x" * 1000]])._delivery.size > 1000
