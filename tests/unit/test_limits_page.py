@@ -48,6 +48,7 @@ LIMITS = {
     "correlation ids of callers who gave up": "core/requestor.py GIVEN_UP",
     "the id of a transaction": "providers/amqp/coordinator.py _LONGEST_ID",
     "addresses for which": "providers/amqp/caution.py _MOST_ADDRESSES",
+    "former names of temporary destinations": "providers/failover/resources.py MOST_NAMES",
     "characters of a text that a cache keeps": "kept.py LONGEST",
     "entries of the cache of sections": "providers/amqp/sections.py _CACHE_LIMIT",
     "entries of the cache of addresses": "providers/amqp/inbound.py _DESTINATIONS_LIMIT",
@@ -84,6 +85,7 @@ LIMITS = {
 }
 """Each row of the table with a fixed number, by its beginning, and where the number stands."""
 NO_LIMITS = {
+    "app/typed.py _SHOWN": "how much of a key an error shows",
     "backoff.py _LONGEST": "a wait of 1 to 30 s, which nobody chooses",
     "management/_asking.py _SHOWN": "how much of a reason an error shows",
     "management/model.py _LONGEST": "a name that somebody typed",

@@ -190,10 +190,13 @@ class FailoverProvider:
                 self._requests.member.provider.start_consumer(consumer_id)
 
     def stop_consumer(self, consumer_id: int, done: Completion[None]) -> None:
-        """Stop the flow of messages to this consumer."""
+        """Stop the flow of messages to this consumer. Without a broker the consumer is not restored at the next one."""
         record = self._resources.consumers.get(consumer_id)
         if record is not None:
             record.stopped = True
+            if self._requests.member is None and not self._transactions.expects(consumer_id):
+                # no later broker may deliver to it; what a loss finds stopped is forgotten, too
+                self._resources.forget_consumer(consumer_id)
         self._requests.ask(
             Request("stop_consumer", (), lambda provider, a: provider.stop_consumer(consumer_id, a), done)
         )

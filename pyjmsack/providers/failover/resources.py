@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from functools import partial
+from typing import Final
 
 from pyjmsack.errors import (
     IllegalStateException,
@@ -22,6 +23,9 @@ __all__ = [
     "Resources",
     "SessionRecord",
 ]
+
+MOST_NAMES: Final = 10_000
+"""The most former names of temporary destinations that a connection remembers, because each new broker renames all."""
 
 
 class SessionRecord:
@@ -225,7 +229,9 @@ class Resources:
         self.consumers: dict[int, ConsumerRecord] = {}
         self.temporaries: dict[int, tuple[TemporaryInfo, str]] = {}
         """The temporary destinations, with their names at the present broker."""
-        self.former_names: dict[str, int] = {}
+        self._former_names: OrderedDict[int, int] = OrderedDict()
+        """The temporary destinations by the hash of each name that they had at an earlier broker. A hash has a fixed
+        length, but a broker may choose a name of any length."""
         self.renamed = False
         """True if temporary destinations got new names since the last broker was lost."""
         self.transacted_consumers: dict[int, SessionRecord] = {}
@@ -246,12 +252,21 @@ class Resources:
         for table in (self.sessions, self.producers, self.consumers, self.temporaries, self.transacted_consumers):
             table.clear()
         self._refused.clear()
-        self.former_names.clear()
+        self._former_names.clear()
 
     def present_name(self, name: str) -> str:
         """Return the present name of a temporary destination for an earlier name."""
-        number = self.former_names.get(name)
+        number = self._former_names.get(hash(name))
         return self.temporaries[number][1] if number in self.temporaries else name
+
+    def rename(self, info: TemporaryInfo, name: str) -> None:
+        """Note the new name of a temporary destination, and remember the former one for messages that wait."""
+        _, former = self.temporaries[info.id]
+        self.temporaries[info.id] = (info, name)
+        self._former_names[hash(former)] = info.id
+        if len(self._former_names) > MOST_NAMES:
+            self._former_names.popitem(last=False)
+        self.renamed = True
 
     def add_consumer(self, record: ConsumerRecord) -> None:
         """Remember a consumer that a broker has attached, and let its messages through."""

@@ -140,10 +140,8 @@ class Restoration:
         for info, named in made:
             if info.id not in resources.temporaries:
                 continue
-            name, (_, old_name) = named.result(), resources.temporaries[info.id]
-            resources.temporaries[info.id] = (info, name)
-            resources.former_names[old_name] = info.id
-            resources.renamed = True
+            name = named.result()
+            resources.rename(info, name)
             self._rename(info.id, name)
 
     def _close_refused(

@@ -255,6 +255,11 @@ class Transactions:
             if session.replay is not None:
                 session.replay.acknowledged(inbound)
 
+    def expects(self, consumer_id: int) -> bool:
+        """Return True if the replay of an open transaction needs messages of this consumer."""
+        session = self._resources.transacted_consumers.get(consumer_id)
+        return session is not None and session.replay is not None and session.replay.expects(consumer_id)
+
     # -- commits that wait --------------------------------------------------------------------------------------
 
     def wait(self, session: SessionRecord, commit: Callable[[], None]) -> bool:

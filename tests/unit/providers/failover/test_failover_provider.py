@@ -20,8 +20,9 @@ from pyjmsack.errors import (
     TransactionRolledBackException,
     UnsupportedFeatureException,
 )
-from pyjmsack.providers.failover import search
+from pyjmsack.providers.failover import resources, search
 from pyjmsack.providers.failover.pending import WITHOUT_BROKER, Without
+from pyjmsack.providers.failover.resources import Resources
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.resources import ConsumerInfo, ProducerInfo, SessionInfo, TemporaryInfo
 from pyjmsack.types import AckMode, Outcome
@@ -318,6 +319,31 @@ def test_closed_things_are_not_rebuilt() -> None:
     assert numbers == [5, 1, 4]
 
 
+@pytest.mark.parametrize("moment", ["without a broker", "while it is restored"])
+def test_a_consumer_that_was_stopped_without_a_broker_is_not_restored(moment: str) -> None:
+    """S103: nobody takes what the next broker would deliver to it, and a presettled message would be lost."""
+    bench = furnished()
+    bench.provider.start_consumer(3)
+    if moment == "without a broker":
+        bench.outage()
+    else:
+        bench.silent.add("create_consumer")
+        bench.member.fail()
+        bench.clock.pass_by(0)
+    assert bench.ask("stop_consumer", 3).error is None
+    before = len(bench.calls)
+    if moment == "without a broker":
+        bench.end_outage()
+    else:
+        for _, done in bench.member.pending:
+            done.succeed()
+        assert ("close_consumer", 3) in bench.since(before)
+    assert ("told", None) in bench.since(before)
+    assert ("create_consumer", 3) not in bench.since(before)
+    assert ("start_consumer", 3) not in bench.since(before)
+    assert bench.ask("close_consumer", 3).error is None
+
+
 def test_a_request_whose_resource_is_closed_meanwhile_is_given_up() -> None:
     """S90, S103: nothing is opened that nobody wants."""
     bench = furnished()
@@ -344,6 +370,18 @@ def test_a_pull_is_repeated_until_it_brought_something() -> None:
     bench.member.fail()
     bench.clock.pass_by(0)
     assert [call for call in bench.since(before) if call[0] == "pull"] == [("pull", 4)]
+
+
+def test_former_names_of_temporary_destinations_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """S133: each new broker chooses new names, and a broker may end connections again and again."""
+    monkeypatch.setattr(resources, "MOST_NAMES", 2)
+    open_ones = Resources()
+    info = TemporaryInfo(5, TemporaryQueue)
+    open_ones.temporaries[5] = info, "name 0"
+    for number in range(1, 5):
+        open_ones.rename(info, f"name {number}")
+    names = [f"name {number}" for number in range(5)]
+    assert [open_ones.present_name(name) for name in names] == [*names[:2], *["name 4"] * 3]
 
 
 REFUSAL = InvalidDestinationException("not here")

@@ -209,6 +209,18 @@ def test_a_consumer_that_is_closed_before_its_messages_came_again_fails_the_tran
     assert isinstance(bench.ask("commit", 1).error, TransactionRolledBackException)
 
 
+def test_a_consumer_that_is_stopped_without_a_broker_is_restored_for_the_messages_of_its_transaction() -> None:
+    bench, _ = transacted(WAIT)
+    receive(bench, "x")
+    bench.outage()
+    bench.ask("stop_consumer", 3)
+    bench.end_outage()
+    commit = bench.ask("commit", 1)
+    deliver(bench, "x")
+    assert commit.done
+    assert commit.error is None
+
+
 def test_a_rollback_forgets_what_was_to_be_done_again() -> None:
     bench, sink = transacted()
     receive(bench, "x")
