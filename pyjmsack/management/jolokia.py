@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
+import socket
 import time
 import urllib.error
 import urllib.request
-from http.client import HTTPException
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
@@ -37,7 +39,67 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         """Follow nothing, so that the answer counts as an error."""
 
 
-_OPENER = urllib.request.build_opener(_NoRedirects)
+class _Until(io.RawIOBase):
+    """Reads a socket until a moment. The time-out of a socket alone begins anew with each byte."""
+
+    def __init__(self, raw: io.RawIOBase, stream: socket.socket) -> None:
+        super().__init__()
+        self._raw = raw
+        self._stream = stream
+        self._end = time.monotonic() + (stream.gettimeout() or 0.0)
+
+    def readable(self) -> bool:
+        """Say that this can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        """Read some bytes.
+
+        Raises:
+            TimeoutError: the time is over.
+        """
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._stream.settimeout(left)
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        """Give the socket back."""
+        self._raw.close()
+        super().close()
+
+
+class _TimedResponse(HTTPResponse):
+    """An answer that comes within the time-out of the connection, from its first byte to its last."""
+
+    def __init__(self, sock: socket.socket, *arguments: Any, **named: Any) -> None:
+        super().__init__(sock, *arguments, **named)
+        raw = self.fp.detach()
+        self.fp = io.BufferedReader(_Until(raw, sock))
+
+
+class _Plain(HTTPConnection):
+    response_class = _TimedResponse
+
+
+class _Secure(HTTPSConnection):
+    response_class = _TimedResponse
+
+
+class _Http(urllib.request.HTTPHandler):
+    def http_open(self, req: urllib.request.Request) -> HTTPResponse:
+        """Open a connection whose answers end in time."""
+        return self.do_open(_Plain, req)
+
+
+class _Https(urllib.request.HTTPSHandler):
+    def https_open(self, req: urllib.request.Request) -> HTTPResponse:
+        """Open a connection whose answers end in time."""
+        return self.do_open(_Secure, req)
+
+
+_OPENER = urllib.request.build_opener(_NoRedirects, _Http, _Https)
 
 
 class Jolokia:
@@ -115,20 +177,17 @@ class Jolokia:
             raise ConnectionLostException(f"cannot connect to Jolokia at {self.url}: {reason}") from error
 
     def _read(self, answer: Any) -> bytes:
-        """Read an answer, within the limits of time and size.
+        """Read an answer.
 
         Raises:
             JMSException: the answer has more than 64 MB.
             TimeoutError: the time is over.
         """
-        end = time.monotonic() + self._timeout
         data = bytearray()
         while piece := answer.read1(_PIECE):
             data += piece
             if len(data) > _LARGEST:
                 raise JMSException(f"Jolokia at {self.url} answered with more than {_LARGEST >> 20} MB")
-            if time.monotonic() > end:
-                raise TimeoutError
         return bytes(data)
 
     def _refused(self, code: int) -> JMSException:
