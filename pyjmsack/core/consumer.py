@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from enum import IntEnum
 from itertools import groupby
 from time import time_ns
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from pyjmsack.core.admission import Admission
 from pyjmsack.core.inbox import make_inbox
@@ -40,6 +40,9 @@ from pyjmsack.types import Outcome
 __all__ = ["Consumer", "State"]
 
 T = TypeVar("T")
+_PATIENCE: Final = 60.0
+"""Seconds for which ``receive`` goes on after its time, while the broker sends nothing but messages that are refused.
+A sender may send such messages without end."""
 
 
 class State(IntEnum):
@@ -256,11 +259,20 @@ class Consumer:
             yield from self._wait_for_arrival(deadline)
         if not self.session.started or (local_only and prefetch > 0):
             return None
+        patience = Deadline(_PATIENCE)
         while True:  # a message that came may have been refused, and then more may be behind it
             gone = self._counts.gone
             message = yield from self._receive_drained(body_type, since)
             if message is not None or self._counts.gone == gone:
                 return message
+            if patience.expired:
+                break
+        if timeout == 0:  # None would say that the queue is empty
+            raise RequestTimedOutException(
+                f"receiving from {self.info.destination.name}: only messages that were refused came for {_PATIENCE:g} s;"
+                " the log names the reasons"
+            )
+        return None
 
     @property
     def over(self) -> bool:

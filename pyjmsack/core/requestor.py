@@ -48,6 +48,8 @@ def reply_to(request: Message, reply: object) -> tuple[Message, Destination]:
 
 GIVEN_UP = 10_000
 """How many correlation ids of callers that gave up one requestor remembers."""
+REPLIES = 100
+"""The most replies to one request that wait for its caller. The caller takes the first that can be decoded."""
 _ONLY_IN_MESSAGE_IDS = "ID:AMQP_NO_PREFIX:"
 """The prefix of a message id whose text had no prefix on the wire. A received correlation id lacks it (S159)."""
 
@@ -180,7 +182,7 @@ class Requestor:
         deadline = Deadline(timeout)
         message: Message | None = None
         try:
-            while (message := self._reply(request)) is None:
+            while (message := self._reply(request, deadline)) is None:
                 if request.error is not None:
                     raise request.error.fresh() if isinstance(request.error, JMSException) else request.error
                 arrival = request.arrival
@@ -200,8 +202,12 @@ class Requestor:
         request.over = True
         self._drop(request)
 
-    def _reply(self, request: Request) -> Message | None:
-        """Return the first reply that can be handed out, acknowledged. Runs at the caller."""
+    def _reply(self, request: Request, deadline: Deadline) -> Message | None:
+        """Return the first reply that can be handed out, acknowledged. Runs at the caller.
+
+        Raises:
+            RequestTimedOutException: the time is over, and all replies so far were refused.
+        """
         request.arrival = Completion()  # before the look, so that a reply that comes later completes this completion
         while request.replies:
             # after Ctrl-C the reply is still in the queue, and is dropped there
@@ -209,6 +215,10 @@ class Requestor:
             request.replies.popleft()
             if message is not None:
                 return message
+            if deadline.expired:  # a stranger may send such replies without end
+                raise RequestTimedOutException(
+                    f"no reply from {self.destination} in time; the log says why those that came were refused"
+                )
         return None
 
     def _drop(self, request: Request) -> None:
@@ -231,8 +241,8 @@ class Requestor:
                 consumer.taking.admit(inbound)  # which refuses the reply
                 continue
             request = self._requests.get(correlation_id or "")
-            if request is None:
-                log.debug("a reply to %r came too late, or answers nothing that was asked", correlation_id)
+            if request is None or len(request.replies) >= REPLIES:
+                log.debug("a reply to %r came too late, answers nothing that was asked, or is one of too many", correlation_id)
                 consumer.unsettled.settle(inbound, Outcome.ACCEPTED)
                 continue
             request.answered(inbound)

@@ -31,6 +31,10 @@ TORN = 1000
 """How many damaged messages of one consumer are given back, to be delivered again. A later one is refused for this
 consumer, because the broker may have no limit of deliveries."""
 
+REFUSED_AT_ONCE = 100
+"""Messages that are refused in one look for a message. After them the caller looks at its time, and a listener's
+dispatcher at its other consumers, because a sender may send such messages without end."""
+
 
 class Taking:
     """Takes messages for one consumer.
@@ -135,9 +139,13 @@ class Taking:
             return True
         return unsettled.window is not None and unsettled.window.is_full(len(unsettled.delivered))
 
-    def take(self) -> Message | None:
+    def take(self, refusals: int | None = None) -> Message | None:
         """Take the next message that the caller may have. The message is not acknowledged. Returns ``None`` if there is
         no such message (S22, S156, S111, S166).
+
+        Args:
+            refusals: after so many refused messages this returns ``None``, although more may be there; ``None`` = no
+                limit.
         """
         inbound: Inbound | None = None
         try:
@@ -147,6 +155,10 @@ class Taking:
                     return message
                 if self._over:  # the session gave everything back while this message was decoded
                     return None
+                if refusals is not None:
+                    refusals -= 1
+                    if refusals <= 0:
+                        return None
         except BaseException:
             self._put_back(inbound)
             raise
@@ -246,7 +258,7 @@ class Taking:
         """Take a message for a listener. It is not acknowledged. In a transacted session it joins the transaction."""
         try:
             self.passing = self._here()  # before the look into the inbox, so that a close waits for this message
-            message = self.take()
+            message = self.take(REFUSED_AT_ONCE)
             if message is not None:
                 self._unsettled.hand_over(message, acknowledge=False)
             return message
@@ -277,7 +289,7 @@ class Taking:
         message: Message | None = None
         try:
             self.passing = self._here()  # before the look into the inbox, so that a close waits for this message
-            message = self.take()
+            message = self.take(REFUSED_AT_ONCE)
             if message is None:
                 return None
             fits = body_type is None or message.is_body_assignable_to(body_type)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pyjmsack.errors import JMSException
 from pyjmsack.providers.amqp.engine.performatives import Attach, Source, Target
 from pyjmsack.providers.amqp.engines import AmqpEngine, SessionEnd
 from pyjmsack.providers.amqp.link import AmqpLink
@@ -36,10 +37,14 @@ class AmqpTemporary(AmqpLink):
         self.open(attached)
 
     def _answered(self, error: BaseException | None, named: Completion[str]) -> None:
+        name = None if error is not None else self._link.remote.target.address
+        if error is None and isinstance(name, str) and name.strip():
+            named.succeed(name)
+            return
         if error is None:
-            named.succeed(self._link.remote.target.address)
-        else:
-            named.fail(error)
+            self.close(Completion())
+            error = JMSException(f"{self._what}: the broker gave it no name")
+        named.fail(error)
 
     def _attached(self) -> bool:
         return self._link.remote.target is not None
