@@ -336,7 +336,8 @@ class Sender:
 
         After an error the session is closed, and a transaction of the session is rolled back.
         """
-        yield self._limit.acquire
+        limit = self._limit  # that of the next start is another one
+        yield limit.acquire
         try:
             lent = yield from self._lend(pool, mode)
             try:
@@ -347,7 +348,7 @@ class Sender:
             self._give_back(pool, lent)
             return result
         finally:
-            self._limit.release()
+            limit.release()
 
     def _lend(self, pool: deque[_Lent], mode: AckMode) -> Steps[_Lent]:
         connection = yield from self._connection()

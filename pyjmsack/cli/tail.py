@@ -7,10 +7,11 @@ import re
 import sys
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
+from hashlib import blake2b
 
 import click
 
-from pyjmsack import Connection, Message, Queue, Topic
+from pyjmsack import Connection, Message, Queue, Session, Topic
 from pyjmsack.cli.existing import Checked, check_queue
 from pyjmsack.cli.managing import duration, jolokia_option, print_json
 from pyjmsack.cli.options import Login, connection_options
@@ -149,26 +150,44 @@ def _browsed(
     stop: Stop,
     checked: Checked,
 ) -> Iterator[Message]:
-    seen: OrderedDict[object, None] = OrderedDict()
+    seen: OrderedDict[bytes, None] = OrderedDict()
     first = True
     with connection.create_session() as session:
         while not stop.requested:
-            fresh: deque[Message] = deque(maxlen=lines if first else None)
-            with session.create_browser(Queue(queue), selector) as browser:
-                for message in browser:
-                    if _is_new(seen, message.message_id or (message.timestamp, _body(message))):
-                        fresh.append(message)
-                    if len(fresh) >= _REMEMBERED or stop.requested:
-                        break
+            fresh = _fresh(session, queue, selector, seen, stop)
             if first:
+                last = deque(fresh, maxlen=lines)
                 checked.warn_if_empty(len(seen))
-            yield from fresh
+                yield from last
+            else:
+                yield from fresh
             first = False
             if not stop.requested:
                 stop.wait(interval)
 
 
-def _is_new(seen: OrderedDict[object, None], key: object) -> bool:
+def _fresh(
+    session: Session, queue: str, selector: str | None, seen: OrderedDict[bytes, None], stop: Stop
+) -> Iterator[Message]:
+    """Yield the messages of one look into the queue that no look before has shown."""
+    found = 0
+    with session.create_browser(Queue(queue), selector) as browser:
+        for message in browser:
+            if _is_new(seen, _key(message)):
+                found += 1
+                yield message
+            if found >= _REMEMBERED or stop.requested:
+                break
+
+
+def _key(message: Message) -> bytes:
+    """Return a short text that the message alone has. A sender chooses how long the message and its id are."""
+    identity: bytes | None = message._delivery.identity()
+    known = f"{message.timestamp} {_body(message)}".encode(errors="surrogatepass") if identity is None else identity
+    return blake2b(known, digest_size=16).digest()
+
+
+def _is_new(seen: OrderedDict[bytes, None], key: bytes) -> bool:
     known = key in seen
     seen[key] = None
     seen.move_to_end(key)

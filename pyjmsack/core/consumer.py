@@ -269,8 +269,8 @@ class Consumer:
                 break
         if timeout == 0:  # None would say that the queue is empty
             raise RequestTimedOutException(
-                f"receiving from {self.info.destination.name}: only messages that were refused came for {_PATIENCE:g} s;"
-                " the log names the reasons"
+                f"receiving from {self.info.destination.name}: only messages that were refused came for"
+                f" {_PATIENCE:g} s; the log names the reasons"
             )
         return None
 

@@ -242,7 +242,9 @@ class Requestor:
                 continue
             request = self._requests.get(correlation_id or "")
             if request is None or len(request.replies) >= REPLIES:
-                log.debug("a reply to %r came too late, answers nothing that was asked, or is one of too many", correlation_id)
+                log.debug(
+                    "a reply to %r came too late, answers nothing that was asked, or is one of too many", correlation_id
+                )
                 consumer.unsettled.settle(inbound, Outcome.ACCEPTED)
                 continue
             request.answered(inbound)

@@ -188,11 +188,22 @@ class GuardFile:
 
     def _open(self) -> None:
         if self._database is None:
-            self._database = sqlite3.connect(self._path, isolation_level=None, timeout=_BUSY)
-            for statement in _SCHEMA:
-                self._database.execute(statement)
+            self._database = self._prepared()
+            # processes that end before their turn to trim would let the file grow without end
+            self._added = _TRIM_EVERY
         while self._openers:
             self._call(self._openers.popleft(), None)
+
+    def _prepared(self) -> sqlite3.Connection:
+        """Return an open file that has its table."""
+        database = sqlite3.connect(self._path, isolation_level=None, timeout=_BUSY)
+        try:
+            for statement in _SCHEMA:
+                database.execute(statement)
+        except BaseException:  # locked in between, say: the next try begins anew
+            database.close()
+            raise
+        return database
 
     def _answer(self) -> None:
         assert self._database is not None

@@ -63,7 +63,8 @@ class Connection:
         """The error that ended the connection; ``None`` = it works."""
         self.closed = False
         self._ready: deque[Delivery] = deque()
-        self._requeued: OrderedDict[str, None] = OrderedDict()
+        self._requeued: OrderedDict[int, None] = OrderedDict()
+        """The hashes of message ids. A hash has a fixed length, but a sender may choose an id of any length."""
         self._signalled = False
         self._reader, self._writer = socket.socketpair()
         self._writer.setblocking(False)
@@ -208,7 +209,7 @@ class Connection:
         """
         name = delivery.message.message_id
         if name is not None:
-            self._requeued[name] = None
+            self._requeued[hash(name)] = None
             if len(self._requeued) > REMEMBERED:
                 self._requeued.popitem(last=False)
         self.settle(delivery, "release")
@@ -217,7 +218,7 @@ class Connection:
         """Return whether a message was delivered before: the broker says so, or this connection has requeued the
         message.
         """
-        return bool(message.redelivered) or message.message_id in self._requeued
+        return bool(message.redelivered) or hash(message.message_id) in self._requeued
 
     async def _settled(self, delivery: Delivery, outcome: str) -> None:
         self._settle(delivery, outcome)

@@ -67,9 +67,13 @@ def parse_lines(name: str, raw: bytes) -> pa.Table:
     """
     schema = SCHEMAS[name]
     raw = raw.rstrip(b"\0")
-    raw = raw[: raw.rfind(b"\n") + 1]
-    while raw.count(b'"') % 2:  # the last line break was a part of an id
-        raw = raw[: raw.rfind(b"\n", 0, -1) + 1]
+    end = raw.rfind(b"\n") + 1
+    odd = raw.count(b'"', 0, end) % 2
+    while odd:  # the last line break was a part of an id
+        quote = raw.rfind(b'"', 0, end)
+        end, line = raw.rfind(b"\n", 0, quote) + 1, end
+        odd = (odd + raw.count(b'"', end, line)) % 2
+    raw = raw[:end]
     if not raw:
         return schema.empty_table()
     first = schema.get_field_index(_TAIL_STARTS[name])

@@ -168,6 +168,7 @@ class Script:
     """Why the connection is closed in place of an answer."""
     refuse_begin: Callable[[int], Condition | None] = lambda number: None
     refuse_attach: Callable[[Link], Condition | None] = lambda link: None
+    dynamic_name: Callable[[int], str | None] = lambda number: f"dynamic-{number}"
     after_attach: Callable[[PeerLink], Any] = lambda link: None
     """Done with a link that was attached, in the same burst."""
     credit: int = 1000
@@ -420,7 +421,7 @@ class PeerConnection(asyncio.Protocol):
         link.source.copy(link.remote_source)
         link.target.copy(link.remote_target)
         if link.remote_target.dynamic:
-            link.target.address = f"dynamic-{next(self.peer.dynamic_numbers)}"
+            link.target.address = self.script.dynamic_name(next(self.peer.dynamic_numbers))
         if self._by_name(link):
             link.source.type, link.source.address = Terminus.SOURCE, f"stored.{link.name}"
         link.snd_settle_mode = link.remote_snd_settle_mode

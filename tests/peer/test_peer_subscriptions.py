@@ -355,3 +355,14 @@ def test_a_refused_temporary_destination_says_why(face: Face) -> None:
     peer = face.peer(refuse_attach=lambda link: Condition("amqp:resource-limit-exceeded", "too many"))
     with pytest.raises(JMSException, match=r"a temporary queue: .*too many"):
         face.session(peer).create_temporary_queue()
+
+
+@pytest.mark.parametrize("name", [None, " "])
+def test_a_broker_that_gives_a_temporary_queue_no_name_gets_one_error(face: Face, name: str | None) -> None:
+    """It was an AttributeError; the session goes on."""
+    peer = face.peer(dynamic_name=lambda number: name)
+    session = face.session(peer)
+    with pytest.raises(JMSException, match="the broker gave it no name"):
+        session.create_temporary_queue()
+    session.create_producer(Queue("q")).send("goes on")
+    assert [transfer.message.body for transfer in peer.wait_transfers(1)] == ["goes on"]

@@ -43,6 +43,15 @@ def test_a_requestor_that_failed_is_closed_and_the_next_request_gets_a_new_one()
     new.close.assert_not_called()
 
 
+def test_a_send_that_outlives_a_restart_of_the_app_keeps_its_outcome() -> None:
+    """It gave its place back to the next start, which raised ``ValueError`` for a message that was sent."""
+    app = app_with()
+    producer = app.sender.link.connection.create_session.return_value.create_producer.return_value
+    producer.send.side_effect = lambda *_: app.sender.renew()
+    app.sender.send("q", "x")
+    producer.send.assert_called_once()
+
+
 def test_a_requestor_without_a_reply_in_time_is_kept() -> None:
     kept = requestor(
         RequestTimedOutException("late"),

@@ -268,3 +268,30 @@ def test_a_process_without_a_thread_for_it_refuses_one_session_and_leaves_no_use
     with using(path) as user:
         assert user.write(b"1").wait(PATIENCE)
     ended(user)
+
+
+def test_a_lock_between_two_steps_of_the_opening_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table was missing then, although the session had been told that the file can be used."""
+    connect = sqlite3.connect
+
+    class Locked(sqlite3.Connection):
+        def execute(self, *arguments: Any) -> sqlite3.Cursor:
+            if "CREATE" in arguments[0]:
+                monkeypatch.setattr(sqlite3, "connect", connect)
+                raise sqlite3.OperationalError("database is locked")
+            return super().execute(*arguments)
+
+    monkeypatch.setattr(sqlite3, "connect", lambda *given, **named: connect(*given, **named, factory=Locked))
+    with using(tmp_path / "ids") as user:
+        assert user.opened() is None
+        assert user.found(b"a") == set()
+        assert user.errors.empty()
+
+
+def test_processes_that_remember_few_messages_each_do_not_let_the_file_grow(tmp_path: Path) -> None:
+    path = tmp_path / "ids"
+    for run in range(5):
+        with using(path, size=10) as user:
+            assert user.write(*(b"%d-%d" % (run, number) for number in range(8))).wait(PATIENCE)
+        ended(user)
+    assert len(stored(path)) == 10

@@ -14,6 +14,7 @@ from pyarrow import parquet
 
 from pyjmsack import ConnectionFactory, UnsupportedFeatureException
 from pyjmsack.ledger import SCHEMAS, Ledger, LedgerError, read_ledgers, writer
+from pyjmsack.ledger.schema import parse_lines
 from pyjmsack.spi.ledger import quoted, tail
 
 TAIL = tail("p", "queue://q", "AMQP", "amqp://b", "c")
@@ -114,6 +115,13 @@ def test_half_a_line_at_the_end_is_left_out(tmp_path: Path, size: int) -> None:
     ledger.send(line(2, 'a\n"b\nc')[:size])
     assert numbers(tmp_path) == [1]
     ledger.close()
+
+
+@pytest.mark.timeout(60)
+def test_an_id_of_many_lines_that_was_cut_takes_no_time() -> None:
+    """The sender chooses the id, and each line of it was looked for in all lines before."""
+    cut = '"ID:' + "\n" * 2_000_000
+    assert parse_lines("sends", (line(1) + cut).encode())["seq"].to_pylist() == [1]
 
 
 def test_a_part_that_is_both_raw_and_parquet_counts_once(tmp_path: Path) -> None:
