@@ -27,15 +27,15 @@ class PriorityInbox:
     whose methods are atomic, and no method needs two deques to agree.
     """
 
-    __slots__ = ("_lanes",)
+    __slots__ = ("_levels",)
 
     def __init__(self) -> None:
-        self._lanes: tuple[deque[Inbound], ...] = tuple(deque() for _ in range(10))
+        self._levels: tuple[deque[Inbound], ...] = tuple(deque() for _ in range(10))
         """Highest priority first."""
 
     def append(self, inbound: Inbound) -> None:
         """Put a message behind the messages of its priority."""
-        self._lanes[9 - inbound.priority].append(inbound)
+        self._levels[9 - inbound.priority].append(inbound)
 
     def extend(self, inbounds: Iterable[Inbound]) -> None:
         """Append each message."""
@@ -44,13 +44,13 @@ class PriorityInbox:
 
     def appendleft(self, inbound: Inbound) -> None:
         """Put a message before the messages of its priority."""
-        self._lanes[9 - inbound.priority].appendleft(inbound)
+        self._levels[9 - inbound.priority].appendleft(inbound)
 
     def extendleft(self, inbounds: Iterable[Inbound]) -> None:
         """Put each message before the messages of its priority, in one step, so that no caller sees a wrong order."""
         given = [*inbounds]
-        for place, lane in enumerate(self._lanes):
-            lane.extendleft([inbound for inbound in given if 9 - inbound.priority == place])
+        for place, level in enumerate(self._levels):
+            level.extendleft([inbound for inbound in given if 9 - inbound.priority == place])
 
     def popleft(self) -> Inbound:
         """Take the first message of the highest priority.
@@ -58,31 +58,31 @@ class PriorityInbox:
         Raises:
             IndexError: there is no message.
         """
-        for lane in self._lanes:
-            if lane:
+        for level in self._levels:
+            if level:
                 try:
-                    return lane.popleft()
+                    return level.popleft()
                 except IndexError:  # another thread emptied it meanwhile
                     continue
         raise IndexError("pop from an empty PriorityInbox")
 
     def clear(self) -> None:
         """Drop all messages."""
-        for lane in self._lanes:
-            lane.clear()
+        for level in self._levels:
+            level.clear()
 
     def __contains__(self, inbound: Inbound) -> bool:
-        return any(inbound in lane for lane in self._lanes)
+        return any(inbound in level for level in self._levels)
 
     def __len__(self) -> int:
-        return sum(map(len, self._lanes))
+        return sum(map(len, self._levels))
 
 
 CallLater = Callable[[float, Callable[[], None]], None]
 
 
 class Delays:
-    """Keeps the redelivered messages of one consumer back as its policy says.
+    """Keeps the redelivered messages of one consumer back for a time, as the redelivery policy says.
 
     The broker delivers messages again at once, so the client waits, from the moment when the message could be handed
     out. The consumer's thread starts the wait, and the loop's timer ends it. Each field is written by one side at a
@@ -171,11 +171,11 @@ class Inbox:
     The loop appends messages. The session's thread (or dispatcher) takes them.
 
     Args:
-        messages: the buffer itself.
+        messages: the container, in the order in which the messages are handed out.
         delays: keeps redelivered messages back; ``None`` = no message is delayed.
         guard: the guard of the consumer. If it has a file, the file is asked about each message.
         runtime: runs a command on the loop for the thread of the file, and gives heavy work to another thread.
-        look: called on the loop when a message may be handed out that had to wait.
+        look: called on the loop when a message that had to wait may be handed out.
         identifies: whether the loop will ask for the identity of each message. Then the identity of a large message is
             computed before the message is handed out.
     """
@@ -239,7 +239,7 @@ class Inbox:
         self.messages.append(inbound)
 
     def redeliver(self, inbounds: Sequence[Inbound]) -> None:
-        """Put messages that the caller had at the head of the inbox, the oldest first."""
+        """Put messages back at the head of the inbox, oldest first, because the caller gave them back."""
         self.messages.extendleft(reversed(inbounds))
         if self._guard is not None:
             self._unasked.extend(inbound for inbound in inbounds if inbound.known is None)
@@ -268,7 +268,7 @@ class Inbox:
             self.delays.release()
 
     def interrupted(self) -> None:
-        """The connection is lost, so the broker will deliver all these messages again."""
+        """Drop all messages, because the connection is lost and the broker will deliver them again."""
         self.clear()
         self._unasked.clear()
         self._heavy.clear()
@@ -277,7 +277,7 @@ class Inbox:
     # -- from the consumer's side -------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        """The number of messages that wait here."""
+        """The number of messages in this inbox."""
         return len(self.messages) + (0 if self.delays is None else len(self.delays))
 
     @property
@@ -322,7 +322,7 @@ class Inbox:
         return False
 
     def __contains__(self, inbound: Inbound) -> bool:
-        """Whether the message is here, or waits for its delay."""
+        """Whether the message is in this inbox, or waits for the end of its delay."""
         return inbound in self.messages or (self.delays is not None and inbound in self.delays)
 
     def take_all(self) -> list[Inbound]:
