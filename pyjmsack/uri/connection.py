@@ -181,7 +181,7 @@ class ConnectionOptions:
         "jms.optimizeAcknowledgeTimeOut",
         MILLIS_OR_FOREVER,
         "300",
-        "so long may an acknowledgement wait for others; 0 or -1 = until they are enough",
+        "how long an acknowledgement may wait for others; 0 or -1 = until the batch is full",
         "S41, S44",
     )
     optimized_ack_scheduled_ack_interval: float | None = option(
@@ -195,7 +195,7 @@ class ConnectionOptions:
         "jms.ackWindow",
         SHARE_OR_UNLIMITED,
         "-1",
-        "hand out nothing more when so many times the prefetch are unacknowledged; 1.5 is what ActiveMQ once did",
+        "hand out nothing more at this multiple of the prefetch in unacknowledged messages; ActiveMQ once had 1.5",
         "S56",
     )
     rollback_on_listener_error: bool = option(
@@ -252,7 +252,7 @@ class ConnectionOptions:
         "jms.auditDepth",
         integer(1, 2**31 - 1, "messages"),
         None,
-        "instead of failover.duplicateGuardSize: so many ids for each of jms.auditMaximumProducerNumber producers; the"
+        "instead of failover.duplicateGuardSize: this number of ids, times jms.auditMaximumProducerNumber; the"
         " other is 2048 or 64 when only one is given",
         "S105",
     )
@@ -263,7 +263,7 @@ class ConnectionOptions:
         "jms.consumerFailoverRedeliveryWaitPeriod",
         MILLIS_FROM_0,
         "0",
-        "with failover.transactionReplay: so long does commit() wait for what the transaction received to come again",
+        "with failover.transactionReplay: how long commit() waits for messages that must be delivered again",
         "S107",
     )
     use_daemon_thread: bool = option(

@@ -66,7 +66,7 @@ class DestinationOptions:
         "consumer.expectedMessageSize",
         integer(1, 2**31 - 1, "bytes"),
         "4096",
-        "what a message counts where the broker's window is in bytes (STOMP on Artemis)",
+        "size for which a message counts if the broker's window is in bytes (STOMP on Artemis)",
         "S52",
     )
     window_size: int | None = option(

@@ -93,7 +93,7 @@ class FailoverOptions:
         "failover.reconnectBackOffMultiplier",
         number(1, 1000),
         "2.0",
-        "how much each wait is longer than the one before",
+        "factor by which each wait is longer than the one before",
         also="reconnectDelayExponent",
     )
     max_reconnect_attempts: int | None = option(
@@ -112,7 +112,7 @@ class FailoverOptions:
         "failover.warnAfterReconnectAttempts",
         COUNT_OR_UNLIMITED,
         "10",
-        "log after every so many rounds, at most once in 10 s; 0 or -1 never",
+        "rounds after which a warning is logged again, at most once in 10 s; 0 or -1 never",
     )
     randomize: bool = option(
         "failover.randomize", BOOLEAN, "false", "shuffle the brokers; else they are tried as written"
@@ -121,7 +121,7 @@ class FailoverOptions:
         "failover.timeout",
         MILLIS_OR_FOREVER,
         "-1",
-        "a send that is held so long for want of a broker fails; 0 or -1 has no limit",
+        "how long a send may wait while there is no broker, before it fails; 0 or -1 has no limit",
         _ACTIVEMQ,
     )
     amqp_open_server_list_action: str = option(

@@ -51,7 +51,7 @@ class BrokerUrl:
     failover: FailoverOptions = field(default_factory=FailoverOptions)
     members: tuple[BrokerUrl, ...] = ()
     broker: str | None = option(
-        "broker", _BROKER, None, "what the broker is, when what it says of itself is not to be believed", "S119"
+        "broker", _BROKER, None, "the kind of broker, for a broker that names itself wrongly", "S119"
     )
     scheduler: bool = option(
         "broker.scheduler",

@@ -190,8 +190,8 @@ def _nested(texts: Mapping[str, str]) -> dict[str, str]:
 
 
 def _profile(place: Place, protocol: str, *layers: Mapping[str, str]) -> dict[str, str]:
-    """Return the options of a profile that belong to this place. The last layer names the profile. A wrong name is
-    refused together with other wrong values.
+    """Return the options of the profile, as far as they may stand at this place. The last layer that has the option
+    ``profile`` decides. A wrong name of a profile is refused later, together with other wrong values.
     """
     named = next((texts["profile"].lower() for texts in reversed(layers) if "profile" in texts), "")
     profile = PROFILES.get(named, {})

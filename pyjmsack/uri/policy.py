@@ -138,7 +138,9 @@ def prefetch_for(messages_per_second: float, ack_interval: float) -> int:
 
 @lru_cache(maxsize=128)
 def _log_clipped(prefetch: int, maximum: int) -> None:
-    """Log a cut once for each pair of values, because a program may open thousands of consumers."""
+    """Log that a prefetch was cut to the maximum, once for each pair of values, because a program may open thousands of
+    consumers.
+    """
     logger.warning("prefetch %d is cut to %d (jms.prefetchPolicy.maxPrefetchSize)", prefetch, maximum)
 
 
@@ -157,7 +159,7 @@ class RedeliveryPolicy:
         "jms.redeliveryPolicy.outcome",
         outcomes(*Outcome),
         "MODIFIED_FAILED_UNDELIVERABLE",
-        "what the broker is told about such a message",
+        "the outcome that the broker gets for such a message",
     )
 
     initial_redelivery_delay: float = option(
@@ -181,7 +183,7 @@ class RedeliveryPolicy:
         "jms.redeliveryPolicy.backOffMultiplier",
         number(1, 1000),
         "5.0",
-        "how much each wait is longer than the one before",
+        "factor by which each wait is longer than the one before",
         "S115",
     )
     maximum_redelivery_delay: float | None = option(

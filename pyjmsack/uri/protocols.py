@@ -30,7 +30,7 @@ class AmqpOptions:
     """The ``amqp.*`` options."""
 
     idle_timeout: float | None = option(
-        "amqp.idleTimeout", MILLIS_OR_FOREVER, "60000", "fail when no frame arrives for so long; 0 or -1 is off"
+        "amqp.idleTimeout", MILLIS_OR_FOREVER, "60000", "fail when no frame arrives for this time; 0 or -1 is off"
     )
     vhost: str | None = option(
         "amqp.vhost", TEXT, None, "hostname of SASL and Open; the URL's host when unset, omitted when empty"
@@ -122,21 +122,21 @@ class StompOptions:
         "stomp.maxFrameSize",
         integer(1024, 2**31 - 1, "bytes"),
         "104857600",
-        "largest body of a message accepted: a larger one is refused (S166), and none is sent",
+        "largest body of a message accepted: a larger one is refused (S166), and is never sent",
         "pyjmsack",
     )
     max_headers: int = option(
         "stomp.maxHeaders",
         integer(64, 65536),
         "1000",
-        "most header lines of a message accepted: one with more is refused (S166), and none is sent",
+        "most header lines of a message accepted: one with more is refused (S166), and is never sent",
         "pyjmsack",
     )
     max_header_length: int = option(
         "stomp.maxHeaderLength",
         integer(256, 2**31 - 1, "bytes"),
         "65536",
-        "longest header line of a message accepted: one with a longer one is refused (S166), and none is sent",
+        "longest header line accepted: a message with a longer one is refused (S166), and is never sent",
         "pyjmsack",
     )
     drain_timeout: float | None = option(
@@ -150,7 +150,7 @@ class StompOptions:
         "stomp.deadLetterQueue",
         NAME,
         None,
-        "the dead-letter queue: reject() copies a message there, and what is rejected out of it stays; when unset DLQ"
+        "the dead-letter queue: reject() copies a message there, and a message rejected there stays; when unset DLQ"
         " on Artemis, ActiveMQ.DLQ on ActiveMQ Classic",
         "S118",
     )

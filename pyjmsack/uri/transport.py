@@ -140,7 +140,7 @@ class TransportOptions:
         "transport.trustStorePassword", PASSWORD, None, "password of a PKCS12 trust store; never printed"
     )
     trust_store_type: str | None = option(
-        "transport.trustStoreType", STORE_TYPE, None, "format of the trust store; what the file is when unset"
+        "transport.trustStoreType", STORE_TYPE, None, "format of the trust store; the file tells it when unset"
     )
     key_store_location: str | None = option(
         "transport.keyStoreLocation", NAME, None, "file with the client's certificate chain and private key"
@@ -152,7 +152,7 @@ class TransportOptions:
         "password of the private key in a PEM file, or of a PKCS12 store; never printed",
     )
     key_store_type: str | None = option(
-        "transport.keyStoreType", STORE_TYPE, None, "format of the key store; what the file is when unset"
+        "transport.keyStoreType", STORE_TYPE, None, "format of the key store; the file tells it when unset"
     )
     store_type: str | None = option("transport.storeType", STORE_TYPE, None, "format of both stores")
     context_protocol: str = option(
