@@ -30,7 +30,7 @@ __all__ = ["as_document", "as_report", "audit", "audit_ledgers", "missing_for_au
 )
 @click.option("--suspects", type=click.IntRange(min=0), default=100, show_default=True, help="Ids listed of each kind.")
 @click.option(
-    "--still-queued", type=click.IntRange(min=0), metavar="N", help="So many messages are in the queues, not lost."
+    "--still-queued", type=click.IntRange(min=0), metavar="N", help="N messages are in the queues, and not lost."
 )
 @broker_options
 @click.option(
@@ -57,7 +57,7 @@ def audit(
 
     Give the ledgers of all producers and consumers at once. With --url the broker says which messages its queues and
     dead-letter queues still have; without it they are "lost or still queued". The exit code is 1 if a message is lost
-    or unknown, or a transaction torn. Needs pyjmsack[spark] and a full JDK.
+    or unknown, or if a transaction is torn. Needs pyjmsack[spark] and a full JDK.
     """
     if login is None and queues:
         raise click.UsageError("--queue needs --url URL, the broker that has the queue")
@@ -193,7 +193,7 @@ def _remarks(found: Audit) -> list[str]:
     ]
     if found.unclosed:
         count = len(found.unclosed)
-        remarks.append(f"{count} connections were not closed (killed, or open): what was under way there has no row.")
+        remarks.append(f"{count} connections were not closed (killed, or open): their unfinished messages have no row.")
     if found.look is not None:
         from pyjmsack.spark.audit import looked_into
 

@@ -27,7 +27,7 @@ _BODY = 200
 @click.argument("queue")
 @connection_options
 @jolokia_option
-@click.option("--selector", metavar="TEXT", help="Only messages for which this holds.")
+@click.option("--selector", metavar="TEXT", help="Only messages that fulfil this condition.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help=f"At most N; {_TABLE_LIMIT} in a table.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, as `receive --format jsonl`.")
 def browse(

@@ -79,7 +79,7 @@ def _choosing(command: Command) -> Command:
     for option in (
         click.option("--queue", metavar="NAME", help="The dead-letter queue; DLQ, on ActiveMQ Classic ActiveMQ.DLQ."),
         click.option("--origin", metavar="QUEUE", help="Only those that came from QUEUE."),
-        click.option("--selector", metavar="TEXT", help="Only those for which this holds."),
+        click.option("--selector", metavar="TEXT", help="Only those that fulfil this condition."),
         click.option("--cause", metavar="TEXT", help="Artemis: expired or failed. Classic: a part of the cause."),
         click.option("--older-than", type=duration, metavar="TIME", help="Only those sent longer ago, such as 2h."),
     ):
@@ -147,7 +147,9 @@ class _Group:
 
 
 class _Groups:
-    """Counts dead letters by origin and cause. The groups are limited, because a cause may name its message."""
+    """Counts dead letters by origin and cause. The number of groups is limited, because the text of a cause may contain
+    a message id, so that each letter would make a group.
+    """
 
     def __init__(self) -> None:
         self._groups: dict[tuple[str, str], _Group] = {}
@@ -277,9 +279,9 @@ def retry(
     pyjmsack dlq retry --older-than 1h --limit 100 --rate 10
     pyjmsack dlq retry --dry-run --json
 
-    What fails again dies again: mend the cause first. The broker sends them back itself where the user may manage it;
-    otherwise, and with --limit, --rate or --transaction, this process does. A message loses its old duplicate id then,
-    because the broker remembers the id and would drop the message.
+    A message that fails again becomes a dead letter again, so fix the cause first. The broker sends them back itself
+    where the user may manage it; otherwise, and with --limit, --rate or --transaction, this process does. A message
+    loses its old duplicate id then, because the broker remembers the id and would drop the message.
     """
     with _opened(login, wanted) as letters:
         if dry_run:
@@ -389,7 +391,7 @@ def _say_what(letters: _Letters, limit: int | None, done: str, as_json: bool) ->
         told = f"{done} {visible(name)}" if name else "stay: nothing says where they came from"
         click.echo(f"{count:,} {told}")
     if not counts:
-        click.echo("No dead letter is meant.")
+        click.echo("No dead letter fits these options.")
 
 
 @dlq.command("move")
@@ -497,7 +499,7 @@ def purge_letters(login: Login, wanted: _Wanted, limit: int | None, dry_run: boo
 
 
 def _destroy(letters: _Letters, number: int) -> int:
-    """Take and acknowledge the chosen letters, as many as the question named."""
+    """Take and acknowledge the chosen letters, no more than the number in the question to the user."""
     removed = left = 0
     with letters.connection.create_session(AckMode.INDIVIDUAL_ACKNOWLEDGE) as session:
         consumer = session.create_consumer(Queue(letters.queue), letters.choice.selector)

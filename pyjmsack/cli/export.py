@@ -29,7 +29,7 @@ _CLASSIC_SHOWS = 400
 @click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
 @connection_options
 @jolokia_option
-@click.option("--selector", metavar="TEXT", help="Only messages for which this holds.")
+@click.option("--selector", metavar="TEXT", help="Only messages that fulfil this condition.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N messages.")
 @click.option("--take", is_flag=True, help="Take the messages off the queue; each is acknowledged when it is written.")
 @json_option

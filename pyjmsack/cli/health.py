@@ -48,7 +48,7 @@ class _Server(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
-        """The connection is over."""
+        """Forget the connection, because it is over."""
         self._since.pop(request, None)
         super().shutdown_request(request)
 
@@ -99,10 +99,10 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving_health(health: Callable[[], dict[str, Any]], host: str, port: int) -> Iterator[int]:
-    """Answer questions for the health of an app, in a thread, as long as this lasts; yield the port.
+    """While the context is open, answer probes of the health of an app in a thread. Yield the port.
 
     Raises:
-        ClickException: the port cannot be had.
+        ClickException: the port cannot be opened.
     """
     try:
         server = _Server((host, port), partial(_Handler, health))

@@ -116,7 +116,10 @@ class _Progress:
 @click.option("--ignore-expiry", is_flag=True, help="Send all messages without an expiry, expired ones too.")
 @click.option("--rate", type=click.FloatRange(min=0, min_open=True), metavar="N", help="At most N a second.")
 @click.option(
-    "--transaction", type=click.IntRange(1, 10_000), metavar="N", help=f"Confirm after every N; {DEFAULT_BATCH}."
+    "--transaction",
+    type=click.IntRange(1, 10_000),
+    metavar="N",
+    help=f"Wait for the confirmation after every N messages; {DEFAULT_BATCH}.",
 )
 @json_option
 def import_(

@@ -28,7 +28,7 @@ def moving_options(command: Command) -> Command:
         click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N messages."),
         click.option("--rate", type=click.FloatRange(min=0, min_open=True), metavar="N", help="At most N a second."),
         click.option(
-            "--transaction", type=click.IntRange(min=1), metavar="N", help=f"Commit after every N; {DEFAULT_BATCH}."
+            "--transaction", type=click.IntRange(min=1), metavar="N", help=f"Commit every N messages; {DEFAULT_BATCH}."
         ),
     ):
         command = option(command)
@@ -40,7 +40,7 @@ def moving_options(command: Command) -> Command:
 @click.argument("target")
 @connection_options
 @jolokia_option
-@click.option("--selector", metavar="TEXT", help="Only messages for which this holds, such as \"region = 'EU'\".")
+@click.option("--selector", metavar="TEXT", help="Only messages that fulfil this condition, such as \"region = 'EU'\".")
 @moving_options
 @click.option("--create", is_flag=True, help="Create TARGET if the broker has no such queue.")
 @json_option
@@ -116,7 +116,7 @@ def _ask_to_move(
 @click.argument("target")
 @connection_options
 @jolokia_option
-@click.option("--selector", metavar="TEXT", help="Only messages for which this holds, such as \"region = 'EU'\".")
+@click.option("--selector", metavar="TEXT", help="Only messages that fulfil this condition, such as \"region = 'EU'\".")
 @moving_options
 @json_option
 def copy(

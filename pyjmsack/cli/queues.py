@@ -15,14 +15,14 @@ __all__ = ["pause", "purge", "resume"]
 @click.argument("queue")
 @connection_options
 @jolokia_option
-@click.option("--selector", metavar="TEXT", help="Only messages for which this holds.")
+@click.option("--selector", metavar="TEXT", help="Only messages that fulfil this condition.")
 @click.option("--dry-run", is_flag=True, help="Say what is there, and destroy nothing.")
 @yes_option
 @json_option
 def purge(
     queue: str, login: Login, jolokia: str | None, selector: str | None, dry_run: bool, yes: bool, as_json: bool
 ) -> None:
-    """Destroy the messages of QUEUE, for ever. Those that consumers hold stay.
+    """Destroy the messages of QUEUE, for ever. Messages that consumers hold stay.
 
     \b
     pyjmsack purge orders.test

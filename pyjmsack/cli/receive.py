@@ -55,7 +55,7 @@ def parse_ack_mode(_: click.Context, __: click.Parameter, text: str) -> AckMode:
     show_default=True,
     help="auto, client, dups-ok, individual, no-ack, a JMS name or number.",
 )
-@click.option("--selector", metavar="TEXT", help="Only messages for which this holds, such as \"region = 'EU'\".")
+@click.option("--selector", metavar="TEXT", help="Only messages that fulfil this condition, such as \"region = 'EU'\".")
 @click.option("--topic", is_flag=True, help="DESTINATION is a topic; implies --follow.")
 @click.option("--format", "format_name", type=click.Choice([*RENDERERS, "file"]), default="text", show_default=True)
 @click.option("--output-dir", type=click.Path(file_okay=False, path_type=Path), help="For --format file.")

@@ -81,7 +81,7 @@ def run(app: str, workers: int, health_port: int | None, health_host: str) -> No
     if health_port is not None and health_port + workers - 1 > 65535:
         raise click.UsageError(f"--health-port {health_port}: {workers} processes need ports beyond 65535")
     if workers > 1:
-        found = _app_of(app)  # a mistake is told once, and before anything starts
+        found = _app_of(app)  # a mistake is reported once, and before anything starts
         raise SystemExit(_supervise(app, workers, health_port, health_host, found.stop_timeout + _MARGIN))
     if os.environ.pop(_PARENT, None):
         threading.Thread(target=_end_with_parent, name="pyjmsack-parent", daemon=True).start()
@@ -119,7 +119,7 @@ class _Worker:
             self.process = None
             self._due = self._clock() + wait
         if self.process is None and self._clock() >= self._due:
-            # a session of its own: Ctrl-C in the terminal comes by way of this process, once
+            # a session of its own, so that Ctrl-C reaches it only once, through this process
             self.process = subprocess.Popen(  # noqa: S603 - this program itself
                 self._command,
                 stdin=subprocess.PIPE,  # ends with this process, however that ends

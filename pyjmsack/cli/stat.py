@@ -45,14 +45,14 @@ _BROWSED = (
     "only, and a queue that does not exist counts as empty."
 )
 _Row = dict[str, Any]
-"""The fields of a :class:`pyjmsack.management.QueueStatus`. ``None``: nobody says."""
+"""The fields of a :class:`pyjmsack.management.QueueStatus`. ``None`` = the number is not known."""
 
 
 @click.command()
 @click.argument("pattern", default="*", metavar="[GLOB]")
 @connection_options
 @jolokia_option
-@click.option("--watch", type=duration, metavar="SECONDS", help="Again and again, every so many seconds, until Ctrl-C.")
+@click.option("--watch", type=duration, metavar="SECONDS", help="Ask again and again, with this pause, until Ctrl-C.")
 @click.option("--sort", type=click.Choice(_SORTS), default="name", show_default=True, help="Largest first.")
 @click.option(
     "--format",

@@ -77,9 +77,13 @@ def _checked(_: click.Context, __: click.Parameter, template: str) -> str:
 @connection_options
 @jolokia_option
 @click.option("--topic", is_flag=True, help="DESTINATION is a topic: a subscription of its own, which ends with this.")
-@click.option("--selector", metavar="TEXT", help="Only messages for which this holds.")
+@click.option("--selector", metavar="TEXT", help="Only messages that fulfil this condition.")
 @click.option(
-    "--lines", type=click.IntRange(min=0), default=10, show_default=True, help="So many that are there first."
+    "--lines",
+    type=click.IntRange(min=0),
+    default=10,
+    show_default=True,
+    help="Show this number of the messages that are there first.",
 )
 @click.option("--interval", type=duration, default="1s", show_default=True, help="How often a queue is looked into.")
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="Stop after N messages.")

@@ -50,7 +50,7 @@ def typed_value(kind: str, value: object) -> Value:
 
 
 def wire_types(properties: Mapping[str, object]) -> dict[str, str]:
-    """Return the types that JSON would lose, such as a long (like an int) or a float (like a double)."""
+    """Return the types that JSON would lose: for example, JSON writes a long like an int, and a float like a double."""
     return {name: _SPECIAL[type(value)] for name, value in properties.items() if _needs_type(value)}
 
 

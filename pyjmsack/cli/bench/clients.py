@@ -119,7 +119,7 @@ class Receiver(Client):
     def work(self, turns: Turns) -> None:
         """Receive until the turns end. Without a time limit, receive until the queue is empty.
 
-        The queue may seem empty to this client because the rest lies in the buffer of another client. Then the other
+        The queue may seem empty to this client because the rest lies in the inbox of another client. Then the other
         client gets the turn.
         """
         while turns.next(keep=True) is not None:
@@ -134,18 +134,19 @@ class Receiver(Client):
 
 
 def _next(consumer: MessageConsumer, turns: Turns, *, patient: bool) -> Message | None:
-    """Return the next message; ``None`` if the run ends or, unless patient, if the queue is empty."""
+    """Return the next message; ``None`` if the run ends, or if the queue is empty and ``patient`` is false."""
     while not turns.time_over:
         message = consumer.receive(_SLICE)
         if message is None and not patient:
-            return consumer.receive_nowait()  # asks the broker, where a timed receive looked in the buffer only
+            return consumer.receive_nowait()  # asks the broker; the timed receive looked only into the inbox
         if message is not None:
             return message
     return None
 
 
 class Roundtrip(Client):
-    """Sends a message to its own queue and receives it; measures from the send to the receipt. One at a time."""
+    """Sends a message to its own queue and receives it; measures from the send to the receipt. One message at a time.
+    """
 
     def open(self, connection: Connection) -> None:
         """Make the producer and the consumer, in one session."""

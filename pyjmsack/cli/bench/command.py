@@ -46,7 +46,8 @@ def bench() -> None:
     pyjmsack bench receive --clients 4
     pyjmsack bench roundtrip --rate 200 --seconds 30 --json
 
-    Each run has a queue of its own, pyjmsack.bench.*, and removes it. A load test harms who works with the same broker.
+    Each run has a queue of its own, pyjmsack.bench.*, and removes it. A load test slows down everybody who works with
+    the same broker.
 
     \b
     Exit codes: 0 done, 1 failed, 2 usage. Ctrl-C ends a run with the figures so far.
@@ -155,7 +156,7 @@ def _sent(login: Login, plan: Plan, name: str, count: int | None, stop: Stop) ->
 @yes_option
 @json_option
 def receive(login: Login, jolokia: str | None, plan: Plan, queue: str | None, yes: bool, as_json: bool) -> None:
-    """Measure receiving with acknowledgement. The run fills its own queue first; that is not measured.
+    """Measure receiving with acknowledgement. The run fills its own queue first; the time for this is not measured.
 
     \b
     pyjmsack bench receive
@@ -202,7 +203,8 @@ def roundtrip(login: Login, jolokia: str | None, plan: Plan, as_json: bool) -> N
     pyjmsack bench roundtrip --rate 100 --seconds 60 --clients 2
     pyjmsack bench roundtrip --size 1000000 --count 100 --json
 
-    With --rate a time begins at the moment that was meant, so that a pause of the broker is seen in all times.
+    With --rate the time of a message begins at the moment when the message was due, so that a pause of the broker makes
+    the times of all delayed messages longer.
     """
     count = plan.count or (None if plan.seconds else _ROUNDTRIPS)
     name = own_name()

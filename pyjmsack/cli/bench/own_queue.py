@@ -26,8 +26,8 @@ def own_name() -> str:
 def remove_queues(login: Login, jolokia: str | None, names: list[str]) -> list[str]:
     """Delete queues with their messages. Return the queues that may still have some.
 
-    A user who may not manage the broker can only empty them. Then an empty queue stays on ActiveMQ Classic, and the
-    user is told.
+    A user who may not manage the broker can only empty them. Then an empty queue stays on ActiveMQ Classic, and a line
+    on the terminal says so.
     """
     left = list(names)
     try:

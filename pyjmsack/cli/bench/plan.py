@@ -71,8 +71,9 @@ class Turns:
         """Wait for the next turn. Return the moment that it was meant for, or ``None`` if there are no more turns.
 
         Args:
-            keep: whether the caller may have no use for the turn. It then says so with :meth:`settle`. Until then other
-                callers with ``keep`` wait, instead of learning that all turns are taken.
+            keep: whether the caller will say later, with :meth:`settle`, whether it used the turn. An unused turn goes
+                to another caller. So as long as such turns are open, other callers with ``keep`` wait, even if all
+                turns are taken.
         """
         with self._changed:
             while keep and self._kept and self.over and not self.time_over:

@@ -44,7 +44,7 @@ def as_document(what: str, plan: Plan, queue: str, result: Result, left: list[st
 
 
 def as_report(what: str, meaning: str, plan: Plan, result: Result) -> RenderableType:
-    """Return the table and the chart. ``meaning`` says from when to when a time is."""
+    """Return the table and the chart. ``meaning`` says where each measured time begins and ends."""
     table = Table(title=f"{what}: {plan.clients} clients, {'' if plan.persistent else 'non-'}persistent")
     for heading in ("messages", "seconds", "messages/s", "MB/s", *_SHARES, "max"):
         table.add_column(heading, justify="right", no_wrap=True)

@@ -94,7 +94,7 @@ def _work(client: Client, turns: Turns, result: Result) -> None:
 def _watch(
     threads: Sequence[threading.Thread], clients: Sequence[Client], turns: Turns, stop: Stop, show: Counter
 ) -> None:
-    """Wait for the threads; after the end of the turns not for ever, because a broker may be silent."""
+    """Wait for the threads. After the end of the turns the wait has a limit, because a broker may be silent."""
     until: float | None = None
     while any(thread.is_alive() for thread in threads):
         stop.wait(_LOOK) if not stop.requested else threads[0].join(_LOOK)

@@ -58,7 +58,7 @@ _NEXT = (
     type=click.Choice(["amqp", "stomp", "both"]),
     default="both",
     show_default=True,
-    help="What the demo's own broker is spoken to in; with --url its scheme says that.",
+    help="The protocol to the demo's own broker; with --url the scheme decides.",
 )
 @login_options
 @click.option(

@@ -55,7 +55,7 @@ class Commands:
         self.what = f"{kill!r} run"
 
     def strike(self) -> None:
-        """Run them.
+        """Run the commands.
 
         Raises:
             Failure: a command failed.

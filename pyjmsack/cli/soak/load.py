@@ -21,7 +21,7 @@ BATCH = 50
 WINDOW = 2000
 """The most confirmed messages on their way. More would fill the disk of a broker that is killed often."""
 RELAYED_WINDOW = 200
-"""The same for a flow with a relay, which needs seconds for so many. At the end all of them have to arrive."""
+"""The same for a flow with a relay, which needs seconds for this number. At the end all of them have to arrive."""
 TRANSACTION = 5
 ROLLED_BACK = 20
 """One transaction of the relay out of this many is rolled back."""
@@ -139,7 +139,7 @@ class Load:
             await asyncio.sleep(LOOK_SECONDS)
 
     def check(self) -> None:
-        """Raise the error of an end that failed, if there is one."""
+        """Raise the error of the producer, the relay or the consumer if one of them failed."""
         for task in self._tasks:
             if task.done():
                 task.result()
