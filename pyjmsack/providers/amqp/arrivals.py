@@ -82,7 +82,7 @@ class Arrivals:
 
     def feed(self, payload: bytes) -> int:
         """Add a piece to the large message. Return the number of bytes of this connection that wait for the disk."""
-        assert self._download is not None  # the engine gives pieces of what was begun
+        assert self._download is not None  # the engine gives pieces only of a message that was begun
         self._download.feed(payload)
         return self._download.unwritten
 

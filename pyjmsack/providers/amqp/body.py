@@ -73,7 +73,7 @@ def _whole(data: bytes, span: Span) -> Any:
         return _decode_text(raw, "utf-8", start) if head[1] else raw
     value, after = decode_value(data, start, end)
     if after != end:
-        raise malformed("bytes behind the value", after)
+        raise malformed("expected one value, but more bytes follow it", after)
     return value
 
 

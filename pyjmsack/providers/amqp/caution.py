@@ -38,8 +38,8 @@ quiet machine, 1.6 s at a broker that had just started beside two busy processes
 for each core. In the last case, the answers of the broker are as late as its messages."""
 
 _LATE_ANSWERS, _LATE_SECONDS_AT_MOST = 25, 20.0
-"""The same for the longest time: a link waits so long while messages of the lost connection have not come back.
-There is a limit because the messages never come back if another client took them."""
+"""The same for the longest time, which a link waits while messages of the lost connection have not come back. There is
+a limit because the messages never come back if another client took them."""
 
 _PAUSE = 0.1
 """Seconds between two checks whether these messages have come back."""

@@ -1,4 +1,4 @@
-"""Encodes a JMS message as the sections of an AMQP 1.0 message (3.2), with the same marks as Qpid JMS (S165).
+"""Encodes a JMS message as the sections of an AMQP 1.0 message (3.2), with the same annotations as Qpid JMS (S165).
 
 Many messages have the same header, annotations and addresses. So these are encoded once and kept for later messages.
 """
@@ -127,7 +127,7 @@ def _annotations(message: Message, kind: int, reply_to: Destination | None) -> b
 
 
 def _build_annotations(kind: int, to_kind: int, reply_kind: int, delivery_time: int) -> bytes:
-    """Return the message-annotations section (3.2.3), without a kind of -1 and without a delivery time of 0."""
+    """Return the message-annotations section (3.2.3), in which a kind of -1 and a delivery time of 0 are left out."""
     marks: dict[Symbol, int] = {}
     for name, value in (("x-opt-jms-msg-type", kind), ("x-opt-jms-dest", to_kind), ("x-opt-jms-reply-to", reply_kind)):
         if value >= 0:

@@ -48,7 +48,7 @@ def connection_error(error: Error | None, what: str) -> JMSException:
     """
     if error is not None and _names_field(error, "container-id"):
         return InvalidClientIDException(f"{what}: the broker says the client id is in use", error_code=error.condition)
-    if error is not None and "idle-timeout" in (error.description or ""):  # said by a broker that lost us
+    if error is not None and "idle-timeout" in (error.description or ""):  # the broker received nothing for too long
         return ConnectionLostException(f"{what}: {error.description}", error_code=error.condition)
     return _exception(error, what, ConnectionLostException)
 
@@ -57,7 +57,7 @@ def transport_error(error: Error | None) -> ConnectionLostException:
     """Return the exception for a connection that the engine gave up. It counts as lost for any reason."""
     text = "the AMQP connection failed"
     if error is None:
-        return ConnectionLostException(f"{text}: the peer sent what is not an AMQP 1.0 frame")
+        return ConnectionLostException(f"{text}: the peer sent bytes that are no AMQP 1.0 frame")
     return ConnectionLostException(f"{text}: {error.description or error.condition}", error_code=error.condition)
 
 

@@ -19,7 +19,7 @@ __all__ = ["AmqpLink", "words"]
 def words(destination: Destination | None) -> tuple[str, ...]:
     """Return the capabilities for a link to a destination, which tell queue from topic.
 
-    Artemis drops messages if this capability is missing (S165).
+    Artemis drops messages if these capabilities are missing (S165).
     """
     return () if destination is None else (destination.capability,)
 
@@ -100,7 +100,7 @@ class AmqpLink:
         A broker refuses an attach by an answer without a queue or topic, followed by a Detach with the reason (2.6.3).
         """
         self._attach_answered = True
-        if self._closing is not None:  # who wanted it has gone
+        if self._closing is not None:  # the caller that asked for the link has given up
             self._part()
         elif self._attached() and self._opening is not None:
             opening, self._opening = self._opening, None
@@ -132,23 +132,23 @@ class AmqpLink:
 
     def on_message(self, delivery: Any, payload: bytes, settled: bool) -> None:
         """Raise an error, because this link expects no deliveries. The receiver overrides this method."""
-        raise AssertionError("a link without deliveries got one")
+        raise AssertionError("a delivery came on a link that takes none")
 
     def on_oversize(self, delivery: Any, start: bytes, size: int, settled: bool) -> None:
         """Raise an error, because this link expects no deliveries. The receiver overrides this method."""
-        raise AssertionError("a link without deliveries got one")
+        raise AssertionError("a delivery came on a link that takes none")
 
     def on_beginning(self, delivery: Any, start: bytes) -> None:
         """Raise an error, because this link expects no deliveries. The receiver overrides this method."""
-        raise AssertionError("a link without deliveries got one")
+        raise AssertionError("a delivery came on a link that takes none")
 
     def on_piece(self, payload: bytes, more: bool, settled: bool, aborted: bool) -> None:
         """Raise an error, because this link expects no deliveries. The receiver overrides this method."""
-        raise AssertionError("a link without deliveries got one")
+        raise AssertionError("a delivery came on a link that takes none")
 
     def on_outcome(self, context: Any, state: Composite | None) -> None:
         """Raise an error, because this link sends no messages. Subclasses that send override this method."""
-        raise AssertionError("a link without deliveries got an outcome")
+        raise AssertionError("an outcome came on a link that sends no messages")
 
     def on_flow(self) -> None:
         """Do nothing about a change of credit. Subclasses override this method."""

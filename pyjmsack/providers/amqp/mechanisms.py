@@ -59,7 +59,7 @@ class Mechanism:
         return self._answer(challenge)
 
     def _answer(self, challenge: bytes) -> bytes:
-        """Answer a challenge that this login has."""
+        """Answer a challenge. It is not called for more challenges than the mechanism has."""
         raise NotImplementedError
 
     def succeed(self, data: bytes) -> None:
@@ -92,7 +92,9 @@ class XOAuth2(Plain):
         return f"user={self._username}\x01auth=Bearer {self._password}\x01\x01".encode()
 
     def _answer(self, challenge: bytes) -> bytes:
-        """Answer the details of a refusal with no bytes, because the broker sends the outcome only after an answer."""
+        """Answer the details of a refusal with an empty response, because the broker sends the outcome only after an
+        answer.
+        """
         return b""
 
 
@@ -143,7 +145,7 @@ class Scram(Mechanism):
         return first.encode()
 
     def _answer(self, challenge: bytes) -> bytes:
-        """Answer the first message of the server with our proof, and its final message with no bytes."""
+        """Answer the first message of the server with our proof, and its final message with an empty response."""
         if self._challenged == 1:
             return self._prove(challenge)
         self._verify(challenge)

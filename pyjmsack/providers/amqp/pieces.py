@@ -115,13 +115,13 @@ class DataSections:
             MessageFormatException: the message ends inside a section.
         """
         if self._left or self._begun:
-            raise MessageFormatException(f"data section: it ends {self._left or 'some'} bytes too early")
+            raise MessageFormatException(f"data section: {self._left or 'some'} bytes are missing at its end")
 
     def _look(self, position: int) -> None:
         """Begin a section if its head is complete. ``position`` is the place after the bytes of the head so far."""
         begun = bytes(self._begun)
         if self.footer:
-            raise NotOneMessageError("something comes behind the footer")
+            raise NotOneMessageError("bytes follow the footer, which must end the message")
         for head, (width, is_footer) in _HEADS.items():
             if begun.startswith(head):
                 if len(begun) == len(head) + width:
@@ -129,8 +129,8 @@ class DataSections:
                 return
         if not any(head.startswith(begun) for head in _HEADS):
             if begun[:2] == b"\x00\x53" and 0x70 <= begun[-1] <= 0x78 and len(begun) == 3:
-                raise NotOneMessageError("another section comes behind the body")
-            raise MessageFormatException("data section: something else than a data section or a footer comes")
+                raise NotOneMessageError("a section that belongs to another message follows the body")
+            raise MessageFormatException("expected a data section or a footer after a data section")
 
     def _begin(self, begun: bytes, width: int, position: int, is_footer: bool) -> None:
         """Begin a section. The last ``width`` bytes of its head are the size of its content."""
@@ -142,6 +142,6 @@ class DataSections:
                 raise MessageFormatException(f"footer section: {size:,} bytes, expected at most {_MOST_FOOTER:,}")
             self.footer += begun
         elif len(self.spans) == _MOST_SECTIONS:
-            raise MessageFormatException(f"data section: more than {_MOST_SECTIONS:,} of them")
+            raise MessageFormatException(f"expected at most {_MOST_SECTIONS:,} data sections")
         else:
             self.spans.append((position, size))

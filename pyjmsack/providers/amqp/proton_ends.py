@@ -230,8 +230,8 @@ class ProtonSender(ProtonLink):
 class Gathered:
     """A message that is written in pieces, but gathered in memory and sent as a whole.
 
-    proton keeps all bytes in memory until it can send them, and does not tell how many they are. So to send pieces
-    would save no memory.
+    proton keeps all bytes in memory until it can send them, and does not tell how many they are. So sending the pieces
+    one by one would save no memory.
 
     Args:
         send: sends the whole message.

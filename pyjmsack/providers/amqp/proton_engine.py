@@ -31,7 +31,7 @@ __all__ = ["ProtonEngine"]
 
 log = logging.getLogger("pyjmsack.amqp")
 
-Happening: TypeAlias = Any  # an Event; proton declares what it is about as Optional, whatever the kind of event
+Happening: TypeAlias = Any  # an Event; for proton its link and delivery are Optional in each kind of event
 _BURST = 1 << 16
 """The most bytes that are taken from proton at once."""
 MOST_UNASKED = 100
@@ -171,7 +171,7 @@ class ProtonEngine(AmqpEngine):
         whole = self._push(self._strays.without(data))
         self._process_events()
         self._listener.on_burst_end()
-        if not whole:  # proton stopped reading, without an event: what came is not AMQP
+        if not whole:  # proton stopped reading, without an event, so the bytes are not AMQP
             self._on_transport_error()
 
     def _push(self, data: bytes) -> bool:
@@ -207,13 +207,14 @@ class ProtonEngine(AmqpEngine):
     def _process_events(self) -> None:
         """Handle all events of proton.
 
-        proton decodes a field of the peer only when the field is read, and raises then if the field is malformed.
+        proton decodes a field of the peer only when this module reads the field. If the field is malformed, the reading
+        raises an error, which ends the connection.
         """
         try:
             self._pop_events()
         except UNREADABLE as error:
             log.debug("malformed", exc_info=error)
-            malformed = ConnectionLostException(f"the peer sent what is not an AMQP 1.0 frame: {error}")
+            malformed = ConnectionLostException(f"the peer sent bytes that are no AMQP 1.0 frame: {error}")
             malformed.__cause__ = error
             self.fail(malformed)
 

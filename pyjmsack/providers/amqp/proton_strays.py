@@ -1,4 +1,4 @@
-"""Flow frames that belong to no session, which proton must not see: it would end the connection.
+"""Removes Flow frames that belong to no session, because proton would end the connection for such a frame.
 
 Artemis 2.56 answers a drain after the end of its session, on channel 65535. Our own engine ignores such a frame.
 """
@@ -17,7 +17,7 @@ _FLOW_SIZE: Final = 512
 
 
 class Strays:
-    """Takes the Flow frames on channels that cannot exist out of the bytes of a peer.
+    """Removes the Flow frames on channels that cannot exist from the bytes of a peer.
 
     Args:
         channel_max: the highest channel number that this client announces.
@@ -31,7 +31,9 @@ class Strays:
         """The beginning of a frame of which too little has come to know what it is."""
 
     def without(self, data: bytes) -> bytes:
-        """Return the bytes without such frames. The beginning of a frame is returned with the bytes that follow."""
+        """Return the bytes without the Flow frames on channels that cannot exist. If a frame is incomplete, the next
+        call returns its beginning.
+        """
         data, self._held = self._held + data, b""
         kept: list[bytes] = []
         begin = position = 0
@@ -55,7 +57,9 @@ class Strays:
         return b"".join([*kept, data[begin:]]) if kept else data[begin:]
 
     def _stray(self, start: bytes) -> int | None:
-        """Return the size of a frame if it is such a Flow, 0 if it is none, ``None`` if too little of it has come."""
+        """Return the size of a frame that has to be removed, 0 if the frame stays, ``None`` if more bytes are needed to
+        decide.
+        """
         if len(start) < _HEAD.size:
             return None
         size, offset, kind, channel = _HEAD.unpack_from(start)

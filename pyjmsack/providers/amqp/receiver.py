@@ -238,7 +238,8 @@ class AmqpReceiver(AmqpLink):
     def copied(self) -> None:
         """Grant the credit that was not granted because too many copies of dead letters were on their way.
 
-        Credit may be left. But the caller took messages meanwhile, and may not take enough to report that again.
+        This is done even if some credit is left, because the core reports taken messages only in larger steps, and has
+        already reported the messages that the caller took meanwhile.
         """
         self.aside.copying -= 1
         if self.closed is not None:
@@ -280,7 +281,9 @@ class AmqpReceiver(AmqpLink):
             self._drain_timer = self._connector.call_later(self._drain_timeout, self._drain_overdue)
 
     def stop(self, done: Completion[None]) -> None:
-        """Stop delivering: drain the credit, and give back messages that still arrive. That is no delivery (S31)."""
+        """Stop delivering: drain the credit, and give back messages that still arrive. The broker does not count a
+        delivery for these messages (S31).
+        """
         self._stopped = True
         self.drain(done)
 
@@ -429,7 +432,7 @@ class AmqpReceiver(AmqpLink):
             self.on_flow()
 
     def _take(self, delivery: Any, inbound: AmqpInbound, settled: bool) -> None:
-        if (settled or not self._stopped) and self.closed is None:  # what is settled cannot go back
+        if (settled or not self._stopped) and self.closed is None:  # a settled message cannot go back
             self._deliver(delivery, inbound, settled)
         elif not settled:
             self._link.settle(delivery, _STATES[Outcome.RELEASED])

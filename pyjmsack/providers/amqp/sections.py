@@ -158,7 +158,7 @@ class Sections:
             MessageFormatException: the bytes are not a sequence of sections, or the sections are out of order (3.2).
         """
         if not data:
-            raise NotOneMessageError("an empty transfer")
+            raise NotOneMessageError("the delivery has no bytes; expected a message")
         self._header, self._annotations = _NO_HEADER, _NO_ANNOTATIONS
         self._properties = self._application_properties = None
         self._body_code = 0
@@ -170,7 +170,7 @@ class Sections:
             if code is None:
                 code, start = _long_descriptor(data, position, end)
             if (code <= last and not (code == last and code in _REPEATABLE)) or DATA <= last < code < FOOTER:
-                error = malformed(f"{NAMES[code]} section: out of order", position)
+                error = malformed(f"{NAMES[code]} section: out of order, expected the order of 3.2", position)
                 # a header begins a message: the one before it may have no body, so that the transfer is damaged
                 raise NotOneMessageError(str(error)) if last >= DATA or code == HEADER else error
             position = _section_end(data, start, end, code)
@@ -206,7 +206,7 @@ def _section_end(data: bytes, start: int, end: int, code: int) -> int:
     except MessageFormatException as error:
         raise MessageFormatException(f"{NAMES[code]} section: {error}") from error
     if after > end:
-        raise malformed(f"{NAMES[code]} section: goes beyond the end of the message", start)
+        raise malformed(f"{NAMES[code]} section: its size is larger than the rest of the message", start)
     return after
 
 
@@ -280,7 +280,7 @@ def body_begins(data: bytes) -> int | None:
             return position
         try:
             position = _section_end(data, position + 3, end, code)
-        except MessageFormatException:  # it goes beyond these bytes
+        except MessageFormatException:  # a section ends after these bytes
             return None
     return None
 

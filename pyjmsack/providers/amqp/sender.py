@@ -116,7 +116,7 @@ class AmqpSender(AmqpLink):
         if outbound not in self._backlog:
             return False
         del self._backlog[outbound]
-        outbound.done(SendTimedOutException("withdrawn for want of credit"))
+        outbound.done(SendTimedOutException("withdrawn, because the broker gave no credit"))
         return True
 
     def _stop_upload(self) -> None:
@@ -157,7 +157,7 @@ class AmqpSender(AmqpLink):
                 return
         payload = outbound.payload
         if isinstance(payload, StreamedPayload):
-            assert self._connector is not None  # whoever sends such bodies gives one
+            assert self._connector is not None  # a session that sends such bodies gives a connector
             reading = self._connector.read(payload.body)
             self._upload = Upload(outbound, payload, reading, self._engine.flush, self._uploaded)
             self._upload.begin(self._link, state)

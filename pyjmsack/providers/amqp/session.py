@@ -150,7 +150,7 @@ class AmqpSession:
     def on_remote_open(self) -> None:
         """Handle the broker's answer to our Begin frame."""
         self._begun = True
-        if self._closing is not None:  # who wanted it has gone
+        if self._closing is not None:  # the caller that asked for the link has given up
             self.end.end()
         elif self._opening is not None and self.coordinator is None:
             opening, self._opening = self._opening, None
@@ -169,7 +169,7 @@ class AmqpSession:
         else:
             error = link_error(self.end.remote_error, "the broker ended the session")
             self.end.end()
-            if self._opening is None or self._opening.done:  # else who opens it is told
+            if self._opening is None or self._opening.done:  # otherwise the caller of open() gets the error
                 self._tell_closed(error)
             self.fail(error)
 

@@ -61,7 +61,7 @@ def malformed(why: str, position: int) -> MessageFormatException:
 
 def _cut_short(position: int) -> MessageFormatException:
     """Return the error for a value that goes beyond the end of the enclosing value."""
-    return malformed("value goes beyond its enclosing size", position)
+    return malformed("the value is longer than the room that its list, map or section has", position)
 
 
 def decode_value(data: bytes, position: int, end: int | None = None, depth: int = 0) -> tuple[Any, int]:
@@ -90,8 +90,8 @@ def decode_value(data: bytes, position: int, end: int | None = None, depth: int 
 
 
 def told(value: Any) -> Any:
-    """Return a decoded value in another form. Two values have forms with the same ``repr`` only if they are equal and
-    have the same types.
+    """Return a decoded value in a form that is made for comparison: the forms of two values have the same ``repr`` only
+    if the values are equal and have the same types.
 
     The entries of a map are sorted, so that their order does not count.
     """
@@ -211,7 +211,7 @@ def _boolean(data: bytes, position: int, end: int, depth: int) -> tuple[Any, int
 def _compound_head(data: bytes, position: int, end: int, wide: bool, depth: int) -> tuple[int, int, int]:
     """Return the number of elements of a list, map or array, the position of the first element, and the end."""
     if depth >= MAX_DEPTH:
-        raise malformed(f"more than {MAX_DEPTH} nested values", position)
+        raise malformed(f"expected at most {MAX_DEPTH} levels of nested values", position)
     size, start = _size(data, position, end, wide)
     after = start + size
     if after > end:
@@ -228,7 +228,7 @@ def _elements(data: bytes, position: int, count: int, end: int, depth: int) -> l
         value, position = decode_value(data, position, end, depth)
         values.append(value)
     if position != end:
-        raise malformed(f"{end - position} bytes too many behind the last element", position)
+        raise malformed(f"{end - position} bytes follow the last element, expected none", position)
     return values
 
 
@@ -244,12 +244,12 @@ def _map(wide: bool) -> Reader:
     def read(data: bytes, position: int, end: int, depth: int) -> tuple[Any, int]:
         count, first, after = _compound_head(data, position, end, wide, depth)
         if count % 2:
-            raise malformed(f"map of {count} elements, not of pairs", position)
+            raise malformed(f"map of {count} elements, expected pairs of a key and a value", position)
         values = _elements(data, first, count, after, depth + 1)
         try:
             return mapping(values[::2], values[1::2]), after
         except TypeError as error:
-            raise malformed("map with a list or map as key", position) from error
+            raise malformed("the key of a map is a list or a map, expected a simple value", position) from error
 
     return read
 
@@ -270,7 +270,7 @@ def _array(wide: bool) -> Reader:
                 )
             values.append(value)
         if position != after:
-            raise malformed(f"{after - position} bytes too many behind the last element", position)
+            raise malformed(f"{after - position} bytes follow the last element, expected none", position)
         return values, after
 
     return read
@@ -286,7 +286,7 @@ def _element_reader(data: bytes, position: int, end: int, depth: int) -> tuple[R
             raise malformed(f"unknown type code 0x{code:02x}", position)
         return _READERS[code], position + 1
     if depth >= MAX_DEPTH:
-        raise malformed(f"more than {MAX_DEPTH} nested values", position)
+        raise malformed(f"expected at most {MAX_DEPTH} levels of nested values", position)
     descriptor, position = decode_value(data, position + 1, end, depth + 1)
     element, position = _element_reader(data, position, end, depth + 1)
 
@@ -299,7 +299,7 @@ def _element_reader(data: bytes, position: int, end: int, depth: int) -> tuple[R
 
 def _described(data: bytes, position: int, end: int, depth: int) -> tuple[Any, int]:
     if depth >= MAX_DEPTH:
-        raise malformed(f"more than {MAX_DEPTH} nested values", position)
+        raise malformed(f"expected at most {MAX_DEPTH} levels of nested values", position)
     descriptor, position = decode_value(data, position, end, depth + 1)
     value, position = decode_value(data, position, end, depth + 1)
     return Described(descriptor, value), position

@@ -95,7 +95,7 @@ def encode_value(value: Any, depth: int = 0) -> bytes:
     if writer is not None:
         return writer(value)
     if depth >= MAX_DEPTH:
-        raise MessageFormatException(f"value has more than {MAX_DEPTH} nested lists or maps")
+        raise MessageFormatException(f"expected at most {MAX_DEPTH} levels of nested lists and maps")
     if isinstance(value, Described):
         return b"\x00" + encode_value(value.descriptor, depth + 1) + encode_value(value.value, depth + 1)
     if isinstance(value, dict):

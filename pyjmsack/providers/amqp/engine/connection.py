@@ -265,7 +265,7 @@ class Connection:
     ) -> list[Event]:
         kind = type(performative)
         if after != end:
-            raise ViolationError(FRAMING_ERROR, f"{end - after} bytes behind {performative.name}")
+            raise ViolationError(FRAMING_ERROR, f"{end - after} bytes follow {performative.name}, expected none")
         if isinstance(performative, Open):
             return self._on_open(performative)
         if isinstance(performative, Close):

@@ -97,7 +97,7 @@ class FrameReader:
             return ViolationError(
                 FRAMING_ERROR, f"a frame of {length} bytes, more than the {self._max_frame_size} of max-frame-size"
             )
-        return ViolationError(FRAMING_ERROR, f"a frame of {length} bytes whose body begins behind {offset} words")
+        return ViolationError(FRAMING_ERROR, f"a frame of {length} bytes whose body begins after {offset} words")
 
     @staticmethod
     def _check_header(data: bytes) -> None:

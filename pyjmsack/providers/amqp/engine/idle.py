@@ -48,8 +48,8 @@ class IdleTimes:
     def silent(self, now: float) -> bool:
         """Return True if the peer has sent nothing for too long.
 
-        If this method was not called for so long either, the result is False. The process was stopped then, and bytes
-        of the peer may wait in the socket.
+        If this method was not called during this time either, the result is False, because the process was stopped
+        then, and bytes of the peer may wait in the socket.
         """
         if not self.timeout:
             return False

@@ -319,7 +319,8 @@ class ReceiverLink(Link):
     def settle(self, delivery_id: int, state: bytes) -> None:
         """Settle a message with an encoded outcome or transactional state, or without any (``b""``).
 
-        If the message is already settled, or its link has ended, nothing is sent, because the peer knows that.
+        If the message is already settled, or its link has ended, nothing is sent, because the peer already knows the
+        state.
         """
         if delivery_id in self.unsettled:
             self.unsettled.discard(delivery_id)

@@ -225,7 +225,7 @@ class Session:
         if link is None:
             raise self._unattached(handle)
         if self._incoming_room <= 0:
-            raise ViolationError("amqp:session:window-violation", f"more transfers than the window of {self._window}")
+            raise ViolationError("amqp:session:window-violation", f"more transfers than the allowed {self._window}")
         self._incoming_room -= 1
         self._next_incoming_id = (self._next_incoming_id + 1) & SERIAL_MASK  # type: ignore[operator]  # set by begun()
         if not isinstance(link, ReceiverLink):
