@@ -45,7 +45,7 @@ def safely(call: Callable[..., T], *arguments: Any, **named: Any) -> T | None:
     try:
         return call(*arguments, **named)
     except Exception:
-        log.warning("tracing failed; the message goes its way", exc_info=True)
+        log.warning("tracing failed; the message is sent or delivered as usual", exc_info=True)
         return None
 
 
@@ -76,8 +76,8 @@ class TracedSend:
             safely(self._operation.end, error)
 
     def confirmed(self, steps: Steps[None]) -> Steps[None]:
-        """Return steps that run these steps, which wait for the answer, and then end the operation. Called before the
-        send leaves.
+        """Return steps that first run the given ``steps``, which wait for the answer, and then end the operation.
+        Called before the send leaves.
         """
         self._awaited = True
         return self._confirmed(steps)
@@ -196,7 +196,7 @@ class Traces:
         return None if consumer is None else TracedConsumer(self, consumer)
 
     def transaction(self, name: str, count: int, steps: Steps[None]) -> Steps[None]:
-        """Commit or roll back with these steps."""
+        """Run ``steps``, which commit or roll back, inside an operation of the tracing."""
         operation = safely(self._tracing.transaction, name, count)
         if operation is None:
             yield from steps

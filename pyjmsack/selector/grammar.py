@@ -58,9 +58,10 @@ NAME: /[^\W\d][\w$]*|\$[\w$]*/
 """ + "\n".join(rf"{word}.2: /{word}(?![\w$])/i" for word in KEYWORDS)  # noqa: E501 - a terminal stands in one line
 
 _MINUS: Final = "\ue000"
-"""Stands for a ``-`` that begins no comment; a character that no text means,"""
+"""Stands for a ``-`` that begins no comment. It is a private character of Unicode, which has no meaning in a selector.
+"""
 _NO_SIGN: Final = "\ue001"
-"""and what is put in its place if one has it after all: no part of a selector, but for strings."""
+"""Replaces the character of ``_MINUS`` where a selector contains it. It is allowed only inside strings."""
 
 _SHOWN: Final = {
     "EQUALITY": "'=' or '<>'",
@@ -89,7 +90,7 @@ class _Refused(Exception):  # noqa: N818 - never leaves this module
 
 
 class Operand(NamedTuple):
-    """The known type of a part of a selector before there is a message."""
+    """The type of a part of a selector, as far as the text alone tells the type."""
 
     kind: str
     """``string``, ``number``, ``boolean``, or ``name``: a property, of any type."""
@@ -114,7 +115,7 @@ class _Types(Transformer[Token, Operand]):
     @staticmethod
     def _nest(outer: Token, inner: Operand, kind: str) -> Operand:
         if inner.depth >= MAX_DEPTH:
-            raise _Refused(f"expected parentheses, NOT and signs at most {MAX_DEPTH} deep", _at(outer))
+            raise _Refused(f"expected at most {MAX_DEPTH} nested parentheses, NOT and signs", _at(outer))
         return Operand(kind, _at(outer), inner.depth + 1)
 
     @staticmethod
@@ -226,10 +227,11 @@ _PARSER: Final = Lark(GRAMMAR, parser="lalr", lexer="basic", transformer=_Types(
 
 
 def _with_plain_minus(text: str) -> str:
-    """Return the text with another sign for each ``-`` behind the last line end.
+    """Return the text with ``_MINUS`` in place of each ``-`` after the last line end.
 
-    No comment ends there, so that ``--`` is two signs. The lexer would take each of them for the beginning of a
-    comment, and look for its end up to the end of the text. With 64,000 signs that took a minute.
+    A comment begins with ``--`` and ends at a line end, so no comment can begin after the last line end. There ``--``
+    means two signs. Without this replacement, the lexer would look for the end of a comment at each of them, up to the
+    end of the text. With 64,000 signs this took a minute.
     """
     end = max(text.rfind("\n"), text.rfind("\r")) + 1
     text = text.replace(_MINUS, _NO_SIGN)

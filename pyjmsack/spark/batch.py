@@ -69,8 +69,8 @@ class JmsDrainReader(DataSourceReader):
         """Yield all rows of one task: pull after pull until the queue is empty.
 
         A short pull does not prove that the queue is empty, because the broker may be slow, or another task may have
-        prefetched the rest. So a browser looks too. The end is recorded as a pull. So no reading ends before the
-        messages that another reading took at the same time, and no later reading goes on after the end.
+        prefetched the rest. So a browser looks into the queue, too. The end is recorded in the spool as a pull of its
+        own. So two readings at the same time yield the same pulls, and a later reading ends at the same place.
         """
         query, part, share = partition.value
         spool = Spool(self._options.spool, query)

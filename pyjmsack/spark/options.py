@@ -212,7 +212,7 @@ def parse_options(given: Mapping[str, str]) -> Options:
 
 def _nearest(written: str) -> str:
     close = get_close_matches(written.lower(), _NAMES, n=1)
-    return f"; did you mean {_NAMES[close[0]]!r}?" if close else f"; known are {', '.join(sorted(_NAMES.values()))}"
+    return f"; did you mean {_NAMES[close[0]]!r}?" if close else f"; expected: {', '.join(sorted(_NAMES.values()))}"
 
 
 def _check_url(url: str) -> None:

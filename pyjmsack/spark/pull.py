@@ -1,9 +1,9 @@
 """One pull, in an executor: receive in a transaction, spool, commit. This order loses nothing.
 
-The commit of the transaction acknowledges the messages, and the answer to the commit proves that. A settled AMQP
-delivery without a transaction gets no answer (AMQP 1.0, 2.6.12). If this process dies before the commit, the broker
-delivers all messages again. After the spool is published, its rows are the rows of this pull, and a message that is
-delivered again is dropped by its identity.
+The commit of the transaction acknowledges the messages, and the answer to the commit proves the acknowledgement. A
+settled AMQP delivery without a transaction gets no answer (AMQP 1.0, 2.6.12). If this process dies before the commit,
+the broker delivers all messages again. After the spool is published, its rows are the rows of this pull, and a message
+that is delivered again is dropped by its identity.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ log = logging.getLogger("pyjmsack.spark")
 
 
 class Place(NamedTuple):
-    """The part of a pull of a query, and the most messages that it may take."""
+    """The work of one task: one part of one numbered pull of a query, and the most messages that the part may take."""
 
     query: str
     pull: int
@@ -89,7 +89,7 @@ def pull(options: Options, spool: Spool, place: Place) -> None:
         try:
             session.commit()
         except JMSException as error:
-            log.warning("%s: the acknowledgement is in doubt (%s); what comes again is dropped", place, error)
+            log.warning("%s: the acknowledgement is in doubt (%s); redelivered messages are dropped", place, error)
         else:
             spool.confirm(place.pull, place.part)
 

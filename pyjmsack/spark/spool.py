@@ -101,7 +101,7 @@ class Spool:
 
         Raises:
             FileNotFoundError: the pull is processed already, or the directory is not on this host.
-            OSError: it cannot be written to, or has no room.
+            OSError: the directory cannot be written to, or has no room.
         """
         folder = self._pull(pull)
         if not folder.is_dir():
@@ -200,7 +200,9 @@ class Spool:
         return _notes(self.file(pull, part)).get(_END) == b"1"
 
     def known(self, span: Span, asked: pa.Array) -> set[str]:
-        """Return the identities, among these, of spooled messages. Only messages of this span are looked at."""
+        """Return the identities among ``asked`` that belong to spooled messages. Only messages whose times are in ``span``
+        are looked at.
+        """
         known: set[str] = set()
         ids = asked.drop_null()
         for path in self._rows():

@@ -60,7 +60,7 @@ class Sent(WriterCommitMessage):
 
 
 def check_columns(options: Options, schema: StructType) -> None:
-    """Raise ``OptionError`` for a frame that cannot be written, before a task starts."""
+    """Raise ``OptionError`` for a data frame that cannot be written, before a task starts."""
     known = {*SENT, *NOTES, options.dedupColumn}
     for field in schema.fields:
         if field.name not in known:
@@ -180,14 +180,14 @@ class _Writer:
 
 
 class JmsWriter(_Writer, DataSourceArrowWriter):
-    """Writes a frame. A repeated task repeats its rows, unless ``dedupColumn`` lets the broker recognise them."""
+    """Writes a data frame. A repeated task repeats its rows, unless ``dedupColumn`` lets the broker recognise them."""
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Check the counts in the driver, after all tasks have sent and the broker has confirmed."""
         self._committed(messages)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Do nothing, because the broker has the sent messages."""
+        """Do nothing, because the broker already has the sent messages and they cannot be taken back."""
 
 
 class JmsStreamWriter(_Writer, DataSourceStreamArrowWriter):
@@ -201,4 +201,4 @@ class JmsStreamWriter(_Writer, DataSourceStreamArrowWriter):
         self._committed(messages)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Do nothing, because the broker has the sent messages."""
+        """Do nothing, because the broker already has the sent messages and they cannot be taken back."""

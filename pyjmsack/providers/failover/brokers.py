@@ -65,7 +65,9 @@ class Brokers:
         self._known = learn(self._known, self._given, present, metadata, self._options.amqp_open_server_list_action)
 
     def lost(self, present: BrokerUrl) -> None:
-        """Begin the next search with the broker behind this one, because the connection to this one was lost."""
+        """Begin the next search with the broker that follows this one in the list, because the connection to this one
+        was lost.
+        """
         self._lost = present
 
     def better_than(self, present: BrokerUrl) -> list[BrokerUrl]:
@@ -77,7 +79,9 @@ class Brokers:
 
 
 def in_order(members: Sequence[BrokerUrl], lost: BrokerUrl | None, *, shuffled: bool) -> list[BrokerUrl]:
-    """Return the brokers of a round: shuffled, or in the given order, beginning with the one behind the lost broker."""
+    """Return the brokers of a round: shuffled, or in the given order, beginning with the one that follows the lost
+    broker.
+    """
     ordered = [*members]
     if shuffled:
         random.shuffle(ordered)  # to spread load, not to keep a secret
@@ -98,8 +102,8 @@ def learn(
 
     Each new broker gets the options of the broker that named it. A broker without TLS is not accepted from a broker
     with TLS, unless ``amqp.allowNonSecureRedirects`` allows it. Only the first :data:`MOST` entries of a list are read,
-    and at most as many brokers are known beside those of the URL, because a broker must not be able to cost this client
-    time and memory without a limit.
+    and this client knows at most as many brokers besides those of the URL, because a broker must not be able to cost
+    this client time and memory without a limit.
 
     Args:
         given: the brokers of the URL.

@@ -65,7 +65,7 @@ def translate(kept: PendingSend, encoding: Encoding, present_name: Callable[[str
         message._body = payload.body
     else:
         message, ttl_ms = old.encoding.provider.decode(payload, old.destination)
-    if message._delivery_time <= message._timestamp:  # what is read says when it was to be delivered: at once
+    if message._delivery_time <= message._timestamp:  # a decoded message has a delivery time, even without a delay
         message._delivery_time = 0
     else:
         require(encoding.metadata, "delivery-delay")

@@ -78,7 +78,7 @@ class Member:
             return
         self.metadata = connected.result()
         assert self._restore is not None  # set by open
-        self._limit("rebuilding what was open at")
+        self._limit("restoring the open objects at")
         self._steps = self._restore(self.provider, self.metadata)
         self._advance()
 
@@ -161,12 +161,12 @@ class Member:
 
     def on_interrupted(self, error: BaseException, generation: int) -> None:
         """Fail: the provider of a single broker never calls this method."""
-        raise AssertionError("a member of a failover URL does not fail over itself")
+        raise AssertionError("the provider of a single broker reported a failover of its own")
 
     def on_restored(self, metadata: ConnectionMetadata) -> None:
         """Fail: the provider of a single broker never calls this method."""
-        raise AssertionError("a member of a failover URL does not fail over itself")
+        raise AssertionError("the provider of a single broker reported a failover of its own")
 
     def on_temporary_renamed(self, temporary_id: int, name: str) -> None:
         """Fail: the provider of a single broker never calls this method."""
-        raise AssertionError("a member of a failover URL does not fail over itself")
+        raise AssertionError("the provider of a single broker reported a failover of its own")

@@ -16,7 +16,7 @@ __all__ = ["WITHOUT_BROKER", "PendingSend", "Request", "Without"]
 
 
 class Without(Enum):
-    """What happens to a request while there is no broker. It was made then, or had no answer when the connection was
+    """What happens to a request that was made while there was no broker, or that had no answer when the connection was
     lost."""
 
     HELD = "asked again, in order, when there is one"
@@ -134,8 +134,8 @@ class PendingSend(Outbound):
             self.origin.done(error)
 
     def again(self) -> PendingSend:
-        """Return the same send for the next connection. Answers to this one do not count any more: a broker that is
-        being left still gives some."""
+        """Return the same send for the next connection. Answers over this connection do not count any more. Such
+        answers still come from a broker that the connection leaves."""
         made = PendingSend(self.origin, self.table, self.session_id)
         made.payload, made.encoder, made.encoding = self.payload, self.encoder, self.encoding
         made.left, made.withdrawn, made.undone = self.left, self.withdrawn, self.undone
@@ -154,10 +154,10 @@ class PendingSend(Outbound):
 
     @property
     def repeatable(self) -> bool:
-        """Whether its body can be sent again."""
+        """Whether the body of the message can be sent again."""
         return not isinstance(self.payload, StreamedPayload) or self.payload.repeatable
 
     @property
     def owner(self) -> tuple[int, ...]:
-        """The ids of its session and its producer. The send is given up when one of them is closed."""
+        """The ids of the session and the producer of this send. The send is given up when one of them is closed."""
         return self.session_id, self.producer_id

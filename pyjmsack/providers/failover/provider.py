@@ -295,7 +295,9 @@ class FailoverProvider:
     # -- names and encoding -------------------------------------------------------------------------------------
 
     def encoder(self, destination: Destination) -> Encoder:
-        """Return an encoder for the present broker, or for the last one. The encoder remembers for which (S91)."""
+        """Return an encoder for the present broker, or for the last one. The encoder remembers for which broker it
+        encodes (S91).
+        """
         if self._requests.encoding is None:
             raise IllegalStateException("the connection is not open")
         return MemberEncoder.of(self._requests.encoding, destination)

@@ -66,7 +66,7 @@ class Requests:
         """The reason why no request is made any more; ``None`` while requests are made."""
         self.open: dict[PendingSend | Request, Member] = {}
         """The requests and sends that a broker has not answered, and the connection over which it got them. An answer
-        that comes over another one does not count: a broker that is being left still gives some."""
+        over another connection does not count. Such answers still come from a broker that the connection leaves."""
         self.held: dict[PendingSend | Request, None] = {}
         """The requests and sends that wait for the next broker, or behind a request that must be sent alone."""
         self._resources = resources
@@ -251,7 +251,7 @@ class Requests:
         elif send in self.held:
             del self.held[send]
             withdrawn.succeed(not send.left)
-            send.give_up(SendTimedOutException("withdrawn for want of a broker"))
+            send.give_up(SendTimedOutException("withdrawn, because no broker was there"))
         elif self.member is not None:
             send.withdrawn = True
             self.member.provider.withdraw(send, withdrawn)

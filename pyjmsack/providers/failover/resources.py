@@ -89,11 +89,13 @@ class ConsumerRecord:
 
     @property
     def identifies(self) -> bool:
-        """True while messages wait for the identity of a large one."""
+        """True while a large message, and the messages behind it, wait because another thread computes the identity of
+        the large message.
+        """
         return self.sink is not None and bool(self.sink.held)
 
     def behind(self, done: Completion[None]) -> Completion[None]:
-        """Return a completion that settles ``done`` when no message waits for the identity of a large one."""
+        """Return a completion that settles ``done`` as soon as :attr:`identifies` is false."""
 
         def settle(_: object) -> None:
             if self.identifies and self.sink is not None:
@@ -124,7 +126,7 @@ class MemberSink:
         self._deliver = core.deliver
         self._early: list[Inbound] = []
         self.held: deque[Inbound] = deque()
-        """A large message while another thread computes its identity, and what came behind it (S107)."""
+        """A large message while another thread computes its identity, and the messages behind it (S107)."""
         self.drained: list[Callable[[], None]] = []
         """Called when nothing is held any more."""
         self.deliver: Callable[[Inbound], None] = self._early.append

@@ -83,7 +83,7 @@ def back_off(
 def waits(options: FailoverOptions, *, first: bool) -> Iterator[float]:
     """Yield the seconds to wait before each round of a search, which is one pass over all brokers.
 
-    It ends when no round is left.
+    The iterator ends when no round is left.
 
     Args:
         first: True for the first search of a connection: its first round starts at once and takes place in any case,

@@ -96,8 +96,8 @@ class Replay:
         )
 
     def interrupted(self, unanswered: Iterable[PendingSend]) -> None:
-        """Note that the broker was lost: its acknowledgements are missing now. Sends without an answer are repeated
-        elsewhere (S91)."""
+        """Note that the broker was lost, so that the acknowledgements of the transaction must be repeated. Sends
+        without an answer are repeated elsewhere (S91)."""
         again = {*unanswered}
         self.sends = [send for send in self.sends if send not in again]
         self.missing += self._receipts
@@ -274,7 +274,7 @@ class Transactions:
         return True
 
     def _identifies(self, session: SessionRecord) -> bool:
-        """Return True if a large message came that may be a missing one, and another thread looks at it."""
+        """Return True if a large message came that may be a missing one, and another thread computes its identity."""
         consumers = self._resources.consumers.values()
         return any(record.identifies for record in consumers if record.info.session_id == session.info.id)
 

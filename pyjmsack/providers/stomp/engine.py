@@ -107,7 +107,7 @@ class StompEngine:
     # -- bytes --------------------------------------------------------------------------------------------------
 
     def connection_made(self, stream: Stream) -> None:
-        """The stream is open."""
+        """Begin the protocol, because the stream is open."""
         self.stream = stream
         self._listener.on_stream()
         self.flush()
@@ -175,7 +175,7 @@ class StompEngine:
             done(None)
 
     def _next_piece(self, upload: Upload) -> bytes:
-        """Return what is here of a frame that leaves in pieces."""
+        """Return the bytes that are ready of a frame that is sent in pieces."""
         data = self._uploads.take(upload)
         if data:
             self._sent = True
@@ -191,8 +191,9 @@ class StompEngine:
         return data
 
     def _on_piece(self, upload: Upload) -> None:
-        """The next piece of a body is here. A frame that lacks a part of its body can only end with the connection, so
-        that the broker drops it; who sent it hears first, so that failover does not send it again, for ever."""
+        """Handle the next piece of a body, or the error of reading it. After an error the frame cannot be completed. So
+        the connection is ended, and the broker drops the frame. Before that, the send gets the error, because otherwise
+        failover would send the message again and again."""
         error = upload.failed
         if error is not None:
             if upload.receipt is not None:
@@ -230,10 +231,10 @@ class StompEngine:
         return now + min(waits) if waits else None
 
     def _doubt(self, now: float) -> None:
-        """Send a request while a body does not end, to find out whether its content-length is too high. ActiveMQ
-        Classic copies a property ``content-length`` of a producer into the frame of a text, and the next frames would
-        count as a part of its body. If the answer, which has a random name, appears inside the body, the body has
-        ended."""
+        """Send a request if the end of a body does not come, because the content-length of the frame may be too high.
+        ActiveMQ Classic copies a property ``content-length`` of a producer into the frame of a text. The parser would
+        then take the next frames for a part of the body. The answer to the request contains a random name, the proof.
+        If the parser finds the proof inside the body, the body has ended before."""
         parser = self._parser
         number, since = self._awaited
         if parser.begun != number:
@@ -357,7 +358,7 @@ class StompEngine:
 
     def _on_error(self, head: bytes, body: bytes) -> None:
         receipt = raw_header(head, b"\nreceipt-id:")
-        unnamed = receipt not in self._receipts and self.errors_end  # other brokers name what they refuse
+        unnamed = receipt not in self._receipts and self.errors_end  # other brokers name the refused request
         if unnamed and self._unnamed and not self._shares_receipts():
             receipt = next(iter(self._unnamed))
         answered = self._receipts.pop(receipt, None) if receipt is not None else None
@@ -425,7 +426,7 @@ def _heart_beat(text: str) -> tuple[float, float]:
 
 
 def _no_reading(source: BodySource) -> Reading:
-    raise AssertionError("whoever sends bodies from a source gives a reader")
+    raise AssertionError("a body from a source needs a reader, and this engine was made without one")
 
 
 def _lost(cause: JMSException, what: str = "the broker ended the connection") -> ConnectionLostException:

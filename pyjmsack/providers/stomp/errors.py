@@ -42,7 +42,9 @@ _SHOWN = 4 * _LONGEST
 
 
 def error_of(head: bytes, body: bytes, what: str) -> JMSException:
-    """Return the exception for an ERROR frame. ActiveMQ Classic names its exception in the body, a stack trace."""
+    """Return the exception for an ERROR frame. The body of an ERROR of ActiveMQ Classic is a stack trace, whose first
+    line names the exception.
+    """
     raw = raw_header(head, b"\nmessage:") or b""  # Artemis may put a whole message into it
     try:
         shown = raw[:_SHOWN].decode("utf-8", "replace").rstrip("\\")

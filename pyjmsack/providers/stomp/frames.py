@@ -4,7 +4,7 @@ This module decodes only the parts that routing needs: a frame is its command, i
 body. It looks at every byte a bounded number of times, and :class:`Limits` bounds the memory that a broker can use.
 
 Nothing that a sender chose ends the connection: a MESSAGE over the limits is passed on as refused, alone (S166). A
-mistake of the broker ends it: a line that is not a command, or another frame over the limits.
+mistake of the broker ends it: a line that is not a command, or a frame over the limits that is no MESSAGE.
 
 We do not use stomp.py for this, because its parser takes 56 microseconds for a frame against 2 here, and copies a
 growing buffer for every piece. The tests compare with it.
@@ -160,8 +160,8 @@ class FrameParser:
         return found or len(pending) > limits.kept + _LONGEST_COMMAND
 
     def _proves_end(self, pending: bytearray) -> bool:
-        """Return True if the body contains the proof. The broker sent the proof after the end of the body, so the frame
-        had ended.
+        """Return True if the body contains the proof. The broker sends the proof after the end of the body, so a body
+        that seems to contain it has already ended.
         """
         if self.proof is None:
             return False

@@ -230,7 +230,7 @@ class StompInbound:
 
     @property
     def size(self) -> int:
-        """About the number of bytes that the broker sent for the message."""
+        """The approximate number of bytes that the broker sent for the message."""
         return len(self.head) + len(self.body) if self.refusal is None else self.refusal.size
 
     def forget(self) -> None:
@@ -242,7 +242,7 @@ class StompInbound:
     def broker_id(self) -> bytes:
         """The name that the broker gave the message. It is the same for every consumer, and empty if there is none.
 
-        Artemis writes the consumer before the comma and the message behind it. The name is the part behind it.
+        Artemis writes the consumer before a comma and the message after it. The name is the part after the comma.
         """
         return (raw_header(self.head, b"\nmessage-id:") or b"").rpartition(b",")[2]
 
@@ -336,7 +336,9 @@ class StompInbound:
         return None if self.dialect.routed else headers.get("message-id")
 
     def _timestamp(self, headers: dict[str, str]) -> int:
-        """Return when it was sent. Artemis puts its own time before the sender's, which it keeps as a property."""
+        """Return when the message was sent. Artemis writes its own time first, and keeps the sender's time as a
+        property.
+        """
         start = self.head.rfind(b"\ntimestamp:")
         return _number(raw_header(self.head[start:], b"\ntimestamp:")) if start >= 0 else 0
 

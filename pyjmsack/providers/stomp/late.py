@@ -17,8 +17,8 @@ __all__ = ["LateAcks"]
 class LateAcks:
     """Acknowledges messages as they arrive while the inbox has room, and otherwise when the caller took messages.
 
-    The core reports at least every tenth part of the prefetch that messages were taken. So a message is acknowledged
-    before the caller gets it.
+    Only the newest messages of the inbox wait for their acknowledgement. The core reports at least after each tenth of
+    the prefetch that the caller took messages. So each message is acknowledged before the caller gets it.
 
     Args:
         prefetch: how many acknowledged messages may wait in the inbox.

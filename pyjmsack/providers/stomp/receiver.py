@@ -271,7 +271,7 @@ class StompReceiver:
             self._warned = True
             log.warning(
                 "the consumer of %s holds its whole prefetch of %d unacknowledged; this broker sends no more until some"
-                " is acknowledged (S56)",
+                " are acknowledged (S56)",
                 self.info.destination.name,
                 self.info.prefetch,
             )
@@ -349,7 +349,8 @@ class StompReceiver:
             self._unsubscribe(subscription)
 
     def _dead_letter(self, inbound: StompInbound) -> None:
-        """Send a NACK if it makes a dead letter. Otherwise send a copy, and the ACK when the copy is confirmed (S118).
+        """Send a NACK if this broker then makes the message a dead letter. Otherwise send a copy, and the ACK when the
+        copy is confirmed (S118).
 
         A message that is already in the dead-letter queue stays there: Classic discards it if it gets a NACK, and a
         copy would be delivered again at once, again and again.
@@ -407,8 +408,8 @@ class StompReceiver:
     def drain(self, done: Completion[None]) -> None:
         """Give the broker time to deliver, then send a request, because its messages come before its answer.
 
-        STOMP has no drain, and brokers deliver apart from their answers, so this is sure only of what the broker
-        delivers within the time.
+        STOMP has no drain, and brokers deliver messages independently of their answers. So this method finds only the
+        messages that the broker delivers within the time.
         """
         if self.stopped or self._engine.failed is not None or (self.info.browser and self._browsed):
             done.settle(self._engine.failed)

@@ -15,13 +15,15 @@ Answer = Callable[["BaseException | None"], None]
 
 
 class Upload:
-    """A frame in pieces. STOMP has no way to put another frame, or a heart-beat, into its middle, nor to take it back.
+    """A frame in pieces. In STOMP, nothing can be sent between the pieces of a frame, not even a heart-beat, and a
+    frame cannot be taken back.
 
     Args:
         start: the first line, and what the connection adds to the head.
         payload: the rest of the frame.
-        receipt: its receipt; ``None``: it asks for none.
-        answered: told if the body cannot be read, and without a receipt of the end of the frame.
+        receipt: the id of the receipt that the frame asks for; ``None`` = it asks for none.
+        answered: called with the error if the body cannot be read. If the frame asks for no receipt, also called when
+            the whole frame was sent.
     """
 
     def __init__(self, start: bytes, payload: StreamedPayload, receipt: bytes | None, answered: Answer) -> None:
@@ -66,21 +68,21 @@ class Uploads:
 
     def __init__(self, read: Callable[[BodySource], Reading], arrived: Callable[[Upload], None]) -> None:
         self.waiting: list[Upload] = []
-        """Those that are still behind other frames."""
+        """The frames that wait because other frames are sent before them."""
         self.current: Upload | None = None
-        """The one that is leaving."""
+        """The frame that is being sent."""
         self._read = read
         self._arrived = arrived
         self._reading: Reading | None = None
         self._asked = False
 
     def begin(self, upload: Upload) -> None:
-        """All before it has left."""
+        """Begin to send a frame, because all frames before it have left."""
         self.waiting.remove(upload)
         self.current, self._reading = upload, self._read(upload.body)
 
     def take(self, upload: Upload) -> bytes:
-        """Return what is here of the frame that is leaving; if there is nothing, ask for it."""
+        """Return the bytes that are ready of the present frame. If there are none, ask for the next piece."""
         data = upload.take()
         if upload.over:
             self.end()
@@ -106,7 +108,9 @@ class Uploads:
         self._asked = False
 
     def give_up(self) -> list[Answer]:
-        """The connection is over: return who waits for a frame that asks for no receipt."""
+        """Forget all frames, because the connection is over. Return the callbacks of the frames that ask for no
+        receipt.
+        """
         waiting = [upload.answered for upload in [self.current, *self.waiting] if upload and upload.receipt is None]
         self.end()
         self.waiting.clear()

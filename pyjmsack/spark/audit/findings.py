@@ -219,7 +219,7 @@ def run_audit(
 
 
 def _cannot_tell(findings: dict[str, Finding], hidden: int | None) -> None:
-    """Count lost messages as unknown: as many as the queues have messages that nobody saw."""
+    """Count lost messages as unknown, up to the number of messages in the queues that nobody saw."""
     lost, unknown = findings["lost"], findings["unknown"]
     count = lost.count if hidden is None else min(hidden, lost.count)
     if count == lost.count:  # otherwise the ids stay with the lost ones, because nobody knows which they are
@@ -306,7 +306,9 @@ def _list_suspects(
     receives: DataFrame,
     limit: int,
 ) -> None:
-    """Find the full ids of some suspects, by another scan of the rows that the broadcast join lets through."""
+    """Find the full ids of some suspects by a second scan of the tables, because the first scan kept only the hashes of
+    the ids.
+    """
     keys: dict[str, list[int]] = {}
     for verdict in _TITLES:
         if findings[_name(verdict)].count and limit:

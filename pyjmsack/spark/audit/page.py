@@ -119,7 +119,7 @@ def _distribution(audit: Audit) -> Any:
             x=[1000 * seconds for seconds in times], y=[0, *shares, 100], name=name, mode="lines", line_shape="hv"
         )
     figure.update_layout(title="From the send to the first delivery", **_LOOK)
-    figure.update_xaxes(type="log", title="at most so many milliseconds", **_AXES)
+    figure.update_xaxes(type="log", title="milliseconds, at most", **_AXES)
     figure.update_yaxes(title="% of the messages", range=[0, 105], **_AXES)
     return figure
 
