@@ -71,7 +71,10 @@ _WHO: Final = {
         "the client, by itself: before receive() returns a message, after a listener returned",
         "S16, S17",
     ),
-    AckMode.DUPS_OK_ACKNOWLEDGE: ("the client, by itself, when it suits it; duplicates are possible", "S24, S45, S46"),
+    AckMode.DUPS_OK_ACKNOWLEDGE: (
+        "the client, by itself, at a moment that it chooses; duplicates are possible",
+        "S24, S45, S46",
+    ),
     AckMode.CLIENT_ACKNOWLEDGE: (
         "your program: message.acknowledge() covers every message that the session delivered so far",
         "S25, S26",
@@ -106,11 +109,11 @@ _FAILED_LISTENER: Final = {
     AckMode.AUTO_ACKNOWLEDGE: (_COUNTED, "S18"),
     AckMode.DUPS_OK_ACKNOWLEDGE: (_COUNTED, "S18"),
     AckMode.CLIENT_ACKNOWLEDGE: (
-        "nothing happens to the message: it stays unacknowledged, and the next acknowledge() takes it along",
+        "nothing happens to the message: it stays unacknowledged, and the next acknowledge() covers it",
         "S20",
     ),
     AckMode.SESSION_TRANSACTED: (
-        "nothing happens to the message: it stays in the transaction, and the next commit() takes it along",
+        "nothing happens to the message: it stays in the transaction, and the next commit() covers it",
         "S20",
     ),
     AckMode.INDIVIDUAL_ACKNOWLEDGE: (_COUNTED, "S21"),
@@ -175,7 +178,7 @@ def _canonical(mode: AckMode) -> AckMode:
 def _batching(batch: int, url: BrokerUrl) -> Fact:
     timeout = url.connection.optimize_acknowledge_time_out
     late = "" if timeout is None else f", or {timeout:g} s after the first of them"
-    text = f"acknowledgements wait for company: they leave when {batch} messages are consumed{late}, and on close"
+    text = f"acknowledgements wait for each other: they leave when {batch} messages are consumed{late}, and on close"
     return Fact("batches", text, "S40, S41, S44, S46")
 
 

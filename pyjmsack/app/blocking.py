@@ -39,8 +39,8 @@ def run(steps: Steps[Any]) -> Any:
 
 
 class _Answer:
-    """The next answer for the generator. It is forgotten with the answer after it, and so is the traceback of
-    an error.
+    """Gives the generator the result or the error of a step. The next answer replaces this object, so that no variable
+    keeps the traceback of an old error.
     """
 
     __slots__ = ("_argument", "_give")
@@ -102,8 +102,8 @@ class BlockingFace:
         return Thread(steps, name)
 
     def ends(self, error: BaseException) -> bool:
-        """Return whether the steps end. A ``KeyboardInterrupt`` or ``SystemExit`` in a thread is an error of the
-        listener.
+        """Return whether this error ends the worker. Only the end of the generator does. A ``KeyboardInterrupt`` or
+        ``SystemExit`` in a thread counts as an error of the listener.
         """
         return isinstance(error, GeneratorExit)
 

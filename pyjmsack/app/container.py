@@ -44,7 +44,7 @@ class Container:
         """Workers that did not finish in time at the stop."""
         self.link = Link(face, factory, f"listener {listener.name!r}", self._serve)
 
-    # -- what it says of itself ---------------------------------------------------------------------------------
+    # -- its state ----------------------------------------------------------------------------------------------
 
     @property
     def ready(self) -> bool:

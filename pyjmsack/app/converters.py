@@ -148,7 +148,7 @@ class JsonConverter:
             return None
         if not isinstance(name, str) or name not in self.types:
             known = ", ".join(self.types) or "none"
-            raise MessageFormatException(f"the type {name!r} of a message is unknown; known are: {known}")
+            raise MessageFormatException(f"the type {name!r} of a message is unknown; expected one of: {known}")
         return self.types[name]
 
     @staticmethod

@@ -70,7 +70,7 @@ def span(concurrency: int | str) -> tuple[int, int]:
     """Return the fewest and the most workers, for ``3`` or ``"3-10"``.
 
     Raises:
-        ValueError: it is neither form, or a number is not between 1 and 1000.
+        ValueError: the value has neither of these forms, or a number is not between 1 and 1000.
     """
     found = _SPAN.fullmatch(str(concurrency))
     low, high = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)

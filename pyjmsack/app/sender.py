@@ -98,7 +98,7 @@ class Sender:
         self.use(factory)
 
     def use(self, factory: Any) -> None:
-        """Take the connection of the next start from this factory.
+        """Use this factory for the connections from the next start on.
 
         Args:
             factory: a connection factory of this face.

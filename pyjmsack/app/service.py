@@ -221,7 +221,7 @@ class Service:
             self._url, self._options, self._login = kept
             self.sender.use(self._factory(self._patience()))
 
-    # -- what it says of itself ---------------------------------------------------------------------------------
+    # -- its state ----------------------------------------------------------------------------------------------
 
     @property
     def stop_timeout(self) -> float:

@@ -18,7 +18,7 @@ Steps = Generator[Step, Any, T]
 
 
 class Event(Protocol):
-    """A flag that can be waited for: ``threading.Event``, or its twin for asyncio."""
+    """A flag that can be waited for: ``threading.Event``, or the same for asyncio."""
 
     def set(self) -> None:
         """Raise the flag. In the blocking face any thread may call this, in the asyncio face only the loop."""

@@ -100,7 +100,9 @@ class AioFace:
         return AioTask(steps, name)
 
     def ends(self, error: BaseException) -> bool:
-        """Return whether this task is cancelled. The listener may have awaited something else that was cancelled."""
+        """Return whether this task itself is cancelled, because the error may also come from another task that the
+        listener awaited.
+        """
         if isinstance(error, asyncio.CancelledError):
             return ends_task(error)
         return isinstance(error, GeneratorExit | KeyboardInterrupt)

@@ -45,10 +45,10 @@ def plain(value: Any, depth: int = 0) -> Any:
     """Return a value that JSON can write.
 
     Raises:
-        MessageFormatException: JSON has no form of this value, or the value is nested more than 64 deep.
+        MessageFormatException: JSON has no form of this value, or the value has more than 64 levels of nested values.
     """
     if depth > _DEEPEST:
-        raise MessageFormatException(f"a body is nested more than {_DEEPEST} deep")
+        raise MessageFormatException(f"a body: expected at most {_DEEPEST} levels of nested values")
     if value is None or isinstance(value, str | bool | int | float):
         return value.value if isinstance(value, Enum) else value
     if is_model(type(value)):
@@ -137,7 +137,7 @@ class _Key(_Place):
 
 
 class _TooManyError(MessageFormatException):
-    """The error after which no other type is tried."""
+    """The limit of tries is reached, so that no other type is tried."""
 
 
 def build(kind: Any, value: Any, where: str = "the body") -> Any:
@@ -158,7 +158,7 @@ def build(kind: Any, value: Any, where: str = "the body") -> Any:
 def _build(kind: Any, value: Any, where: _Place, depth: int, tries: _Tries) -> Any:
     """Return a value as ``kind``, with the depth and the tries of the value around this one."""
     if depth > _DEEPEST:
-        raise MessageFormatException(f"{where}: nested more than {_DEEPEST} deep")
+        raise MessageFormatException(f"{where}: expected at most {_DEEPEST} levels of nested values")
     origin = typing.get_origin(kind)
     if kind is Any or kind is object:
         return value
@@ -240,7 +240,9 @@ def _container(origin: Any, inside: tuple[Any, ...], value: Any, where: _Place, 
 
 
 def _set(origin: Any, items: list[Any], where: _Place) -> Any:
-    """Return a set in a time that grows with the number of elements, whatever the sender chose."""
+    """Return a set of the elements. Elements whose hashes would make the set slow are refused, because the sender
+    chooses the elements.
+    """
     try:
         check_elements(items)
     except (MessageFormatException, TypeError) as error:

@@ -144,8 +144,8 @@ class Worker:
     def _renewed(self, session: Any, producer: Any) -> Steps[Any]:
         """Return a new producer, because the broker may have closed the old one.
 
-        With a closed producer each send of the next messages fails, too. Each failure counts a delivery of a message
-        that is in order.
+        With a closed producer each send for a further message would fail. Each failure would count a delivery of a
+        message that has no fault.
         """
         self._undone = False
         try:

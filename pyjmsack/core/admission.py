@@ -24,7 +24,7 @@ class Why(Enum):
 
     DUPLICATE = "it was processed before"
     EXPIRED = "its time to live is over"
-    TOO_OFTEN = "it came back too often"
+    TOO_OFTEN = "it was delivered too often"
     TORN = "it came damaged"
     BROKEN = "it cannot be decoded"
     NOT_TRANSFORMED = "consumer_transform raised"

@@ -120,7 +120,7 @@ class Channel:
 
     @property
     def the_metadata(self) -> ConnectionMetadata:
-        """The facts that the broker told at the opening. Raises before the connection is open."""
+        """The facts about the broker, which are known once the connection is open. Raises an error before."""
         if self.metadata is None:
             raise IllegalStateException("the connection is not open")
         return self.metadata

@@ -41,8 +41,8 @@ class Connection:
         info: who connects.
         face: makes what the face does for a session.
         transformer: an object with hooks that replace messages (S192).
-        ledger: is told of each send, delivery and event; ``None`` = nobody is.
-        tracing: makes spans of sends and deliveries; ``None`` = nobody does.
+        ledger: records each send, delivery and event; ``None`` = there is no ledger.
+        tracing: makes spans of sends and deliveries; ``None`` = there are no spans.
 
     Raises:
         TypeError: the transformer has no hook, or one that cannot be called here.

@@ -185,7 +185,7 @@ class Consumer:
     # -- from the provider, on the loop -------------------------------------------------------------------------
 
     def redeliver(self, inbounds: Sequence[Inbound]) -> None:
-        """Put messages that the caller had at the front of the inbox again, oldest first."""
+        """Put messages back at the front of the inbox, oldest first, because the caller gave them back."""
         self.inbox.redeliver(inbounds)
         self.arrived()
 
@@ -220,15 +220,15 @@ class Consumer:
         """Note that this consumer is in the table of the session, and alert the guard if a connection was lost (S105).
 
         When a connection is lost, the loop first notes the loss, and then alerts the guards of all consumers in the
-        table. When this method runs, the consumer is in the table already, and only then the method looks for a loss.
-        So one of the two alerts the guard.
+        table. When this method runs, the consumer is in the table already, and the method then looks for a loss. So one
+        of the two alerts the guard.
         """
         if self._channel.lost_generation > 0 and self.guard is not None and not self.info.browser:
             self.guard.alert = True
 
     def interrupted(self) -> None:
-        """The connection is lost and is being restored. Messages in the inbox will be delivered again, and messages
-        that the caller has stay readable (S101)."""
+        """Note that the connection is lost and is being restored. The broker will deliver the messages in the inbox
+        again, and messages that the caller has stay readable (S101)."""
         self.inbox.interrupted()
         self.unsettled.lost()
         if self.guard is not None:
@@ -444,7 +444,8 @@ class Consumer:
     def _needed(self) -> bool:
         """Whether the link is still needed: for outcomes, for the open transaction, or by another thread.
 
-        Each thread first notes that it is through, and then looks here. So the last thread finds that the link is free.
+        Each thread first notes that it has finished, and then looks here. So the last thread finds that the link is
+        free.
         """
         unsettled = self.unsettled
         return self._closing or self.taking.passing != 0 or bool(unsettled.delivered) or unsettled.in_transaction
@@ -512,8 +513,8 @@ class Consumer:
         them out.
 
         Returns:
-            False if the listener at work did not finish within ``timeout`` seconds. Nothing of its work is lost then:
-            its message keeps the outcome that it gets.
+            False if the listener at work did not finish within ``timeout`` seconds. Nothing is lost then, because the
+            message gets its outcome later, when the listener ends.
         """
         self.check_open()
         deadline = Deadline(timeout)

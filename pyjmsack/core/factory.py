@@ -106,7 +106,7 @@ class FactoryFacade(StrictNames):
 
 
 def _has_opentelemetry() -> bool:
-    try:  # the package around it is there with each other package of OpenTelemetry
+    try:  # any other package of OpenTelemetry also installs the package opentelemetry
         return find_spec("opentelemetry.instrumentation.instrumentor") is not None
     except ModuleNotFoundError:
         return False

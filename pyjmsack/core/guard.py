@@ -112,7 +112,7 @@ class FileStore:
         """Wait until the file can be used.
 
         Raises:
-            JMSException: it cannot; the text names it.
+            JMSException: the file cannot be used. The text names the file.
         """
         done: Completion[None] = Completion()
         self._file.opened(partial(self._submit, done.settle))

@@ -34,8 +34,8 @@ class Workers:
     session uses this object.
 
     A message of a group (``JMSXGroupID``) goes to the worker that still has an earlier message of the group, and waits
-    there. Any other message goes to the worker with the least to do. As many messages as there are workers are out at a
-    time.
+    there. Any other message goes to the worker with the least to do. No more messages are with the listener at a time
+    than there are workers.
     """
 
     def __init__(self, dispatchers: Sequence[Dispatcher]) -> None:
@@ -305,7 +305,7 @@ class Listening:
         self._channel.runtime.call_later(PAUSE, self.unscheduled)
 
     def begin(self) -> Call | None:
-        """Take a message for the listener. From now on nobody else would get it.
+        """Take a message for the listener. From now on nobody else gets the message.
 
         In a transaction the message joins it now, so that a commit inside the listener covers the message.
         """

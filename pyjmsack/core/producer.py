@@ -72,7 +72,8 @@ class Encoders:
     def forget(self) -> None:
         """Encode for another broker from now on, after a failover; on the loop.
 
-        A message that is being encoded at this moment keeps its encoder and says so.
+        A message that is being encoded at this moment keeps its old encoder. The send notes the encoder, so that
+        failover encodes the message again.
         """
         self.target = None
         self._by_target.clear()

@@ -18,7 +18,7 @@ def redelivery_delay(
 ) -> float:
     """Return the seconds to wait before redelivery number ``redelivery``, which counts from 1.
 
-    ``vary(low, high)`` returns the random share by which the wait differs, with collision avoidance.
+    ``vary(low, high)`` returns a random share. With collision avoidance, the wait is longer or shorter by this share.
     """
     if redelivery <= 1:
         wait = policy.initial_redelivery_delay

@@ -203,7 +203,7 @@ class Requestor:
         self._drop(request)
 
     def _reply(self, request: Request, deadline: Deadline) -> Message | None:
-        """Return the first reply that can be handed out, acknowledged. Runs at the caller.
+        """Return the first reply that can be handed out, acknowledged. Runs in the caller's thread or task.
 
         Raises:
             RequestTimedOutException: the time is over, and all replies so far were refused.

@@ -95,7 +95,7 @@ class Dispatcher(Protocol):
         ...
 
     def idle(self) -> Steps[None]:
-        """Wait until the present call, if any, is over. A call counts from ``submit`` on."""
+        """Wait until the present call is over. If calls are only queued, the first of them is the present call."""
         ...
 
     def through(self) -> Steps[None]:

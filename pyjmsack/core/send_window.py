@@ -144,8 +144,8 @@ class SendWindow:
             if self._byte_limit is not None:
                 limit += f" or {self._byte_limit} bytes"
             raise ResourceAllocationException(
-                f"send_async to {self._name}: nothing was sent, because {self._unconfirmed} are unconfirmed and the "
-                f"limit is {limit}; await some of the futures first, or await send(), which waits for room (S65)"
+                f"send_async to {self._name}: nothing was sent, because {self._unconfirmed} sends are unconfirmed, and"
+                f" the limit is {limit}; await some of the futures first, or await send(), which waits for room (S65)"
             )
 
     def wait_for_room(self, closed: Callable[[], bool]) -> Steps[None]:
@@ -162,7 +162,7 @@ class SendWindow:
                 return
             if not (yield room, deadline.remaining()) and deadline.expired:
                 raise SendTimedOutException(
-                    f"send to {self._name}: {self._unconfirmed} are unconfirmed and the broker took none "
+                    f"send to {self._name}: {self._unconfirmed} sends are unconfirmed, and the broker took none "
                     f"within {deadline}"
                 )
 

@@ -313,7 +313,9 @@ class Session:
             consumer.recover()
 
     def undo(self) -> Steps[None]:
-        """After an error of a listener, let its messages be delivered again, counted (S20)."""
+        """After an error of a listener, let the messages that it got be delivered again. This delivery is counted
+        (S20).
+        """
         if self.info.transacted:
             yield from self.rollback()
         else:
@@ -357,7 +359,7 @@ class Session:
     # -- failover -----------------------------------------------------------------------------------------------
 
     def interrupted(self) -> None:
-        """The connection is lost and is being restored; on the loop."""
+        """Note that the connection is lost and is being restored. Runs on the loop."""
         for consumer in [*self.consumers.values()]:
             consumer.interrupted()
 

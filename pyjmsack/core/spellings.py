@@ -1,4 +1,5 @@
-"""Refuses names and properties of Java programs that this broker would accept without a word and treat differently."""
+"""Refuses names and properties of Java programs that this broker would accept without an error and treat differently.
+"""
 
 from __future__ import annotations
 

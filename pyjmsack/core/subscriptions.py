@@ -66,8 +66,8 @@ class _Use:
 
 
 class Subscriptions:
-    """The named subscriptions of one connection. The steps run at the caller, everything else on the loop, one claim at
-    a time.
+    """The named subscriptions of one connection. The steps run in the caller's thread or task. Everything else runs on
+    the loop, one claim at a time.
 
     Shared subscriptions that are not durable have names of their own. All durable subscriptions, shared or not, have
     their names in common.
@@ -78,7 +78,7 @@ class Subscriptions:
         self._uses: dict[tuple[str, bool], _Use] = {}
 
     def take(self, wanted: Subscription, topic: Destination | None, selector: str | None) -> Steps[Subscription]:
-        """Take a name. If its last user is leaving, wait for that.
+        """Take a name. If the last user of the name is leaving, wait until the user has left.
 
         Raises:
             IllegalStateException: the name is in use (S141, S143).
@@ -108,7 +108,7 @@ class Subscriptions:
     ) -> None:
         """Take the name. ``done`` gets the subscription with its number, or an ``IllegalStateException``.
 
-        If the last user of the name is just leaving, the claim waits for that.
+        If the last user of the name is just leaving, the claim waits until the user has left.
         """
         if done.done:  # the caller gave up while the claim waited
             return

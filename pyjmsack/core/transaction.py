@@ -309,8 +309,8 @@ class Transactions:
         return ended.error
 
     def _leave_behind(self, ended: Completion[None]) -> None:
-        """Let the closed consumers end as soon as the broker has ended the transaction. The caller did not wait for
-        that.
+        """Let the closed consumers end as soon as the broker has ended the transaction, because the caller gave up and
+        does not wait for the end.
         """
         for consumer in [*self._consumers.values()]:
             consumer.leave_transaction()

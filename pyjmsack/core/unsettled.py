@@ -326,8 +326,8 @@ class Unsettled:
         self.settle(inbound, Outcome.ACCEPTED, repeats=True)
 
     def lost(self) -> None:
-        """The connection is lost. The messages that the caller has stay readable, and will be delivered again
-        (S101)."""
+        """Note that the connection is lost. The messages that the caller has stay readable, and the broker will deliver
+        them again (S101)."""
         self.flush()
         self._to_stale(list(self.delivered))
 

@@ -24,8 +24,8 @@ def check_keys(keys: Sequence[Any]) -> None:
     """Refuse a map whose keys would make a dict slow.
 
     Raises:
-        MessageFormatException: more than ``MAX_OTHER_KEYS`` are neither text nor bytes, or more than ``SAME_HASH`` of
-            these have one hash.
+        MessageFormatException: more than ``MAX_OTHER_KEYS`` keys are neither text nor bytes, or more than ``SAME_HASH``
+            of these keys have the same hash.
         TypeError: a key is a list or a map.
     """
     others = [key for key in keys if not isinstance(key, (str, bytes))]
@@ -36,14 +36,14 @@ def check_keys(keys: Sequence[Any]) -> None:
     if len(others) > SAME_HASH:
         hashes = sorted(map(hash, others))
         if any(first == last for first, last in zip(hashes, hashes[SAME_HASH:], strict=False)):
-            raise MessageFormatException(f"a map with more than {SAME_HASH} keys that share one hash value")
+            raise MessageFormatException(f"expected at most {SAME_HASH} keys of a map with the same hash value")
 
 
 def check_elements(elements: Iterable[Any]) -> None:
     """Refuse elements that would make a set slow. Equal elements count once.
 
     Raises:
-        MessageFormatException: more than ``SAME_HASH`` different elements have one hash.
+        MessageFormatException: more than ``SAME_HASH`` different elements have the same hash.
         TypeError: an element has no hash.
     """
     found: dict[int, list[Any]] = {}
@@ -51,7 +51,7 @@ def check_elements(elements: Iterable[Any]) -> None:
         alike = found.setdefault(hash(element), [])
         if element not in alike:
             if len(alike) == SAME_HASH:
-                raise MessageFormatException(f"a set with more than {SAME_HASH} elements that share one hash value")
+                raise MessageFormatException(f"expected at most {SAME_HASH} elements of a set with the same hash")
             alike.append(element)
 
 

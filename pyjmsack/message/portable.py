@@ -92,7 +92,7 @@ def decode(content_type: str, text: str) -> tuple[int, Any]:
     """Return the wire type of the JMS class and the body for it: a dict, a list or an object.
 
     Raises:
-        MessageFormatException: the content type is not one of these, or the text does not fit the content type.
+        MessageFormatException: the content type is not in the table above, or the text does not fit the content type.
     """
     wire_type = _WIRE_TYPES.get(plain_type(content_type))
     if wire_type is None:

@@ -61,7 +61,7 @@ def _some(pieces: Iterator[bytes]) -> list[bytes]:
 
 
 def check_target(target: object) -> None:
-    """Look whether a body can be saved there.
+    """Check that a body can be saved to ``target``.
 
     Raises:
         MessageFormatException: it is neither a path nor a binary file.

@@ -18,7 +18,8 @@ class BodySource:
     """The source of a body that is not in memory.
 
     Attributes:
-        length: bytes of the whole body, known before the first is read, because both protocols say it first.
+        length: bytes of the whole body, known before the first byte is read, because both protocols send the length
+            before the body.
     """
 
     repeatable: ClassVar[bool] = True
@@ -119,7 +120,7 @@ class IterableSource(BodySource):
             for start in range(0, len(piece), PIECE):
                 gathered += piece[start : start + PIECE]
                 if len(gathered) > left:
-                    raise MessageFormatException(f"{self!r} gave more bytes than the length said")
+                    raise MessageFormatException(f"{self!r} gave more than {self.length:,} bytes, its length")
                 if PIECE <= len(gathered) < left:
                     left -= len(gathered)
                     yield bytes(gathered)

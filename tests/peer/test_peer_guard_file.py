@@ -137,7 +137,7 @@ def test_a_file_that_cannot_be_used_refuses_the_session(face: Face, tmp_path: Pa
 def test_a_broken_file_is_told_and_does_not_keep_the_connection_from_coming_back(
     face: Face, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """S105, S109: acknowledgements that wait for company count as processed when the connection is lost."""
+    """S105, S109: acknowledgements that wait for others count as processed when the connection is lost."""
     path = tmp_path / "ids"
     batched = remembering(path, "jms.optimizeAcknowledge=true")
     _, connection, outage = interruptible(face, messages=[text("m", id="ID:1")], options=batched)

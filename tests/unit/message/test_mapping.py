@@ -58,7 +58,7 @@ def test_keys_that_share_a_hash_are_refused_before_they_are_compared(
 ) -> None:
     """The hash of a UUID is its number modulo a prime, so that anybody can choose any number of them with one hash."""
     keys, count = colliding(4000), Counting(monkeypatch)
-    with pytest.raises(MessageFormatException, match=f"more than {SAME_HASH} keys that share one hash value"):
+    with pytest.raises(MessageFormatException, match=f"expected at most {SAME_HASH} keys of a map with the same hash"):
         read(keys)
     assert count.comparisons == 0
 
