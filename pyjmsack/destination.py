@@ -100,7 +100,7 @@ def named(kind: type[N], name: str) -> N:
 
     A name that ActiveMQ Classic gave a temporary destination, ``temp-queue://ID:...``, stays as it is, because that is
     its address over AMQP, and a program may have it from a ``reply_to``. A text with commas, ``a,b``, names several
-    destinations. Each session decides whether its broker knows that.
+    destinations. Each session decides whether its broker understands such a text.
 
     Raises:
         InvalidDestinationException: the name is empty, or names a destination of the other kind.

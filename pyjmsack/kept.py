@@ -21,8 +21,9 @@ def kept(count: int, length: Callable[[Any], int] = len) -> Callable[[Callable[[
     """Return a decorator that keeps the results of a function of one text.
 
     Args:
-        count: results that are kept, those asked for last.
-        length: of an argument; one above ``LONGEST`` is not kept.
+        count: the most results that are kept. The results that were used last stay.
+        length: returns the length of an argument. The result for an argument that is longer than ``LONGEST`` is not
+            kept.
     """
 
     def decorate(function: Callable[[K], R]) -> Callable[[K], R]:

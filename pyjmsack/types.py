@@ -46,9 +46,9 @@ class PossiblyMillisecondsWarning(UserWarning):
 
 
 class AckMode(IntEnum):
-    """Acknowledge mode of a session (rule S1). 4 behaves as 101, and 100 as 257. ``core/unsettled.py`` acknowledges at
-    the moment that the mode asks for, ``core/listening.py`` does so after a listener, and ``core/transaction.py`` acts
-    on mode 0."""
+    """Acknowledge mode of a session (rule S1). Mode 4 behaves like mode 101, and mode 100 like mode 257.
+    ``core/unsettled.py`` acknowledges at the moment that the mode asks for, ``core/listening.py`` does so after a
+    listener, and ``core/transaction.py`` acts on mode 0."""
 
     SESSION_TRANSACTED = 0
     AUTO_ACKNOWLEDGE = 1

@@ -103,8 +103,8 @@ class MessageConsumer(ConsumerFacade):
             timeout: seconds or a ``timedelta`` to wait for the listener at work; ``None`` = as long as it takes.
 
         Returns:
-            False if the listener did not finish in time. The message of the listener keeps the outcome that it will
-            get.
+            False if the listener did not finish in time. The message then gets its outcome later, when the listener
+            ends.
 
         Raises:
             IllegalStateException: the consumer is closed.

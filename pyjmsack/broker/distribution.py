@@ -51,7 +51,7 @@ class Artefact:
 
     @property
     def file_name(self) -> str:
-        """Its name in every Maven repository."""
+        """The name of the file in every Maven repository."""
         classifier = f"-{self.classifier}" if self.classifier else ""
         return f"{self.name}-{self.version}{classifier}.{self.packaging}"
 

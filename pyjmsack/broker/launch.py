@@ -31,7 +31,8 @@ def boot(process: BrokerProcess, instance: Instance, archive_flags: Sequence[str
 def train(secured: Callable[[Path], Instance], flags: Sequence[str]) -> None:
     """Run a broker once with the JVM ``flags``, in a directory of its own.
 
-    The broker has users, because its classes then include those of a broker without users.
+    The run records which classes a broker loads. A broker with users loads all classes of a broker without users and
+    some more, so this run has users and its record fits both.
 
     Raises:
         BrokerError: the broker did not start.

@@ -5,7 +5,7 @@ Guarantees, on Linux and macOS:
 * Normal end of Python, or the owner garbage collected: ``Workspace.close`` runs from ``weakref.finalize``.
 * Python killed (SIGKILL, out of memory, ``os._exit``): a watchdog shell holds the read end of a pipe whose only write
   end is Python's. The kernel closes it, the watchdog kills the broker and removes the temporary directory.
-  ``PR_SET_PDEATHSIG`` would not do: it fires when the *thread* that started the broker ends.
+  ``PR_SET_PDEATHSIG`` is not used, because it fires when the *thread* that started the broker ends.
 * A child made by a bare ``os.fork()`` holds that pipe too, so then the broker lives until both have ended. Such a child
   never stops the broker on its own exit.
 * Only a SIGKILL to both Python and the watchdog leaves the broker running.

@@ -96,7 +96,7 @@ def answers_amqp(port: int, *, tls: bool = False) -> bool:
 
 
 def answers_stomp(port: int) -> bool:
-    """Whether a broker answers a STOMP client on this port of 127.0.0.1, if only to refuse it."""
+    """Whether a broker answers a STOMP client on this port of 127.0.0.1, even if it refuses the client."""
     return bool(_ask(port, _STOMP_CONNECT, 1))
 
 
@@ -128,7 +128,9 @@ def _refuses_strangers(port: int) -> bool:
 
 
 def _unverified() -> ssl.SSLContext:
-    """Return a context that trusts each certificate, because nothing is told to the broker but a header."""
+    """Return a context that trusts each certificate, because this client sends the broker nothing except a protocol
+    header.
+    """
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

@@ -1,4 +1,4 @@
-"""The wishes of a caller for a broker: destinations, settings for them, or a configuration file."""
+"""What a caller wants of a broker: destinations, settings for them, or a configuration file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LARGEST: Final = 1024 * 1024
 
 @dataclass(frozen=True)
 class Wanted:
-    """The wishes, checked when the object is made.
+    """The wanted destinations, settings or file, checked when the object is made.
 
     Attributes:
         queues, topics: names of destinations that the broker shall make.
@@ -29,8 +29,8 @@ class Wanted:
         configuration: the content of a file that replaces the broker's own.
 
     Raises:
-        ValueError: no broker takes the name, the file does not name the ports, or a file is given together with other
-            wishes.
+        ValueError: no broker takes the name, the file does not name the ports, or a file is given together with
+            destinations or settings.
     """
 
     queues: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class Wanted:
         settings: Mapping[str, Mapping[str, object]] | None,
         configuration: str | os.PathLike[str] | None,
     ) -> Wanted:
-        """Return the wishes in the arguments of a broker's class. The file is read once, now.
+        """Return what the arguments of a broker's class ask for. The file is read once, now.
 
         Raises:
             ValueError: as for the class; or the file is larger than 1 MiB.
@@ -79,9 +79,9 @@ class Wanted:
 
 
 def with_artemis_wishes(template: bytes, wanted: Wanted) -> bytes:
-    """Return a ``broker.xml`` with the wishes in it.
+    """Return a ``broker.xml`` with the wanted destinations and settings in it.
 
-    They are inserted as text, because the broker's parser does not read namespace prefixes.
+    The elements are inserted as text, because the broker's parser does not read namespace prefixes.
     """
     if wanted.configuration is not None:
         return wanted.configuration
@@ -115,7 +115,9 @@ def _with_setting(text: str, match: str, values: Mapping[str, str]) -> str:
 
 
 def with_activemq_wishes(template: bytes, wanted: Wanted) -> bytes:
-    """Return an ``activemq.xml`` with the wishes in it. A key that begins with ``topic://`` is for topics."""
+    """Return an ``activemq.xml`` with the wanted destinations and settings in it. A key that begins with ``topic://``
+    is for topics.
+    """
     if wanted.configuration is not None:
         return wanted.configuration
     destinations = [f"<queue physicalName={quoteattr(name)}/>" for name in dict.fromkeys(wanted.queues)]

@@ -137,7 +137,7 @@ class Driver(asyncio.Protocol):
         try:
             yield
         except Exception as error:
-            text = f"the peer sent what this client cannot read ({type(error).__name__}: {error})"
+            text = f"the peer sent bytes that this client cannot read ({type(error).__name__}: {error})"
             log.error("%s", text, exc_info=error)
             self._engine.connection_lost(_caused(ConnectionLostException(text), error))
             self.abort()

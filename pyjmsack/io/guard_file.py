@@ -102,7 +102,8 @@ class GuardFile:
     def close(self, report: Report) -> None:
         """Remove a session that uses the file.
 
-        The thread still writes the keys of the session. After the last session has left, it gives up if the disk fails.
+        The thread still writes the keys of the session. After the last session has left, the thread gives up if the
+        disk fails.
         """
         with self._work, suppress(ValueError):  # it left before
             self._users.remove(report)
@@ -277,7 +278,7 @@ class GuardFile:
             self._call(self._openers.popleft(), failure)
         if not self._told:
             self._told = True
-            waiting = JMSException(f"{failure}; what was processed is acknowledged when the file can be written")
+            waiting = JMSException(f"{failure}; processed messages are acknowledged when the file can be written")
             for report in [*self._users]:
                 self._call(report, waiting)
 
@@ -291,8 +292,8 @@ class GuardFile:
     def _call(call: Callable[..., None], *arguments: object) -> None:
         try:
             call(*arguments)
-        except Exception:  # a loop that is gone, say: the others must be called
-            log.debug("who used the guard's file is gone", exc_info=True)
+        except Exception:  # such as a loop that is closed; the other callbacks must be called
+            log.debug("a session that used the guard's file is gone", exc_info=True)
 
 
 @atexit.register

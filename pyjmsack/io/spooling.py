@@ -115,9 +115,9 @@ class Spool:
         told(self.unwritten)
 
     def _forget(self) -> None:
-        """Forget the function to call after a write, once the whole message is in the file.
+        """Once the whole message is in the file, forget the function ``told``.
 
-        The message may be used for longer than the objects that this function refers to.
+        Otherwise ``told`` would keep the consumer in memory for as long as the program keeps the message.
         """
         if self._finished and self.written == self._size:
             self._told = _nobody

@@ -131,7 +131,9 @@ class WebSocketEngine:
         unwrapped.clear()
 
     def data_to_send(self) -> bytes:
-        """Return the waiting frames of WebSocket itself, or else the bytes of the protocol in WebSocket frames."""
+        """Return the waiting frames of WebSocket itself. If there are none, return the bytes of the protocol in
+        WebSocket frames.
+        """
         if not self._output and self._open:
             data = self._inner.data_to_send()
             for start in range(0, len(data), _MOST):
@@ -144,7 +146,8 @@ class WebSocketEngine:
         return output
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Tell the protocol that the stream ended. An error of WebSocket is told first, because it explains more."""
+        """Tell the protocol that the stream ended. An error of WebSocket is reported first, because it explains more.
+        """
         self._open = False
         self._inner.connection_lost(self._reason or error)
 

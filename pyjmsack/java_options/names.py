@@ -31,7 +31,9 @@ _OTHERS: Final = {
 
 
 def no_such_name(kind: type, name: str) -> str:
-    """Return the text of the error for a name that a class does not have, with the Python name if it is one of Java."""
+    """Return the text of the error for a name that a class does not have, with the Python name if the name is one of
+    Java's.
+    """
     plain = f"{kind.__name__!r} object has no attribute {name!r}"
     found = _ours(kind, name)
     return plain if found is None else f"{plain}; in Python it is {found}"

@@ -56,7 +56,7 @@ def _decoder(method: object) -> Callable[[bytes], Any]:
         decoder: Callable[[bytes], Any] = compression.get_decoder(method)
     except (KeyError, TypeError):
         known = ", ".join(sorted(compression.encoders()))
-        raise MessageFormatException(f"the header compression has an unknown value; known are: {known}") from None
+        raise MessageFormatException(f"the header compression has an unknown value; expected one of: {known}") from None
     return decoder
 
 
@@ -89,14 +89,14 @@ def _brotli(module: str, body: bytes, limit: int) -> bytes:
     try:
         found: bytes = unpacker.process(body, output_buffer_limit=limit + 1)
     except TypeError:
-        raise MessageFormatException("Brotli before 1.2 has no limit; install brotli>=1.2") from None
+        raise MessageFormatException("Brotli before 1.2 cannot limit the unpacked size; install brotli>=1.2") from None
     _check(len(found), limit, complete=unpacker.is_finished())
     return found
 
 
 def _zstandard(decoder: Callable[[bytes], bytes], body: bytes, limit: int) -> bytes:
-    """Let kombu unpack a body whose first bytes say how large the result is, because the decoder writes no more than
-    that.
+    """Check the size of the result, which the first bytes of the body declare, and let kombu unpack the body. This is
+    safe, because the decoder writes no more bytes than the declared size.
     """
     size: int = importlib.import_module("zstandard").frame_content_size(body)
     _check(size, limit, complete=size >= 0)

@@ -233,7 +233,7 @@ class Connection:
             log.warning("a message of %s comes again: its outcome %s did not leave: %s", delivery.queue, outcome, error)
 
     def give_back(self, delivery: Delivery) -> None:
-        """Give a message back to the broker that kombu never got; on the loop."""
+        """Give a message back to the broker, because kombu never got the message; on the loop."""
         delivery.window.arrived -= 1
         self._settle(delivery, "release")
 
@@ -284,7 +284,7 @@ class Connection:
 
     @property
     def has_more(self) -> bool:
-        """Whether messages are there."""
+        """Whether messages wait for kombu."""
         return bool(self._ready)
 
     def wait(self, timeout: float | None) -> Delivery:

@@ -192,7 +192,9 @@ def _plain(body: object) -> object:
 
 
 def _reply_name(destination: Destination) -> str:
-    """Return the name of kombu for the destination of a reply, by which the worker's child finds it again."""
+    """Return kombu's name for the destination of a reply. The child process of the worker knows only this name, and
+    finds the destination by it.
+    """
     if isinstance(destination, TemporaryQueue):
         return f"{_TEMPORARY}{destination.name}"
     name = unescaped(destination.name)

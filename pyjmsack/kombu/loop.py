@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 def _check_threads() -> None:
-    """Raise if gevent has replaced threads by its own, because these share one thread, and so one event loop.
+    """Raise if gevent has replaced the threads, because gevent's threads share one real thread, and so one event loop.
 
     Raises:
         UnsupportedFeatureException: gevent has replaced the threads of this process.

@@ -92,8 +92,8 @@ def queue_name(queue: str) -> str:
 def topic_name(kind: ExchangeKind, exchange: str, routing_key: str) -> str:
     """Return the name of the topic of the messages that an exchange gets with this routing key.
 
-    A direct exchange has one word for its routing key, and a topic exchange one word for its name, so that names and
-    keys with dots never meet.
+    For a direct exchange the routing key is one word of the topic, and for a topic exchange the name of the exchange is
+    one word. So two exchanges whose names and keys contain dots never share a topic.
     """
     return f"kombu.{kind.value}.{_tail(kind, exchange, routing_key)}"
 
@@ -113,8 +113,8 @@ def topic_pattern(exchange: str, pattern: str, *, any_sequence: str) -> str:
         exchange: the name of the exchange.
         pattern: the routing key of the binding, with the wildcards ``*`` (one word) and ``#`` (any words).
         any_sequence: the broker's wildcard for any words. On Artemis this is ``#``, which may stand anywhere. On
-            Classic it is ``>``, which may stand only at the end. There the messages of more topics come, and
-            :class:`Pattern` selects.
+            Classic it is ``>``, which may stand only at the end. So on Classic messages of further topics come, and
+            :class:`Pattern` selects the right ones.
     """
     words = []
     for word in pattern.split("."):

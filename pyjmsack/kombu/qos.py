@@ -56,7 +56,7 @@ class QoS:
         return not self.window.limit or self.window.held < self.window.limit
 
     def can_consume_max_estimate(self) -> int | None:
-        """Return how many more there is room for, ``None`` for any number."""
+        """Return how many more messages there is room for; ``None`` = any number."""
         return max(self.window.limit - self.window.held, 0) if self.window.limit else None
 
     def append(self, message: Any, delivery_tag: str, delivery: Delivery | None = None) -> None:
@@ -65,7 +65,7 @@ class QoS:
         Args:
             message: the message of kombu.
             delivery_tag: its tag.
-            delivery: where it came from. ``None`` notes nothing.
+            delivery: where it came from. With ``None`` nothing is noted.
         """
         if delivery is not None:
             self._delivered[delivery_tag] = message, delivery

@@ -160,7 +160,7 @@ class Queues:
         return count
 
     async def _emptied(self, consumer: MessageConsumer, to: Queue | None) -> int:
-        """Take all messages from a consumer, and send them to ``to`` if that is a queue. Return their number."""
+        """Take all messages from a consumer. If ``to`` is a queue, send them to this queue. Return their number."""
         count = 0
         async with self._session.create_producer(to) as producer:
             while (message := await consumer.receive(0)) is not None:
@@ -191,9 +191,11 @@ class Queues:
 
     @staticmethod
     def _sieve(declared: _Declared, binding: Binding) -> Callable[[Message], bool] | None:
-        """Return a function that tells whether a message of a binding is for the queue. ``None`` = each is.
+        """Return a function that tells whether the queue takes a message from a binding. ``None`` = the queue takes
+        each message.
 
-        If several bindings of the queue cover a message, it comes by each of them. Only the first by name counts.
+        If several bindings of the queue cover a message, a copy of the message comes by each of them. The queue takes
+        only the copy of the first binding in the order of the names.
         """
         if binding.kind is not ExchangeKind.TOPIC:
             return None

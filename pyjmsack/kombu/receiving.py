@@ -136,7 +136,8 @@ class Source:
 
 
 class Feed:
-    """Takes messages from the sources of a queue for one consumer of kombu.
+    """Takes messages from the sources of a queue for one consumer of kombu. A lane is a consumer of pyjmsack on one of
+    the sources.
 
     Args:
         owner: the channel of kombu that has the consumer.

@@ -1,4 +1,5 @@
-"""Limits the damage of a bad message: it costs itself alone, and neither the worker nor the messages behind it.
+"""Limits the damage of a bad message: only this message is lost, and the worker and the messages behind it are not
+harmed.
 
 The sender chooses everything in a message. Some of it meets foreign code: kombu rebuilds dates, numbers and UUIDs out
 of JSON, and a worker of Celery reads the headers and the body of a task. Both raise errors of many kinds. An error that

@@ -103,8 +103,7 @@ def _options(url: str, given: Mapping[str, object], connect_timeout: float | Non
         for name in _RECONNECTING:
             if name in options or f"{name}=" in url or f"{name.removeprefix('failover.')}=" in url:
                 raise InvalidURLException(
-                    f"option {name}: a connection of Celery is not restored behind its back, because Celery recovers"
-                    " itself; leave the option out"
+                    f"option {name}: this transport restores no connection, because Celery does; leave the option out"
                 )
         options[_RECONNECTING[0]] = 0
         options[_RECONNECTING[1]] = 1
@@ -124,7 +123,7 @@ def _context(url: str, given: Any) -> ssl.SSLContext | None:
     known = {"ca_certs", "certfile", "keyfile", "cert_reqs", "password"}
     names = {name.removeprefix("ssl_"): value for name, value in given.items()}
     if unknown := sorted(names.keys() - known):
-        raise InvalidURLException(f"broker_use_ssl: unknown {', '.join(unknown)}; known are {', '.join(sorted(known))}")
+        raise InvalidURLException(f"broker_use_ssl: unknown {', '.join(unknown)}; expected {', '.join(sorted(known))}")
     context = ssl.create_default_context(cafile=names.get("ca_certs"))
     if names.get("cert_reqs", ssl.CERT_REQUIRED) == ssl.CERT_NONE:
         context.check_hostname = False

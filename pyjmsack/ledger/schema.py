@@ -1,4 +1,4 @@
-"""The tables of a ledger, and their making from the lines of its raw form (:mod:`pyjmsack.spi.ledger`)."""
+"""The tables of a ledger, and the code that makes them from the raw lines (:mod:`pyjmsack.spi.ledger`)."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ class _Table:
             thread.start()
 
     def close(self) -> None:
-        """Finish the open part and wait for that. A later line opens another part, which stays raw."""
+        """Finish the open part, and wait until it is complete. A later line opens another part, which stays raw."""
         with self._lock:
             self._seal_current()
             sealing, self._sealing = self._sealing, []

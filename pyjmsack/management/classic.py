@@ -152,8 +152,8 @@ class Classic:
 
 
 def _bean(queue: str) -> Steps[str]:
-    """Return the name of a queue's bean. The queue's name stands in the bean's name with some characters replaced, so
-    that the bean is found by the attribute instead.
+    """Return the name of a queue's bean. The name of a bean contains the name of its queue, but with some characters
+    replaced. So the bean is found by its attribute ``Name`` instead.
 
     Raises:
         UnknownQueueError: there is no such queue.

@@ -122,7 +122,7 @@ class Manager:
 
         Raises:
             UnknownQueueError: there is no such queue.
-            UnsupportedFeatureException: the broker is ActiveMQ Classic, which does not say it.
+            UnsupportedFeatureException: the broker is ActiveMQ Classic, which does not tell the age.
         """
         return self._run(self._verbs.oldest(queue))
 
@@ -148,7 +148,7 @@ class Manager:
         Raises:
             UnknownQueueError: there is no such queue.
             InvalidSelectorException: the broker cannot read the selector.
-            UnsupportedFeatureException: a selector with ActiveMQ Classic, which cannot count by one.
+            UnsupportedFeatureException: a selector with ActiveMQ Classic, which cannot count by a selector.
         """
         return self._run(self._verbs.count(queue, selector))
 

@@ -33,7 +33,7 @@ _PIECE = 1 << 16
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Follows no redirection, because the login would go along."""
+    """Follows no redirection, because the login would be sent to the new address, too."""
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> None:
         """Follow nothing, so that the answer counts as an error."""

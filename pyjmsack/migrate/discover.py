@@ -50,7 +50,7 @@ def migrate(inputs: Iterable[str], settings: Settings, sources: Iterable[Path] =
 
     Args:
         inputs: broker URLs, files, folders.
-        settings: the wishes for the new URLs.
+        settings: the protocol, the ports and the variables for the new URLs.
         sources: folders from which only Java sources are read.
 
     Returns:
@@ -209,7 +209,7 @@ class _Migration:
 
 
 def _nearest(port: Port, speaking: list[Port]) -> Port:
-    """Return the port of the new protocol that fits best: with the same number, or else with the same use of TLS."""
+    """Return the port of the new protocol that fits best: with the same number, otherwise with the same use of TLS."""
     return max(speaking, key=lambda other: (other.number == port.number, other.tls == port.tls))
 
 

@@ -39,7 +39,7 @@ class Setting:
 
 @dataclass(slots=True)
 class _Draft:
-    """A factory while its URL is made."""
+    """The URL options of a Java factory, collected until the new URL is complete."""
 
     factory: Factory
     protocol: str

@@ -64,7 +64,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The wishes of the caller."""
+    """What the caller of :func:`migrate` decides."""
 
     protocol: str = "amqp"
     """``amqp`` or ``stomp``."""

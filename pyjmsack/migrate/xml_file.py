@@ -58,7 +58,7 @@ class _Builder:
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._count += 1
         if len(self._open) >= _DEEPEST or self._count > _MOST:
-            raise Unreadable(f"expected XML of at most {_MOST} elements, at most {_DEEPEST} deep")
+            raise Unreadable(f"expected XML of at most {_MOST} elements, in at most {_DEEPEST} levels")
         namespace, _, local = name.rpartition("|")
         element = Element(namespace, local, self.parser.CurrentLineNumber, attributes)
         if self._open:

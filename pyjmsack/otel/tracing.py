@@ -159,8 +159,8 @@ class OpenTelemetryTracing:
         links: Sequence[Link] = (),
         since: int | None = None,
     ) -> Span:
-        """Start a span. The sampler sees the attributes of the place alone, as the conventions allow: so a span that is
-        not sampled costs no more of them."""
+        """Start a span. The sampler sees only the attributes of the place, which the conventions allow. So no other
+        attributes are made for a span that is not sampled."""
         span = self.tracer.start_span(place.name, parent, kind, place.attributes, links, since)
         if span.is_recording():
             if message is not None:

@@ -18,7 +18,7 @@ from pyjmsack.spi.resources import ConsumerInfo
 __all__ = ["MOST_ASIDE", "MOST_COPIES", "Aside"]
 
 MOST_ASIDE = 1_000
-"""A consumer that has so many such messages ends."""
+"""The number of such messages at which their consumer ends."""
 MOST_COPIES = 100
 """The number of copies of dead letters that a consumer has on their way before it asks for no more messages."""
 

@@ -51,5 +51,7 @@ class GuardFile(Protocol):
         ...
 
     def close(self, report: Report, /) -> None:
-        """Leave the file, because the session that opened it with ``report`` does not need it any more."""
+        """Leave the file, because a session does not need it any more. ``report`` is the function that the session gave
+        when it opened the file.
+        """
         ...

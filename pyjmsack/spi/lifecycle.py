@@ -82,7 +82,7 @@ class Lifecycle(ABC, Generic[E]):
     def _fail_everything(self, error: BaseException) -> None:
         """Fail all open sessions and links, and last the request that opens the connection, if it is still pending."""
 
-    # -- marks of repetitions (S106) ----------------------------------------------------------------------------
+    # -- duplicate marks (S106) ---------------------------------------------------------------------------------
 
     def _decide_marks(self, table: Mapping[str, Support]) -> None:
         """Decide whether sends get a duplicate mark: if they may be repeated, and the broker recognises the mark."""

@@ -112,7 +112,9 @@ class SessionGuard:
 
 
 def _is_over(frame: FrameType) -> bool:
-    """Return whether a function has ended, because only then its frame may be cleared."""
+    """Return whether a function has ended. Python allows to clear its frame only in this case, and raises an error
+    otherwise.
+    """
     try:
         frame.clear()
     except RuntimeError:

@@ -340,7 +340,7 @@ class ThreadDispatcher:
         self._waiters.append(done)
         if self._calls:
             with self._starting:
-                self._wake()  # Ctrl-C may have ended a caller after it queued a call and before it told the thread
+                self._wake()  # Ctrl-C may have ended a caller after it queued a call and before it woke the thread
             yield done, None
 
     def through(self) -> Steps[None]:

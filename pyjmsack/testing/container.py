@@ -194,5 +194,5 @@ class ContainerBroker:
 
 
 def _remove(made: DockerContainer) -> None:
-    """Remove it with its data, also if it is paused or dead. A container that never started leaves nothing."""
+    """Remove a container with its data, also if it is paused or dead. A container that never started leaves nothing."""
     made.stop()

@@ -86,7 +86,7 @@ class Wire:
 
     @property
     def broken(self) -> bool:
-        """Whether the wire was cut, by :meth:`cut` or as :meth:`cut_after` said, and is not healed yet."""
+        """Whether the wire was cut, by :meth:`cut` or by :meth:`cut_after`, and is not healed yet."""
         return self._broken
 
     def cut(self) -> None:
@@ -98,7 +98,7 @@ class Wire:
         self._apply(self._cut)
 
     def cut_after(self, count: int, *, replies: bool = False) -> None:
-        """Cut the wire when some more bytes have passed in one direction. A wire that is cut already is mended until
+        """Cut the wire when some more bytes have passed in one direction. A wire that is cut already works again until
         then.
 
         ``cut_after(0, replies=True)`` cuts when the broker has done what it was asked for, before the client hears of
@@ -180,7 +180,7 @@ class Wire:
         return f"<Wire {self._target[0]}:{self._target[1]}>"
 
     def _apply(self, change: Callable[[], None]) -> None:
-        """Run on the relay's thread, and return when it is done."""
+        """Run ``change`` on the relay's thread, and return when it has ended."""
         done: Future[None] = Future()
 
         def run() -> None:
@@ -222,7 +222,7 @@ class Wire:
     def _accept(self, listener: socket.socket) -> None:
         try:
             client, _ = listener.accept()
-        except OSError:  # it is gone again
+        except OSError:  # the connection is closed already
             return
         if self._broken:
             client.close()
