@@ -195,7 +195,8 @@ def _without_expiry(inbound: AmqpInbound) -> bytes:
             if fields[sections.CREATION_TIME] is not None:
                 fields[sections.CREATION_TIME] = Timestamp(fields[sections.CREATION_TIME])
             parts.append(_section(code, fields))
-        elif code not in (sections.HEADER, sections.DELIVERY_ANNOTATIONS):  # above; of the broker
+        elif code not in (sections.HEADER, sections.DELIVERY_ANNOTATIONS):
+            # the header was written above, and the delivery annotations belong to the broker
             parts.append(payload[begin:end])
     return b"".join(parts)
 
