@@ -1,5 +1,4 @@
-"""Refuses names and properties of Java programs that this broker would accept without an error and treat differently.
-"""
+"""Refuses names and properties of Java programs that this broker would accept without error and treat differently."""
 
 from __future__ import annotations
 

@@ -146,8 +146,7 @@ class WebSocketEngine:
         return output
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Tell the protocol that the stream ended. An error of WebSocket is reported first, because it explains more.
-        """
+        """Tell the protocol that the stream ended. An error of WebSocket comes first, because it explains more."""
         self._open = False
         self._inner.connection_lost(self._reason or error)
 

@@ -145,8 +145,7 @@ def _next(consumer: MessageConsumer, turns: Turns, *, patient: bool) -> Message 
 
 
 class Roundtrip(Client):
-    """Sends a message to its own queue and receives it; measures from the send to the receipt. One message at a time.
-    """
+    """Sends a message to its own queue and receives it; measures from send to receipt. One message at a time."""
 
     def open(self, connection: Connection) -> None:
         """Make the producer and the consumer, in one session."""

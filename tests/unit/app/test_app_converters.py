@@ -82,7 +82,9 @@ def test_a_message_of_another_type_than_the_annotation_is_refused() -> None:
 def test_a_message_can_name_known_classes_only() -> None:
     message = TextMessage("{}")
     message.properties["_type"] = "os.system"
-    with pytest.raises(MessageFormatException, match=r"'os.system' of a message is unknown; expected one of: hello\.Email"):
+    with pytest.raises(
+        MessageFormatException, match=r"'os.system' of a message is unknown; expected one of: hello\.Email"
+    ):
         JsonConverter("_type", {"hello.Email": Email}).from_message(message, Any)
 
 
