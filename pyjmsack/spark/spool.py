@@ -200,8 +200,8 @@ class Spool:
         return _notes(self.file(pull, part)).get(_END) == b"1"
 
     def known(self, span: Span, asked: pa.Array) -> set[str]:
-        """Return the identities among ``asked`` that belong to spooled messages. Only messages whose times are in ``span``
-        are looked at.
+        """Return the identities among ``asked`` that belong to spooled messages. Only messages whose times are in
+        ``span`` are looked at.
         """
         known: set[str] = set()
         ids = asked.drop_null()
