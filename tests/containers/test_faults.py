@@ -76,7 +76,7 @@ def test_a_send_to_a_frozen_broker_times_out_in_doubt_and_is_done_when_it_goes_o
     jms_broker: Broker, queue_name: str
 ) -> None:
     """S66."""
-    with ConnectionFactory(jms_broker.amqp_url, options={"jms.sendTimeout": 500}).create_context() as context:
+    with ConnectionFactory(jms_broker.amqp_url, options={"jms.sendTimeout": 2000}).create_context() as context:
         producer = context.create_producer(context.create_queue(queue_name))
         producer.send("before")
         jms_broker.pause()

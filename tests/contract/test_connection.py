@@ -290,7 +290,7 @@ async def test_the_port_of_the_other_protocol_is_named(
 async def test_a_request_without_an_answer_is_an_error_bounded_in_time(jms: Jms) -> None:
     """S129, jms.requestTimeout."""
     wire = jms.wire()
-    connection = await jms.connection(wire.url, options={"jms.requestTimeout": 200, "jms.closeTimeout": 200})
+    connection = await jms.connection(wire.url, options={"jms.requestTimeout": 1500, "jms.closeTimeout": 200})
     session = await connection.create_session()
     wire.swallow_replies()
     calls = {"consumer": lambda: session.create_consumer(jms.queue)}

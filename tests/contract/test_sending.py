@@ -175,7 +175,7 @@ async def test_a_send_without_credit_waits_until_there_is_room(jms: Jms) -> None
 @NO_CREDIT
 async def test_a_send_without_credit_times_out_and_is_never_sent(jms: Jms) -> None:
     """S66: and the text tells it from a send without an answer."""
-    queue, (producer,) = await fill(jms, await jms.session(options={"jms.sendTimeout": 200}))
+    queue, (producer,) = await fill(jms, await jms.session(options={"jms.sendTimeout": 2000}))
     with pytest.raises(ResourceAllocationException):
         await producer.send("refused; now the broker takes the credit back")
     with pytest.raises(SendTimedOutException, match=r"credit.*jms\.sendTimeout"):
@@ -191,7 +191,7 @@ async def test_a_send_without_credit_times_out_and_is_never_sent(jms: Jms) -> No
 async def test_a_send_without_an_answer_times_out(jms: Jms) -> None:
     """S66: also as the built-in TimeoutError; the connection goes on."""
     wire = jms.wire()
-    _, producer = await producer_behind(jms, wire, options={"jms.sendTimeout": 100})
+    _, producer = await producer_behind(jms, wire, options={"jms.sendTimeout": 2000})
     wire.swallow_replies()
     with pytest.raises(TimeoutError, match=r"jms\.sendTimeout") as raised:
         await producer.send("a")

@@ -65,7 +65,7 @@ def test_twenty_calls_that_time_out_leave_a_connection_that_works(
 ) -> None:
     """``jms.requestTimeout``: the late answers end nobody else's sessions."""
     queue = Queue(queue_name)
-    with ConnectionFactory(f"{url}?jms.requestTimeout=500").create_connection() as connection:
+    with ConnectionFactory(f"{url}?jms.requestTimeout=2000").create_connection() as connection:
         connection.start()
 
         def consume() -> Any:

@@ -157,7 +157,7 @@ def test_sends_in_flight_and_sends_without_a_broker_keep_their_order(face: Face)
 
 def test_a_send_without_a_broker_ends_with_its_time(face: Face) -> None:
     """S66, S91, scenario 66: and is not sent later."""
-    peer, connection, outage = interruptible(face, options="jms.sendTimeout=80")
+    peer, connection, outage = interruptible(face, options="jms.sendTimeout=1000")
     producer = connection.create_session().create_producer(Q)
     outage.begin()
     with pytest.raises(SendTimedOutException):
@@ -171,7 +171,7 @@ def test_a_send_without_a_broker_ends_with_its_time(face: Face) -> None:
 
 def test_a_send_whose_caller_was_told_that_it_timed_out_is_not_repeated(face: Face) -> None:
     """S91: unless a send time-out has run out."""
-    peer, connection, outage = interruptible(face, on_transfer=unanswered, options="jms.sendTimeout=80")
+    peer, connection, outage = interruptible(face, on_transfer=unanswered, options="jms.sendTimeout=1000")
     producer = connection.create_session().create_producer(Q)
     with pytest.raises(SendTimedOutException, match="may have been stored"):
         producer.send("x")

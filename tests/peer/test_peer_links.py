@@ -253,7 +253,7 @@ def test_a_refused_link_leaves_session_and_connection_in_use(face: Face) -> None
 def test_an_attach_that_is_never_answered_times_out(face: Face) -> None:
     """A.1 jms.requestTimeout."""
     peer = face.peer(silent={"attach"})
-    session = face.session(peer, "jms.requestTimeout=500")
+    session = face.session(peer, "jms.requestTimeout=1500")
     with pytest.raises(RequestTimedOutException, match=r"jms\.requestTimeout"):
         session.create_consumer(Queue("q"))
     with pytest.raises(RequestTimedOutException):
@@ -262,7 +262,7 @@ def test_an_attach_that_is_never_answered_times_out(face: Face) -> None:
 
 def test_a_begin_that_is_never_answered_times_out(face: Face) -> None:
     peer = face.peer()
-    connection = face.connect(peer, "jms.requestTimeout=500")
+    connection = face.connect(peer, "jms.requestTimeout=1500")
     peer.script.silent.add("begin")
     with pytest.raises(RequestTimedOutException, match=r"jms\.requestTimeout"):
         connection.create_session()
@@ -287,7 +287,7 @@ def test_a_consumer_whose_attach_timed_out_gets_no_message_later(face: Face) -> 
     """A late answer must not leave a link that swallows messages."""
     held: list[Link] = []
     peer = face.peer()
-    session = face.session(peer, "jms.requestTimeout=500")
+    session = face.session(peer, "jms.requestTimeout=1500")
     peer.script.silent.add("attach")
     peer.script.refuse_attach = lambda link: held.append(link)  # never called: silent comes first
     with pytest.raises(RequestTimedOutException):

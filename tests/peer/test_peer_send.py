@@ -245,7 +245,7 @@ def test_sends_that_wait_for_credit_keep_their_order(face: Face) -> None:
 def test_without_credit_send_timeout_raises_and_the_message_never_leaves(face: Face) -> None:
     """S66: a caller who was told that the send failed must not find the message sent later."""
     peer = face.peer(credit=0)
-    producer = face.session(peer, "jms.sendTimeout=100").create_producer(Q)
+    producer = face.session(peer, "jms.sendTimeout=1000").create_producer(Q)
     with pytest.raises(SendTimedOutException, match=r"jms\.sendTimeout") as caught:
         producer.send("withdrawn")
     assert isinstance(caught.value, TimeoutError)
@@ -258,7 +258,7 @@ def test_no_credit_and_no_outcome_are_told_apart_in_the_text(face: Face) -> None
     """S66: only one of the two messages may have been stored."""
     texts = []
     for script in ({"credit": 0}, {"on_transfer": unanswered}):
-        producer = face.session(face.peer(**script), "jms.sendTimeout=100").create_producer(Q)
+        producer = face.session(face.peer(**script), "jms.sendTimeout=1000").create_producer(Q)
         with pytest.raises(SendTimedOutException) as caught:
             producer.send("x")
         texts.append(str(caught.value))
@@ -270,7 +270,7 @@ def test_no_credit_and_no_outcome_are_told_apart_in_the_text(face: Face) -> None
 def test_a_send_without_an_outcome_times_out_and_a_late_outcome_is_harmless(face: Face) -> None:
     """S66."""
     peer = face.peer(on_transfer=in_turn(unanswered, accepted))
-    connection = face.connect(peer, "jms.sendTimeout=100")
+    connection = face.connect(peer, "jms.sendTimeout=1000")
     connection.exception_listener = heard = Told()
     producer = connection.create_session().create_producer(Q)
     with pytest.raises(SendTimedOutException):

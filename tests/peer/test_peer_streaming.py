@@ -200,7 +200,7 @@ def test_an_iterable_is_sent_once(face: Face) -> None:
 def test_a_send_that_times_out_in_the_middle_is_taken_back(face: Face) -> None:
     """S66, S168: so it never reaches a consumer."""
     peer, data = face.peer(), Held()
-    session = face.session(peer, "jms.sendTimeout=300")
+    session = face.session(peer, "jms.sendTimeout=1000")
     with pytest.raises(SendTimedOutException, match="the message was not sent"):
         session.create_producer(Q).send(session.create_bytes_message(data, length=len(BODY)))
     data.go_on.set()

@@ -89,7 +89,7 @@ def test_a_declare_that_is_never_answered_times_out(face: Face) -> None:
     """Catalogue 58."""
     peer = face.peer(on_declare=unanswered)
     with pytest.raises(RequestTimedOutException):
-        transacted(face, peer, "jms.requestTimeout=500")
+        transacted(face, peer, "jms.requestTimeout=1500")
 
 
 def test_sends_carry_the_transaction(face: Face) -> None:
@@ -284,7 +284,7 @@ def test_a_discharge_that_is_settled_without_an_outcome_is_in_doubt(face: Face) 
 def test_a_discharge_that_is_never_answered_times_out_as_rolled_back(face: Face) -> None:
     """Catalogue 58, S94: nobody knows; the cause says it was a time-out."""
     peer = face.peer(on_discharge=unanswered)
-    session = transacted(face, peer, "jms.requestTimeout=500")
+    session = transacted(face, peer, "jms.requestTimeout=1500")
     session.create_producer(Q).send("x")
     with pytest.raises(TransactionRolledBackException) as caught:
         session.commit()
@@ -294,7 +294,7 @@ def test_a_discharge_that_is_never_answered_times_out_as_rolled_back(face: Face)
 def test_a_commit_whose_sends_get_no_credit_times_out(face: Face) -> None:
     """S66, S86: and they never leave, in this or another transaction."""
     peer = face.peer()
-    session = transacted(face, peer, "jms.requestTimeout=500")
+    session = transacted(face, peer, "jms.requestTimeout=1500")
     peer.script.credit = 0
     producer = session.create_producer(Q)
     producer.send("stuck")
