@@ -336,7 +336,7 @@ class Sender:
 
         After an error the session is closed, and a transaction of the session is rolled back.
         """
-        limit = self._limit  # that of the next start is another one
+        limit = self._limit  # the next start makes another semaphore
         yield limit.acquire
         try:
             lent = yield from self._lend(pool, mode)

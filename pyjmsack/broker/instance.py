@@ -136,6 +136,8 @@ def as_properties_line(key: str, *values: str) -> str:
 
 
 def _escape(text: str) -> str:
-    """Escape for a Java properties file, where space, ``=`` and ``:`` end a key; beyond ASCII, UTF-16 code units."""
+    """Escape a text for a Java properties file. Space, ``=`` and ``:`` would end a key, and characters beyond ASCII are
+    written as UTF-16 code units.
+    """
     units = text.encode("utf-16-be").hex()
     return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))

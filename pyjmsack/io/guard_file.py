@@ -201,7 +201,7 @@ class GuardFile:
         try:
             for statement in _SCHEMA:
                 database.execute(statement)
-        except BaseException:  # locked in between, say: the next try begins anew
+        except BaseException:  # such as a lock that another process took; the next try begins anew
             database.close()
             raise
         return database

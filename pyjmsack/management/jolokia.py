@@ -40,7 +40,7 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 
 class _Until(io.RawIOBase):
-    """Reads a socket until a moment. The time-out of a socket alone begins anew with each byte."""
+    """Reads a socket until a point in time, because the time-out of a socket itself begins anew with each byte."""
 
     def __init__(self, raw: io.RawIOBase, stream: socket.socket) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class _Until(io.RawIOBase):
         self._end = time.monotonic() + (stream.gettimeout() or 0.0)
 
     def readable(self) -> bool:
-        """Say that this can be read."""
+        """Return True, because a response is read from this object."""
         return True
 
     def readinto(self, buffer: Any) -> int | None:
@@ -89,13 +89,13 @@ class _Secure(HTTPSConnection):
 
 class _Http(urllib.request.HTTPHandler):
     def http_open(self, req: urllib.request.Request) -> HTTPResponse:
-        """Open a connection whose answers end in time."""
+        """Open a connection that reads each answer within the time-out."""
         return self.do_open(_Plain, req)
 
 
 class _Https(urllib.request.HTTPSHandler):
     def https_open(self, req: urllib.request.Request) -> HTTPResponse:
-        """Open a connection whose answers end in time."""
+        """Open a connection that reads each answer within the time-out."""
         return self.do_open(_Secure, req)
 
 

@@ -299,7 +299,9 @@ def _notes(path: Path) -> dict[bytes, bytes]:
 
 
 def _common_ids(path: Path, ids: pa.Array) -> list[str]:
-    """Return the common identities, with Arrow, because those of hours do not fit in memory as Python objects."""
+    """Return the common identities, with Arrow, because the identities of some hours would not fit in memory as Python
+    objects.
+    """
     column = _read_identities(path)
     known = pc.is_in(column, value_set=ids)  # pyright: ignore[reportAttributeAccessIssue] - made when imported
     return column.filter(known).to_pylist()

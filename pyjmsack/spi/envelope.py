@@ -161,7 +161,7 @@ class Inbound(Protocol):
 
     @property
     def size(self) -> int:
-        """About the number of bytes that the broker sent for the message."""
+        """The approximate number of bytes that the broker sent for the message."""
         ...
 
     def identity(self) -> bytes | None:

@@ -195,7 +195,7 @@ class FailoverProvider:
         if record is not None:
             record.stopped = True
             if self._requests.member is None and not self._transactions.expects(consumer_id):
-                # no later broker may deliver to it; what a loss finds stopped is forgotten, too
+                # no later broker may deliver to it; a consumer that is stopped when a broker is lost is forgotten, too
                 self._resources.forget_consumer(consumer_id)
         self._requests.ask(
             Request("stop_consumer", (), lambda provider, a: provider.stop_consumer(consumer_id, a), done)

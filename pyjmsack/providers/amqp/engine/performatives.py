@@ -84,7 +84,7 @@ def _number(wire_type: Any) -> Callable[[int], bytes]:
 
 def _write_symbols(names: tuple[str, ...]) -> bytes:
     """Encode several symbols as an array (1.6.24), and one symbol plainly. A field that is declared ``multiple`` may
-    have both (1.4).
+    have either form (1.4).
     """
     if len(names) == 1:
         return encode_symbol(names[0])
