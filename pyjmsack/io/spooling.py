@@ -103,7 +103,7 @@ class Spool:
         """
         data = self._file.read(self._begin + position, size)
         if len(data) < size:
-            raise OSError(f"the file of the message ends {size - len(data):,} bytes too early")
+            raise OSError(f"the file of the message lacks {size - len(data):,} bytes at its end")
         return data
 
     def tell(self, size: int) -> None:
