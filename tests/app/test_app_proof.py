@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
-import socket
 import subprocess
 import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from contract.brokers import Embedded
 from polling import wait_until
+from ports import free_ports
 
 from pyjmsack import AckMode, App, ConnectionFactory, TextMessage
 
@@ -128,19 +127,8 @@ def test_a_broker_killed_three_times_under_a_service_loses_and_doubles_nothing(
     assert sorted(moved.numbers) == [*range(MESSAGES)]
 
 
-def two_free_ports() -> int:
-    """Return the first of two ports in a row that are free. The system gives none of this range to anybody else."""
-    for _ in range(100):
-        with suppress(OSError), socket.socket() as first, socket.socket() as second:
-            port = random.randrange(10_000, 19_999)
-            first.bind(("127.0.0.1", port))
-            second.bind(("127.0.0.1", port + 1))
-            return port
-    raise AssertionError("no two free ports in a row from 10000 to 20000")
-
-
 def test_run_tells_its_health_and_several_processes_end_together(broker_url: str, queue_name: str) -> None:
-    port = two_free_ports()
+    port, _ = free_ports(2)
 
     def health(port: int, which: str) -> tuple[int, dict[str, object]]:
         try:

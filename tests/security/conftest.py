@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from ports import free_ports
 from security_exchange import FACES, Exchange
 from security_support import (
     CERTIFICATE_LOGIN,
@@ -14,7 +15,7 @@ from security_support import (
     Tls,
     TlsActiveMQ,
     acceptor,
-    free_ports,
+    ports_with_tls,
     tls_acceptor,
 )
 
@@ -30,7 +31,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 @pytest.fixture(scope="session")
 def tls_artemis(certificates: Certificates) -> Iterator[Tls]:
     """Artemis with TLS."""
-    ports = free_ports()
+    ports = ports_with_tls()
     options = [option for name, port in ports.items() for option in tls_acceptor(name, port, certificates)]
     with EmbeddedArtemis(jvm_options=options):
         yield Tls("artemis", certificates, ports)
@@ -39,7 +40,7 @@ def tls_artemis(certificates: Certificates) -> Iterator[Tls]:
 @pytest.fixture(scope="session")
 def tls_classic(certificates: Certificates) -> Iterator[Tls]:
     """ActiveMQ Classic with TLS."""
-    ports = free_ports()
+    ports = ports_with_tls()
     with TlsActiveMQ(certificates, ports, "6.3.1"):
         yield Tls("classic", certificates, ports)
 
@@ -65,7 +66,7 @@ def scram_urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, s
     (folder / "login.config").write_text(SCRAM_LOGIN % {"folder": folder})
     (folder / "users.properties").write_text("".join(f"{name} = {word}\n" for name, word in USERS.items()))
     (folder / "roles.properties").write_text(f"amq = {','.join(USERS)}\n")
-    ports = dict(zip(("SCRAM-SHA-256", "SCRAM-SHA-512"), free_ports().values(), strict=False))
+    ports = dict(zip(("SCRAM-SHA-256", "SCRAM-SHA-512"), free_ports(2), strict=True))
     options = [f"-Djava.security.auth.login.config={folder / 'login.config'}"]
     for name, port in ports.items():
         options += acceptor(
@@ -111,7 +112,7 @@ def external_url(certificates: Certificates, tmp_path_factory: pytest.TempPathFa
     (folder / "certificates.properties").write_text("".join(f"{name} = /CN={name},.*/\n" for name in USERS))
     (folder / "users.properties").write_text("")
     (folder / "roles.properties").write_text(f"amq = {','.join(USERS)}\n")
-    port = free_ports()["amqps-mutual"]
+    (port,) = free_ports()
     more = {"saslMechanisms": "EXTERNAL", "securityDomain": "certificates"}
     options = [f"-Djava.security.auth.login.config={folder / 'login.config'}"]
     options += tls_acceptor("amqps-mutual", port, certificates, **more)

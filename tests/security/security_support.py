@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import socket
 import ssl
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import trustme
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509 import load_pem_x509_certificate
+from ports import free_ports
 
 from pyjmsack.broker import EmbeddedActiveMQ
 from pyjmsack.broker.activemq_instance import ActiveMQInstance
@@ -80,11 +79,9 @@ class Tls:
         return f"{port.partition('-')[0]}://{host}:{self.ports[port]}"
 
 
-def free_ports() -> dict[str, int]:
-    """Return ports that are free now."""
-    with ExitStack() as stack:
-        sockets = {name: stack.enter_context(socket.create_server(("127.0.0.1", 0))) for name in PORTS}
-        return {name: bound.getsockname()[1] for name, bound in sockets.items()}
+def ports_with_tls() -> dict[str, int]:
+    """Return a free port for each name."""
+    return dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
 
 
 def acceptor(name: str, **parameters: object) -> list[str]:

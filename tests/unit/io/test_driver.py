@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from io_fakes import RecordingEngine
+from ports import free_ports
 
 from pyjmsack.errors import ConnectionLostException, JMSException, JMSSecurityException, RequestTimedOutException
 from pyjmsack.io.driver import AsyncioConnector, Driver
@@ -351,9 +352,7 @@ def test_the_port_of_the_url_is_bound(run: Callable[[Any], Any], address: str) -
             seen.set_result(writer.get_extra_info("peername"))
             writer.close()
 
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            local = free.getsockname()[1]
+        (local,) = free_ports()
         async with await asyncio.start_server(accept, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
             engine = await open_stream(f"amqp://127.0.0.1:{port}?transport.localPort={local}{address}")
