@@ -120,7 +120,7 @@ def test_what_has_no_id_is_known_again_where_the_broker_gives_it_one(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Classic does, over STOMP (S159). Else it comes twice after an acknowledgement in doubt, and a log says so."""
+    """Over STOMP both do (S159). Else it comes twice after an acknowledgement in doubt, and a log says so."""
     with ConnectionFactory(broker_url).create_context() as context:
         producer = context.create_producer(Queue(queue_name))
         producer.disable_message_id = True
@@ -135,10 +135,10 @@ def test_what_has_no_id_is_known_again_where_the_broker_gives_it_one(
     spool.prepare(2)
     with caplog.at_level(logging.WARNING, "pyjmsack.spark"):
         again = of_pull(given, Place("query", 2, 0, 50))
-    named = target.named("stomp-classic")
-    assert [row["message_id"] is not None for row in first] == [named] * 20
-    assert len(again) == (0 if named else 20)
-    assert ("20 messages have no id" in caplog.text) is not named
+    known = target.protocol == "stomp"
+    assert [row["message_id"] is not None for row in first] == [target.named("stomp-classic")] * 20
+    assert len(again) == (0 if known else 20)
+    assert ("20 messages have no id" in caplog.text) is not known
     assert left(queue_name) == 0
 
 
