@@ -82,7 +82,7 @@ class WebSocketEngine:
             self._connection.receive_data(data)
             happened = self._events()
         except (RemoteProtocolError, ValueError) as error:  # header lines that are not ASCII are a UnicodeDecodeError
-            lost = ConnectionLostException(f"{self._endpoint} does not speak WebSocket as it should: {error}")
+            lost = self._wrong(error)
             lost.__cause__ = error
             self._fail(lost)
         else:
@@ -215,10 +215,16 @@ class WebSocketEngine:
 
     def _on_closed(self, event: events.CloseConnection) -> None:
         self._open = False
+        broken = self._connection.state is ConnectionState.OPEN  # the broker sent no Close frame: its bytes are wrong
         if not self._closing:
             self._output += self._connection.send(event.response())
-        if event.code not in _ORDERLY:
+        if broken:
+            self._fail(self._wrong(event.reason or event.code))
+        elif event.code not in _ORDERLY:
             self._fail(ConnectionLostException(f"the broker closed the WebSocket: {event.code} {event.reason or ''}"))
+
+    def _wrong(self, reason: object) -> ConnectionLostException:
+        return ConnectionLostException(f"{self._endpoint} does not speak WebSocket as it should: {reason}")
 
     def _refused(self, status: int) -> JMSException:
         kind: Any = JMSSecurityException if status in (401, 403) else ConnectionLostException

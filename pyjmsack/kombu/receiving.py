@@ -265,7 +265,11 @@ class Feed:
         try:
             consumer = await self._opened(source)
         except JMSException as error:
-            self._sink.failed(error)
+            # the broker may limit the consumers of a queue: the lanes that are open go on, and notice a lost connection
+            log.info("%s gets no more consumers: %s", self.queue, error)
+            this = asyncio.current_task()
+            self._lanes = [lane for lane in self._lanes if lane[1] is not this]
+            source.lanes = max(1, sum(1 for one, _ in self._lanes if one is source))
             return
         await self._run(source, consumer)
 

@@ -236,6 +236,16 @@ def test_what_is_not_websocket_is_a_lost_connection(data: bytes) -> None:
     assert "broker.test" in str(lost)
 
 
+@pytest.mark.parametrize("data", [b"\x81\x01\xff", b"\xc2\x01x", b"\x82\x81abcdx", b"\x88\x01x"])
+def test_a_server_whose_frames_are_wrong_is_told_apart_from_one_that_closes(data: bytes) -> None:
+    """The error said that the broker closed the WebSocket."""
+    pair = Pair()
+    pair.engine.receive_data(data)
+    assert pair.wire.closed
+    pair.engine.connection_lost(None)
+    assert "does not speak WebSocket as it should" in str(pair.inner.lost)
+
+
 @given(st.binary(max_size=300))
 def test_any_bytes_after_the_handshake_do_no_harm(data: bytes) -> None:
     pair = Pair()
