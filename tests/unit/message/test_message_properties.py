@@ -378,3 +378,33 @@ def test_properties_are_a_mutable_mapping() -> None:
     assert repr(message.properties) == "Properties({'b': 'x'})"
     with pytest.raises(KeyError):
         Message().properties["a"]
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("text", ["1" * 1_000_000 + "x", "1." + "1" * 1_000_000 + "x", "1e" + "1" * 1_000_000 + "x"])
+def test_a_long_text_that_is_no_number_is_refused_at_once(text: str) -> None:
+    """A sender chooses the text. The pattern tried all ways to cut it, with all threads of the process waiting: 16 KB
+    took 20 s."""
+    message = TextMessage()
+    message.properties["p"] = text
+    with pytest.raises(MessageFormatException):
+        message.get_double_property("p")
+    with pytest.raises(MessageFormatException):
+        message.get_float_property("p")
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("1", 1.0), ("1.", 1.0), (".5", 0.5), ("1.5e3D", 1500.0), ("-0f", 0.0), ("+1E-2d", 0.01)]
+)
+def test_each_form_of_a_java_number_is_read(text: str, number: float) -> None:
+    message = TextMessage()
+    message.properties["p"] = text
+    assert message.get_double_property("p") == number
+
+
+@pytest.mark.parametrize("text", [".", "", "1e", "e1", "1..", "1.2.3", "f"])
+def test_what_java_reads_as_no_number_is_none(text: str) -> None:
+    message = TextMessage()
+    message.properties["p"] = text
+    with pytest.raises(MessageFormatException):
+        message.get_double_property("p")
