@@ -351,7 +351,8 @@ class Consumer:
         """Continue after the caller settled messages: a closed consumer may end, and one that waited for its window
         hands out again (S56)."""
         self.finish_if_closed()
-        if self.unsettled.window is not None and self.inbox.messages:
+        window = self.unsettled.window
+        if window is not None and window.limit is not None and self.inbox.messages:
             self.arrived()
 
     # -- recover and transactions -------------------------------------------------------------------------------

@@ -275,7 +275,7 @@ class Session:
         self.check_open()
         outcome = _outcome(message._ack_type)
         if self.info.ack_mode.individual:
-            self.settle_message(message, outcome)
+            self._settle_message(message, outcome)
         elif message._delivery.settled:  # a second call does nothing, even if more was handed out meanwhile (S28)
             return
         elif message._delivery.generation <= self.channel.lost_generation:  # newer messages are not covered (S95)
@@ -287,6 +287,9 @@ class Session:
     def settle_message(self, message: Message, outcome: Outcome) -> None:
         """Send an outcome for this message alone."""
         self.check_open()
+        self._settle_message(message, outcome)
+
+    def _settle_message(self, message: Message, outcome: Outcome) -> None:
         self._require(outcome)
         consumer = self.consumers.get(message._delivery.consumer_id)
         if consumer is None:

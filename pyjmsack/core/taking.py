@@ -16,7 +16,7 @@ from pyjmsack.core.state import SessionState
 from pyjmsack.core.stats import Counts
 from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.core.tracing import TracedConsumer
-from pyjmsack.core.unsettled import Unsettled
+from pyjmsack.core.unsettled import PLENTY, Unsettled
 from pyjmsack.errors import MessageFormatException
 from pyjmsack.message import Message
 from pyjmsack.spi.completion import Completion
@@ -200,7 +200,9 @@ class Taking:
     def _count_taken(self) -> None:
         self._taken += 1
         if self._taken % self._step == 0:
-            self._channel.submit(self._channel.provider.replenish, self._id)
+            channel = self._channel
+            submit = channel.submit_lazily if len(self._inbox.messages) >= PLENTY else channel.submit
+            submit(channel.provider.replenish, self._id)
 
     def admit(self, inbound: Inbound) -> Message | None:
         """Decode a message that was taken undecoded, acknowledge it as :meth:`receive_now` does, and return it. Return

@@ -29,8 +29,8 @@ __all__ = ["AckBatch", "AckWindow", "Unsettled", "ack_threshold"]
 log = logging.getLogger("pyjmsack")
 ack_log = logging.getLogger("pyjmsack.ack")
 PLENTY = 32
-"""If so many messages are in the inbox, an acknowledgement may wait for others to go with it, because neither the
-consumer nor the broker runs out of work."""
+"""If so many messages are in the inbox, an acknowledgement, or a request for more messages, may wait for others to go
+with it, because neither the consumer nor the broker runs out of work."""
 GONE: Final = object()
 """The result of a pop if another thread was faster."""
 LAZY_SHARE = 0.5
@@ -134,13 +134,14 @@ class AckWindow:
     """
 
     def __init__(self, prefetch: int, share: float | None) -> None:
-        self._limit = None if share is None or not prefetch else max(1, ceil(share * prefetch))
+        self.limit = None if share is None or not prefetch else max(1, ceil(share * prefetch))
+        """How many messages the caller may hold; ``None`` = any number."""
         self._warn_above = ceil(WARNING_SHARE * prefetch) if prefetch else None
         self._prefetch = prefetch
 
     def is_full(self, unacknowledged: int) -> bool:
         """True if no message is handed out until the caller acknowledges."""
-        return self._limit is not None and unacknowledged >= self._limit
+        return self.limit is not None and unacknowledged >= self.limit
 
     def check(self, unacknowledged: int, destination: Destination) -> None:
         """Warn, once, that the caller seems to have forgotten to acknowledge."""

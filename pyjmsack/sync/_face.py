@@ -59,35 +59,46 @@ class SessionFace:
         self._core.completions.dispatcher.submit(call)
 
     def feed(self, listening: Listening) -> None:
-        """Feed a consumer's listener, on the dispatcher's thread."""
+        """Feed a consumer's listener, on the dispatcher's thread.
+
+        The session is free while a listener runs. One turn settles a message and takes the next message.
+        """
+        guard = self.guard
         try:
-            for _ in range(BATCH):
-                call = self._begin(listening)
-                if call is None:
-                    return
-                if call.worker is None:
-                    self._call(listening, call)
-                else:
-                    call.worker.submit(partial(self._call, listening, call))
+            guard.wait()
+            try:
+                for _ in range(BATCH):
+                    call = listening.begin()
+                    if call is None:
+                        listening.unscheduled()  # in this turn, so that no worker leaves between the two
+                        return
+                    if call.worker is not None:
+                        call.worker.submit(partial(self._work, listening, call))
+                        continue
+                    guard.release()
+                    processing, error = self._call(listening, call)
+                    guard.wait()
+                    self._end(listening, call, processing, error)
+            finally:
+                guard.release()
         except BaseException:
             listening.broke_off()
             raise
         listening.dispatch()
 
-    def _begin(self, listening: Listening) -> Call | None:
-        guard = self.guard
-        guard.wait()
+    def _work(self, listening: Listening, call: Call) -> None:
+        """Run a listener on the thread of a worker."""
+        processing, error = self._call(listening, call)
+        self.guard.wait()
         try:
-            call = listening.begin()
-            if call is None:
-                listening.unscheduled()  # in this turn, so that no worker leaves between the two
-            return call
+            self._end(listening, call, processing, error)
         finally:
-            guard.release()
+            self.guard.release()
 
-    def _call(self, listening: Listening, call: Call) -> None:
-        error: BaseException | None = None
+    def _call(self, listening: Listening, call: Call) -> tuple[Processed | None, BaseException | None]:
+        """Run a listener. Return its span and its error."""
         processing: Processed | None = None
+        error: BaseException | None = None
         try:
             processing = listening.process(call.message)
             call.listener(call.message)
@@ -95,7 +106,10 @@ class SessionFace:
             error = raised
         if processing is not None:
             processing.end(error)
-        self.guard.wait()
+        return processing, error
+
+    def _end(self, listening: Listening, call: Call, processing: Processed | None, error: BaseException | None) -> None:
+        """Settle the message of a listener that has ended. The caller has the session."""
         try:
             if listening.end(call.message, error):
                 self.run(self._core.undo())
@@ -103,6 +117,5 @@ class SessionFace:
             try:
                 listening.leave(call)
             finally:
-                self.guard.release()
                 if processing is not None:
                     processing.leave()

@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from queue import SimpleQueue
-from time import monotonic
 from typing import Any, TypeVar
 
 from pyjmsack.core.runtime import Command, refuse_commands, run_commands, taken
@@ -62,10 +61,14 @@ class SyncRuntime:
         self._pid = os.getpid()
         self._outbox: deque[Command] = deque()
         self._woken = False
+        self._lazy = False
+        """Whether commands were queued lazily since the last burst."""
         self._gathering = False
+        """Whether a timer of the loop will look for commands, so that a lazy command need not wake the loop."""
         self._timer: Timer | None = None
-        self._ran_at = 0.0
         self._written: deque[Completion[None]] = deque()
+        self._ending = False
+        """Whether no timer is set any more, because the loop may end before the timer."""
         self._closed = False
         self._closing = threading.Lock()
         self.keeper = Keeper() if keeps_process else None
@@ -89,16 +92,12 @@ class SyncRuntime:
         """
         outbox = self._outbox
         outbox.append((command, arguments))
+        self._lazy = True
         if self._woken:
             if len(outbox) >= BURST:
                 self._hand_over()
-        elif len(outbox) >= BURST:
+        elif not self._gathering or len(outbox) >= BURST:
             self._wake()
-        elif not self._gathering:
-            if monotonic() - self._ran_at < GATHER:
-                self._gather()
-            else:
-                self._wake()
 
     def elsewhere(self, work: Callable[[], None], then: Callable[[], None]) -> None:
         """Run ``work`` on a thread of the loop's executor, then ``then`` on the loop. Called on the loop."""
@@ -110,7 +109,7 @@ class SyncRuntime:
 
     def hurry(self) -> None:
         """Wake the loop for the commands that were queued lazily, because a caller waits for them."""
-        if self._gathering and not self._woken:
+        if self._gathering and self._outbox and not self._woken:
             self._wake()
 
     def _hand_over(self) -> None:
@@ -134,19 +133,6 @@ class SyncRuntime:
                 self._woken = False
                 raise
 
-    def _gather(self) -> None:
-        if self._usable():
-            try:
-                self._gathering = True
-                self.loop.call_soon_threadsafe(self._await_company)
-            except BaseException:
-                self._gathering = False
-                raise
-
-    def _await_company(self) -> None:
-        if self._gathering and self._timer is None:
-            self._timer = self.loop.call_later(GATHER, self._run)
-
     def _usable(self) -> bool:
         # another thread closed it a moment ago, and no caller may wait for a command that will not run
         if self._closed:
@@ -157,8 +143,9 @@ class SyncRuntime:
         return True
 
     def _run(self) -> None:
-        # before the commands run, so that a command that is appended later wakes the loop again
-        self._woken = self._gathering = False
+        # before the commands run, so that a command that is appended later wakes the loop again, or waits for the timer
+        self._woken = False
+        self._gathering, self._lazy = self._lazy and not self._ending, False
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -166,7 +153,8 @@ class SyncRuntime:
         try:
             self._flush()
         finally:  # also if the stream broke, because otherwise a caller would wait for its burst for ever
-            self._ran_at = monotonic()
+            if self._gathering:
+                self._timer = self.loop.call_later(GATHER, self._run)
             # after the next turn of the loop, so that the broker's answers of this turn are handled first
             if self._written:
                 self.loop.call_soon(self.loop.call_soon, self._release)
@@ -223,6 +211,7 @@ class SyncRuntime:
         if self._pid == os.getpid():
             with self._closing:
                 if not self._closed:
+                    self._ending = True
                     self.flush_out(None)
                     self._closed = True
                     self._thread.release()
