@@ -370,8 +370,38 @@ def test_what_nobody_waits_for_is_done_all_the_same() -> None:
         runtime.close()
 
 
-def test_what_gathers_is_refused_once_the_connection_is_closed() -> None:
+def test_no_command_is_forgotten_however_threads_and_the_timer_meet() -> None:
+    """A command is queued while the timer is set, while it fires, and while nobody has woken the loop."""
     runtime = SyncRuntime(acquire(), nothing)
+    seen: list[list[int]] = [[] for _ in range(4)]
+
+    def work(mine: list[int]) -> None:
+        for number in range(5000):
+            runtime.submit_lazily(mine.append, number)
+            if number % 97 == 0:
+                done: Completion[None] = Completion()
+                (runtime.submit if number % 2 else runtime.submit_lazily)(done.succeed)
+                if number % 3:
+                    runtime.hurry()
+                assert wait(done, PATIENCE)
+
+    threads = [threading.Thread(target=work, args=(mine,)) for mine in seen]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENCE)
+        runtime.flush_out(PATIENCE)
+    finally:
+        runtime.close()
+    assert seen == [[*range(5000)]] * 4
+
+
+@pytest.mark.parametrize("waits", [False, True], ids=["at once", "after a lazy command"])
+def test_what_gathers_is_refused_once_the_connection_is_closed(waits: bool) -> None:
+    runtime = SyncRuntime(acquire(), nothing)
+    if waits:
+        runtime.submit_lazily(nothing)
     runtime.close()
     refused: Completion[None] = Completion()
     runtime.submit_lazily(lambda done: None, refused)
