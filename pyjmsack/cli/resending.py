@@ -20,11 +20,13 @@ def renewed(message: Message, duplicate_id: str | None = None) -> Message:
     """Return the message ready to be sent again.
 
     The properties of its last delivery are dropped. Its duplicate id is dropped too, because the broker remembers the
-    id and would drop the message without an error.
+    id and would drop the message without an error. The other properties stay as they came, because over AMQP a sender
+    may choose names and values that no program of JMS can set.
     """
-    kept = {name: value for name, value in message.properties.items() if name not in _OF_THE_DELIVERY}
-    message.clear_properties()
-    message.properties.update(kept)
+    message._properties = {
+        name: value for name, value in (message._properties or {}).items() if name not in _OF_THE_DELIVERY
+    }
+    message._properties_readonly = False
     if duplicate_id is not None:
         message.properties[DUPLICATE_ID] = duplicate_id
     return message

@@ -10,7 +10,16 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pyjmsack import AckMode, Connection, JMSException, Message, MessageConsumer, Queue, Session
+from pyjmsack import (
+    AckMode,
+    Connection,
+    JMSException,
+    Message,
+    MessageConsumer,
+    MessageFormatException,
+    Queue,
+    Session,
+)
 from pyjmsack.cli.errors import Failure
 from pyjmsack.cli.managing import remark
 from pyjmsack.cli.options import Login
@@ -81,6 +90,8 @@ class Transfer:
     batch: int = DEFAULT_BATCH
     moved: int = 0
     left: int = 0
+    unsendable: int = 0
+    """Messages that stay because they cannot be sent over this protocol."""
 
     def run(self, login: Login, pace: Pace, stop: Stop, show: Counter) -> int:
         """Move messages until the queue is empty, the limit is reached or a stop is requested. Return their number.
@@ -90,6 +101,9 @@ class Transfer:
         it is acknowledged at the old one. After a kill in between, the message is in both places, and the next run
         sends a second copy. Artemis drops the second copy, because both copies carry the same duplicate mark, made of
         the number by which the broker stores the message. Other brokers keep both.
+
+        A message that cannot be sent stays in the queue, and the others are moved one by one. In a transaction it would
+        stop them all, and each try would count a delivery of them.
         """
         prefetch = self.batch if self.choosy else min(self.batch, self.limit or self.batch)
         factory = login.factory(jms__receiveLocalOnly=True, jms__prefetchPolicy__queuePrefetch=prefetch)
@@ -97,18 +111,22 @@ class Transfer:
             # receive() raises the error that this listener would get
             connection.exception_listener = lambda error: None
             connection.start()
+            atomic = connection.metadata.transaction_guarantee == "atomic" and not self.choosy
             try:
-                if connection.metadata.transaction_guarantee == "atomic" and not self.choosy:
-                    self._in_transactions(connection, pace, stop, show)
-                else:
+                if atomic:
+                    atomic = self._in_transactions(connection, pace, stop, show)
+                if not atomic:
                     recognised = "duplicate-detection" in connection.metadata.capabilities
                     self._one_by_one(connection, recognised, pace, stop, show)
             except JMSException:
                 remark(f"The error came after {amount(self.moved)} of {self.source} had been moved.")
                 raise
+        if self.unsendable:
+            remark(f"{amount(self.unsendable)} stay in {self.source}, because they cannot be sent over this protocol.")
         return self.moved
 
-    def _in_transactions(self, connection: Connection, pace: Pace, stop: Stop, show: Counter) -> None:
+    def _in_transactions(self, connection: Connection, pace: Pace, stop: Stop, show: Counter) -> bool:
+        """Move messages in transactions. Return False at a message that cannot be sent."""
         with connection.create_session(AckMode.SESSION_TRANSACTED) as session:
             consumer = session.create_consumer(Queue(self.source), self.selector)
             producer = session.create_producer()
@@ -119,11 +137,15 @@ class Transfer:
                     raise JMSException(f"{message!r} does not say where it came from")
                 expires = not died_of_age(message, self.source)
                 pace.wait()
-                producer.send(renewed(message), target, **send_options(message, expires=expires))
+                try:
+                    producer.send(renewed(message), target, **send_options(message, expires=expires))
+                except MessageFormatException:  # the end of the session rolls the transaction back
+                    return False
                 under_way += 1
                 if under_way >= self.batch:
                     under_way = self._commit(session, under_way, show)
             self._commit(session, under_way, show)
+        return True
 
     def _commit(self, session: Session, under_way: int, show: Counter) -> int:
         if under_way:
@@ -139,16 +161,26 @@ class Transfer:
             while (message := self._next(consumer, 0, stop)) is not None:
                 target = self.target(message)
                 if target is None:
-                    self.left += 1
-                    check_left(self.left, f"{amount(self.moved)} moved")
+                    self._leave()
                     continue
                 duplicate_id = self._duplicate_id(message) if recognised else None
                 expires = not died_of_age(message, self.source)
                 pace.wait()
-                producer.send(renewed(message, duplicate_id), target, **send_options(message, expires=expires))
+                try:
+                    producer.send(renewed(message, duplicate_id), target, **send_options(message, expires=expires))
+                except MessageFormatException as error:
+                    if not self.unsendable:
+                        remark(f"A message stays in {self.source}: {error}")
+                    self.unsendable += 1
+                    self._leave()
+                    continue
                 message.acknowledge()
                 self.moved += 1
                 show(self.moved, "")
+
+    def _leave(self) -> None:
+        self.left += 1
+        check_left(self.left, f"{amount(self.moved)} moved")
 
     def _duplicate_id(self, message: Message) -> str | None:
         """Return an id that is the same if this message is moved again, and that no other message gets.

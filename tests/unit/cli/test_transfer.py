@@ -8,7 +8,8 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from pyjmsack import Message, Queue, TextMessage
+from pyjmsack import Message, MessageFormatException, Queue, TextMessage
+from pyjmsack.cli.resending import DUPLICATE_ID, renewed
 from pyjmsack.cli.stopping import Stop
 from pyjmsack.cli.transfer import Pace, Transfer
 
@@ -45,3 +46,44 @@ def test_each_message_goes_where_the_one_question_said(guarantee: str) -> None:
     sends = session.create_producer.return_value.send.call_args_list
     assert [call.args for call in sends] == [(messages[0], Queue("place 1")), (messages[1], Queue("place 2"))]
     assert asked == messages
+
+
+@pytest.mark.parametrize("guarantee", ["atomic", "none"], ids=["in transactions", "one by one"])
+def test_a_message_that_cannot_be_sent_stays_and_the_others_are_moved(
+    guarantee: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It stopped all others, and each try counted a delivery of them, up to the dead-letter queue."""
+    first, second = ([_Received(text) for text in ("a", "bad", "b", "bad")] for _ in range(2))
+    tries = [*first[:2], *second, None] if guarantee == "atomic" else [*second, None]
+    sent: list[str | None] = []
+
+    def send(message: TextMessage, target: Queue, **how: Any) -> None:
+        if message.text == "bad":
+            raise MessageFormatException("too odd")
+        sent.append(message.text)
+
+    login: Any = MagicMock()
+    connection = login.factory.return_value.create_connection.return_value.__enter__.return_value
+    connection.metadata.transaction_guarantee = guarantee
+    connection.metadata.capabilities = ()
+    session = connection.create_session.return_value.__enter__.return_value
+    connection.create_session.return_value.__exit__.return_value = None
+    session.create_consumer.return_value.receive.side_effect = tries
+    session.create_consumer.return_value.receive_nowait.return_value = None
+    session.create_producer.return_value.send.side_effect = send
+    with closing(Stop()) as stop:
+        moved = Transfer("source", lambda _: Queue("t")).run(login, Pace(None, stop), stop, lambda count, note: None)
+    assert moved == 2
+    assert sent[-2:] == ["a", "b"]
+    session.commit.assert_not_called()
+    said = capsys.readouterr().err
+    assert "A message stays in source: too odd" in said
+    assert "2 messages stay in source" in said
+
+
+def test_properties_that_no_program_can_set_are_sent_as_they_came() -> None:
+    """A sender over AMQP may choose any name and value."""
+    message = _Received("a")
+    message._properties = {"": 1, "a.b-c": b"x", "JMSCorrelationID": [1], DUPLICATE_ID: "old"}
+    message._properties_readonly = True
+    assert renewed(message, "new")._properties == {"": 1, "a.b-c": b"x", "JMSCorrelationID": [1], DUPLICATE_ID: "new"}
