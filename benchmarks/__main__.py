@@ -15,7 +15,7 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
-from benchmarks import auditing, memory, profiling, report, restore
+from benchmarks import auditing, memory, profiling, report, restore, tasks
 from benchmarks.fuzz import run as fuzzing
 from benchmarks.fuzz.targets import TARGETS
 from benchmarks.job import PASSWORD_VARIABLE, USERNAME_VARIABLE, BenchmarkError
@@ -173,6 +173,40 @@ def spark_command(
     _pass_login(username, password)
     with _clear_errors(), Console(stderr=True).status("Spark starts") as status:
         result = spark.measure(url, count, size, rounds, status.update)
+    if as_json:
+        click.echo(json.dumps(result.as_json(), indent=2))
+    else:
+        report.console().print(result.table())
+
+
+@main.command(name="celery")
+@click.option("--broker", "brokers", multiple=True, type=click.Choice(tasks.BROKERS), default=tasks.BROKERS)
+@click.option("--pool", "pools", multiple=True, type=click.Choice(tasks.POOLS), default=tasks.POOLS[:2])
+@click.option("--acks", multiple=True, type=click.Choice(["early", "late"]), default=["early", "late"])
+@click.option("--size", "sizes", multiple=True, type=_COUNT, default=[100, 10_000], show_default=True)
+@click.option("--count", default=2000, show_default=True, type=_COUNT, help="Tasks of a measurement.")
+@click.option("--rounds", default=3, show_default=True, type=_COUNT, help="The median counts.")
+@click.option("--json", "as_json", is_flag=True, help="Every round, as JSON.")
+def celery_command(
+    brokers: tuple[str, ...],
+    pools: tuple[str, ...],
+    acks: tuple[str, ...],
+    sizes: tuple[int, ...],
+    count: int,
+    rounds: int,
+    as_json: bool,
+) -> None:
+    """Tasks of Celery per second, on an embedded Artemis and on Redis, which Debian's redis-server has.
+
+    It needs the package redis of Python, too. Each task is counted. With --broker amqp no Redis is needed.
+    """
+    cases = [tasks.Case(pool, ack == "late", size) for size in sizes for pool in pools for ack in acks]
+    steps = rounds * len(cases) * len(brokers)
+    with _clear_errors(), Progress(console=Console(stderr=True), transient=True) as progress:
+        shown = progress.add_task("measured", total=steps)
+        result = tasks.measure(
+            list(dict.fromkeys(brokers)), cases, count, rounds, lambda done: progress.update(shown, completed=done)
+        )
     if as_json:
         click.echo(json.dumps(result.as_json(), indent=2))
     else:

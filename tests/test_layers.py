@@ -94,7 +94,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "ledger": {"pyarrow"},
     "migrate": {"yaml"},
     "otel": {"opentelemetry"},
-    "kombu": {"amqp", "kombu"},
+    "kombu": {"amqp", "gevent", "kombu"},
     "testing": {"testcontainers", "docker"},
 }
 

@@ -9,73 +9,56 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
-import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any, TypeVar
 
-from pyjmsack import ConnectionLostException, UnsupportedFeatureException
+from pyjmsack import ConnectionLostException
+from pyjmsack.kombu.waiting import Answer, way
 
 __all__ = ["LoopThread"]
 
 T = TypeVar("T")
 
 
-def _check_threads() -> None:
-    """Raise if gevent has replaced the threads, because gevent's threads share one real thread, and so one event loop.
-
-    Raises:
-        UnsupportedFeatureException: gevent has replaced the threads of this process.
-    """
-    gevent = sys.modules.get("gevent.monkey")
-    if gevent is not None and gevent.is_module_patched("threading"):
-        raise UnsupportedFeatureException(
-            "the pool gevent of Celery does not work with pyjmsack, because each connection needs a thread of its own;"
-            " take -P threads"
-        )
-
-
 class LoopThread:
     """A running event loop on a thread of its own.
 
     Raises:
-        UnsupportedFeatureException: gevent has replaced the threads of this process.
+        UnsupportedFeatureException: eventlet has replaced the threads of this process.
     """
 
     def __init__(self) -> None:
-        _check_threads()
+        self._way = way()
         self._pid = os.getpid()
-        self._loop = asyncio.new_event_loop()
         self._posted: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
         self._awake = False
         self._stopped = False
         self._ended = False
-        self._waited_for: set[Future[Any]] = set()
-        self._thread = threading.Thread(target=self._run, name="pyjmsack-kombu", daemon=True)
-        self._thread.start()
+        self._waited_for: set[Answer] = set()
+        self._loop = self._way.start(self._run)
 
     @property
     def foreign(self) -> bool:
         """Whether this process is a child made by ``fork``, in which the thread does not run."""
         return self._pid != os.getpid()
 
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        asyncio.set_event_loop(loop)
         try:
-            self._loop.run_forever()
+            loop.run_forever()
         finally:
-            tasks = asyncio.all_tasks(self._loop)
+            tasks = asyncio.all_tasks(loop)
             for task in tasks:
                 task.cancel()
-            self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
-            self._loop.close()
+            loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.close()
             self._ended = True  # before the end of the loop, so that a later caller sees it
-            for future in [*self._waited_for]:
-                future.cancel()
+            for answer in [*self._waited_for]:
+                answer.cancel()
 
     def post(self, call: Callable[..., Any], *arguments: Any) -> None:
         """Run a call on the loop soon, after the calls that were posted before. The first call of a burst wakes the
@@ -112,27 +95,27 @@ class LoopThread:
         """
         try:
             self._check()
-            future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+            answer = self._way.submit(coroutine, self._loop)
         except BaseException as error:
             coroutine.close()
             if isinstance(error, RuntimeError):  # the loop was closed meanwhile
                 raise ConnectionLostException("the connection to the broker is closed") from error
             raise
-        self._waited_for.add(future)
+        self._waited_for.add(answer)
         if self._ended:
-            future.cancel()
+            answer.cancel()
         try:
-            return future.result(timeout)
+            return answer.result(timeout)
         except CancelledError as error:
             raise ConnectionLostException("the connection to the broker was closed during the call") from error
         except FutureTimeoutError as error:  # on Python 3.10 this is another class than TimeoutError
-            future.cancel()
+            answer.cancel()
             raise TimeoutError(f"the call to the broker took more than {timeout} s") from error
         except BaseException:
-            future.cancel()
+            answer.cancel()
             raise
         finally:
-            self._waited_for.discard(future)
+            self._waited_for.discard(answer)
 
     def stop(self, timeout: float = 5.0) -> None:
         """End the loop and its thread. This waits ``timeout`` seconds at most. A second call has no effect."""
@@ -141,8 +124,7 @@ class LoopThread:
             return
         self._stopped = True
         self._wake(self._loop.stop)
-        if threading.current_thread() is not self._thread:
-            self._thread.join(timeout)
+        self._way.join(timeout)
 
     def _check(self) -> None:
         if self._stopped or self.foreign:

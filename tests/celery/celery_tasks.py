@@ -10,8 +10,9 @@ import os
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
-from celery import Celery
+from celery import Celery, signals
 
 import pyjmsack.kombu
 
@@ -30,6 +31,14 @@ app.conf.update(
 )
 
 
+def die_at(moment: str) -> None:
+    """Kill the whole worker, if this is the moment to die, and if it did not die before."""
+    wanted, _, name = os.environ.get("DIE_AT", "").partition(" ")
+    if moment == wanted and not Path(name).exists():
+        Path(name).touch()
+        os.killpg(os.getpgid(0), signal.SIGKILL)
+
+
 def note(line: str) -> None:
     """Append a line to the file of effects, in one write."""
     descriptor = os.open(os.environ["EFFECTS"], os.O_APPEND | os.O_CREAT | os.O_WRONLY)
@@ -45,6 +54,7 @@ def add(left: int, right: int) -> int:
 @app.task
 def effect(number: int) -> int:
     note(f"done {number}")
+    die_at("effect")
     return number
 
 
@@ -69,3 +79,26 @@ def die_after_effect(name: str) -> None:
     if not Path(name).exists():
         Path(name).touch()
         os.killpg(os.getpgid(0), signal.SIGKILL)
+
+
+def begin(**_: Any) -> None:
+    """Wait for the acknowledgement of the task, if the test wants that."""
+    while "ACKNOWLEDGED" in os.environ and not Path(os.environ["ACKNOWLEDGED"]).exists():
+        time.sleep(0.01)
+    die_at("prerun")
+
+
+def acknowledge(channel: Any, tag: str, multiple: bool = False) -> None:
+    """Acknowledge a task; a worker may have to die before or after that."""
+    die_at("before-ack")
+    _acknowledge(channel, tag, multiple)
+    die_at("after-ack")
+    Path(os.environ.get("ACKNOWLEDGED", os.devnull)).touch()
+
+
+signals.task_received.connect(lambda **_: die_at("received"), weak=False)
+signals.task_prerun.connect(begin)
+signals.task_postrun.connect(lambda **_: die_at("postrun"), weak=False)
+_acknowledge = pyjmsack.kombu.Channel.basic_ack
+if "DIE_AT" in os.environ:
+    pyjmsack.kombu.Channel.basic_ack = acknowledge

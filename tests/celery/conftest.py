@@ -51,8 +51,8 @@ class Side:
         sys.path.remove(str(HERE))
         self._workers: list[subprocess.Popen[bytes]] = []
 
-    def start(self, pool: str = "solo", *options: str) -> subprocess.Popen[bytes]:
-        """Start a worker in a process group of its own; return when it consumes."""
+    def start(self, pool: str = "solo", *options: str, waits: bool = True) -> subprocess.Popen[bytes]:
+        """Start a worker in a process group of its own; return when it consumes, or at once."""
         number = len(self._workers)
         log = self.folder / f"worker-{number}.log"
         with log.open("wb") as out:
@@ -64,6 +64,8 @@ class Side:
                 start_new_session=True,
             )
         self._workers.append(worker)
+        if not waits:
+            return worker
         wait_until(lambda: "ready." in log.read_text() or worker.poll() is not None, 40)
         assert worker.poll() is None, log.read_text()
         return worker

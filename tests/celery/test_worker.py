@@ -7,7 +7,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +40,8 @@ def url_of(target: Target, served: Served) -> str:
                 ("amqp", "classic-6", "solo"),
                 ("amqp", "artemis", "threads"),
                 ("amqp", "artemis", "solo"),
+                ("amqp", "artemis", "gevent"),
+                ("stomp", "artemis", "gevent"),
                 ("stomp", "artemis", "prefork"),
                 ("amqp", "classic-6", "prefork"),
                 ("stomp", "classic-6", "prefork"),
@@ -54,6 +55,8 @@ def test_a_worker_returns_results_obeys_remote_control_and_tells_its_events(
     """Tasks, groups, chains, errors; ping, active queues; revoking; the events of a task."""
     from celery import chain, group
 
+    if pool == "gevent":
+        pytest.importorskip("gevent", reason="gevent is not installed")
     own = side(url_of(target, brokers(target.broker)))
     own.start(pool)
     tasks, app = own.tasks, own.tasks.app
@@ -74,6 +77,26 @@ def test_a_worker_returns_results_obeys_remote_control_and_tells_its_events(
     wait_until(lambda: seen.wanted <= seen.types)
     seen.close()
     assert own.done() == Counter()
+
+
+def test_tasks_of_the_pool_gevent_run_at_the_same_time(any_broker: Served, side: SideMaker, tmp_path: Path) -> None:
+    """Three tasks wait in one thread, and the worker still answers, restores a lost connection, and ends as asked."""
+    pytest.importorskip("gevent", reason="gevent is not installed")
+    gate = str(tmp_path / "gate")
+    with Wire(any_broker.amqp_url) as wire:
+        own = side(wire.url, task_acks_late=True, broker_connection_timeout=5)
+        worker = own.start("gevent", "-c", "3")
+        results = [own.tasks.wait_for.delay(gate) for _ in range(3)]
+        wait_until(lambda: own.done()[f"began {gate}"] == 3)
+        assert [*(own.tasks.app.control.inspect(timeout=20, limit=1).ping() or {}).values()] == [{"ok": "pong"}]
+        Path(gate).touch()
+        assert [result.get(timeout=60) for result in results] == [None] * 3
+        wire.cut()
+        wire.heal()
+        own.tasks.effect.apply_async((7,), ignore_result=True, retry=True)
+        wait_until(lambda: own.done()["done 7"] == 1)
+        worker.terminate()
+        assert worker.wait(60) == 0, own.log()
 
 
 class _Events:
@@ -204,19 +227,6 @@ def test_no_task_is_lost_when_the_broker_is_killed_and_restarted(
     assert worker.poll() is None
     doubled = own.done().total() - count
     assert doubled <= 2 * 4 + 2, "more than the worker had: two threads, a prefetch of four"
-
-
-def test_an_eta_waits_at_the_broker_and_not_in_the_worker(any_broker: Served, side: SideMaker) -> None:
-    """``native_eta``: the worker does not know of a task that is due in two hours, and runs a due one once."""
-    own = side(any_broker.amqp_url, broker_transport_options={"native_eta": True})
-    own.start()
-    app, tasks = own.tasks.app, own.tasks
-    tasks.effect.apply_async((1,), eta=datetime.now(timezone.utc) + timedelta(hours=2))
-    soon = tasks.effect.apply_async((2,), countdown=1.5)
-    assert tasks.add.delay(1, 1).get(timeout=60) == 2
-    assert [*(app.control.inspect(timeout=20, limit=1).scheduled() or {}).values()] == [[]]
-    assert soon.get(timeout=60) == 2
-    assert own.done() == {"done 2": 1}
 
 
 @pytest.mark.whole_tier("it watches a worker for seconds")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -37,8 +38,88 @@ def test_a_call_that_takes_too_long_is_cancelled_with_a_timeout_error(loop: Loop
     loop.call(asyncio.wait_for(ended.wait(), 10))
 
 
-def test_a_process_whose_threads_gevent_has_replaced_gets_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("part", ["thread", "socket"])
+def test_a_process_whose_threads_eventlet_has_replaced_gets_an_error(
+    part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without it the worker says that it is ready, and runs no task."""
-    monkeypatch.setitem(sys.modules, "gevent.monkey", SimpleNamespace(is_module_patched=lambda name: True))
-    with pytest.raises(UnsupportedFeatureException, match="-P threads"):
+    monkeypatch.setitem(sys.modules, "eventlet.patcher", SimpleNamespace(is_monkey_patched=lambda name: name == part))
+    with pytest.raises(UnsupportedFeatureException, match="-P gevent or -P threads"):
         LoopThread()
+
+
+GREENLETS = """
+from gevent import monkey
+monkey.patch_all()
+import asyncio, threading, time
+import gevent
+from pyjmsack import ConnectionLostException
+from pyjmsack.kombu.loop import LoopThread
+
+ticks = 0
+def tick():
+    global ticks
+    while True:
+        ticks += 1
+        gevent.sleep(0.001)
+gevent.spawn(tick)
+main = threading.get_ident()
+
+async def work(number):
+    await asyncio.sleep(0.05)
+    return number
+
+async def bad():
+    raise KeyError("x")
+
+loop = LoopThread()
+before = ticks
+greenlets = [gevent.spawn(loop.call, work(number)) for number in range(20)]
+gevent.joinall(greenlets)
+assert [one.value for one in greenlets] == [*range(20)]
+assert ticks > before, "other greenlets run while one waits"
+try:
+    loop.call(bad())
+except KeyError:
+    print("the error came")
+try:
+    loop.call(asyncio.sleep(3600), 0.01)
+except TimeoutError as error:
+    print(error)
+
+async def resolved():
+    return await asyncio.get_running_loop().getaddrinfo("localhost", 1)
+assert loop.call(resolved())
+
+def forever():
+    try:
+        loop.call(asyncio.sleep(3600))
+    except ConnectionLostException as error:
+        print(error)
+waiting = gevent.spawn(forever)
+gevent.sleep(0.01)
+killed = gevent.spawn(loop.call, asyncio.sleep(3600))
+gevent.sleep(0.01)
+killed.kill()
+loop.stop()
+waiting.join()
+try:
+    loop.call(work(1))
+except ConnectionLostException as error:
+    print(error)
+left = LoopThread()  # not stopped: the process ends all the same
+left.call(resolved())
+"""
+
+
+def test_greenlets_of_gevent_wait_for_the_loop_and_let_others_run() -> None:
+    """In a process of its own, because gevent replaces threads and sockets for good."""
+    pytest.importorskip("gevent", reason="gevent is not installed")
+    done = subprocess.run([sys.executable, "-c", GREENLETS], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        "the error came",
+        "the call to the broker took more than 0.01 s",
+        "the connection to the broker was closed during the call",
+        "the connection to the broker is closed",
+    ]

@@ -1,0 +1,250 @@
+"""How a program and the thread of a loop wait for each other: by the means of threads, or of gevent.
+
+gevent replaces the threads, sockets and locks of Python. A thread of Python is then a greenlet, and many greenlets
+share one thread of the system. A loop of asyncio needs a thread of the system for itself. So the loop gets one, and
+gevent makes a second hub for that thread. A greenlet that calls the loop waits for a watcher of its own hub, and the
+other greenlets run meanwhile. A watcher is the one part of gevent that another thread of the system may use.
+"""
+
+# gevent is not in the extra celery, and is imported only where a program has imported it
+# pyright: reportMissingImports=false, reportMissingModuleSource=false
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import suppress
+from typing import Any, Protocol
+
+from pyjmsack import UnsupportedFeatureException
+
+__all__ = ["Answer", "Way", "way"]
+
+Run = Callable[[asyncio.AbstractEventLoop], None]
+
+
+class Answer(Protocol):
+    """The result of a coroutine on a loop, for which another thread waits."""
+
+    def result(self, timeout: float | None = None) -> Any:
+        """Wait for the result."""
+        ...
+
+    def cancel(self) -> Any:
+        """End the coroutine, and the wait."""
+        ...
+
+
+class Way(Protocol):
+    """Starts the thread of one loop, and lets others wait for that thread."""
+
+    def start(self, run: Run) -> asyncio.AbstractEventLoop:
+        """Run a loop on a thread of its own, and return the loop."""
+        ...
+
+    def submit(self, coroutine: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop) -> Answer:
+        """Run a coroutine on the loop."""
+        ...
+
+    def join(self, timeout: float) -> None:
+        """Wait until the thread has ended, unless this is the thread."""
+        ...
+
+
+def way() -> Way:
+    """Return how this process waits.
+
+    Raises:
+        UnsupportedFeatureException: eventlet has replaced the threads or the sockets of this process.
+    """
+    eventlet = sys.modules.get("eventlet.patcher")
+    if eventlet is not None and any(map(eventlet.is_monkey_patched, ("thread", "socket"))):
+        raise UnsupportedFeatureException(
+            "the pool eventlet of Celery does not work with pyjmsack, because eventlet has replaced the threads of this"
+            " process, and each connection needs one; take -P gevent or -P threads"
+        )
+    gevent = sys.modules.get("gevent.monkey")
+    if gevent is not None and any(map(gevent.is_module_patched, ("threading", "socket"))):
+        return _Greenlets()
+    return _Threads()
+
+
+class _Threads:
+    """The means of Python's threads."""
+
+    def start(self, run: Run) -> asyncio.AbstractEventLoop:
+        loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=run, args=(loop,), name="pyjmsack-kombu", daemon=True)
+        self._thread.start()
+        return loop
+
+    def submit(self, coroutine: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop) -> Answer:
+        return asyncio.run_coroutine_threadsafe(coroutine, loop)
+
+    def join(self, timeout: float) -> None:
+        if threading.current_thread() is not self._thread:
+            self._thread.join(timeout)
+
+
+class _Greenlets:
+    """The means of gevent."""
+
+    def __init__(self) -> None:
+        self._ident: object = None
+        self._over = False
+        self._last: _Gate | None = None
+
+    def start(self, run: Run) -> asyncio.AbstractEventLoop:
+        from gevent.monkey import get_original
+
+        made: list[asyncio.AbstractEventLoop | BaseException] = []
+        gate = _Gate()
+
+        def main() -> None:
+            self._ident = get_original("_thread", "get_ident")()
+            try:
+                loop = asyncio.new_event_loop()  # here, because it takes the hub of the thread that makes it
+                loop.set_default_executor(_Executor())
+            except BaseException as error:  # the process has too many files
+                made.append(error)
+                gate.open()
+                return
+            made.append(loop)
+            gate.open()
+            try:
+                run(loop)
+            finally:
+                self._end()
+
+        get_original("_thread", "start_new_thread")(main, ())
+        gate.wait(None)
+        gate.close()
+        if isinstance(made[0], BaseException):
+            raise made[0]
+        return made[0]
+
+    def _end(self) -> None:
+        """Give the hub of this thread back, and tell who waits for the end."""
+        import gevent
+
+        gevent.get_hub().destroy(destroy_loop=True)
+        self._over = True  # before the look at the gate, so that a later caller sees it
+        if self._last is not None:
+            self._last.open()
+
+    def submit(self, coroutine: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop) -> Answer:
+        return _Green(coroutine, loop)
+
+    def join(self, timeout: float) -> None:
+        from gevent.monkey import get_original
+
+        if timeout <= 0 or self._ident == get_original("_thread", "get_ident")():
+            return
+        self._last = _Gate()
+        if not self._over:
+            self._last.wait(timeout)
+        self._last.close()
+
+
+class _Gate:
+    """Another thread of the system opens it, once, and a greenlet waits for that while others run."""
+
+    def __init__(self) -> None:
+        import gevent
+        from gevent.event import Event
+
+        self._opened = Event()
+        self._watcher = gevent.get_hub().loop.async_()
+        self._watcher.start(self._opened.set)
+
+    def open(self) -> None:
+        """Open it, from any thread."""
+        with suppress(Exception):  # nobody waits any more, and gevent has errors of many kinds for that
+            self._watcher.send()
+
+    def wait(self, timeout: float | None) -> bool:
+        """Return whether it was opened in time."""
+        return bool(self._opened.wait(timeout))
+
+    def close(self) -> None:
+        """Give the watcher back."""
+        self._watcher.stop()
+        self._watcher.close()
+
+
+class _Green:
+    """The result of a coroutine, for which a greenlet of another thread of the system waits."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop) -> None:
+        self._coroutine, self._loop = coroutine, loop
+        self._task: asyncio.Task[Any] | None = None
+        self._cancelled = False
+        self._gate = _Gate()
+        try:
+            loop.call_soon_threadsafe(self._begin)
+        except BaseException:
+            self._gate.close()
+            raise
+
+    def _begin(self) -> None:
+        if self._cancelled:
+            self._coroutine.close()
+            return
+        self._task = self._loop.create_task(self._coroutine)
+        self._task.add_done_callback(lambda _: self._gate.open())
+
+    def result(self, timeout: float | None = None) -> Any:
+        """Wait for the result.
+
+        Raises:
+            CancelledError: the coroutine, or the loop, has ended.
+            FutureTimeoutError: the time is over.
+        """
+        try:
+            if not self._gate.wait(timeout):
+                raise FutureTimeoutError
+        finally:
+            self._gate.close()
+        if self._task is None:
+            self._coroutine.close()
+            raise CancelledError
+        if not self._task.done() or self._task.cancelled():
+            raise CancelledError
+        return self._task.result()
+
+    def cancel(self) -> None:
+        """End the coroutine, and the wait."""
+        self._cancelled = True
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._cancel)
+        self._gate.open()
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+
+class _Executor(ThreadPoolExecutor):
+    """Runs the calls that asyncio gives to threads in greenlets of the loop's thread: the resolution of names, say.
+
+    A thread of Python would be a greenlet, too. Python would wait for that one when the process ends, and the wait
+    would never end, because the hub of the greenlet does not run then.
+    """
+
+    def submit(self, call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        import gevent
+
+        future: Future[Any] = Future()
+
+        def run() -> None:
+            try:
+                future.set_result(call(*args, **kwargs))
+            except BaseException as error:
+                future.set_exception(error)
+
+        gevent.spawn(run)
+        return future
