@@ -25,9 +25,11 @@ from benchmarks.environment import embedded
 from benchmarks.job import BenchmarkError
 from benchmarks.processes import ROOT, last_words
 
-BROKERS = ("amqp", "stomp", "redis", "redis-disk")
+BROKERS = ("amqp", "stomp", "amqp-memory", "redis", "redis-disk")
 """``redis`` keeps tasks in memory, as Debian's configuration does. ``redis-disk`` writes each task to the disk before
-it answers, as Artemis does."""
+it answers, as Artemis does. The tasks of ``amqp-memory`` are transient, so Artemis keeps them in memory, too."""
+_AGAINST = {"amqp": "redis-disk", "stomp": "redis-disk", "amqp-memory": "redis"}
+"""With whom each of ours is compared: the one that does the same with a disk."""
 POOLS = ("prefork", "threads", "solo", "gevent")
 STEPS = ("sent", "run", "both")
 """Sent while no worker runs; run out of a full queue; sent and run at the same time."""
@@ -79,18 +81,22 @@ class Result:
         """Return the table for people: the medians, and their ratios to Redis."""
         load = f"load {min(self.loads):.1f} to {max(self.loads):.1f}"
         title = f"Celery, tasks per second, median of {len(self.loads)}; {self.count:,} tasks, {_CONCURRENCY} at a time"
-        made = Table(title=title, caption=f"{load}; wanted: {WANTED} of Redis", caption_justify="left")
+        made = Table(
+            title=title,
+            caption=f"{load}; wanted: {WANTED} of the Redis that does the same with its disk",
+            caption_justify="left",
+        )
         made.add_column("pool, acknowledgement, characters")
         made.add_column("step")
         for broker in self.brokers:
             made.add_column(broker, justify="right")
-        ours = [broker for broker in self.brokers if "redis" in self.brokers and broker in BROKERS[:2]]
-        for broker in ours:
-            made.add_column(f"{broker} / redis", justify="right")
+        pairs = [(ours, other) for ours, other in _AGAINST.items() if {ours, other}.issubset(self.brokers)]
+        for ours, other in pairs:
+            made.add_column(f"{ours} / {other}", justify="right")
         for case in self.cases:
             for step in STEPS:
                 found = {broker: median(self.rates[case.title][broker][step]) for broker in self.brokers}
-                ratios = (f"{found[broker] / found['redis']:.2f}" for broker in ours)
+                ratios = (f"{found[ours] / found[other]:.2f}" for ours, other in pairs)
                 made.add_row(case.title, step, *(f"{rate:,.0f}" for rate in found.values()), *ratios)
         return made
 
@@ -110,7 +116,8 @@ def measure(
             result.loads.append(os.getloadavg()[0])
             for case in cases:
                 for broker in brokers if number % 2 == 0 else brokers[::-1]:
-                    result.add(case, broker, _measured(urls[broker], case, count))
+                    settings = {"task_default_delivery_mode": "transient"} if broker == "amqp-memory" else {}
+                    result.add(case, broker, _measured(urls[broker], case, count, settings))
                     done += 1
                     progress(done)
     return result
@@ -118,9 +125,10 @@ def measure(
 
 def _started(stack: ExitStack, brokers: list[str]) -> Iterator[tuple[str, str]]:
     """Yield the URL of Celery for each broker. All of them run until the stack ends."""
-    if {"amqp", "stomp"}.intersection(brokers):
+    if _AGAINST.keys() & brokers:
         artemis = stack.enter_context(embedded())
-        yield from (("amqp", f"jms+{artemis.amqp_url}"), ("stomp", f"jms+{artemis.stomp_url}"))
+        amqp, stomp = f"jms+{artemis.amqp_url}", f"jms+{artemis.stomp_url}"
+        yield from (("amqp", amqp), ("stomp", stomp), ("amqp-memory", amqp))
     for name, options in (("redis", _IN_MEMORY), ("redis-disk", _ON_DISK)):
         if name in brokers:
             yield name, stack.enter_context(_redis(options))
@@ -172,10 +180,10 @@ def _until(condition: Callable[[], bool], otherwise: str) -> int:
     return time.monotonic_ns()
 
 
-def _measured(url: str, case: Case, count: int) -> dict[str, float]:
+def _measured(url: str, case: Case, count: int, settings: dict[str, Any]) -> dict[str, float]:
     """Return the tasks per second of each step, on a queue of its own."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        programs = _Programs(stack, Path(folder), url, case)
+        programs = _Programs(stack, Path(folder), url, case, settings)
         programs.send(_WARM_UP)
         begun, ended = programs.send(count)
         rates = {"sent": count * 1e9 / (ended - begun)}
@@ -196,7 +204,7 @@ def _measured(url: str, case: Case, count: int) -> dict[str, float]:
 class _Programs:
     """A program that sends tasks, and a worker that runs them, on a queue of their own."""
 
-    def __init__(self, stack: ExitStack, folder: Path, url: str, case: Case) -> None:
+    def __init__(self, stack: ExitStack, folder: Path, url: str, case: Case, settings: dict[str, Any]) -> None:
         self._stack, self._folder, self._case = stack, folder, case
         self._effects = folder / "effects"
         self._effects.touch()
@@ -206,7 +214,7 @@ class _Programs:
             "BENCH_QUEUE": f"bench-{uuid.uuid4().hex}",
             "BENCH_EFFECTS": str(self._effects),
             "BENCH_SIZE": str(case.size),
-            "BENCH_SETTINGS": json.dumps({"task_acks_late": case.late}),
+            "BENCH_SETTINGS": json.dumps({"task_acks_late": case.late, **settings}),
         }
         pipe = subprocess.PIPE
         command = [sys.executable, "-m", "benchmarks.tasks_app"]

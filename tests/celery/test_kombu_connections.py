@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import select
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qs
@@ -148,6 +150,25 @@ def test_the_file_descriptor_becomes_readable_once_for_a_burst(
                 connection.drain_events(timeout=30)
             assert select.select([own], [], [], 0)[0] == []
             assert len(came) == 20
+
+
+SENDER = """
+import sys, kombu, pyjmsack.kombu
+producer = kombu.Connection(sys.argv[1]).Producer()
+for number in range(1500):
+    producer.publish(number, routing_key=sys.argv[2], delivery_mode="transient")
+"""
+
+
+@PROTOCOLS
+def test_transient_messages_of_a_program_that_ends_without_a_close_arrive(
+    protocol: str, any_broker: Served, queue_name: str
+) -> None:
+    """Celery closes no connection when a program ends. More messages than Artemis gives credit for."""
+    url = f"jms+{url_of(protocol, any_broker)}"
+    subprocess.run([sys.executable, "-c", SENDER, url, queue_name], check=True, timeout=120)
+    with kombu.Connection(url) as connection:
+        assert connection.default_channel.queue_purge(queue_name) == 1500
 
 
 def test_closing_ends_although_the_broker_is_silent(any_broker: Served, queue_name: str) -> None:

@@ -79,6 +79,12 @@ def test_failover_does_not_restore_connections_behind_celery() -> None:
     assert options["nested.transport.connectTimeout"] == 5000  # kombu's default, for each broker of the list
 
 
+def test_sends_wait_for_the_broker_unless_the_user_says_otherwise() -> None:
+    assert settings_of(kombu.Connection("jms+amqp://h")).options["jms.forceSyncSend"] == "true"
+    url = "jms+amqp://h?jms.forceAsyncSend=true"
+    assert "jms.forceSyncSend" not in settings_of(kombu.Connection(url)).options
+
+
 def test_a_compressed_body_may_be_as_large_as_any_message() -> None:
     assert settings_of(kombu.Connection("jms+amqp://h")).largest == 104_857_600
     assert settings_of(kombu.Connection("jms+amqp://h?jms.maxMessageSize=2000")).largest == 2000
