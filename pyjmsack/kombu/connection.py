@@ -134,7 +134,7 @@ class Connection:
         self._loop.post(call, *arguments)
 
     def send(self, destination: Destination, outgoing: Outgoing, how: dict[str, Any]) -> None:
-        """Send a message. The message is at the broker when this returns, unless the user has set ``jms.forceAsyncSend``.
+        """Send a message. The broker has it when this returns, unless the user has set ``jms.forceAsyncSend``.
 
         Args:
             destination: where the message goes.
