@@ -8,7 +8,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line. Ctrl-C while the modules of the commands are read ends it without a traceback."""
+    """Run the command line. If Ctrl-C comes while the modules are imported, exit without a traceback."""
     try:
         from pyjmsack.cli.main import main as run
     except KeyboardInterrupt:

@@ -20,7 +20,7 @@ LARGE = {
 CUT = {
     "pyjmsack.message.headers.Headers": "the headers of a message, apart from its body and properties",
     "pyjmsack.message.properties.TypedProperties": "Java's typed getters and setters, apart from the mapping",
-    "pyjmsack.providers.amqp.sections.Sections": "where the sections are, apart from the message; one object for each message",
+    "pyjmsack.providers.amqp.sections.Sections": "where the sections of a message are, apart from its content",
 }
 """Base classes with a single subclass, in another file, and why."""
 

@@ -221,7 +221,7 @@ _held: ContextVar[frozenset[object]] = ContextVar("pyjmsack_held", default=froze
 class SessionLock:
     """Keeps commit, rollback, transacted sends and a running listener of one session apart (S15).
 
-    A listener holds the lock for its session. So the calls of the listener pass, and the calls of tasks that it starts
+    A running listener holds the lock. Its own calls need not wait. Neither do the calls of tasks that it starts
     (``gather``, ``wait_for``), because these tasks inherit its context.
     """
 

@@ -144,7 +144,8 @@ class Listener:
         if settings.subscription is not None and not self.destination.is_topic:
             raise ValueError(f"listener {name!r}: a subscription needs topic=True")
         if settings.subscription is not None and not settings.shared and not settings.durable:
-            raise ValueError(f"listener {name!r}: a subscription that is neither shared nor durable has no name")
+            given = f"subscription={settings.subscription!r}"
+            raise ValueError(f"listener {name!r}: {given} needs shared=True or durable=True")
         if self.destination.is_topic and not settings.shared and self.high > 1:
             raise ValueError(
                 f"listener {name!r}: each worker would get each message of the topic; give shared=True and a"

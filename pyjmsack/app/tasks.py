@@ -108,7 +108,7 @@ class AioFace:
         return isinstance(error, GeneratorExit | KeyboardInterrupt)
 
     def here(self) -> object:
-        """Return ``None``, because tasks may share a session (S15)."""
+        """Return ``None``, because in asyncio a session belongs to no thread or task: tasks may share it (S15)."""
         return None
 
 

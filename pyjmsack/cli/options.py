@@ -128,7 +128,7 @@ def _in_context(login: Login, name: str) -> Login:
 
 
 def ledger_option(command: Command) -> Command:
-    """Add ``--ledger`` as a part of the command's ``login``. This decorator stands above ``connection_options``."""
+    """Add ``--ledger``, stored in the command's ``login``. This decorator stands above ``connection_options``."""
 
     @functools.wraps(command)
     def with_ledger(*args: Any, login: Login, ledger: Path | None, **options: Any) -> Any:

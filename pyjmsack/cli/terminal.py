@@ -98,7 +98,7 @@ def _show_nothing(count: int, remark: str) -> None:
 
 
 class _Throttled:
-    """Lets some calls pass, because a screen need not show every message, and a call costs more than a message."""
+    """Shows the progress only now and then, because showing it takes longer than handling a message."""
 
     def __init__(self, show: Counter) -> None:
         self._show = show

@@ -104,7 +104,7 @@ class Requestor:
     def open(
         cls, connection: Connection, owner: Session, destination: Destination, run: Callable[[Steps[None]], Any]
     ) -> Steps[Requestor]:
-        """Open a session beside ``owner``, the queue for the replies, and the links."""
+        """Open a session beside ``owner``, and in it a temporary queue for the replies, a producer and a consumer."""
         owner.check_open()
         if destination is None:
             raise InvalidDestinationException("a requestor needs a destination (S67)")

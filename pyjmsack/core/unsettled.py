@@ -163,7 +163,7 @@ class Unsettled:
     consumer. They follow two rules:
 
     - An outcome is chosen once, under a lock. A message leaves ``delivered`` after its outcome was chosen. So a thread
-      that finds ``delivered`` empty may detach the link, because all outcomes are on their way.
+      that finds ``delivered`` empty may detach the link, because all outcomes were given to the loop.
     - The thread that pops a message out of ``delivered`` decides where the message goes. Other threads leave it alone.
       The loop moves messages to ``stale`` under the lock. A thread that finds a message in neither place looks again
       under the lock.
@@ -381,8 +381,8 @@ class Unsettled:
         return [(outcome, inbounds) for outcome, inbounds in marked if inbounds]
 
     def settle_runs(self, runs: Runs) -> None:
-        """Send outcomes in one command, in this order, because one broker delivers messages again in the order in which
-        their outcomes arrive.
+        """Send the outcomes of all runs in one command, in the order of ``runs``, because ActiveMQ Classic delivers
+        messages again in the order in which their outcomes arrive.
         """
         accepted = [inbound for outcome, inbounds in runs if outcome is Outcome.ACCEPTED for inbound in inbounds]
         if accepted and self._writes and self.guard is not None:

@@ -262,7 +262,7 @@ class AsyncioConnector:
         task.add_done_callback(self._tasks.discard)
 
     def read(self, source: BodySource) -> BodyReading:
-        """Return a reading of a body. It starts its own thread when the first piece is asked for."""
+        """Return a ``BodyReading``, which starts its own thread when the first piece of the body is asked for."""
         return BodyReading(self._loop, source)
 
     def spool(self, directory: str | None, told: Callable[[int], None]) -> Spool:

@@ -25,7 +25,8 @@ _ZSTANDARD: Final = "kombu.compression"
 def unpacked(body: bytes, method: object, limit: int) -> bytes:
     """Return the content of a compressed body.
 
-    A method that the program itself has registered with kombu is called without a limit, because the program chose it.
+    A compression method that the program itself registered with kombu runs without the limit of the size, because the
+    program chose it.
 
     Args:
         body: the compressed bytes.

@@ -30,7 +30,7 @@ class MapMessage(Message, MutableMapping[str, Value]):
 
     Raises (on writing):
         MessageFormatException: the name or the value is not allowed.
-        MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+        MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
     """
 
     __slots__ = ()
@@ -264,7 +264,7 @@ class MapMessage(Message, MutableMapping[str, Value]):
 
         Raises:
             MessageFormatException: the name is empty or no text, or the value is no ``bool``.
-            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+            MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
         """
         self._write(name, "boolean", value)
 
@@ -277,7 +277,7 @@ class MapMessage(Message, MutableMapping[str, Value]):
 
         Raises:
             MessageFormatException: the name is empty or no text, or the value is not a whole number, or does not fit.
-            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+            MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
         """
         self._write(name, "byte", value)
 
@@ -290,7 +290,7 @@ class MapMessage(Message, MutableMapping[str, Value]):
 
         Raises:
             MessageFormatException: the name is empty or no text, or the value is not a whole number, or does not fit.
-            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+            MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
         """
         self._write(name, "short", value)
 
@@ -303,7 +303,7 @@ class MapMessage(Message, MutableMapping[str, Value]):
 
         Raises:
             MessageFormatException: the name is empty or no text, or the value is not one UTF-16 code unit.
-            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+            MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
         """
         self._write(name, "char", value)
 
@@ -316,7 +316,7 @@ class MapMessage(Message, MutableMapping[str, Value]):
 
         Raises:
             MessageFormatException: the name is empty or no text, or the value is not a whole number, or does not fit.
-            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+            MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
         """
         self._write(name, "int", value)
 
@@ -329,7 +329,7 @@ class MapMessage(Message, MutableMapping[str, Value]):
 
         Raises:
             MessageFormatException: the name is empty or no text, or the value is not a whole number, or does not fit.
-            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+            MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
         """
         self._write(name, "long", value)
 
@@ -343,7 +343,7 @@ class MapMessage(Message, MutableMapping[str, Value]):
         Raises:
             MessageFormatException: the name is empty or no text, or the value is not a number, or is too large for 32
                 bits.
-            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+            MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
         """
         self._write(name, "float", value)
 
@@ -356,7 +356,7 @@ class MapMessage(Message, MutableMapping[str, Value]):
 
         Raises:
             MessageFormatException: the name is empty or no text, or the value is not a number.
-            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+            MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
         """
         self._write(name, "double", value)
 
@@ -369,7 +369,7 @@ class MapMessage(Message, MutableMapping[str, Value]):
 
         Raises:
             MessageFormatException: the name is empty or no text, or the value is neither a ``str`` nor ``None``.
-            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+            MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
         """
         self._write(name, "string", value)
 
@@ -382,7 +382,7 @@ class MapMessage(Message, MutableMapping[str, Value]):
 
         Raises:
             MessageFormatException: the name is empty or no text, or the value is neither bytes nor ``None``.
-            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+            MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
         """
         self._write(name, "bytes", value)
 
@@ -396,7 +396,7 @@ class MapMessage(Message, MutableMapping[str, Value]):
 
         Raises:
             MessageFormatException: the name is empty or no text, or the value has no type of JMS.
-            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+            MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
         """
         self[name] = value
 

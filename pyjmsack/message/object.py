@@ -54,7 +54,7 @@ class ObjectMessage(Message):
         Raises:
             MessageFormatException: (reading) the codec cannot read it, or it is larger than the codec's limit.
             MessageFormatException: (setting) as for the constructor.
-            MessageNotWriteableException: (setting) it was received (S163), or is being sent with a completion listener.
+            MessageNotWriteableException: (setting) the message was received (S163), or has a completion listener.
         """
         body = self._body
         return deserialize(body) if isinstance(body, SerializedObject) else _copy(body)

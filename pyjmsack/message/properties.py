@@ -324,7 +324,7 @@ class TypedProperties:
 
         Raises:
             MessageFormatException: the name is not allowed (S160), or the value is no ``bool``.
-            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+            MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
         """
         self.properties[name] = sized(name, "boolean", value)
 
@@ -337,7 +337,7 @@ class TypedProperties:
 
         Raises:
             MessageFormatException: the name is not allowed (S160), or the value is not a whole number, or does not fit.
-            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+            MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
         """
         self.properties[name] = sized(name, "byte", value)
 
@@ -350,7 +350,7 @@ class TypedProperties:
 
         Raises:
             MessageFormatException: the name is not allowed (S160), or the value is not a whole number, or does not fit.
-            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+            MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
         """
         self.properties[name] = sized(name, "short", value)
 
@@ -363,7 +363,7 @@ class TypedProperties:
 
         Raises:
             MessageFormatException: the name is not allowed (S160), or the value is not a whole number, or does not fit.
-            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+            MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
         """
         self.properties[name] = sized(name, "int", value)
 
@@ -376,7 +376,7 @@ class TypedProperties:
 
         Raises:
             MessageFormatException: the name is not allowed (S160), or the value is not a whole number, or does not fit.
-            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+            MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
         """
         self.properties[name] = sized(name, "long", value)
 
@@ -390,7 +390,7 @@ class TypedProperties:
         Raises:
             MessageFormatException: the name is not allowed (S160), or the value is not a number, or is too large for 32
                 bits.
-            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+            MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
         """
         self.properties[name] = sized(name, "float", value)
 
@@ -403,7 +403,7 @@ class TypedProperties:
 
         Raises:
             MessageFormatException: the name is not allowed (S160), or the value is not a number.
-            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+            MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
         """
         self.properties[name] = sized(name, "double", value)
 
@@ -416,7 +416,7 @@ class TypedProperties:
 
         Raises:
             MessageFormatException: the name is not allowed (S160), or the value is neither a ``str`` nor ``None``.
-            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+            MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
         """
         self.properties[name] = sized(name, "string", value)
 
@@ -430,7 +430,7 @@ class TypedProperties:
 
         Raises:
             MessageFormatException: the name is not allowed (S160), or the value has no type of JMS.
-            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+            MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
             IllegalStateException: ``JMS_AMQP_ACK_TYPE`` in a mode that has no outcome for one message (S38).
         """
         self.properties[name] = value

@@ -34,7 +34,7 @@ class TextMessage(Message):
 
         Raises (on setting):
             MessageFormatException: the value is neither ``str`` nor ``None``.
-            MessageNotWriteableException: it was received (S163), or is being sent with a completion listener (S73).
+            MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
         """
         return self._body
 

@@ -28,7 +28,7 @@ Hook = Callable[[Span, Message], Any]
 
 @dataclass(frozen=True)
 class Settings:
-    """The arguments of ``PyjmsackInstrumentor().instrument()``. ``None`` = the global object."""
+    """The arguments of ``PyjmsackInstrumentor().instrument()``. ``None`` = the global one of OpenTelemetry."""
 
     tracer_provider: TracerProvider | None = None
     meter_provider: MeterProvider | None = None

@@ -93,7 +93,7 @@ def _dump(value: Any) -> bytes:
 
 
 def _with_texts(value: Any) -> Any:
-    """Return a value in which each key that JSON does not know is a text."""
+    """Return the value with each key of a type that JSON does not have replaced by a text."""
     if isinstance(value, dict):
         return {_key(key): _with_texts(each) for key, each in value.items()}
     return [_with_texts(each) for each in value] if isinstance(value, list | tuple) else value

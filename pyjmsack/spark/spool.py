@@ -192,7 +192,7 @@ class Spool:
         return int(_notes(self.file(pull, part))[_TAKEN])
 
     def was_short(self, pull: int, part: int) -> bool:
-        """Whether that pull found the queue empty."""
+        """Whether this partition of the pull found the queue empty before it had all the messages that it may take."""
         return _notes(self.file(pull, part))[_SHORT] == b"1"
 
     def is_end(self, pull: int, part: int) -> bool:
@@ -299,8 +299,8 @@ def _notes(path: Path) -> dict[bytes, bytes]:
 
 
 def _common_ids(path: Path, ids: pa.Array) -> list[str]:
-    """Return the common identities, with Arrow, because the identities of some hours would not fit in memory as Python
-    objects.
+    """Return the ids that are in the file and in ``ids``. Arrow compares them, because the identities of several hours
+    would not fit in memory as Python objects.
     """
     column = _read_identities(path)
     known = pc.is_in(column, value_set=ids)  # pyright: ignore[reportAttributeAccessIssue] - made when imported
@@ -308,7 +308,7 @@ def _common_ids(path: Path, ids: pa.Array) -> list[str]:
 
 
 def _read_identities(path: Path) -> pa.ChunkedArray:
-    """Return the identities, with gaps for messages that have no id."""
+    """Return the identities. Messages without an id have null."""
     with pa.memory_map(str(path)) as source:
         return pa.ipc.open_file(source).read_all()[_IDENTITY]
 

@@ -171,7 +171,7 @@ class Connector(Protocol):
         ...
 
     def read(self, source: BodySource) -> Reading:
-        """Return a reading of a body. It reads nothing before :meth:`Reading.ask` is called."""
+        """Return a ``Reading`` of the body, which reads nothing before :meth:`Reading.ask` is called."""
         ...
 
     def spool(self, directory: str | None, told: Callable[[int], None]) -> Spool:

@@ -80,7 +80,7 @@ class Sender(Client):
         self._error: BaseException | None = None
 
     def work(self, turns: Turns) -> None:
-        """Send messages, each as soon as few enough sends have no answer. Then wait for the other answers."""
+        """Send messages, with at most a fixed number of unanswered sends. Then wait for the missing answers."""
         while self._error is None and (moment := turns.next()) is not None:
             if not self._has_slot(lambda: turns.ended):
                 break

@@ -62,7 +62,7 @@ class Source:
         return cls(tuple(names), tuple(digests), tuple(lines))
 
     def differing(self, received: Iterable[tuple[int, int, bytes]]) -> list[str]:
-        """Return the names of the files whose reassembled lines have another digest."""
+        """Return the names of the files that arrived changed, because their lines have another digest than the file."""
         hashes = [hashlib.sha256() for _ in self.names]
         for file, _, data in sorted(received):
             hashes[file].update(data)

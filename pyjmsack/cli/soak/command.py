@@ -105,7 +105,7 @@ def soak(
 
 @contextmanager
 def _target(url: str | None, protocol: str, kill: str | None, restart: str | None) -> Iterator[tuple[str, Fault]]:
-    """Yield the URL to connect to, and the faults there."""
+    """Yield the URL to connect to, and the object that interrupts its connections."""
     if url is None:
         narrate_broker()
         click.echo("Starting Artemis …", err=True)

@@ -103,7 +103,7 @@ def cut_wires(url: str) -> Iterator[tuple[str, Fault]]:
             wires = [stack.enter_context(Wire(broker.strip())) for broker in match["brokers"].split(",")]
         except ValueError as error:
             raise click.UsageError(
-                "--url: each broker needs its port, amqp://HOST:PORT, for its connections to be cut; "
+                "--url: to cut connections, the soak needs the port of each broker, amqp://HOST:PORT; "
                 "or give --kill-command"
             ) from error
         yield f"failover:({','.join(wire.url for wire in wires)}){match['options']}", _Wires(wires)

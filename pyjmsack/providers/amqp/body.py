@@ -130,7 +130,12 @@ def _classify_data(mark: int | None, body: bytes, content_type: str | None, star
 
 
 def is_plain_bytes(mark: int | None, content_type: str | None) -> bool:
-    """Return True if data sections with this mark and content type are the unchanged body of a bytes message."""
+    """Return True if data sections are the unchanged body of a bytes message.
+
+    Args:
+        mark: the value of the annotation ``x-opt-jms-msg-type``; ``None`` = it is absent.
+        content_type: the content type in the properties section.
+    """
     if content_type is not None and is_portable(content_type):
         return False
     if mark is None or not MESSAGE <= mark <= TEXT or mark in (MAP, STREAM):
@@ -161,6 +166,6 @@ def _sequence(data: bytes, spans: list[Span]) -> list[Any]:
     for span in spans:
         part = _whole(data, span)
         if not isinstance(part, list):
-            raise malformed("expected a list", span[0])
+            raise malformed("an amqp-sequence section is not a list", span[0])
         elements += part
     return elements

@@ -75,8 +75,8 @@ class Blame:
         return self._silent >= MOST_SILENT_LOSSES
 
     def unreachable(self, broker: BrokerUrl) -> None:
-        """Forget the silent losses if this is the broker of the last loss: it takes no connection, so the broker or the
-        network has a problem of its own."""
+        """Forget the silent losses if this is the broker of the last loss. A broker that accepts no connection at all
+        shows that the broker or the network causes the losses, and not the suspect."""
         if broker == self._broker:
             self._silent = 0
 

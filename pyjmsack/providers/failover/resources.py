@@ -246,7 +246,7 @@ class Resources:
         link is requested alone, so that the guilty one is known."""
 
     def rebuilt(self) -> None:
-        """Note that a broker restored everything, so that no link is suspect any more."""
+        """Note that everything is open again at a broker, so that no link is suspected of causing losses any more."""
         self.blame.clear()
 
     def clear(self) -> None:

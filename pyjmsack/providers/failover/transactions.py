@@ -294,14 +294,16 @@ class Transactions:
 
     @staticmethod
     def look(session: SessionRecord) -> None:
-        """Make the commit that waited, and the requests behind it, if the replay is over or has failed."""
+        """Run the commit that waits for the replay, and the requests behind the commit, if the replay is complete or
+        has failed.
+        """
         replay = session.replay
         if replay is not None and (session.in_doubt or replay.complete):
             for ask in replay.stop_waiting():
                 ask()
 
     def give_up(self, session: SessionRecord | None) -> None:
-        """End the replay of this transaction. A commit that waits for the replay fails."""
+        """End the replay of this transaction. If a commit waits for the replay, the commit fails."""
         if session is not None and session.replay is not None and session.replay.waiting is not None:
             session.in_doubt = True
             self.look(session)

@@ -410,7 +410,7 @@ def decode_head(head: bytes) -> dict[str, str]:
     """Return all header lines. If several lines have one name, the first counts (STOMP 1.2, Repeated Header Entries).
 
     Raises:
-        MessageFormatException: the lines are not UTF-8, a line has no colon, or STOMP does not have the escape.
+        MessageFormatException: the lines are not UTF-8, a line has no colon, or a backslash begins no escape of STOMP.
     """
     try:
         text = head.decode()

@@ -94,8 +94,9 @@ def check_size(payload: P, limits: Limits | None) -> P:
     """
     if limits is not None and len(payload) > limits.body:
         raise MessageFormatException(
-            f"the message is too large: a frame of {len(payload)} bytes. This broker or a receiver over STOMP takes no"
-            f" more than {limits.body}; where they take more (wireFormat.maxFrameSize), set stomp.maxFrameSize"
+            f"the message is too large: a frame of {len(payload)} bytes; expected at most {limits.body}, which"
+            " brokers and STOMP receivers accept by default. If theirs is set higher (wireFormat.maxFrameSize), set"
+            " stomp.maxFrameSize to the same"
         )
     return payload
 

@@ -37,7 +37,7 @@ class LateAcks:
         self.send()
 
     def send(self) -> None:
-        """Acknowledge as many messages as there is room for."""
+        """Acknowledge as many messages as the inbox has room for."""
         if self._waiting:
             self._send(max(0, self._sink.buffered() - self._prefetch))
 

@@ -369,7 +369,7 @@ def _percentile(buckets: Counter[int], total: int, share: float) -> float:
         passed += buckets[bucket]
         if passed >= share * total:
             return _seconds(bucket)
-    raise AssertionError("no bucket reaches this share, but the last one always does")
+    raise AssertionError(f"no bucket reaches the share {share}, although the last bucket has all values")
 
 
 def _seconds(bucket: int) -> float:

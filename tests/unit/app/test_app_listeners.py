@@ -111,7 +111,7 @@ def test_a_delayed_message_tells_its_time_by_a_header() -> None:
         ({"subscription": "s"}, "needs topic=True"),
         ({"topic": True, "shared": True}, "needs the name of a subscription"),
         ({"topic": True, "subscription": "s"}, r"needs App\(client_id=...\)"),
-        ({"topic": True, "subscription": "s", "durable": False}, "neither shared nor durable"),
+        ({"topic": True, "subscription": "s", "durable": False}, "needs shared=True or durable=True"),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused_when_the_program_starts(how: Any, why: str) -> None:
