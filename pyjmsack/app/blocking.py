@@ -148,8 +148,8 @@ class App(Service):
         A listener may call ``stop``. There the call returns at once, and the app ends when the listener has finished.
 
         Returns:
-            Whether all listeners finished within ``stop_timeout``. The messages of listeners that did not finish go back
-            to the broker. If a listener calls ``stop``, the result is False, because this one is at work.
+            Whether all listeners finished within ``stop_timeout``. The messages of listeners that did not finish go
+            back to the broker. If a listener calls ``stop``, the result is False, because it is still at work.
         """
         ended = run(self._stop())
         self._signals.put(None)
