@@ -122,7 +122,7 @@ class Transfer:
                 remark(f"The error came after {amount(self.moved)} of {self.source} had been moved.")
                 raise
         if self.unsendable:
-            remark(f"{amount(self.unsendable)} stay in {self.source}, because they cannot be sent over this protocol.")
+            remark(f"Left in {self.source}, because this protocol cannot carry them: {amount(self.unsendable)}.")
         return self.moved
 
     def _in_transactions(self, connection: Connection, pace: Pace, stop: Stop, show: Counter) -> bool:
