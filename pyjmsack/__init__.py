@@ -1,5 +1,6 @@
 """JMS semantics for Python over AMQP 1.0: the blocking face. The asyncio face is ``pyjmsack.aio``."""
 
+from pyjmsack.app.answer import Answer
 from pyjmsack.app.arguments import Header
 from pyjmsack.app.blocking import App
 from pyjmsack.app.converters import JsonConverter
@@ -69,6 +70,7 @@ from pyjmsack.uri import prefetch_for
 __all__ = [
     "AckMode",
     "AckType",
+    "Answer",
     "App",
     "BodyConsumedException",
     "Byte",

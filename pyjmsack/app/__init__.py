@@ -11,6 +11,8 @@ file               what is in it
 ``link.py``        one connection that is made again when it is lost
 ``container.py``   the workers of one listener: their number, and their end
 ``worker.py``      one message after the other: call, answer, commit
+``running.py``     the listeners that take messages now; start and stop of one
+``answer.py``      an answer with properties, a destination or times of its own
 ``joining.py``     the transaction that a send joins
 ``sender.py``      sends and requests from anywhere, and inside the transaction of a listener
 ``description.py`` a listener in words

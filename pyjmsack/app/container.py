@@ -68,6 +68,10 @@ class Container:
             total.add(worker.counts)
         return total
 
+    def counted(self, before: Counts) -> None:
+        """Go on from the counts of an earlier container of this listener."""
+        self._ended.add(before)
+
     # -- life ---------------------------------------------------------------------------------------------------
 
     def _serve(self, connection: Any) -> Steps[None]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from pyjmsack.app.typed import build, is_model, plain
+from pyjmsack.app.typed import Written, build, is_model, plain, wants_decimals
 from pyjmsack.errors import MessageFormatException
 from pyjmsack.message import BytesMessage, MapMessage, Message, TextMessage
 
@@ -128,7 +128,7 @@ class JsonConverter:
                 )
         elif wanted in (Any, object):
             return self._untyped(message)
-        value = dict(message) if isinstance(message, MapMessage) else self._json(message)
+        value = dict(message) if isinstance(message, MapMessage) else self._json(message, kind)
         return build(kind, value)
 
     def _untyped(self, message: Message) -> Any:
@@ -152,7 +152,7 @@ class JsonConverter:
         return self.types[name]
 
     @staticmethod
-    def _json(message: Message) -> Any:
+    def _json(message: Message, kind: Any = Any) -> Any:
         if isinstance(message, TextMessage):
             text: str | bytes | None = message.text
         elif isinstance(message, BytesMessage):
@@ -162,6 +162,6 @@ class JsonConverter:
         if text is None:
             return None
         try:
-            return json.loads(text)
+            return json.loads(text, parse_float=Written if wants_decimals(kind) else None)
         except (ValueError, RecursionError) as error:
             raise MessageFormatException(f"{message!r} has no JSON: {error}") from error

@@ -27,6 +27,8 @@ class Joined:
     """The thread that may use the session."""
     over: bool = False
     """Whether sends no longer join a transaction: there is none, or the listener returned or raised."""
+    listener: object = None
+    """The listener itself."""
     done: bool = False
     """Whether the worker has finished with the message. Before that, a stop that this code calls would wait for this
     code."""

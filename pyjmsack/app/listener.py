@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from pyjmsack.app.arguments import Arguments
 from pyjmsack.app.converters import Converter
@@ -47,6 +47,8 @@ class Settings:
     shared: bool = False
     durable: bool = True
     mode: str = "transacted"
+    client_id: str | None = None
+    autostart: bool = True
 
 
 def destination_of(destination: str | Destination, topic: bool = False) -> Destination:
@@ -79,8 +81,18 @@ def span(concurrency: int | str) -> tuple[int, int]:
     return low, high
 
 
+class Starter(Protocol):
+    """The methods of an app that a listener calls."""
+
+    def _start_one(self, listener: Listener) -> Steps[None]: ...
+
+    def _stop_one(self, listener: Listener) -> Steps[bool]: ...
+
+    def _runs(self, listener: Listener) -> bool: ...
+
+
 class Listener:
-    """One listener of an app. ``call`` tries it without a broker.
+    """One listener of an app. ``start`` and ``stop`` work while the app runs. ``call`` tries it without a broker.
 
     Args:
         name: the name, unique in the app.
@@ -104,7 +116,7 @@ class Listener:
         settings: Settings,
         converter: Converter,
         face: Face,
-        app: object,
+        app: Starter,
     ) -> None:
         self.name = name
         self.app = app
@@ -139,6 +151,8 @@ class Listener:
         for each in (self.function, settings.on_error):
             if is_coroutine_function(each) and not self._face.coroutines:
                 raise TypeError(f"listener {name!r}: a coroutine function needs pyjmsack.aio.App")
+        if settings.client_id == "":
+            raise ValueError(f"listener {name!r}: client_id is empty; leave it out, or give a name")
         if settings.subscription is None and settings.shared:
             raise ValueError(f"listener {name!r}: shared=True needs the name of a subscription")
         if settings.subscription is not None and not self.destination.is_topic:
@@ -151,6 +165,36 @@ class Listener:
                 f"listener {name!r}: each worker would get each message of the topic; give shared=True and a"
                 " subscription, or leave concurrency out"
             )
+
+    # -- start and stop -----------------------------------------------------------------------------------------
+
+    @property
+    def running(self) -> bool:
+        """Whether the listener was started, and was not stopped. The broker may be away meanwhile."""
+        return self.app._runs(self)
+
+    def start(self) -> Any:
+        """Take messages, after a stop or with ``autostart=False``. A listener that runs goes on. In ``pyjmsack.aio``
+        the call is awaited.
+
+        The call returns when the listener is ready, or its first attempt has failed, or after a minute.
+
+        Raises:
+            IllegalStateException: the app is not running, or the listener is still at work after a stop.
+        """
+        return self._face.run(self.app._start_one(self))
+
+    def stop(self) -> Any:
+        """Take no further message, finish those at work, and close the connection. The rest of the app goes on.
+        In ``pyjmsack.aio`` the call is awaited.
+
+        The listener itself may call this. There the call returns at once, with False, and the listener ends when it
+        has finished.
+
+        Returns:
+            Whether the listener finished within ``stop_timeout``.
+        """
+        return self._face.run(self.app._stop_one(self))
 
     # -- one consumer -------------------------------------------------------------------------------------------
 

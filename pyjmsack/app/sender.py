@@ -9,6 +9,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
+from pyjmsack.app.answer import how_to_send
 from pyjmsack.app.converters import Converter
 from pyjmsack.app.joining import CURRENT, Sends
 from pyjmsack.app.link import Link
@@ -55,22 +56,6 @@ class _Lent(NamedTuple):
     connection: Any
     session: Any
     producer: Sends
-
-
-def _how(
-    delivery_mode: int | None,
-    priority: int | None,
-    time_to_live: float | timedelta | None,
-    delivery_delay: float | timedelta | None,
-) -> dict[str, Any]:
-    """Return the arguments of a send, without those that the caller left out."""
-    how = {
-        "delivery_mode": delivery_mode,
-        "priority": priority,
-        "time_to_live": time_to_live,
-        "delivery_delay": delivery_delay,
-    }
-    return {name: value for name, value in how.items() if value is not None}
 
 
 class Sender:
@@ -150,7 +135,7 @@ class Sender:
             JMSException: the broker refused the message.
         """
         message = self._message(body, properties, correlation_id, reply_to)
-        how = _how(delivery_mode, priority, time_to_live, delivery_delay)
+        how = how_to_send(delivery_mode, priority, time_to_live, delivery_delay)
         return self._face.run(self._send(destination_of(destination, topic), message, how))
 
     def send_many(
@@ -179,7 +164,7 @@ class Sender:
             JMSException: as for :meth:`send`. None was stored.
         """
         messages = (self._message(body, properties, None, None) for body in bodies)
-        how = _how(delivery_mode, priority, time_to_live, delivery_delay)
+        how = how_to_send(delivery_mode, priority, time_to_live, delivery_delay)
         return self._face.run(self._send_many(destination_of(destination, topic), messages, how))
 
     def request(
@@ -210,7 +195,7 @@ class Sender:
             JMSException: as for :meth:`send`.
         """
         message = self._message(body, properties, None, None)
-        how = _how(None, priority, time_to_live, None)
+        how = how_to_send(None, priority, time_to_live, None)
         return self._face.run(self._request(destination_of(destination, topic), message, timeout, wanted, how))
 
     def _message(

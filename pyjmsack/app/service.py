@@ -18,6 +18,7 @@ from pyjmsack.app.joining import CURRENT
 from pyjmsack.app.link import Link
 from pyjmsack.app.listener import Listener, Settings, destination_of
 from pyjmsack.app.retry import Retry
+from pyjmsack.app.running import TRIED, Running
 from pyjmsack.app.sender import Sender
 from pyjmsack.app.steps import Event, Face, Steps, Task
 from pyjmsack.app.trial import options_elsewhere, url_elsewhere
@@ -28,8 +29,6 @@ __all__ = ["Service"]
 
 log = logging.getLogger("pyjmsack.app")
 F = TypeVar("F", bound=Callable[..., Any])
-_TRIED: Final = 60.0
-"""Seconds that a start waits for the first attempts."""
 _CLOSING: Final = 20.0
 """Seconds that connections have to close, after the listeners. The sender is closed last, and has as many seconds."""
 _CONNECTING: Final = 5.0
@@ -47,7 +46,7 @@ class Service:
         username, password, ssl_context: as for :class:`pyjmsack.ConnectionFactory`.
         options: more URL options, as for :class:`pyjmsack.ConnectionFactory`.
         client_id: for the listener with an unshared durable subscription (S141). Other connections get ids of their
-            own.
+            own, unless their listener has a ``client_id``.
         stop_timeout: seconds that listeners at work have to finish when the app stops.
         send_timeout: seconds that ``app.sender`` waits for the broker, unless the URL has ``jms.sendTimeout``.
 
@@ -81,8 +80,8 @@ class Service:
         self._stop_timeout = stop_timeout
         self._send_timeout = send_timeout
         self._listeners: dict[str, Listener] = {}
-        self._containers: list[Container] = []
-        self._tasks: list[tuple[Link, Task]] = []
+        self._serving = Running(self._face, self._container)
+        self._sending: Task | None = None
         self._running = False
         self._may_stop: deque[None] = deque()
         """The caller that takes the only entry begins the stop, because ``deque.pop`` is atomic."""
@@ -121,6 +120,8 @@ class Service:
         shared: bool = False,
         durable: bool = True,
         mode: str = "transacted",
+        client_id: str | None = None,
+        autostart: bool = True,
     ) -> Callable[[F], F]:
         """Call the decorated function with each message of a destination. The function itself stays as it is.
 
@@ -142,6 +143,9 @@ class Service:
             durable: whether the subscription keeps messages while the app does not run.
             mode: ``"transacted"``: the message, the answer and the sends of the function take effect together.
                 ``"individual"``: the message is acknowledged when the function returned. ``"no-ack"``: never.
+            client_id: the client id of the listener's connection, to which a durable subscription belongs. ``None`` =
+                that of the app for an unshared durable subscription, otherwise one of its own.
+            autostart: whether the listener starts with the app. Otherwise ``app.listeners[name].start()`` starts it.
 
         Raises:
             ValueError: arguments contradict each other, or the name is in use. The decorator raises this too.
@@ -149,8 +153,9 @@ class Service:
             IllegalStateException: the app is running.
         """
         settings = Settings(
-            concurrency, selector, retry, on_error, reply_to, topic, subscription, shared, durable, mode
-        )
+            concurrency, selector, retry, on_error, reply_to, topic, subscription, shared, durable, mode,
+            client_id, autostart,
+        )  # fmt: skip
 
         def register(function: F) -> F:
             self._register(name, function, destination, settings)
@@ -167,17 +172,21 @@ class Service:
         if known in self._listeners:
             raise ValueError(f"there is a listener {known!r} already; give this one another name=")
         listener = Listener(known, function, destination, settings, self._converter, self._face, self)
-        if listener.needs_client_id:
-            if self._client_id is None:
-                raise ValueError(
-                    f"listener {known!r}: an unshared durable subscription needs App(client_id=...), or shared=True"
-                )
-            if any(each.needs_client_id for each in self._listeners.values()):
-                raise ValueError(
-                    f"listener {known!r}: only one listener of an app can have an unshared durable subscription,"
-                    " because the client id belongs to one connection; use shared=True, or another App"
-                )
+        client_id = self._client_id_of(listener)
+        if listener.needs_client_id and client_id is None:
+            raise ValueError(
+                f"listener {known!r}: an unshared durable subscription needs client_id=..., of the listener or of the"
+                " App; or shared=True"
+            )
+        if client_id is not None and client_id in map(self._client_id_of, self._listeners.values()):
+            raise ValueError(
+                f"listener {known!r}: only one listener of an app can have the client id {client_id!r}, because the"
+                " client id belongs to one connection; use shared=True, or another client_id"
+            )
         self._listeners[known] = listener
+
+    def _client_id_of(self, listener: Listener) -> str | None:
+        return listener.settings.client_id or (self._client_id if listener.needs_client_id else None)
 
     @property
     def listeners(self) -> Mapping[str, Listener]:
@@ -232,15 +241,14 @@ class Service:
         """Return the state of the app, as JSON can hold it.
 
         ``status`` is ``"UP"`` if the app runs, its sender is connected, and each listener takes messages. Otherwise it
-        is ``"DOWN"``. ``sender`` and ``listeners`` say more.
+        is ``"DOWN"``. A listener that was stopped by itself does not count. ``sender`` and ``listeners`` say more.
         """
-        containers = [*self._containers]
         sender = self.sender.link.state
-        up = self._running and sender == "connected" and all(container.ready for container in containers)
+        up = self._running and sender == "connected" and self._serving.ready
         return {
             "status": "UP" if up else "DOWN",
             "sender": sender,
-            "listeners": {container.listener.name: container.health() for container in containers},
+            "listeners": self._serving.health(self._listeners.values()),
         }
 
     def describe(self) -> list[dict[str, Any]]:
@@ -252,11 +260,11 @@ class Service:
     def stats(self) -> dict[str, dict[str, int]]:
         """Return for each listener how many messages it received, and how many succeeded, failed, or were rolled back
         by the broker."""
-        return {each.listener.name: dict(vars(each.counts())) for each in [*self._containers]}
+        return self._serving.stats()
 
     # -- steps --------------------------------------------------------------------------------------------------
 
-    def _launch(self) -> None:
+    def _launch(self) -> list[Link]:
         if self._running:
             raise IllegalStateException("the app is running already")
         face, sender = self._face, self.sender
@@ -264,23 +272,32 @@ class Service:
         self._may_stop = deque([None])
         self._running = self._in_time = True
         sender.renew()
-        self._containers = [
-            Container(
-                face,
-                each,
-                self._factory(self.options_of(each), self._client_id if each.needs_client_id else None),
-                self._stop_timeout,
-            )
-            for each in self._listeners.values()
-        ]
-        links = [sender.link, *(container.link for container in self._containers)]
-        self._tasks = [(link, face.spawn(link.run(), f"pyjmsack-app-{at}")) for at, link in enumerate(links)]
+        self._sending = face.spawn(sender.link.run(), "pyjmsack-app-sender")
+        started = [each for each in self._listeners.values() if each.settings.autostart]
+        return [sender.link, *self._serving.launch(started)]
+
+    def _container(self, listener: Listener) -> Container:
+        factory = self._factory(self.options_of(listener), self._client_id_of(listener))
+        return Container(self._face, listener, factory, self._stop_timeout)
 
     def _start(self) -> Steps[None]:
-        self._launch()
-        end = time.monotonic() + _TRIED
-        for link, _ in self._tasks:
+        links = self._launch()
+        end = time.monotonic() + TRIED
+        for link in links:
             yield partial(link.tried.wait, max(0.0, end - time.monotonic()))
+
+    def _runs(self, listener: Listener) -> bool:
+        return self._serving.runs(listener)
+
+    def _start_one(self, listener: Listener) -> Steps[None]:
+        yield from self._serving.start(listener, self._stop_timeout + _CLOSING)
+
+    def _stop_one(self, listener: Listener) -> Steps[bool]:
+        joined = CURRENT.get()
+        if joined is not None and joined.works_for(self, self._face.here()) and joined.listener is listener:
+            self._serving.tell(listener)
+            return False  # this very listener has not finished
+        return (yield from self._serving.stop(listener, self._stop_timeout + _CLOSING))
 
     def _stop(self) -> Steps[bool]:
         """Stop, or wait for a stop that is already under way. Return whether all listeners finished in time.
@@ -305,17 +322,17 @@ class Service:
         """Let the listeners at work finish, and close the connections."""
         try:
             start = time.monotonic()
-            for container in self._containers:
-                container.link.stop()
-            for link, task in self._tasks[1:]:
-                joined = yield from self._joined(link, task, start, self._stop_timeout + _CLOSING)
+            serving = self._serving.close()
+            for container, task in serving:
+                joined = yield from self._joined(container.link, task, start, self._stop_timeout + _CLOSING)
                 self._in_time = self._in_time and joined
-            self._in_time = self._in_time and not any(container.left_behind for container in self._containers)
-            sender, task = self._tasks[0]
-            sender.stop()  # last, because listeners and their on_error may send
-            yield from self._joined(sender, task, time.monotonic(), _CLOSING)
+            self._in_time = self._in_time and not any(container.left_behind for container, _ in serving)
+            self.sender.link.stop()  # last, because listeners and their on_error may send
+            if self._sending is not None:
+                yield from self._joined(self.sender.link, self._sending, time.monotonic(), _CLOSING)
         finally:
-            self._tasks = []
+            self._serving.forget()
+            self._sending = None
             self._running = False
             self._ended.set()
 

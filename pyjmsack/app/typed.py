@@ -5,6 +5,7 @@ annotation is an error, and is never converted by a guess.
 from __future__ import annotations
 
 import dataclasses
+import re
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -18,16 +19,39 @@ from uuid import UUID
 from pyjmsack.errors import MessageFormatException
 from pyjmsack.message.mapping import check_elements
 
-__all__ = ["build", "is_model", "plain"]
+__all__ = ["Written", "build", "is_model", "plain", "wants_decimals"]
+
+_NANOSECONDS: Final = re.compile(r"(\.[0-9]{6})[0-9]+")
+
+
+class Written(float):
+    """A number with a fraction, as JSON writes it: a ``Decimal`` of it is exact."""
+
+    __slots__ = ("text",)
+    text: str
+
+    def __new__(cls, text: str) -> Written:
+        """Return the number for its text."""
+        made = super().__new__(cls, text)
+        made.text = text
+        return made
+
+
+def _moment(text: str) -> datetime:
+    """Return a time as Java writes it, too: with ``Z``, and with nanoseconds, which are cut."""
+    plain = _NANOSECONDS.sub(r"\1", text)
+    return datetime.fromisoformat(f"{plain[:-1]}+00:00" if plain.endswith("Z") else plain)
+
 
 _PARSED: Final[dict[type, Callable[[str], Any]]] = {
-    datetime: datetime.fromisoformat,
+    datetime: _moment,
     date: date.fromisoformat,
     UUID: UUID,
     Decimal: Decimal,
 }
 """Types whose values are text in JSON."""
 _DEEPEST: Final = 64
+_MOST_TYPES: Final = 1000
 _MOST_TRIES: Final = 1_000_000
 """The most tries, in one body, to find the type of a value among several."""
 _SHOWN: Final = 100
@@ -161,7 +185,7 @@ def _build(kind: Any, value: Any, where: _Place, depth: int, tries: _Tries) -> A
         raise MessageFormatException(f"{where}: expected at most {_DEEPEST} levels of nested values")
     origin = typing.get_origin(kind)
     if kind is Any or kind is object:
-        return value
+        return _float(value, depth)
     if origin is typing.Annotated:
         return _build(typing.get_args(kind)[0], value, where, depth, tries)
     if origin in (typing.Union, types.UnionType):
@@ -173,10 +197,46 @@ def _build(kind: Any, value: Any, where: _Place, depth: int, tries: _Tries) -> A
     if origin is not None or kind in (list, dict, tuple):
         return _container(origin or kind, typing.get_args(kind), value, where, depth, tries)
     if is_model(kind):
-        return _model(kind, value, where)
+        return _model(kind, _float(value, depth), where)
     if dataclasses.is_dataclass(kind):
         return _dataclass(kind, value, where, depth, tries)
     return _scalar(kind, value, where)
+
+
+def wants_decimals(kind: Any) -> bool:
+    """Return whether a type has a ``Decimal`` in it."""
+    try:
+        return _has_decimals(kind)
+    except (NameError, TypeError):  # an annotation that cannot be read, or has no hash
+        return False
+
+
+@lru_cache(maxsize=256)
+def _has_decimals(kind: Any) -> bool:
+    seen: set[Any] = set()
+    found = [kind]
+    while found:
+        each = found.pop()
+        if each is Decimal:
+            return True
+        if each in seen or len(seen) > _MOST_TYPES:
+            continue
+        seen.add(each)
+        found += typing.get_args(each) if typing.get_origin(each) is not typing.Literal else ()
+        if isinstance(each, type) and dataclasses.is_dataclass(each):
+            found += [inner for _, inner, _ in _fields(each)]
+    return False
+
+
+def _float(value: Any, depth: int = 0) -> Any:
+    """Return a value of JSON with plain floats, as deep as types go."""
+    if depth > _DEEPEST:
+        return value
+    if isinstance(value, Written):
+        return float(value)
+    if isinstance(value, dict):
+        return {key: _float(each, depth + 1) for key, each in value.items()}
+    return [_float(each, depth + 1) for each in value] if isinstance(value, list) else value
 
 
 def _wrong(kind: Any, value: Any, where: _Place) -> MessageFormatException:
@@ -190,6 +250,10 @@ def _scalar(kind: Any, value: Any, where: _Place) -> Any:
         raise _wrong("null", value, where)
     if not isinstance(kind, type):
         raise MessageFormatException(f"{where}: {kind!r} is not a type that JSON can become")
+    if kind is Decimal and isinstance(value, Written | int) and not isinstance(value, bool):
+        return Decimal(value.text if isinstance(value, Written) else value)
+    if isinstance(value, Written):
+        value = float(value)
     if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
         return value
     try:

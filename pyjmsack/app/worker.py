@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from pyjmsack.app.answer import Answer
 from pyjmsack.app.joining import CURRENT, Joined
-from pyjmsack.app.listener import Listener
+from pyjmsack.app.listener import Listener, destination_of
 from pyjmsack.app.steps import Face, Step, Steps, Task
 from pyjmsack.errors import JMSException, TransactionRolledBackException
 from pyjmsack.message import Message
@@ -175,7 +176,7 @@ class Worker:
         processed: Callable[[BaseException | None], None] | None,
     ) -> Steps[None]:
         listener = self._listener
-        joined = Joined(listener.app, producer, self._face.here(), over=not self.transacted)
+        joined = Joined(listener.app, producer, self._face.here(), over=not self.transacted, listener=listener)
         token = CURRENT.set(joined)
         try:
             try:
@@ -201,17 +202,25 @@ class Worker:
 
     def _answer(self, producer: Any, message: Message, result: object) -> Steps[None]:
         listener = self._listener
-        if message.reply_to is not None:
-            answer = listener.converter.to_message(result)
-            yield partial(producer.reply, message, answer)
-        elif listener.reply_to is not None:
-            answer = listener.converter.to_message(result)
+        given = result if isinstance(result, Answer) else Answer(result)
+        where = listener.reply_to if given.to is None else destination_of(given.to)
+        if where is None and message.reply_to is None:
+            self._warn_of_answer()
+            return
+        answer = listener.converter.to_message(given.body)
+        for name, value in (given.properties or {}).items():
+            answer.properties[name] = value
+        if given.to is None and message.reply_to is not None:
+            yield partial(producer.reply, message, answer, **given.how())
+        else:
             answer.correlation_id = message.correlation_id or message.message_id
-            yield partial(producer.send, answer, listener.reply_to)
-        elif not self._warned:
+            yield partial(producer.send, answer, where, **given.how())
+
+    def _warn_of_answer(self) -> None:
+        if not self._warned:
             self._warned = True
             log.warning(
-                "listener %r returned a value, but neither the message nor the listener has a reply_to", listener.name
+                "listener %r returned a value, but neither the message nor the listener has a reply_to", self._name
             )
 
     def _succeeded(self, session: Any, message: Message) -> Steps[None]:

@@ -23,6 +23,7 @@ from pyjmsack.migrate import (
     Row,
     Settings,
     Unreadable,
+    as_app,
     as_environment,
     as_python,
     as_toml,
@@ -34,7 +35,12 @@ __all__ = ["migrate"]
 
 _SOMETHING_LEFT = 1
 _UNREADABLE = 2
-_EMITTERS: Mapping[str, Callable[[Findings], str]] = {"py": as_python, "toml": as_toml, "env": as_environment}
+_EMITTERS: Mapping[str, Callable[[Findings], str]] = {
+    "app": as_app,
+    "py": as_python,
+    "toml": as_toml,
+    "env": as_environment,
+}
 _CHECK_MILLIS = 10_000
 _ROLLS_BACK = Fact("a listener raises", "the generated code rolls back: the message comes again, counted", "S80")
 
@@ -64,7 +70,7 @@ def _ports(context: click.Context, parameter: click.Parameter, values: tuple[str
     "--java", "sources", multiple=True, type=click.Path(exists=True, path_type=Path), help="Read Java sources there."
 )
 @click.option("-D", "variables", multiple=True, callback=_pairs, metavar="NAME=VALUE", help="A value for ${NAME}.")
-@click.option("--emit", type=click.Choice([*_EMITTERS]), help="Print only this: Python code, TOML, or variables.")
+@click.option("--emit", type=click.Choice([*_EMITTERS]), help="Print only this: an App, plain JMS, TOML, or variables.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.option("--check", is_flag=True, help="Connect with each new URL; logins from --emit env's variables.")
 @click.pass_context
@@ -91,7 +97,7 @@ def migrate(
     Examples:
       pyjmsack migrate 'failover:(tcp://a:61616,tcp://b:61616)?randomize=false'
       pyjmsack migrate --broker artemis src/main/resources
-      pyjmsack migrate --emit py service/ > service.py
+      pyjmsack migrate --emit app service/ > service.py
       pyjmsack migrate --check -D BROKER_HOST=mq1 application.yml
 
     \b

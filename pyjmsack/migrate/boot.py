@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from pyjmsack.java_options.reasons import NO_BROKER_INSIDE
 from pyjmsack.migrate.bean_keys import ADDS_CONSUMERS
 from pyjmsack.migrate.boot_keys import BOOT_KEYS, PREFIXES, BootKey, squashed
 from pyjmsack.migrate.destinations import translate_destination
 from pyjmsack.migrate.factory import Setting, add_factory
+from pyjmsack.migrate.java_bean_rows import Container
 from pyjmsack.migrate.model import Findings, Place, Settings, Verdict
 from pyjmsack.migrate.modes import mode_of
 from pyjmsack.migrate.properties_file import Entry
@@ -37,10 +39,20 @@ class ListenerDefaults:
 
     settings: dict[str, str] = field(default_factory=dict)
 
-    def concurrency(self) -> str:
-        """Return the number of consumers, as ``3``, or as ``3-10`` for the least and the most."""
-        least, most = self.settings.get("least", "1"), self.settings.get("most", "")
-        return f"{least}-{most}" if most and most != least else least
+    def container(self) -> Container:
+        """Return what they say of a listener that names no container factory."""
+        least, most = self.settings.get("least"), self.settings.get("most")
+        return Container(
+            concurrency=f"{least or 1}-{most}" if most and most != least else least,
+            transacted=_boolean(self.settings.get("transacted", "true")),
+            acknowledge=self.settings.get("acknowledge"),
+            topic=_boolean(self.settings.get("topic")),
+            durable=_boolean(self.settings.get("durable")),
+        )
+
+
+def _boolean(value: str | None) -> str | None:
+    return value if value is None else str(value.lower() in _TRUE).lower()
 
 
 def is_boot_key(key: str) -> bool:
@@ -92,9 +104,11 @@ class _Reader:
             return
         if not row.role:
             self.findings.add(place, entry.key, shown(entry.key, value), row.verdict, "", row.why)
+        elif row.role == "mode":
+            self.findings.add(place, entry.key, shown(entry.key, value), *_broker_mode(value))
         elif row.role in ("listener", "template"):
             says = (_listener if row.role == "listener" else _template)(row, value)
-            if row.role == "listener":
+            if row.role == "listener" and row.name.startswith("spring.jms."):
                 self.listeners.settings[row.target] = value
             if row.target == "destination":
                 broker = self.settings.broker
@@ -198,6 +212,12 @@ class _Reader:
                 self.findings.add(place, entry.key, shown(entry.key, value), Verdict.BY_HAND, row.target, str(error))
                 return None
         return Setting(place, entry.key, row.target, value)
+
+
+def _broker_mode(value: str) -> tuple[Verdict, str, str]:
+    if value.lower() == "native":
+        return Verdict.IGNORED, "", "a broker of its own, to which the URL leads"
+    return Verdict.BY_HAND, "", NO_BROKER_INSIDE
 
 
 def _no_such(key: str) -> str:

@@ -18,7 +18,7 @@ class BootKey:
 
     name: str
     role: str = ""
-    """``url``, ``host``, ``port``, ``option``, ``listener``, ``template``, or empty."""
+    """``url``, ``host``, ``port``, ``option``, ``listener``, ``template``, ``mode``, or empty."""
     target: str = ""
     """The option of a URL, or the part of a listener or of a send."""
     unit: str = ""
@@ -100,9 +100,8 @@ def _boot() -> Iterator[BootKey]:
     yield from _ignored(artemis, "trust-all trusted-packages", NO_JAVA_OBJECTS)
     yield from _by_hand(active, "in-memory embedded.enabled", _INSIDE)
     embedded = "embedded.enabled embedded.persistent embedded.data-directory embedded.queues embedded.topics"
-    yield from _by_hand(
-        artemis, f"mode {embedded} embedded.server-id embedded.cluster-password embedded.queue", _INSIDE
-    )
+    yield from _by_hand(artemis, f"{embedded} embedded.server-id embedded.cluster-password embedded.queue", _INSIDE)
+    yield BootKey(f"{artemis}.mode", "mode")
     yield from _pool(active)
     yield from _pool(artemis)
     yield from _pool("spring.jms")

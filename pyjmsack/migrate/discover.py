@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from pyjmsack.migrate.boot import is_boot_key, read_boot
+from pyjmsack.migrate.boot import ListenerDefaults, is_boot_key, read_boot
 from pyjmsack.migrate.boot_keys import squashed
 from pyjmsack.migrate.broker_xml import Port, broker_of, ports_of, read_broker
 from pyjmsack.migrate.factory import add_factory
-from pyjmsack.migrate.java_source import read_java
+from pyjmsack.migrate.java_source import read_sources
 from pyjmsack.migrate.java_url import parse_java_url
 from pyjmsack.migrate.jndi import is_jndi, read_jndi
 from pyjmsack.migrate.model import Findings, Place, Settings, Unreadable
@@ -27,6 +27,9 @@ __all__ = ["migrate"]
 
 _LARGEST: Final = 4 * 1024 * 1024
 _MOST_FILES: Final = 20_000
+_MOST_OTHERS: Final = 8 * 1024 * 1024
+"""Bytes of sources without JMS that are read for their constants and records."""
+_WORTH: Final = (b"static final", b"record ", b"enum ")
 _NOT_ENTERED: Final = {
     ".git",
     ".svn",
@@ -65,6 +68,8 @@ class _Migration:
         self.findings = Findings()
         self.known: dict[str, str] = {}
         """Values of properties, for placeholders in XML and Java."""
+        self.boot = ListenerDefaults()
+        self.others: dict[str, str] = {}
 
     def run(self, inputs: list[str], sources: list[Path]) -> Findings:
         urls = [text for text in inputs if _is_url(text)]
@@ -83,8 +88,7 @@ class _Migration:
         self._boot({file: entries for file, entries in properties.items() if not is_jndi(entries)})
         for file, root in xmls.items():
             self._xml(file, root)
-        for file, text in codes.items():
-            read_java(self.findings, self.settings, file, text, self.known)
+        read_sources(self.findings, self.settings, codes, self.others, self.known, self.boot.container())
         say_client_ids(self.findings)
         return self.findings
 
@@ -160,11 +164,16 @@ class _Migration:
         return made
 
     def _codes(self, files: Iterable[Path]) -> dict[str, str]:
-        made = {}
+        made, left = {}, _MOST_OTHERS
         for path in files:
-            if path.suffix in _SOURCES and (data := self._bytes(path)) is not None and b"jms" in data.lower():
+            if path.suffix not in _SOURCES or (data := self._bytes(path)) is None:
+                continue
+            if b"jms" in data.lower():
                 made[str(path)] = data.decode("utf-8", errors="replace")
                 self.findings.files += 1
+            elif len(data) <= left and any(word in data for word in _WORTH):
+                left -= len(data)
+                self.others[str(path)] = data.decode("utf-8", errors="replace")
         return made
 
     # the values in them
@@ -199,7 +208,9 @@ class _Migration:
             profiles = dict.fromkeys(entry.profile for entry in entries)
             for profile in profiles:
                 of_profile = [entry for entry in entries if entry.profile == profile]
-                read_boot(self.findings, self.settings, file, of_profile, base if profile else None)
+                found = read_boot(self.findings, self.settings, file, of_profile, base if profile else None)
+                if not profile:
+                    self.boot.settings.update(found.settings)
 
     def _xml(self, file: str, root: Element) -> None:
         if broker_of(root):

@@ -11,7 +11,7 @@ from typing import Final
 from pyjmsack.migrate.model import Factory, Findings, Listener
 from pyjmsack.migrate.serving import CLIENT_ID, destination_of, needs_client_id
 
-__all__ = ["as_environment", "as_python", "as_toml"]
+__all__ = ["as_environment", "as_python", "as_toml", "comment", "identifier", "named"]
 
 
 _SERVE: Final = '''\
@@ -60,7 +60,7 @@ def as_python(findings: Findings) -> str:
     Args:
         findings: what :func:`pyjmsack.migrate.migrate` returned.
     """
-    factories, listeners = _named(findings.factories), findings.listeners
+    factories, listeners = named(findings.factories), findings.listeners
     parts = ['"""Made by `pyjmsack migrate`. Secrets come from the environment."""\n']
     secret = any(factory.secrets for factory in factories.values())
     secret = secret or any(needs_client_id(listener, factories.values()) for listener in listeners)
@@ -81,7 +81,7 @@ def as_toml(findings: Findings) -> str:
         findings: what :func:`pyjmsack.migrate.migrate` returned.
     """
     lines: list[str] = []
-    for name, factory in _named(findings.factories).items():
+    for name, factory in named(findings.factories).items():
         lines += [f"[factories.{name}]", f"url = {_quoted(factory.url)}"]
         if factory.username:
             lines.append(f"username = {_quoted(factory.username)}")
@@ -109,7 +109,7 @@ def as_environment(findings: Findings) -> str:
         findings: what :func:`pyjmsack.migrate.migrate` returned.
     """
     lines: list[str] = []
-    for number, (name, factory) in enumerate(_named(findings.factories).items()):
+    for number, (name, factory) in enumerate(named(findings.factories).items()):
         variable = "PYJMSACK_URL" if number == 0 else f"PYJMSACK_URL_{name.upper()}"
         lines.append(f"{variable}={_shell(factory.url)}")
         if factory.username:
@@ -126,7 +126,8 @@ def _shell(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 
-def _identifier(text: str, taken: Iterable[str]) -> str:
+def identifier(text: str, taken: Iterable[str]) -> str:
+    """Return a name of Python that is not taken, for any text."""
     name = re.sub(r"\W+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text), flags=re.ASCII).strip("_").lower()
     name = name if name and not name[0].isdigit() else f"the_{name}".rstrip("_")
     name = f"{name}_" if keyword.iskeyword(name) else name
@@ -137,18 +138,19 @@ def _identifier(text: str, taken: Iterable[str]) -> str:
     return made
 
 
-def _named(factories: Iterable[Factory]) -> dict[str, Factory]:
+def named(factories: Iterable[Factory]) -> dict[str, Factory]:
+    """Return the factories that have a URL, by a name of Python."""
     made: dict[str, Factory] = {}
     for factory in factories:
         if factory.url:
-            made[_identifier(factory.name, made)] = factory
+            made[identifier(factory.name, made)] = factory
     return made
 
 
 def _handlers(listeners: Iterable[Listener]) -> dict[str, Listener]:
     made: dict[str, Listener] = {}
     for listener in listeners:
-        made[_identifier(f"on_{listener.name.partition('?')[0]}", made)] = listener
+        made[identifier(f"on_{listener.name.partition('?')[0]}", made)] = listener
     return made
 
 
@@ -174,17 +176,18 @@ def _factory(name: str, factory: Factory) -> str:
         listed = ", ".join(f'"{option}": os.environ["{variable}"]' for option, variable in options.items())
         arguments.append(f"options={{{listed}}}")
     inner = "".join(f"    {argument},\n" for argument in arguments)
-    return f"# {_comment(str(factory.place))}\n{name} = ConnectionFactory(\n{inner})\n"
+    return f"# {comment(str(factory.place))}\n{name} = ConnectionFactory(\n{inner})\n"
 
 
 def _handler(name: str, listener: Listener) -> str:
     return (
-        f'\ndef {name}(message, session):\n    """{_comment(str(listener.place))}"""\n'
+        f'\ndef {name}(message, session):\n    """{comment(str(listener.place))}"""\n'
         '    logging.info("%s", message.body)  # your code\n'
     )
 
 
-def _comment(text: str) -> str:
+def comment(text: str) -> str:
+    """Return a text that can stand in a comment or a docstring."""
     return (
         "".join(character if character.isprintable() else "?" for character in text)
         .replace('"', "'")
@@ -206,7 +209,9 @@ def _main(factories: dict[str, Factory], handlers: dict[str, Listener]) -> str:
         if listener.subscription:
             arguments.append(f"subscription={listener.subscription!r}")
         arguments += [f"{flag}=True" for flag in ("durable", "shared") if getattr(listener, flag)]
-        if needs_client_id(listener, factories.values()):
+        if listener.client_id:
+            arguments.append(f"client_id={listener.client_id!r}")
+        elif needs_client_id(listener, factories.values()):
             arguments.append(f'client_id=os.environ["{CLIENT_ID}"]')
         least = re.match(r"\d{1,4}", listener.concurrency)
         count = min(int(least[0]), 100) if least else 1

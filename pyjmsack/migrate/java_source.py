@@ -7,16 +7,19 @@ from collections.abc import Mapping
 from typing import Final
 
 from pyjmsack.migrate.destinations import translate_destination
-from pyjmsack.migrate.model import Findings, Listener, Place, Settings, Verdict
-from pyjmsack.migrate.values import Missing, resolve, shown
-from pyjmsack.types import AckMode
+from pyjmsack.migrate.java_bean_rows import BeanRows, Container
+from pyjmsack.migrate.java_beans import beans_of
+from pyjmsack.migrate.java_listeners import read_listeners
+from pyjmsack.migrate.java_parameters import classes_of
+from pyjmsack.migrate.java_tokens import tokens_of
+from pyjmsack.migrate.java_values import Known, constants_of
+from pyjmsack.migrate.model import Findings, Place, Settings, Verdict
+from pyjmsack.migrate.values import shown
 
-__all__ = ["read_java"]
+__all__ = ["read_sources"]
 
 _MOST_LINES: Final = 50_000
-_ANNOTATION_LINES: Final = 30
 _LONGEST_LINE: Final = 2_000
-_LONGEST_ANNOTATION: Final = 10_000
 _SAME: Final = Verdict.SAME
 _NEW: Final = Verdict.CHANGED
 _HAND: Final = Verdict.BY_HAND
@@ -89,7 +92,7 @@ _PATTERNS: Final[tuple[tuple[str, Verdict, str, str], ...]] = (
     (r"\bnew\s+CachingConnectionFactory\s*\(", Verdict.IGNORED, "", "no pool is needed"),
     (
         r"\bnew\s+JmsTemplate\s*\(|\bJms(?:Messaging)?Template\b(?=\s+\w+\s*[;,)=])",
-        _HAND,
+        _NEW,
         "app.sender of pyjmsack.App, or producer.send(body, destination)",
         "an App joins the transaction of the listener that sends",
     ),
@@ -143,7 +146,12 @@ _PATTERNS: Final[tuple[tuple[str, Verdict, str, str], ...]] = (
         "",
         "an App waits 1 to 30 s between its tries to connect",
     ),
-    (r"\bsetReceiveTimeout\s*\(", _NEW, "timeout=seconds of each request or receive", "seconds in Python"),
+    (
+        r"\bsetReceiveTimeout\s*\(",
+        _NEW,
+        "timeout=seconds of each request or receive",
+        "seconds in Python; a listener needs none",
+    ),
     (
         r"\bset(?:TypeIdPropertyName|TypeIdMappings)\s*\(",
         _NEW,
@@ -151,7 +159,38 @@ _PATTERNS: Final[tuple[tuple[str, Verdict, str, str], ...]] = (
         "one call has both; the names are those of the mapping",
     ),
     (r"\bJMSXDeliveryCount\b", _SAME, "message.delivery_count", "1 is the first delivery"),
-    (r"@Header\s*\(", _NEW, 'region: Annotated[str, Header("region")]', "a parameter of the listener"),
+    (r"@Header\s*\(", _NEW, 'Annotated[str, Header("region")]', "see the parameters in the generated App"),
+    (r"@Headers\b", _NEW, "message: Message, and message.properties", "headers of JMS are attributes of a message"),
+    (
+        r"@Scheduled\b",
+        _HAND,
+        "a thread or a task of yours that calls app.sender.send",
+        "docs/howto/from-spring.md has one; for calendars use cron or a scheduler",
+    ),
+    (
+        r"\bJmsListenerEndpointRegistry\b(?=\s+\w+\s*[;,)=])",
+        _NEW,
+        'app.listeners["name"].stop(), .start(), .running',
+        "the id of @JmsListener is the name",
+    ),
+    (
+        r"\bimplements\s+HealthIndicator\b",
+        _HAND,
+        "app.health()",
+        "it tells of the broker; `pyjmsack check queue NAME --max-depth N` tells of messages that wait",
+    ),
+    (
+        r"\bMessageBuilder\s*\.\s*withPayload\s*\(|\bJmsResponse\s*\.\s*for\w+\s*\(",
+        _HAND,
+        "return Answer(body, properties=..., to=...)",
+        "an answer with properties or a destination of its own",
+    ),
+    (
+        r"[Tt]emplate\s*\.\s*browse(?:Selected)?\s*\(",
+        _HAND,
+        "for message in session.create_browser(queue)",
+        "or `pyjmsack check queue NAME --max-depth N`, to count",
+    ),
     (r"@EnableJms\b", Verdict.IGNORED, "", "nothing has to be switched on"),
     (
         r"@SendTo\b",
@@ -167,33 +206,68 @@ _PATTERNS: Final[tuple[tuple[str, Verdict, str, str], ...]] = (
     ),
 )
 _COMPILED: Final = tuple((re.compile(pattern), verdict, python, why) for pattern, verdict, python, why in _PATTERNS)
-_LISTENER: Final = re.compile(r"@(?:\w+\.)*JmsListener\s*\(")
 _MDB: Final = re.compile(r"@MessageDriven\b")
-_BRACKET: Final = re.compile(r'\\.|[()]|"(?:[^"\\]|\\.)*"?', re.DOTALL)
-_ARGUMENT: Final = re.compile(r'\b(\w+)\s*=\s*("(?:[^"\\]|\\.)*"(?:\s*\+\s*"(?:[^"\\]|\\.)*")*|[^,()"]+)')
 _CREATE: Final = re.compile(r'\bcreate(Queue|Topic)\s*\(\s*"([^"]{1,500})"')
-_TEXT: Final = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _COMMENT: Final = re.compile(r"^\s*(//|\*|/\*|import\b|package\b)")
+_IMPORT: Final = re.compile(r"^\s*import\s[^;\n]{1,300}", re.MULTILINE)
 
 
-def read_java(findings: Findings, settings: Settings, file: str, text: str, known: Mapping[str, str]) -> None:
-    """Add a row for each place that uses JMS, and the listeners of ``@JmsListener``."""
-    lines = text.splitlines()[:_MOST_LINES]
-    for number, line in enumerate(lines, start=1):
+def read_sources(
+    findings: Findings,
+    settings: Settings,
+    codes: Mapping[str, str],
+    others: Mapping[str, str],
+    known: Mapping[str, str],
+    boot: Container | None = None,
+) -> None:
+    """Add the beans, the listeners, and a row for each other place that uses JMS.
+
+    Args:
+        codes: the sources that use JMS, by file.
+        others: further sources, which only have constants, records and enumerations.
+        known: values for ``${NAME}``.
+        boot: what Spring Boot's properties say of listeners.
+    """
+    constants: dict[str, dict[str, str]] = {}
+    for file, text in {**others, **codes}.items():
+        tokens = tokens_of(text)
+        constants[file] = constants_of(file, tokens)
+        for name, fields in classes_of(tokens).items():
+            findings.classes.setdefault(name, fields)
+    shared = {name: value for each in constants.values() for name, value in each.items() if "." in name}
+    names = {file: Known(known, {**shared, **constants[file]}) for file in codes}
+    found = [bean for file, text in codes.items() if "@Bean" in text for bean in beans_of(file, text, names[file])]
+    imports = {file: " ".join(_IMPORT.findall(text)) for file, text in codes.items()}
+    start = len(findings.rows)
+    beans = BeanRows(findings, settings, found, imports)
+    beans.add()
+    for file, text in codes.items():
+        headers: set[int] = set()
+        if "JmsListener" in text:
+            headers = read_listeners(findings, settings, file, tokens_of(text), names[file], beans, boot)
+        _read_lines(findings, settings, file, text, beans.covered.get(file, set()), headers)
+    order = {file: number for number, file in enumerate(codes)}
+    rows = sorted(findings.rows[start:], key=lambda row: (order.get(row.place.file, -1), row.place.line))
+    findings.rows[start:] = rows
+
+
+def _read_lines(
+    findings: Findings, settings: Settings, file: str, text: str, covered: set[int], headers: set[int]
+) -> None:
+    """Add a row for each place that uses JMS, outside of the lines that have rows of beans or headers already."""
+    for number, line in enumerate(text.splitlines()[:_MOST_LINES], start=1):
         line = line[:_LONGEST_LINE]
-        if _COMMENT.match(line):
+        if number in covered or _COMMENT.match(line):
             continue
         place = Place(file, number)
-        if found := _LISTENER.search(line):
-            _listener(findings, settings, place, _annotation(lines, number - 1, found.end()), known)
-        elif _MDB.search(line):
+        if _MDB.search(line):
             why = "a message-driven bean: a consumer with a message_listener, in a transacted session"
             findings.add(place, "@MessageDriven", "", _HAND, "consumer.message_listener = f", why)
         for found in _CREATE.finditer(line):
             topic = found[1] == "Topic"
             key, broker = f"create{found[1]}", settings.broker
             translate_destination(findings, place, key, found[2], topic=topic, broker=broker)
-        _calls(findings, place, line)
+        _calls(findings, place, line.replace("@Header(", "(") if number in headers else line)
 
 
 def _calls(findings: Findings, place: Place, line: str) -> None:
@@ -204,57 +278,3 @@ def _calls(findings: Findings, place: Place, line: str) -> None:
             continue
         taken.append(found.span())
         findings.add(place, shown("code", found[0].rstrip("( ")), "", verdict, python, why or "the Python spelling")
-
-
-def _annotation(lines: list[str], first: int, start: int) -> str:
-    """Return the text between the parentheses of an annotation. It may go over several lines, up to the limits."""
-    shortened = "\n".join(line[:_LONGEST_LINE] for line in lines[first : first + _ANNOTATION_LINES])
-    text = shortened[start : start + _LONGEST_ANNOTATION]
-    depth = 1
-    for found in _BRACKET.finditer(text):
-        depth += (found[0] == "(") - (found[0] == ")")
-        if depth == 0:
-            return text[: found.start()]
-    return text
-
-
-def _listener(findings: Findings, settings: Settings, place: Place, inside: str, known: Mapping[str, str]) -> None:
-    arguments = {name: _literal(value) for name, value in _ARGUMENT.findall(inside)}
-    given = arguments.get("destination") or _literal(inside if "=" not in inside else "")
-    if given is None:
-        why = "its name is a constant or an expression: write the name into create_queue or create_topic"
-        findings.add(place, "@JmsListener", shown("code", " ".join(inside.split())), _HAND, "", why)
-        return
-    try:
-        name = resolve(given, known)
-    except Missing as missing:
-        findings.add(place, "@JmsListener", shown("name", given), _HAND, "", str(missing))
-        return
-    topic = bool(arguments.get("subscription"))
-    broker = settings.broker
-    destination = translate_destination(findings, place, "@JmsListener", name, topic=topic, broker=broker)
-    for argument in arguments.keys() & {"containerFactory", "id"}:
-        why = "a bean that is code: look at its acknowledge mode, concurrency, and whether it is for topics"
-        why = why if argument != "id" else "a name inside Spring"
-        verdict = _HAND if argument != "id" else Verdict.IGNORED
-        findings.add(place, f"@JmsListener.{argument}", shown("code", arguments[argument] or ""), verdict, "", why)
-    if destination.name:
-        findings.listeners.append(
-            Listener(
-                name,
-                place,
-                destination.name,
-                destination.topic,
-                AckMode.SESSION_TRANSACTED,
-                arguments.get("selector") or "",
-                arguments.get("concurrency") or "1",
-                arguments.get("subscription") or "",
-                durable=bool(arguments.get("subscription")),
-            )
-        )
-
-
-def _literal(text: str) -> str | None:
-    """Return a text in quotes, or joined with ``+``; ``None`` for a constant or an expression."""
-    pieces = _TEXT.findall(text)
-    return "".join(pieces).replace('\\"', '"').replace("\\\\", "\\") if pieces else None

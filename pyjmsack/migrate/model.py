@@ -109,6 +109,17 @@ class Listener:
     shared: bool = False
     factory: str = ""
     """The name of its connection factory, or empty for the only one."""
+    client_id: str = ""
+    label: str = ""
+    """The id of the listener in Spring, or empty."""
+    function: str = ""
+    """The name of its method, or empty."""
+    parameters: list[tuple[str, str]] = field(default_factory=list)
+    """The parameters of its method in Python: name and annotation."""
+    answers: str = ""
+    """The annotation of the value that its method returns; empty if it returns none."""
+    reply_to: str = ""
+    autostart: bool = True
 
 
 @dataclass(slots=True)
@@ -118,6 +129,13 @@ class Findings:
     rows: list[Row] = field(default_factory=list)
     factories: list[Factory] = field(default_factory=list)
     listeners: list[Listener] = field(default_factory=list)
+    type_property: str = ""
+    """The property of a message that names the type of its JSON, or empty."""
+    types: dict[str, str] = field(default_factory=dict)
+    """The simple name of a Java class by the text of that property."""
+    classes: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    """The records and enumerations of the sources that bodies have: each field with its annotation, or with its value.
+    """
     unreadable: list[str] = field(default_factory=list)
     other_keys: int = 0
     """Keys that have nothing to do with messaging."""

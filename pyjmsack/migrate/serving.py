@@ -31,6 +31,8 @@ def destination_of(listener: Listener, factory: Factory) -> str:
 
 def needs_client_id(listener: Listener, factories: Iterable[Factory]) -> bool:
     """Whether a listener has a durable subscription of its own, and the URL of its factory has no client id (S141)."""
+    if listener.client_id:
+        return False
     known = [factory for factory in factories if factory.url]
     used = [factory for factory in known if factory.name == listener.factory] or known[:1]
     return listener.durable and not listener.shared and not any("jms.clientID=" in factory.url for factory in used)

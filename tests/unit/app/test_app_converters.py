@@ -243,3 +243,56 @@ def test_an_error_shows_the_start_of_a_long_reason() -> None:
     with pytest.raises(MessageFormatException, match=r"Wrong refuses the values: x+…$") as raised:
         build(Wrong, {})
     assert len(str(raised.value)) < 2000
+
+
+@dataclass
+class Invoice:
+    amount: Decimal
+    factor: float = 1.0
+    anything: Any = None
+
+
+WRITTEN = [
+    ('{"amount": 12.30}', Invoice(Decimal("12.30"))),
+    ('{"amount": 12345678901234567890.12}', Invoice(Decimal("12345678901234567890.12"))),
+    ('{"amount": -3}', Invoice(Decimal(-3))),
+    ('{"amount": "1.20"}', Invoice(Decimal("1.20"))),
+    ('{"amount": 1E+3, "factor": 0.5}', Invoice(Decimal("1E+3"), 0.5)),
+]
+
+
+@pytest.mark.parametrize(("text", "invoice"), WRITTEN)
+def test_a_decimal_is_read_from_a_number_without_loss(text: str, invoice: Invoice) -> None:
+    """Jackson writes a BigDecimal as a number. A float between would lose digits."""
+    found = JsonConverter().from_message(TextMessage(text), Invoice)
+    assert found == invoice
+    assert str(found.amount) == str(invoice.amount)
+
+
+def test_other_numbers_beside_a_decimal_are_plain_floats() -> None:
+    text = '{"amount": 1, "factor": 0.5, "anything": {"a": [1.5]}}'
+    found = JsonConverter().from_message(TextMessage(text), Invoice)
+    assert type(found.factor) is float
+    assert type(found.anything["a"][0]) is float
+
+
+@pytest.mark.parametrize("value", [True, None])
+def test_a_decimal_is_no_truth_value(value: object) -> None:
+    with pytest.raises(MessageFormatException, match="expected Decimal"):
+        JsonConverter().from_message(
+            TextMessage(f'{{"amount": {str(value).lower().replace("none", "null")}}}'), Invoice
+        )
+
+
+INSTANTS = [
+    ("2026-11-23T19:00:00Z", 0),
+    ("2026-11-23T19:00:00.123Z", 123_000),
+    ("2026-11-23T19:00:00.123456789Z", 123_456),
+    ("2026-11-23T19:00:00+00:00", 0),
+]
+
+
+@pytest.mark.parametrize(("text", "microseconds"), INSTANTS)
+def test_a_time_is_read_as_java_writes_an_instant(text: str, microseconds: int) -> None:
+    found = JsonConverter().from_message(TextMessage(f'"{text}"'), datetime)
+    assert found == datetime(2026, 11, 23, 19, 0, 0, microseconds, timezone.utc)

@@ -1,0 +1,57 @@
+"""An answer with more than a body, and the arguments of a send that a caller gave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from pyjmsack.destination import Destination
+
+__all__ = ["Answer", "how_to_send"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A listener returns this instead of a body, if the answer has properties, a destination or times of its own.
+
+    Args:
+        body: the body of the answer; or a message.
+        to: where the answer goes: a name of a queue, or a destination. ``None`` = to the ``reply_to`` of the message,
+            or else of the listener.
+        properties: properties to set in the answer. ``None`` = none.
+        delivery_mode, priority, time_to_live, delivery_delay: as for :meth:`pyjmsack.MessageProducer.send`.
+    """
+
+    body: Any
+    to: str | Destination | None = None
+    properties: Mapping[str, Any] | None = None
+    delivery_mode: int | None = None
+    priority: int | None = None
+    time_to_live: float | timedelta | None = None
+    delivery_delay: float | timedelta | None = None
+
+    def how(self) -> dict[str, Any]:
+        """Return the arguments of the send, without those that were left out."""
+        return how_to_send(self.delivery_mode, self.priority, self.time_to_live, self.delivery_delay)
+
+
+def how_to_send(
+    delivery_mode: int | None,
+    priority: int | None,
+    time_to_live: float | timedelta | None,
+    delivery_delay: float | timedelta | None,
+) -> dict[str, Any]:
+    """Return the arguments of a send, without those that the caller left out.
+
+    Args:
+        delivery_mode, priority, time_to_live, delivery_delay: as for :meth:`pyjmsack.MessageProducer.send`.
+    """
+    how = {
+        "delivery_mode": delivery_mode,
+        "priority": priority,
+        "time_to_live": time_to_live,
+        "delivery_delay": delivery_delay,
+    }
+    return {name: value for name, value in how.items() if value is not None}

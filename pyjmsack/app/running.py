@@ -1,0 +1,140 @@
+"""The listeners of an app that take messages now: each one can be started and stopped by itself."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Final
+
+from pyjmsack.app.container import Container
+from pyjmsack.app.link import Link
+from pyjmsack.app.listener import Listener
+from pyjmsack.app.steps import Face, Steps, Task
+from pyjmsack.errors import IllegalStateException
+
+__all__ = ["TRIED", "Running"]
+
+TRIED: Final = 60.0
+"""Seconds that a start waits for the first attempts."""
+_AT_WORK: Final = "the listener did not finish in time, and is still at work: start it later"
+
+
+class Running:
+    """The containers of an app, by the name of the listener.
+
+    Args:
+        face: the face of the app.
+        make: makes the container of a listener.
+    """
+
+    def __init__(self, face: Face, make: Callable[[Listener], Container]) -> None:
+        self._face = face
+        self._make = make
+        self._containers: dict[str, Container] = {}
+        """The last container of each listener, also after its end, because its counts stay."""
+        self._tasks: dict[str, Task] = {}
+        """The tasks of the containers that have not ended."""
+        self._open = False
+        self._lock = threading.Lock()
+        """Held for changes of the tables. Nothing waits while it is held."""
+
+    def launch(self, listeners: Iterable[Listener]) -> list[Link]:
+        """Forget an earlier run, start these listeners, and return their connections."""
+        with self._lock:
+            self._containers, self._tasks, self._open = {}, {}, True
+            return [self._spawn(listener) for listener in listeners]
+
+    def _spawn(self, listener: Listener) -> Link:
+        before = self._containers.get(listener.name)
+        container = self._containers[listener.name] = self._make(listener)
+        if before is not None:
+            container.counted(before.counts())
+        self._tasks[listener.name] = self._face.spawn(container.link.run(), f"pyjmsack-app-{listener.name}")
+        return container.link
+
+    def runs(self, listener: Listener) -> bool:
+        """Whether a listener was started and not stopped."""
+        return listener.name in self._tasks and not self._containers[listener.name].link.stopping
+
+    def start(self, listener: Listener, patience: float) -> Steps[None]:
+        """Start one listener, and wait for its first attempt to connect. A listener that runs goes on.
+
+        Args:
+            listener: the listener.
+            patience: seconds that a stop of the listener may still take.
+
+        Raises:
+            IllegalStateException: the app is not running, or the listener is still at work after a stop.
+        """
+        if listener.name in self._tasks and not self.runs(listener) and not (yield from self.stop(listener, patience)):
+            raise IllegalStateException(f"listener {listener.name!r}: {_AT_WORK}")
+        with self._lock:
+            if not self._open:
+                raise IllegalStateException(f"listener {listener.name!r}: the app is not running; start the app first")
+            if listener.name in self._tasks:
+                return
+            link = self._spawn(listener)
+        yield partial(link.tried.wait, TRIED)
+
+    def stop(self, listener: Listener, patience: float) -> Steps[bool]:
+        """Let one listener finish, and close its connection. Return whether it ended in time."""
+        with self._lock:
+            task, container = self._tasks.get(listener.name), self._containers.get(listener.name)
+            if task is None or container is None:
+                return True
+            container.link.stop()
+        end = time.monotonic() + patience
+        if not (yield partial(task.join, max(0.0, end - time.monotonic()))):
+            return False
+        with self._lock:
+            if self._tasks.get(listener.name) is task:
+                del self._tasks[listener.name]
+        return not container.left_behind
+
+    def tell(self, listener: Listener) -> None:
+        """Ask one listener to stop, and wait for nothing."""
+        with self._lock:
+            if listener.name in self._tasks:
+                self._containers[listener.name].link.stop()
+
+    def close(self) -> list[tuple[Container, Task]]:
+        """Start no further listener, ask all to stop, and return those that have not ended."""
+        with self._lock:
+            self._open = False
+            found = [(self._containers[name], task) for name, task in self._tasks.items()]
+        for container, _ in found:
+            container.link.stop()
+        return found
+
+    def forget(self) -> None:
+        """Note that all tasks have ended."""
+        with self._lock:
+            self._tasks = {}
+
+    # -- what they say of themselves ----------------------------------------------------------------------------
+
+    @property
+    def ready(self) -> bool:
+        """Whether each listener that shall take messages does so."""
+        return all(
+            container.ready or container.link.stopping
+            for name, container in [*self._containers.items()]
+            if name in self._tasks
+        )
+
+    def health(self, listeners: Iterable[Listener]) -> dict[str, Any]:
+        """Return the state of each listener. ``"stopped"`` is the state of one that was stopped by itself."""
+        found: dict[str, Any] = {}
+        for listener in listeners:
+            container = self._containers.get(listener.name)
+            if container is not None and (listener.name in self._tasks or not self._open):
+                found[listener.name] = container.health()
+            elif self._open:
+                found[listener.name] = {"state": "stopped", "workers": 0, "busy": 0}
+        return found
+
+    def stats(self) -> dict[str, dict[str, int]]:
+        """Return the counts of each listener that was started."""
+        return {name: dict(vars(container.counts())) for name, container in [*self._containers.items()]}

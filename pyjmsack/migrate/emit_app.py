@@ -1,0 +1,218 @@
+"""Writes the findings as a service in Python: an ``App`` with a function for each listener."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from pyjmsack.migrate.emit import comment, identifier, named
+from pyjmsack.migrate.java_parameters import snake
+from pyjmsack.migrate.model import Factory, Findings, Listener
+from pyjmsack.migrate.serving import CLIENT_ID, needs_client_id
+from pyjmsack.types import AckMode
+
+__all__ = ["as_app"]
+
+_MODES: Final = {
+    AckMode.SESSION_TRANSACTED: "transacted",
+    AckMode.NO_ACKNOWLEDGE: "no-ack",
+}
+_CLIENT_ID_OF_URL: Final = re.compile(r"(?<=[?&])jms\.clientID=([^&]*)&?")
+_WORD: Final = re.compile(r"\b[A-Za-z_]\w*\b")
+_STANDARD: Final = (
+    ("dataclasses", ("dataclass",)),
+    ("datetime", ("date", "datetime")),
+    ("decimal", ("Decimal",)),
+    ("enum", ("Enum",)),
+    ("typing", ("Annotated", "Any")),
+    ("uuid", ("UUID",)),
+)
+_OURS: Final = (
+    "Answer",
+    "App",
+    "BytesMessage",
+    "Header",
+    "JsonConverter",
+    "MapMessage",
+    "Message",
+    "ObjectMessage",
+    "Session",
+    "StreamMessage",
+    "TextMessage",
+)
+_KNOWN: Final = {*_OURS, *(name for _, names in _STANDARD for name in names), "str", "int", "float", "bool", "bytes"}
+_KNOWN_TOO: Final = {"list", "dict", "set", "tuple", "None", "default"}
+
+
+def as_app(findings: Findings) -> str:
+    """Return a module with an ``App`` for each connection factory that a listener uses, and a function for each
+    listener.
+
+    Args:
+        findings: what :func:`pyjmsack.migrate.migrate` returned.
+    """
+    classes = _classes(findings)
+    apps = _apps(findings)
+    taken = {"logging", "os", "converter", *_KNOWN, *classes, *(app for app, _, _ in apps)}
+    body: list[str] = [text for name, fields in classes.items() for text in _class(name, fields)]
+    if findings.type_property:
+        listed = "".join(f"    {text!r}: {kind},\n" for text, kind in findings.types.items() if kind in classes)
+        types = f", {{\n{listed}}}" if listed else ""
+        body.append(f"converter = JsonConverter({findings.type_property!r}{types})\n")
+    for name, factory, _ in apps:
+        body.append(_app(name, factory, bool(findings.type_property)))
+    for name, factory, listeners in apps:
+        for listener in listeners:
+            body.append(_listener(name, factory, listener, taken))
+    body.append(_main([name for name, _, _ in apps]))
+    text = "\n\n".join(body)
+    return f'"""Made by `pyjmsack migrate`. Secrets come from the environment."""\n\n{_imports(text)}\n\n{text}'
+
+
+def _apps(findings: Findings) -> list[tuple[str, Factory | None, list[Listener]]]:
+    """Return the name, the factory and the listeners of each app."""
+    factories = named(findings.factories)
+    by_name = {factory.name: key for key, factory in factories.items()}
+    first = next(iter(factories), "")
+    grouped: dict[str, list[Listener]] = {}
+    for listener in findings.listeners:
+        grouped.setdefault(by_name.get(listener.factory, first), []).append(listener)
+    if not grouped:
+        grouped[first] = []
+    names: dict[str, str] = {}
+    for key in grouped:
+        plain = key.removesuffix("_factory").removesuffix("_connection") or "broker"
+        names[key] = identifier(f"{plain}_app" if names else "app", names.values())
+    return [(names[key], factories.get(key), listeners) for key, listeners in grouped.items()]
+
+
+def _classes(findings: Findings) -> dict[str, list[tuple[str, str]] | None]:
+    """Return the classes that the listeners and the converter name, those inside of others first.
+
+    ``None`` for fields that are not known.
+    """
+    wanted = [*findings.types.values()]
+    for listener in findings.listeners:
+        wanted += [*(annotation for _, annotation in listener.parameters), listener.answers]
+    found: dict[str, list[tuple[str, str]] | None] = {}
+
+    def visit(text: str) -> None:
+        for name in _WORD.findall(re.sub(r"Header\(.*\)", "", text)):
+            if name in found or name in _KNOWN or name in _KNOWN_TOO:
+                continue
+            found[name] = None
+            fields = findings.classes.get(name)
+            for _, annotation in fields or ():
+                if annotation != "=":
+                    visit(annotation)
+            found[name] = found.pop(name) if fields is None else fields
+
+    for each in wanted:
+        visit(each)
+    return found
+
+
+def _class(name: str, fields: list[tuple[str, str]] | None) -> Iterator[str]:
+    if fields and all(annotation == "=" for _, annotation in fields):
+        yield f"class {name}(Enum):\n" + "".join(f"    {field} = {field!r}\n" for field, _ in fields)
+    elif fields is None:
+        yield f'@dataclass\nclass {name}:\n    """A class of Java: write its fields here, named as in JSON."""\n'
+    else:
+        listed = "".join(f"    {field}: {annotation}\n" for field, annotation in fields)
+        yield f"@dataclass\nclass {name}:\n{listed or '    pass' + chr(10)}"
+
+
+def _app(name: str, factory: Factory | None, typed: bool) -> str:
+    if factory is None:
+        arguments = ['os.environ["PYJMSACK_URL"]']
+    else:
+        arguments = [repr(_without_client_id(factory.url))]
+        if factory.username:
+            arguments.append(f"username={factory.username!r}")
+        options = {option: variable for option, variable in factory.secrets.items() if option != "jms.password"}
+        if "jms.password" in factory.secrets:
+            arguments.append(f'password=os.environ["{factory.secrets["jms.password"]}"]')
+        if options:
+            listed = ", ".join(f'"{option}": os.environ["{variable}"]' for option, variable in options.items())
+            arguments.append(f"options={{{listed}}}")
+    if typed:
+        arguments.append("converter=converter")
+    place = f"# {comment(str(factory.place))}\n" if factory is not None else ""
+    return f"{place}{name} = App(\n{''.join(f'    {each},{chr(10)}' for each in arguments)})\n"
+
+
+def _without_client_id(url: str) -> str:
+    """Return a URL without a client id, because an app has several connections."""
+    return _CLIENT_ID_OF_URL.sub("", url).rstrip("?&")
+
+
+def _listener(app: str, factory: Factory | None, listener: Listener, taken: set[str]) -> str:
+    arguments = [repr(listener.destination)]
+    if listener.label:
+        arguments.append(f"name={listener.label!r}")
+    if listener.concurrency != "1":
+        arguments.append(f"concurrency={listener.concurrency!r}")
+    if listener.selector:
+        arguments.append(f"selector={listener.selector!r}")
+    arguments += _subscription(factory, listener)
+    mode = _MODES.get(listener.mode, "individual")
+    if mode != "transacted":
+        arguments.append(f"mode={mode!r}")
+    if listener.reply_to:
+        arguments.append(f"reply_to={listener.reply_to!r}")
+    if not listener.autostart:
+        arguments.append("autostart=False")
+    name = identifier(snake(listener.function) if listener.function else f"on_{listener.destination}", taken)
+    taken.add(name)
+    parameters = ", ".join(f"{each}: {annotation}" for each, annotation in _unique(listener.parameters))
+    head = f"@{app}.listener({', '.join(arguments)})"
+    if len(head) > 110:
+        head = f"@{app}.listener(\n{''.join(f'    {each},{chr(10)}' for each in arguments)})"
+    return (
+        f"{head}\ndef {name}({parameters or 'message: Message'}) -> {listener.answers or 'None'}:\n"
+        f'    """{comment(str(listener.place))}"""\n    raise NotImplementedError("your code")\n'
+    )
+
+
+def _subscription(factory: Factory | None, listener: Listener) -> Iterator[str]:
+    if listener.topic:
+        yield "topic=True"
+    if listener.subscription:
+        yield f"subscription={listener.subscription!r}"
+        if listener.shared:
+            yield "shared=True"
+        if not listener.durable:
+            yield "durable=False"
+        of_url = _CLIENT_ID_OF_URL.search(factory.url) if factory is not None else None
+        if listener.client_id or of_url:
+            yield f"client_id={listener.client_id or (of_url[1] if of_url else '')!r}"
+        elif needs_client_id(listener, [factory] if factory is not None else []):
+            yield f'client_id=os.environ["{CLIENT_ID}"]'
+
+
+def _unique(parameters: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    taken: set[str] = set()
+    for name, annotation in parameters:
+        made = identifier(name, taken)
+        taken.add(made)
+        yield made, annotation
+
+
+def _main(apps: list[str]) -> str:
+    lines = ['if __name__ == "__main__":', "    logging.basicConfig(level=logging.INFO)"]
+    first, others = apps[0], apps[1:]
+    if others:
+        return "\n".join([*lines, f"    with {', '.join(others)}:", f"        {first}.run()", ""])
+    return "\n".join([*lines, f"    {first}.run()", ""])
+
+
+def _imports(text: str) -> str:
+    used = {*_WORD.findall(text)}
+    lines = ["from __future__ import annotations", "", "import logging"]
+    lines += ["import os"] if "os" in used else []
+    for module, names in _STANDARD:
+        if here := [name for name in names if name in used]:
+            lines.append(f"from {module} import {', '.join(here)}")
+    ours = [name for name in _OURS if name in used]
+    return "\n".join([*lines, "", f"from pyjmsack import {', '.join(ours)}", ""])

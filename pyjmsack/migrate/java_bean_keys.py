@@ -1,0 +1,125 @@
+"""The setters of Spring's beans in Java code, with the argument of ``App`` that replaces each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from pyjmsack.migrate.bean_keys import Said
+from pyjmsack.migrate.model import Verdict
+from pyjmsack.migrate.values import seconds
+
+__all__ = ["BOOLEANS", "CODE", "LITERALS", "QOS", "delivery_mode"]
+
+_CHANGED: Final = Verdict.CHANGED
+_HAND: Final = Verdict.BY_HAND
+
+
+def delivery_mode(value: str) -> str:
+    """Return the Python text for a delivery mode of Java, given by name or number."""
+    names = {"1": "NON_PERSISTENT", "2": "PERSISTENT"}
+    return f"DeliveryMode.{names.get(value, value)}"
+
+
+_SEND: Final = "an argument of each send; all four count without a switch"
+LITERALS: Final[Mapping[str, Mapping[str, tuple[str, Callable[[str], str], str]]]] = {
+    "container": {
+        "concurrency": ("app.listener(..., concurrency={})", repr, "the same text"),
+        "concurrentConsumers": ("app.listener(..., concurrency={})", str, "a number of workers that stays"),
+        "clientId": ("app.listener(..., client_id={})", repr, "the connection of the listener has this client id"),
+    },
+    "template": {
+        "timeToLive": ("app.sender.send(..., time_to_live={})", seconds, f"{_SEND}; seconds in Python"),
+        "deliveryDelay": ("app.sender.send(..., delivery_delay={})", seconds, f"{_SEND}; seconds in Python"),
+        "priority": ("app.sender.send(..., priority={})", str, _SEND),
+        "deliveryMode": ("app.sender.send(..., delivery_mode={})", delivery_mode, _SEND),
+        "receiveTimeout": ("app.sender.request(..., timeout={})", seconds, "seconds in Python, of each request"),
+    },
+}
+"""By the kind of the bean: the Python text, the value in Python, and the reason."""
+
+_TOPIC: Final = "of each listener that names this factory"
+BOOLEANS: Final[Mapping[str, Mapping[str, tuple[Said, Said]]]] = {
+    "container": {
+        "sessionTransacted": (
+            (_CHANGED, 'app.listener(..., mode="transacted")', "the default of an App"),
+            (_CHANGED, 'app.listener(..., mode="individual")', "the message comes again when the listener raised"),
+        ),
+        "pubSubDomain": (
+            (_CHANGED, "app.listener(..., topic=True)", _TOPIC),
+            (Verdict.SAME, "app.listener(...)", "a name is that of a queue unless topic=True"),
+        ),
+        "subscriptionDurable": (
+            (_CHANGED, 'app.listener(..., topic=True, subscription="name")', "durable by default"),
+            (_CHANGED, "app.listener(..., durable=False)", "the broker keeps nothing while no consumer is there"),
+        ),
+        "subscriptionShared": (
+            (_CHANGED, "app.listener(..., shared=True)", "several consumers divide the messages"),
+            (Verdict.SAME, "app.listener(...)", "not shared by default"),
+        ),
+        "autoStartup": (
+            (Verdict.SAME, "app.listener(...)", "a listener starts with its app"),
+            (_CHANGED, "app.listener(..., autostart=False)", 'app.listeners["name"].start() starts it'),
+        ),
+    },
+    "template": {
+        "pubSubDomain": (
+            (_CHANGED, "app.sender.send(..., topic=True)", "of each send"),
+            (Verdict.SAME, "app.sender.send(...)", "a name is that of a queue unless topic=True"),
+        ),
+        "explicitQosEnabled": (
+            (Verdict.IGNORED, "", "arguments of app.sender.send always count"),
+            (Verdict.IGNORED, "", "without it Java ignores priority, time to live and mode: leave them out of send"),
+        ),
+        "deliveryPersistent": (
+            (Verdict.SAME, "app.sender.send(...)", "messages are persistent"),
+            (_CHANGED, "app.sender.send(..., delivery_mode=DeliveryMode.NON_PERSISTENT)", _SEND),
+        ),
+        "sessionTransacted": (
+            (Verdict.IGNORED, "", "app.sender joins the transaction of the listener that it is called in"),
+            (Verdict.SAME, "app.sender.send(...)", "outside of a listener a send takes effect at once"),
+        ),
+    },
+}
+"""By the kind of the bean: the verdict for true, and for false."""
+
+_CONNECTS: Final = "an App waits 1 to 30 s between its tries to connect"
+CODE: Final[Mapping[str, Mapping[str, Said]]] = {
+    "container": {
+        "errorHandler": (_HAND, "app.listener(..., on_error=f)", "code: a function f(error, message)"),
+        "exceptionListener": (Verdict.IGNORED, "", "an App logs a lost connection, and connects again"),
+        "recoveryInterval": (Verdict.IGNORED, "", _CONNECTS),
+        "backOff": (Verdict.IGNORED, "", _CONNECTS),
+        "messageConverter": (_HAND, "App(url, converter=...)", "see the row of the converter"),
+        "destinationResolver": (_HAND, "app.listener(name)", "code: write the name that it returns"),
+        "transactionManager": (
+            _HAND,
+            'app.listener(..., mode="transacted")',
+            "a transaction covers what the broker does; docs/howto/exactly-once.md has the part of a database",
+        ),
+        "validator": (_HAND, "", "code: a pydantic model, or __post_init__ of a dataclass, checks a body"),
+    },
+    "template": {
+        "messageConverter": (_HAND, "App(url, converter=...)", "see the row of the converter"),
+        "destinationResolver": (_HAND, "app.sender.send(name, ...)", "code: write the name that it returns"),
+        "defaultDestination": (_HAND, "app.sender.send(name, ...)", "each send names its destination"),
+    },
+    "converter": {
+        "targetType": (Verdict.IGNORED, "", "JsonConverter sends text messages, and reads text and bytes messages"),
+        "objectMapper": (
+            _HAND,
+            "JsonConverter(...)",
+            "code: look how it writes dates and names; docs/howto/from-spring.md has a table of JSON",
+        ),
+        "encoding": (Verdict.IGNORED, "", "JSON is UTF-8"),
+        "encodingPropertyName": (Verdict.IGNORED, "", "JSON is UTF-8"),
+        "beanClassLoader": (Verdict.IGNORED, "", "there are no Java classes here"),
+    },
+}
+"""By the kind of the bean: the verdict for values that are code, or that do not matter."""
+
+QOS: Final[Said] = (
+    _HAND,
+    "return Answer(body, delivery_mode=..., priority=..., time_to_live=...)",
+    "the listener says it with each answer",
+)

@@ -1,0 +1,188 @@
+"""Writes the types and parameters of Java methods as annotations of Python, and reads records and enumerations."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from typing import Final
+
+from pyjmsack.migrate.java_tokens import Tokens, simple_name, split
+from pyjmsack.migrate.java_values import Known, value_of
+
+__all__ = ["annotation_of", "classes_of", "parameters_of", "snake"]
+
+_TYPES: Final = {
+    **dict.fromkeys(("String", "CharSequence", "char", "Character"), "str"),
+    **dict.fromkeys(("int", "long", "short", "byte", "Integer", "Long", "Short", "Byte", "BigInteger"), "int"),
+    **dict.fromkeys(("double", "float", "Double", "Float"), "float"),
+    **dict.fromkeys(("boolean", "Boolean"), "bool"),
+    **dict.fromkeys(("Instant", "OffsetDateTime", "ZonedDateTime", "LocalDateTime"), "datetime"),
+    **dict.fromkeys(("Message", "TextMessage", "BytesMessage", "MapMessage", "StreamMessage", "ObjectMessage"), ""),
+    "BigDecimal": "Decimal",
+    "LocalDate": "date",
+    "UUID": "UUID",
+    "Object": "Any",
+    "void": "",
+    "Void": "",
+    "Session": "Session",
+}
+_MESSAGES: Final = ("Message", "TextMessage", "BytesMessage", "MapMessage", "StreamMessage", "ObjectMessage")
+_LISTS: Final = {"List": "list", "Collection": "list", "Iterable": "list", "Set": "set"}
+_MAPS: Final = ("Map", "HashMap", "LinkedHashMap")
+_HEADERS: Final = {
+    "CORRELATION_ID": "JMSCorrelationID",
+    "DELIVERY_MODE": "JMSDeliveryMode",
+    "DESTINATION": "JMSDestination",
+    "EXPIRATION": "JMSExpiration",
+    "MESSAGE_ID": "JMSMessageID",
+    "PRIORITY": "JMSPriority",
+    "REDELIVERED": "JMSRedelivered",
+    "REPLY_TO": "JMSReplyTo",
+    "TIMESTAMP": "JMSTimestamp",
+    "TYPE": "JMSType",
+}
+"""Spring's names of the headers of JMS, in ``JmsHeaders``; in messages they begin with ``jms_``."""
+_KINDS: Final = {"JMSTimestamp": "datetime", "JMSExpiration": "datetime", "JMSReplyTo": "Any", "JMSDestination": "Any"}
+_SNAKE: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_OURS: Final = {"App", "Answer", "Header", "JsonConverter", "Annotated", "Decimal", "Enum", "Retry"}
+"""Names that the generated code imports."""
+_NAME: Final = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
+_MOST: Final = 500
+_DEEPEST: Final = 8
+
+
+def snake(name: str) -> str:
+    """Return a name of Java as Python writes it."""
+    made = re.sub(r"\W", "_", _SNAKE.sub("_", name), flags=re.ASCII).lower().strip("_") or "value"
+    made = f"v_{made}" if made[0].isdigit() else made
+    return f"{made}_" if keyword.iskeyword(made) else made
+
+
+def annotation_of(tokens: Tokens, part: range, depth: int = 0) -> str:
+    """Return the annotation for a type of Java. A class that is not known stays under its name; ``void`` is empty."""
+    if not part or depth > _DEEPEST:
+        return "Any"
+    name, index = simple_name(tokens, part.start)
+    inner = range(index + 1, part.stop - 1) if index < part.stop and tokens.is_at(index, "<") else range(0)
+    if tokens.is_at(index, "[") and index < part.stop:
+        return "bytes" if name == "byte" else f"list[{_TYPES.get(name) or (name if _is_class(name) else 'Any')}]"
+    if name in _MESSAGES:
+        return "Message" if name == "Message" else name
+    if name in _LISTS:
+        return f"{_LISTS[name]}[{annotation_of(tokens, inner, depth + 1)}]" if inner else _LISTS[name]
+    if name in _MAPS:
+        return "dict[str, Any]"
+    if name == "Optional" and inner:
+        return f"{annotation_of(tokens, inner, depth + 1)} | None"
+    if name in _TYPES:
+        return _TYPES[name]
+    return name if _is_class(name) else "Any"
+
+
+def _is_class(name: str) -> bool:
+    return bool(_NAME.fullmatch(name)) and not keyword.iskeyword(name) and name not in _OURS | set(_TYPES)
+
+
+def parameters_of(tokens: Tokens, inside: range, known: Known) -> list[tuple[str, str, int]]:
+    """Return the name, the annotation and the line of each parameter of a listener."""
+    found = []
+    for part in _parameters(tokens, inside):
+        name = tokens.all[part.stop - 1]
+        if name.kind != "word":
+            continue
+        index, header, every = part.start, range(0), False
+        while tokens.is_at(index, "@"):
+            annotation, index = simple_name(tokens, index + 1)
+            if tokens.is_at(index, "("):
+                header = tokens.inside(index) if annotation == "Header" else header
+                index = tokens.after(index)
+            elif annotation == "Header":
+                header = range(part.stop - 1, part.stop)
+            every = every or annotation == "Headers"
+        index += tokens.is_at(index, "final")
+        kind = annotation_of(tokens, range(index, part.stop - 1))
+        if header:
+            kind = _header(tokens, header, kind, name.text, known)
+        found.append(("message" if every else snake(name.text), "Message" if every else kind or "Any", name.line))
+    return found
+
+
+def _parameters(tokens: Tokens, inside: range) -> list[range]:
+    """Return the parameters. A comma between ``<`` and ``>`` does not part them."""
+    parts: list[range] = []
+    open_at = -1
+    for part in split(tokens, inside):
+        start = open_at if open_at >= 0 else part.start
+        marks = [tokens.all[index].text for index in range(start, part.stop) if tokens.all[index].kind == "mark"]
+        if marks.count("<") > marks.count(">"):
+            open_at = start
+            continue
+        open_at = -1
+        if part.stop > start:
+            parts.append(range(start, part.stop))
+    return parts
+
+
+def _header(tokens: Tokens, inside: range, kind: str, parameter: str, known: Known) -> str:
+    name, default, optional = parameter, "", False
+    if inside and tokens.all[inside.start].text != parameter:
+        for part in split(tokens, inside):
+            sides = split(tokens, part, "=")
+            key = tokens.all[sides[0].start].text if len(sides) == 2 and sides[0] else "name"
+            value = sides[-1] if sides else part
+            text = _header_name(tokens, value, known) if key in ("name", "value") else value_of(tokens, value, known)
+            if key in ("name", "value"):
+                name = text or parameter
+            elif key == "defaultValue" and text is not None:
+                default = text if kind == "int" and text.lstrip("-").isdecimal() else repr(text)
+            elif key == "required":
+                optional = text == "false"
+    kind = _KINDS.get(name, kind) or "Any"
+    if default:
+        return f"Annotated[{kind}, Header({name!r}, default={default})]"
+    if optional:
+        return f"Annotated[{kind} | None, Header({name!r})]"
+    return f"Annotated[{kind}, Header({name!r})]"
+
+
+def _header_name(tokens: Tokens, part: range, known: Known) -> str | None:
+    last = tokens.all[part.stop - 1].text if part else ""
+    if len(part) > 2 and tokens.is_at(part.start, "JmsHeaders") and last in _HEADERS:
+        return _HEADERS[last]
+    text = value_of(tokens, part, known)
+    if text is not None and text.startswith("jms_"):
+        return next((jms for jms in _HEADERS.values() if jms.lower() == f"jms{text[4:]}".lower()), text)
+    return text
+
+
+def classes_of(tokens: Tokens) -> dict[str, list[tuple[str, str]]]:
+    """Return the records and enumerations of a source: the fields with their annotations, or the names with ``=``."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for index in range(len(tokens.all) - 2):
+        word, name = tokens.all[index], tokens.all[index + 1].text
+        if word.kind != "word" or word.text not in ("record", "enum") or len(found) >= _MOST:
+            continue
+        if not _is_class(name):
+            continue
+        if word.text == "record" and tokens.is_at(index + 2, "("):
+            parts = _parameters(tokens, tokens.inside(index + 2))
+            fields = [(tokens.all[part.stop - 1].text, _field(tokens, part)) for part in parts]
+            found[name] = [(field, kind) for field, kind in fields if _NAME.fullmatch(field)]
+        elif word.text == "enum" and tokens.is_at(index + 2, "{"):
+            found[name] = _constants(tokens, tokens.inside(index + 2))
+    return found
+
+
+def _field(tokens: Tokens, part: range) -> str:
+    index = part.start
+    while tokens.is_at(index, "@"):
+        _, index = simple_name(tokens, index + 1)
+        index = tokens.after(index) if tokens.is_at(index, "(") else index
+    return annotation_of(tokens, range(index, part.stop - 1)) or "Any"
+
+
+def _constants(tokens: Tokens, inside: range) -> list[tuple[str, str]]:
+    end = next((index for index in inside if tokens.is_at(index, ";")), inside.stop)
+    parts = split(tokens, range(inside.start, end))
+    names = [tokens.all[part.start].text for part in parts if part and tokens.all[part.start].kind == "word"]
+    return [(name, "=") for name in names if _NAME.fullmatch(name) and not keyword.iskeyword(name)]
