@@ -47,7 +47,7 @@ FACE = [
     "Session",
 ]
 
-APP = ["App", "ConnectionState", "Header", "JsonConverter", "Retry"]
+APP = ["Answer", "App", "ConnectionState", "Header", "JsonConverter", "Retry"]
 HELPERS = ["PossiblyMillisecondsWarning", "prefetch_for"]
 MANAGEMENT = [
     "BrokerStatus",

@@ -97,6 +97,10 @@ class BlockingFace:
         """Return a new semaphore."""
         return threading.BoundedSemaphore(count)
 
+    def lock(self) -> threading.Lock:
+        """Return a lock, because any thread may start or stop a listener."""
+        return threading.Lock()
+
     def spawn(self, steps: Steps[None], name: str) -> Task:
         """Run steps in a thread of their own."""
         return Thread(steps, name)

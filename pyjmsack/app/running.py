@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -37,7 +36,7 @@ class Running:
         self._tasks: dict[str, Task] = {}
         """The tasks of the containers that have not ended."""
         self._open = False
-        self._lock = threading.Lock()
+        self._lock = face.lock()
         """Held for changes of the tables. Nothing waits while it is held."""
 
     def launch(self, listeners: Iterable[Listener]) -> list[Link]:

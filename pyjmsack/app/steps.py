@@ -8,6 +8,7 @@ the same text in both faces, because their classes have the same names.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator
+from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
 __all__ = ["Event", "Face", "Limit", "Step", "Steps", "Task"]
@@ -88,6 +89,10 @@ class Face(Protocol):
 
     def event(self) -> Event:
         """Return a flag."""
+        ...
+
+    def lock(self) -> AbstractContextManager[Any]:
+        """Return a lock for changes of tables. Nothing may wait while it is held."""
         ...
 
     def spawn(self, steps: Steps[None], name: str) -> Task:

@@ -8,7 +8,7 @@ import logging
 import os
 import signal
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from typing import Any
 
 from pyjmsack.aio._runtime import ends_task, make_task
@@ -94,6 +94,10 @@ class AioFace:
     def limit(self, count: int) -> Limit:
         """Return a semaphore."""
         return asyncio.BoundedSemaphore(count)
+
+    def lock(self) -> AbstractContextManager[None]:
+        """Return nothing that locks, because only the loop changes the tables."""
+        return nullcontext()
 
     def spawn(self, steps: Steps[None], name: str) -> Task:
         """Run steps in a task of their own."""
