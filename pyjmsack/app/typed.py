@@ -250,15 +250,13 @@ def _scalar(kind: Any, value: Any, where: _Place) -> Any:
         raise _wrong("null", value, where)
     if not isinstance(kind, type):
         raise MessageFormatException(f"{where}: {kind!r} is not a type that JSON can become")
-    if kind is Decimal and isinstance(value, Written | int) and not isinstance(value, bool):
-        return Decimal(value.text if isinstance(value, Written) else value)
     if isinstance(value, Written):
-        value = float(value)
+        value = value.text if kind is Decimal else float(value)
     if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
         return value
     try:
-        if kind is float and isinstance(value, int) and not isinstance(value, bool):
-            return float(value)
+        if kind in (float, Decimal) and isinstance(value, int) and not isinstance(value, bool):
+            return kind(value)
         if issubclass(kind, Enum):
             return kind(value)
         if kind in _PARSED and isinstance(value, str):
