@@ -51,7 +51,8 @@ _PARSED: Final[dict[type, Callable[[str], Any]]] = {
 }
 """Types whose values are text in JSON."""
 _DEEPEST: Final = 64
-_MOST_TYPES: Final = 1000
+_TYPES_SEEN: Final = 1000
+"""Types of the program that are looked at for a ``Decimal``; one type refers to others."""
 _MOST_TRIES: Final = 1_000_000
 """The most tries, in one body, to find the type of a value among several."""
 _SHOWN: Final = 100
@@ -219,7 +220,7 @@ def _has_decimals(kind: Any) -> bool:
         each = found.pop()
         if each is Decimal:
             return True
-        if each in seen or len(seen) > _MOST_TYPES:
+        if each in seen or len(seen) > _TYPES_SEEN:
             continue
         seen.add(each)
         found += typing.get_args(each) if typing.get_origin(each) is not typing.Literal else ()
