@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections.abc import Iterator
 from typing import Final
@@ -119,8 +120,15 @@ def _class(name: str, fields: list[tuple[str, str]] | None) -> Iterator[str]:
     elif fields is None:
         yield f'@dataclass\nclass {name}:\n    """A class of Java: write its fields here, named as in JSON."""\n'
     else:
-        listed = "".join(f"    {field}: {annotation}\n" for field, annotation in fields)
-        yield f"@dataclass\nclass {name}:\n{listed or '    pass' + chr(10)}"
+        listed = "".join(_field(field, annotation) for field, annotation in fields)
+        empty = all(keyword.iskeyword(field) for field, _ in fields)
+        yield f"@dataclass\nclass {name}:\n{listed}{'    pass' + chr(10) if empty else ''}"
+
+
+def _field(name: str, annotation: str) -> str:
+    if keyword.iskeyword(name):
+        return f"    # {name} is a word of Python: a pydantic model with an alias can have it\n"
+    return f"    {name}: {annotation}\n"
 
 
 def _app(name: str, factory: Factory | None, typed: bool) -> str:
