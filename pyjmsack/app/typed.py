@@ -122,7 +122,7 @@ class _Tries:
     def use(self, where: _Place) -> None:
         self.left -= 1
         if self.left < 0:
-            raise _TooManyError(f"{where}: more than {_MOST_TRIES:,} tries to find the type among several")
+            raise _TooManyError(f"{where}: more than {_MOST_TRIES:,} tries to find the types of the values in unions")
 
 
 class _Place:

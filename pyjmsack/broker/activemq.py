@@ -55,9 +55,9 @@ class EmbeddedActiveMQ(EmbeddedBroker):
         java: path of a Java executable, version 17 or newer. ``None`` = that of ``JAVA_HOME``, of ``PATH`` or of the
             extra ``broker``, in this order.
         jvm_options: further options for Java.
-        progress: shows the download: called with the name and the number of bytes, it returns a context manager that
-            gives a function, which is called with the bytes of each piece. ``None`` = a bar on a terminal, one log line
-            elsewhere.
+        progress: shows the download. It is called with name and size of the file, and returns a context manager, which
+            gives a function, which is called with the number of bytes of each piece that arrives. ``None`` = a
+            bar on a terminal, one log line elsewhere.
         start_timeout: seconds until the broker must be ready.
         stop_timeout: seconds that the broker has to end after SIGTERM, before SIGKILL.
 

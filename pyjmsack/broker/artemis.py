@@ -41,8 +41,8 @@ class EmbeddedArtemis(EmbeddedBroker):
         address_settings: settings for each match, such as ``{"orders.#": {"max-delivery-attempts": 3}}``, by the names
             of ``broker.xml``. If the broker has the match already, its other settings stay.
         configuration: path of a ``broker.xml`` of your own. It is read once, by the constructor, and has at most 1 MiB.
-            One acceptor for AMQP listens at ``127.0.0.1:${pyjmsack.amqp.port}``, one for STOMP at
-            ``127.0.0.1:${pyjmsack.stomp.port}``, and data goes below ``${pyjmsack.data}``. With such a file,
+            The file must have an acceptor for AMQP at ``127.0.0.1:${pyjmsack.amqp.port}`` and one for STOMP at
+            ``127.0.0.1:${pyjmsack.stomp.port}``, and should keep its data below ``${pyjmsack.data}``. With such a file,
             ``queues``, ``topics``, ``address_settings`` and ``tls`` are refused.
         tls: ``True`` makes a certificate (extra ``pkcs12``), and both ports speak TLS only. The URLs of the broker name
             the authority to trust, so clients of this library use them as they are. ``"mutual"`` also asks each client
@@ -51,10 +51,9 @@ class EmbeddedArtemis(EmbeddedBroker):
         java: path of a Java executable, version 17 or newer. ``None`` = that of ``JAVA_HOME``, of ``PATH`` or of the
             extra ``broker``, in this order.
         jvm_options: further options for Java.
-        progress: shows the download: called with the name and the number of bytes, it returns a context manager that
-            gives a function, which is called with the bytes of each piece. ``None`` = a bar on a terminal, one log line
-            elsewhere.
-        sha512: the SHA-512 of the archive, in hexadecimal, for a ``version`` that this release does not know.
+        progress: shows the download. It is called with name and size of the file, and returns a context manager, which
+            gives a function, which is called with the number of bytes of each piece that arrives. ``None`` = a
+            bar on a terminal, one log line elsewhere.
         start_timeout: seconds until the broker must be ready.
         stop_timeout: seconds that the broker has to end after SIGTERM, before SIGKILL.
 

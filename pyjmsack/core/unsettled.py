@@ -466,7 +466,7 @@ class Unsettled:
 
     def take_back(self) -> list[Inbound]:
         """Forget all messages that the caller has. Return those that the broker will not deliver again by itself,
-        oldest first, because one broker delivers messages again in the order in which their outcomes arrive.
+        oldest first, because ActiveMQ Classic delivers messages again in the order in which their outcomes arrive.
         """
         taken_back = [inbound for inbound in list(self.delivered) if self.delivered.pop(inbound, GONE) is not GONE]
         with self._choosing:  # after the pops, because a message that the loop popped first is in ``stale`` by now

@@ -163,8 +163,8 @@ def to_source(data: object, length: int | None) -> BodySource | None:
         )
     if isinstance(length, bool) or not isinstance(length, int) or length < 0:
         raise MessageFormatException(
-            f"length {length!r}: an iterable, or a file that cannot seek, needs the number of its bytes, because it is"
-            " sent before the first of them"
+            f"length {length!r}: an iterable, or a file that cannot seek, needs its number of bytes, because the client"
+            " sends this number before the bytes"
         )
     return IterableSource(_blocks(data) if hasattr(data, "read") else data, length)
 

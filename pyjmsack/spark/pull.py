@@ -133,8 +133,8 @@ def identities(messages: Sequence[Message], batch: pa.RecordBatch) -> pa.Array:
     """Return for each message a text that is the same at each delivery, and that no other message has.
 
     The message id alone is not enough, because the sender chooses the id. Another sender may choose the same one, and
-    the dead letters of several subscribers have the id of the one message. The identity is null for a message without
-    an id, which may be the same on purpose.
+    the dead letters of several subscribers have the id of the one message. The identity of a message without
+    an id is null, because its sender may repeat the message on purpose.
 
     Args:
         messages: the messages, as they were received.

@@ -109,7 +109,7 @@ class SessionFace:
         return processing, error
 
     def _end(self, listening: Listening, call: Call, processing: Processed | None, error: BaseException | None) -> None:
-        """Settle the message of a listener that has ended. The caller has the session."""
+        """Settle the message of a listener that has ended. The calling thread has taken the session."""
         try:
             if listening.end(call.message, error):
                 self.run(self._core.undo())

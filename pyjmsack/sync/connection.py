@@ -32,9 +32,9 @@ class ConnectionFactory(FactoryFacade):
     Args:
         url: the broker, such as ``amqp://localhost:5672?jms.sendTimeout=5000``. Options have their Java names and
             units.
-        username, password: the login. They go before ``jms.username`` and ``jms.password``.
-        client_id: goes before ``jms.clientID``; ``None`` generates one.
-        options: more URL options, by their Java names. They go before those in the URL.
+        username, password: the login. They override ``jms.username`` and ``jms.password``.
+        client_id: overrides ``jms.clientID``. If neither is given, a client id is generated.
+        options: more URL options, by their Java names. They override those in the URL.
         ledger: directory in which each connection records what it sends, receives and lives through. The factories of
             several programs may share it. Needs ``pyjmsack[ledger]``. ``None`` records nothing.
         message_transformer: an object with ``producer_transform(message, destination)``, called before a message is

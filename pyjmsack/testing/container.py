@@ -166,7 +166,7 @@ class ContainerBroker:
         return str(container.status)
 
     def _await_ready(self, container: Container) -> None:
-        """Ask the broker itself: the engine's own relay accepts connections before the broker does."""
+        """Ask the broker itself, because the relay of Docker or Podman accepts connections before the broker does."""
         deadline = time.monotonic() + self._start_timeout
         while not (answers_amqp(self._amqp_port) and answers_stomp(self._stomp_port)):
             status = self._status(container)

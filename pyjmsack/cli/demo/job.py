@@ -74,7 +74,7 @@ class Job:
         return lines[:first], lines[first:]
 
     def held(self) -> bool:
-        """Whether the second part of the lines has to wait."""
+        """Whether the sender must wait with the second part of :attr:`portions`, because kills are left."""
         self.holding = self.kills.left > 0 and not self.abandoned
         return self.holding
 

@@ -119,8 +119,8 @@ class AmqpSession:
     def discharge(self, done: Completion[None], *, fail: bool) -> None:
         """End the transaction: roll it back if ``fail``, otherwise commit it.
 
-        Messages that were accepted without a transaction go back to the queue, with the delivery counted. Then a commit
-        becomes a rollback.
+        If messages were accepted while no transaction was open, they go back to the queue, with the delivery counted,
+        and a commit becomes a rollback.
         """
         orphans, self.orphans = self.orphans, []
         for receiver, inbound in orphans:

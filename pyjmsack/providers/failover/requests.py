@@ -299,8 +299,8 @@ class Requests:
         return True
 
     def _keep(self, send: PendingSend, error: BaseException) -> None:
-        """Keep a send that has no outcome for the next broker, or finish it if it may not be repeated (S91, S92,
-        S102)."""
+        """Keep a send whose outcome is unknown, to send it again at the next broker. Finish the send instead if it may
+        not be repeated (S91, S92, S102)."""
         session = self._resources.sessions.get(send.session_id)
         if send.undone:
             send.origin.done(TransactionRolledBackException("rolled back before it was answered"))

@@ -342,7 +342,7 @@ class StompProvider(Lifecycle[StompEngine]):
         """Do nothing, because a STOMP broker delivers to a consumer as soon as it is created."""
 
     def replenish(self, consumer_id: int) -> None:
-        """Acknowledge messages for which the caller sends no acknowledgement, because the caller took some (S36).
+        """Acknowledge messages that the caller need not acknowledge (S36), now that the caller took messages.
 
         In STOMP, acknowledgements make room in the window.
         """

@@ -229,7 +229,7 @@ def _cannot_tell(findings: dict[str, Finding], hidden: int | None) -> None:
 
 
 def _believe(findings: dict[str, Finding], still_queued: int | None) -> None:
-    """Apply the number of the messages that the caller knows to be in the queues."""
+    """Count up to ``still_queued`` lost messages as still queued. ``None`` = count all lost messages as unknown."""
     if still_queued is None:
         _cannot_tell(findings, None)
         return

@@ -204,7 +204,7 @@ def test_a_nested_body_of_several_possible_types_is_refused_before_it_costs_time
     """Each level doubled the work: a body of 300 bytes held up a worker for hours."""
     monkeypatch.setattr("pyjmsack.app.typed._MOST_TRIES", 1000)
     body = '{"child": ' * 30 + "5" + "}" * 30
-    with pytest.raises(MessageFormatException, match="1,000 tries to find the type among several"):
+    with pytest.raises(MessageFormatException, match="1,000 tries to find the types of the values"):
         JsonConverter().from_message(TextMessage(body), Left)
 
 

@@ -45,7 +45,7 @@ def span(first: int, last: int, known: dict[int, Any]) -> list[int]:
     """
     count = serial_distance(last, first) + 1
     if count < 1:
-        raise ViolationError("amqp:invalid-field", f"a disposition of deliveries {first} to {last}")
+        raise ViolationError("amqp:invalid-field", f"a disposition of deliveries {first} to {last}, backwards")
     if count <= len(known):
         numbers = ((first + index) & SERIAL_MASK for index in range(count))
         return [number for number in numbers if number in known]
