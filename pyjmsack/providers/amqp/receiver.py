@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -11,6 +9,8 @@ from pyjmsack.destination import Topic
 from pyjmsack.errors import JMSException, RequestTimedOutException
 from pyjmsack.providers.amqp import caution
 from pyjmsack.providers.amqp.arrivals import Arrivals
+from pyjmsack.providers.amqp.credit import Credit
+from pyjmsack.providers.amqp.drains import Drains
 from pyjmsack.providers.amqp.engine.performatives import (
     ACCEPTED,
     RELEASED,
@@ -40,16 +40,6 @@ __all__ = ["AmqpReceiver"]
 # Registered filters, http://www.amqp.org/ filter registry of Apache: descriptor codes understood by both brokers.
 _SELECTOR_FILTER = ("jms-selector", ULong(0x0000468C00000004))
 _NO_LOCAL_FILTER = ("no-local", ULong(0x0000468C00000003))
-
-_REPEAT_DRAIN, _REPEAT_DRAIN_AT_MOST = 0.05, 1.0
-"""Seconds until an unanswered drain is sent again, and the upper limit of this time, which doubles at each repetition.
-The first time is short, because a caller that waits for the drain is not given the messages that arrive meanwhile."""
-
-_LATE_ANSWERS, _LATE_ANSWER_PAUSE = 2, 0.005
-"""The number of empty drain answers that are not believed after a message ended the drain before, because they may be
-late answers to that drain; and the seconds to wait before the drain is repeated. The link has no credit during this
-wait, so a late answer from Artemis changes nothing. Without this, about 1 in 150 drains with one credit on a filled
-queue had a wrong result."""
 
 _OVERDRAFT = 100
 """The number of messages beyond the prefetch that the broker may send without credit before the link is closed. A few
@@ -146,34 +136,23 @@ class AmqpReceiver(AmqpLink):
         self._dirty = dirty
         self._connector = connector
         self._max_size = max_size
-        self._drain_timeout = drain_timeout
         self.caution = caution.Caution(single, address, returns=_returns(info), buffered=sink.buffered)
         self._caution_timer: Timer | None = None
         self._attached_at = monotonic()
         self._is_dirty = False
-        self._stopped = False
-        self._held_back = False
-        """True if a drain took the credit. No credit is granted until the core asks for it, because messages that
-        arrive during a rollback would come before older ones (S83)."""
-        self._replenish_after_drain = False
-        self._pulling = False
-        self._drain_credit = 0
-        self._arrived_in_drain = False
-        self._pausing = False
-        self._answers_owed = 0
-        """The number of late answers that may still come, because a message ended a drain before its answer came."""
+        self._credit = Credit(info.prefetch, self.caution)
         self._source = address
         self._sink = sink
         self.aside = Aside(info, sink, connector)
-        self._drained: list[Completion[None]] = []
-        self._drain_timer: Timer | None = None
-        self._repeat_timer: Timer | None = None
+        self._drains = Drains(
+            connector,
+            drain_timeout,
+            repeat=self._repeat_drain,
+            ask_again=self._ask_again,
+            overdue=self._drain_overdue,
+        )
         self._spool_over = spool_over if spool_over is not None and spool_over < max_size else None
         self._arrivals = Arrivals(connector, spool_directory, max_size, self._take, self._written)
-        self._drains_behind: list[Completion[None]] = []
-        """Drains that begin when no message of this link waits for the disk any more."""
-        self._flow_behind = False
-        """True if a Flow frame came meanwhile; it is handled when no message waits for the disk any more."""
 
     def _attach(self) -> None:
         self._link = self._session.attach_receiver(
@@ -188,31 +167,22 @@ class AmqpReceiver(AmqpLink):
 
     def replenish(self) -> None:
         """Grant credit again, because the caller took messages or waits for a message."""
-        self._held_back = False
-        self._top_up()
+        self._credit.held_back = False
+        if self._credit.prefetch == 0 or self._credit.stopped or self.closed or self.aside.busy:
+            return
+        if self._drains.waiting:
+            self._credit.due_after_drain = True
+            return
+        due = self._credit.due(self._link.credit, self._sink.buffered() + len(self._arrivals))
+        if due:
+            self._link.grant(due)
+            if self.caution.single and self.caution.asked():
+                self._look_again()
 
     def _top_up(self) -> None:
-        """Grant credit by rule S53: when half the prefetch window is used, unless the messages in the inbox fill the
-        window."""
-        prefetch = self.info.prefetch
-        if prefetch == 0 or self._stopped or self._held_back or self.closed or self.aside.busy:
-            return
-        if self._drained:
-            self._replenish_after_drain = True
-            return
-        credit, buffered = self._link.credit, self._sink.buffered() + len(self._arrivals)
-        held = credit + buffered
-        if self.caution.single:
-            self._grant_one(credit, buffered)
-        elif credit <= prefetch * 0.5 and held <= prefetch * 0.7:
-            self._link.grant(prefetch - held)
-
-    def _grant_one(self, credit: int, buffered: int) -> None:
-        """Grant credit for one message, if the message before has arrived and the inbox has room."""
-        if credit <= 0 and buffered < self.info.prefetch:  # below 0 if the broker sent more than it was asked for
-            self._link.grant(1 - credit)
-            if self.caution.asked():
-                self._look_again()
+        """Grant credit again, unless a drain took the credit and the core has not asked for credit since."""
+        if not self._credit.held_back:
+            self.replenish()
 
     def _look_again(self) -> None:
         """Grant the whole prefetch window as soon as the broker cannot send anything for the lost connection any more.
@@ -228,10 +198,10 @@ class AmqpReceiver(AmqpLink):
 
     def pull(self) -> None:
         """Grant credit for one message, unless there is credit already (S50)."""
-        if self._drained:
-            self._pulling = True  # granted when the drain is over
-        elif not self._stopped and (credit := self._link.credit) <= 0:
-            self._pulling = True
+        if self._drains.waiting:
+            self._credit.pulling = True  # granted when the drain is over
+        elif not self._credit.stopped and (credit := self._link.credit) <= 0:
+            self._credit.pulling = True
             if not self.aside.busy:  # otherwise granted when a copy is confirmed
                 self._link.grant(1 - credit)
 
@@ -244,7 +214,7 @@ class AmqpReceiver(AmqpLink):
         self.aside.copying -= 1
         if self.closed is not None:
             return
-        if self._drained or self._link.credit > 0:
+        if self._drains.waiting or self._link.credit > 0:
             self._top_up()
         else:
             self._grant_again()
@@ -258,33 +228,26 @@ class AmqpReceiver(AmqpLink):
             done.fail(self.closed)
             return
         if self._arrivals:
-            self._drains_behind.append(done)
-            self._limit_drain()
+            self._drains.postpone(done)
             return
-        self._held_back = True
+        self._credit.held_back = True
         credit = max(0, self._link.credit)
-        asks_nothing = self.info.prefetch > 0 or self._stopped or self.aside.busy
-        if credit == 0 and asks_nothing and not self._drained:
+        asks_nothing = self._credit.prefetch > 0 or self._credit.stopped or self.aside.busy
+        if credit == 0 and asks_nothing and not self._drains.waiting:
             done.succeed()
             return
-        self._drained.append(done)
-        if len(self._drained) == 1:
-            self._drain_credit = credit or 1
-            self._arrived_in_drain = self._pulling = False
+        self._drains.waiting.append(done)
+        if len(self._drains.waiting) == 1:
+            self._credit.pulling = False
             self._engine.barrier()  # credit just granted goes out first: Artemis delivers on that, then sees the drain
             self._link.start_drain(0 if credit else 1 - self._link.credit)
-            self._limit_drain()
-            self._restart_timer(_REPEAT_DRAIN, partial(self._repeat_drain, _REPEAT_DRAIN))
-
-    def _limit_drain(self) -> None:
-        if self._drain_timeout is not None and self._drain_timer is None:
-            self._drain_timer = self._connector.call_later(self._drain_timeout, self._drain_overdue)
+            self._drains.begin(credit or 1)
 
     def stop(self, done: Completion[None]) -> None:
         """Stop delivering: drain the credit, and give back messages that still arrive. The broker does not count a
         delivery for these messages (S31).
         """
-        self._stopped = True
+        self._credit.stopped = True
         self.drain(done)
 
     def on_remote_open(self) -> None:
@@ -293,44 +256,30 @@ class AmqpReceiver(AmqpLink):
         super().on_remote_open()
 
     def on_flow(self) -> None:
-        """Handle a Flow frame: the broker took credit without a message, to answer this drain or the drain before.
-
-        A drain is over when no credit is left (AMQP 1.0 2.6.7). So a message that takes the last credit ends the drain
-        before Artemis has written its answer. This late answer then takes the credit that is granted next.
-        """
+        """Handle a Flow frame: the broker took credit without a message, to answer this drain or the drain before."""
         if self._arrivals:
-            self._flow_behind = True
-        elif self._link.credit > 0 or self._pausing:
+            self._drains.flow_postponed = True
+        elif self._link.credit > 0 or self._drains.pausing:
             return
-        elif not self._drained:
+        elif not self._drains.waiting:
             self._grant_again()
-        elif self._answers_owed and not self._arrived_in_drain:
-            self._answers_owed -= 1
-            self._pausing = True
-            self._restart_timer(_LATE_ANSWER_PAUSE, self._ask_again)
-        else:
-            self._answers_owed = 0
+        elif not self._drains.doubt_answer():
             self._end_drain(None)
 
     def _grant_again(self) -> None:
-        if self._pulling and not self._stopped:
+        if self._credit.pulling and not self._credit.stopped:
             self._link.grant(1 - self._link.credit)
         else:
             self._top_up()
 
     def _ask_again(self) -> None:
         """Drain once more, in two frames, because Artemis then delivers on the credit before it sees the drain."""
-        self._pausing = False
-        self._link.grant(self._drain_credit)
+        self._drains.asked_again()
+        self._link.grant(self._drains.credit)
         self._engine.barrier()
-        self._repeat_drain(_REPEAT_DRAIN)
+        self._repeat_drain()
 
-    def _restart_timer(self, delay: float, callback: Callable[[], None]) -> None:
-        if self._repeat_timer is not None:
-            self._repeat_timer.cancel()
-        self._repeat_timer = self._connector.call_later(delay, callback)
-
-    def _repeat_drain(self, delay: float) -> None:
+    def _repeat_drain(self) -> None:
         """Send the drain again, and again after longer and longer times.
 
         Artemis 2.56 ignores about one drain in five thousand: one that arrives while Artemis still writes the answer to
@@ -338,28 +287,20 @@ class AmqpReceiver(AmqpLink):
         """
         self._link.start_drain()
         self._engine.flush()
-        later = min(2 * delay, _REPEAT_DRAIN_AT_MOST)
-        self._restart_timer(later, partial(self._repeat_drain, later))
+        self._drains.repeated()
 
-    def _end_drain(self, error: BaseException | None) -> None:
-        waiting, self._drained = self._drained, []
-        for timer in (self._drain_timer, self._repeat_timer):
-            if timer is not None:
-                timer.cancel()
-        self._drain_timer = self._repeat_timer = None
-        self._pausing = False
-        for done in waiting:
+    def _end_drain(self, error: BaseException | None, *, by_message: bool = False) -> None:
+        for done in self._drains.end(by_message=by_message):
             done.settle(error)
-        if self._replenish_after_drain:
-            self._replenish_after_drain = False
+        if self._credit.due_after_drain:
+            self._credit.due_after_drain = False
             self._top_up()
-        elif self._pulling and self.closed is None:
+        elif self._credit.pulling and self.closed is None:
             self.pull()
 
     def _drain_overdue(self) -> None:
-        self._drain_timer = None
         what = "the file of a large message was not written" if self._arrivals else "a drain was not answered"
-        text = f"{self._what}: {what} within amqp.drainTimeout ({self._drain_timeout:g} s); it is closed"
+        text = f"{self._what}: {what} within amqp.drainTimeout ({self._drains.timeout:g} s); it is closed"
         self._give_up(RequestTimedOutException(text))
 
     def _give_up(self, error: JMSException) -> None:
@@ -421,27 +362,22 @@ class AmqpReceiver(AmqpLink):
         self._arrivals.go_on()
         if self._arrivals:
             return
-        drains, self._drains_behind = self._drains_behind, []
-        if drains and not self._drained and self._drain_timer is not None:
-            self._drain_timer.cancel()
-            self._drain_timer = None
-        for done in drains:
+        for done in self._drains.take_postponed():
             self.drain(done)
-        flowed, self._flow_behind = self._flow_behind, False
+        flowed, self._drains.flow_postponed = self._drains.flow_postponed, False
         if flowed:
             self.on_flow()
 
     def _take(self, delivery: Any, inbound: AmqpInbound, settled: bool) -> None:
-        if (settled or not self._stopped) and self.closed is None:  # a settled message cannot go back
+        if (settled or not self._credit.stopped) and self.closed is None:  # a settled message cannot go back
             self._deliver(delivery, inbound, settled)
         elif not settled:
             self._link.settle(delivery, _STATES[Outcome.RELEASED])
-        self._pulling = False
-        if self._drained:
-            self._arrived_in_drain = True
+        self._credit.pulling = False
+        if self._drains.waiting:
+            self._drains.arrived = True
             if self._link.credit <= 0 and not self._arrivals:
-                self._answers_owed = _LATE_ANSWERS
-                self._end_drain(None)
+                self._end_drain(None, by_message=True)
 
     def _deliver(self, delivery: Any, inbound: AmqpInbound, settled: bool) -> None:
         inbound.consumer_id = self.info.id
@@ -464,8 +400,8 @@ class AmqpReceiver(AmqpLink):
         """
         self._is_dirty = False
         self.caution.arrived = monotonic()
-        if self.caution.single:
-            self._top_up()
+        if self.caution.single and not self._credit.held_back:
+            self.replenish()
         self._sink.arrived()
         overdraft = -self._link.credit
         if overdraft > self.info.prefetch + _OVERDRAFT and self.closed is None:
@@ -507,8 +443,7 @@ class AmqpReceiver(AmqpLink):
 
     def _forget_arrivals(self, error: JMSException) -> None:
         self._arrivals.forget()
-        drains, self._drains_behind = self._drains_behind, []
-        for done in drains:
+        for done in self._drains.take_postponed():
             done.fail(error)
 
     def _lost(self, error: JMSException) -> None:

@@ -1,0 +1,46 @@
+"""Decides how much credit one receiving link grants (AMQP 1.0 2.6.7), by the rules S50 and S53."""
+
+from __future__ import annotations
+
+from pyjmsack.providers.amqp.caution import Caution
+
+__all__ = ["Credit"]
+
+
+class Credit:
+    """What one link has to know before it grants credit. The receiver grants; this class only decides and remembers.
+
+    Args:
+        prefetch: the size of the prefetch window; 0 = the caller pulls each message.
+        caution: decides whether the link takes one message at a time.
+    """
+
+    def __init__(self, prefetch: int, caution: Caution) -> None:
+        self.prefetch = prefetch
+        self._caution = caution
+        self.stopped = False
+        """True after the core stopped the deliveries: no credit is granted, and messages that still arrive go back."""
+        self.held_back = False
+        """True if a drain took the credit. No credit is granted until the core asks for it, because messages that
+        arrive during a rollback would come before older ones (S83)."""
+        self.pulling = False
+        """True if the caller pulled a message that has not arrived yet."""
+        self.due_after_drain = False
+        """True if the core asked for credit during a drain. The credit is granted when the drain is over."""
+
+    def due(self, credit: int, buffered: int) -> int:
+        """Return the number of messages for which to grant credit now; 0 = none.
+
+        By rule S53, credit is due when half the prefetch window is used, unless the messages in the inbox fill the
+        window. A link that takes one message at a time gets credit for one, if the message before has arrived and the
+        inbox has room.
+
+        Args:
+            credit: the credit that the link has; below 0 if the broker sent more than it was asked for.
+            buffered: the number of messages that wait for the caller or for the disk.
+        """
+        prefetch = self.prefetch
+        if self._caution.single:
+            return 1 - credit if credit <= 0 and buffered < prefetch else 0
+        held = credit + buffered
+        return prefetch - held if credit <= prefetch * 0.5 and held <= prefetch * 0.7 else 0
