@@ -1,19 +1,32 @@
-"""Copies a message to the dead-letter queue if a NACK would lose the message (S118; traps 1 and 8 of
-broker-facts.md).
+"""Makes dead letters of rejected messages: by a NACK, or by a copy to the dead-letter queue if a NACK would lose the
+message (S118; traps 1 and 8 of broker-facts.md).
 """
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from dataclasses import replace
+from functools import partial
+from uuid import uuid4
 
 from pyjmsack.destination import Destination, Queue
-from pyjmsack.providers.stomp.frames import escape
+from pyjmsack.errors import MessageFormatException
+from pyjmsack.providers.stomp.frames import escape, raw_header
+from pyjmsack.providers.stomp.heads import check_copy
 from pyjmsack.providers.stomp.inbound import StompInbound
+from pyjmsack.providers.stomp.redelivery import LocalRedelivery
+from pyjmsack.providers.stomp.subscriptions import Shared, Subscriptions
+from pyjmsack.providers.stomp.window import Window
+from pyjmsack.spi.aside import Aside, Stop
+from pyjmsack.spi.demands import is_dead_letter_queue
 from pyjmsack.spi.envelope import DUPLICATE_ID
+from pyjmsack.spi.resources import ConsumerInfo
 
-__all__ = ["dead_letter"]
+__all__ = ["DeadLetters"]
+
+log = logging.getLogger("pyjmsack.stomp")
 
 _NOT_COPIED = re.compile(
     rb"\n(?:subscription|message-id|ack|destination|destination-type|content-length|redelivered|receipt|expires"
@@ -23,7 +36,109 @@ _NOT_COPIED = re.compile(
 """Header lines that belong to this delivery. One search finds all, because a message may have many lines."""
 
 
-def dead_letter(inbound: StompInbound, queue: str, source: Destination, subscriber: str) -> bytes:
+class DeadLetters:
+    """Makes dead letters of the messages that one consumer rejected, and sets aside those of which it cannot make any.
+
+    Args:
+        shared: the common state of the connection.
+        info: describes the consumer.
+        subscriptions: have the messages.
+        window: may have to grow, because a message that is set aside stays in it.
+        redelivery: gets a message whose copy the broker refused.
+        aside: counts the messages that are set aside, and the copies on their way.
+    """
+
+    def __init__(
+        self,
+        shared: Shared,
+        info: ConsumerInfo,
+        subscriptions: Subscriptions,
+        window: Window,
+        redelivery: LocalRedelivery,
+        aside: Aside,
+    ) -> None:
+        self._shared = shared
+        self._engine = shared.engine
+        self._dialect = shared.dialect
+        self._info = info
+        self._subscriptions = subscriptions
+        self._window = window
+        self._redelivery = redelivery
+        self._aside = aside
+        self._subscriber = _subscriber(info, shared.client_id)
+
+    def add(self, inbound: StompInbound, stop: Stop) -> None:
+        """Send a NACK if this broker then makes the message a dead letter. Otherwise send a copy, and the ACK when the
+        copy is confirmed (S118).
+
+        A message that is already in the dead-letter queue stays there: Classic discards it if it gets a NACK, and a
+        copy would be delivered again at once, again and again.
+
+        Args:
+            inbound: the message.
+            stop: stops the deliveries of the consumer.
+        """
+        persistent = raw_header(inbound.head, b"\npersistent:") == b"true"
+        if not self._dialect.acknowledges(inbound.head):
+            self._set_aside(inbound, stop, "it has no id by which it could be acknowledged")
+            return
+        if is_dead_letter_queue(self._info.destination, self._shared.dead_letters):
+            self._set_aside(inbound, stop, "this is the dead-letter queue itself")
+            return
+        if self._dialect.nacks and persistent and inbound in self._subscriptions.outstanding and inbound.ack:
+            self._engine.write(b"NACK\n", inbound.ack, b"\n\0")
+            self._subscriptions.acknowledged(inbound)
+            return
+        if not inbound.whole:
+            self._set_aside(
+                inbound, stop, f"with {inbound.size} bytes it is too large to be copied to the dead-letter queue"
+            )
+            return
+        copy = _copy(inbound, self._shared.dead_letters, self._info.destination, self._subscriber)
+        try:
+            check_copy(copy, self._dialect.limits, self._dialect.longest_head)
+        except MessageFormatException as error:
+            self._set_aside(inbound, stop, f"the broker would not take its copy for the dead-letter queue: {error}")
+            return
+        self._aside.copying += 1
+        self._engine.ask(b"SEND", copy, partial(self._copied, inbound))
+
+    def _set_aside(self, inbound: StompInbound, stop: Stop, why: str) -> None:
+        """Hold a message back until its subscription ends. After that the message goes back to the broker (S166)."""
+        log.error("a message of %s waits for the end of this consumer: %s", self._info.destination.name, why)
+        inbound.forget()
+        subscriptions = self._subscriptions
+        if inbound in subscriptions.outstanding:
+            inbound.subscription.returned += 1
+            if subscriptions.stopped:
+                subscriptions.release(inbound.subscription)
+            elif self._window.is_full:
+                self._window.watch()
+            self._aside.add(stop)
+
+    def _copied(self, inbound: StompInbound, error: BaseException | None) -> None:
+        self._aside.copying -= 1
+        if self._engine.failed is not None:
+            return
+        subscriptions = self._subscriptions
+        if error is None:
+            subscriptions.acknowledge(inbound)
+        else:
+            log.error("a message of %s cannot be dead-lettered: %s", self._info.destination.name, error)
+            self._redelivery.roll_back(inbound)
+            self._redelivery.redeliver_now()
+        if subscriptions.closing is not None and not self._aside.copying:
+            subscriptions.close(subscriptions.closing)
+
+
+def _subscriber(info: ConsumerInfo, client_id: str) -> str:
+    """Return the name of this subscriber of a topic. It is the same after a reconnect only if it is durable."""
+    if not info.destination.is_topic:
+        return ""
+    return f"{client_id}.{info.subscription.name}" if info.subscription is not None else uuid4().hex
+
+
+def _copy(inbound: StompInbound, queue: str, source: Destination, subscriber: str) -> bytes:
     """Return the rest of a SEND frame with the message as it came, without its expiry, and with its origin.
 
     An expired message goes to the queue to which the broker itself moves expired messages. If the connection is lost

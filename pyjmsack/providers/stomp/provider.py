@@ -175,9 +175,9 @@ class StompProvider(Lifecycle[StompEngine]):
     def flush(self) -> None:
         """End a burst of calls: redeliver messages that the calls gave back, and write their frames."""
         if self._shared is not None and self._shared.giving_back:
-            receivers, self._shared.giving_back[:] = self._shared.giving_back[:], []
-            for receiver in receivers:
-                receiver.redeliver()
+            giving_back, self._shared.giving_back[:] = self._shared.giving_back[:], []
+            for redelivery in giving_back:
+                redelivery.redeliver()
         if self._engine is not None:
             self._engine.flush()
 

@@ -55,9 +55,10 @@ class StompSession:
         """Add an acknowledgement to the transaction. For a volatile subscription nothing is sent now, because the
         message may already have been acknowledged early."""
         self._acked.append((receiver, inbound))
-        if not self._dialect.transacted_acks or receiver.volatile:
+        subscriptions = receiver.subscriptions
+        if not self._dialect.transacted_acks or subscriptions.volatile:
             return
-        if inbound in receiver.outstanding and inbound.ack is not None:
+        if inbound in subscriptions.outstanding and inbound.ack is not None:
             self._engine.write(b"ACK\n", inbound.ack, b"transaction:", self._begun(), b"\n\n\0")
 
     def commit(self, done: Completion[None]) -> None:
@@ -84,25 +85,31 @@ class StompSession:
             done.fail(refused)
         elif self._dialect.transacted_acks:
             for receiver, inbound in acked:
-                if receiver.volatile:
-                    receiver.acknowledge(inbound)
+                if receiver.subscriptions.volatile:
+                    receiver.subscriptions.acknowledge(inbound)
                 else:
-                    receiver.acknowledged(inbound)
+                    receiver.subscriptions.acknowledged(inbound)
             done.succeed()
         else:
             self._acknowledge(acked, done)
 
     def _acknowledge(self, acked: Acked, done: Completion[None]) -> None:
         """Send the held ACKs. The last one asks for a RECEIPT, which confirms all of them."""
-        wanted = [(r, i) for r, i in acked if i in r.outstanding and i.ack is not None and not r.is_closing]
+        wanted = [
+            (receiver, inbound)
+            for receiver, inbound in acked
+            if inbound in receiver.subscriptions.outstanding
+            and inbound.ack is not None
+            and receiver.subscriptions.closing is None
+        ]
         if not wanted:
             done.succeed()
             return
         *others, (receiver, inbound) = wanted
         for other, earlier in others:
-            other.acknowledge(earlier)
+            other.subscriptions.acknowledge(earlier)
         self._engine.ask(b"ACK", (inbound.ack or b"") + b"\n\0", partial(self._acknowledged, done))
-        receiver.acknowledged(inbound)
+        receiver.subscriptions.acknowledged(inbound)
 
     def _acknowledged(self, done: Completion[None], error: BaseException | None) -> None:
         """Complete the commit. If the ACKs were refused, fail with an error that does not ask for a replay, because the
@@ -125,7 +132,7 @@ class StompSession:
             transaction is None
         ):  # at the end of this burst, in one order with the messages that the core gives back after it
             for receiver, inbound in acked:
-                receiver.roll_back(inbound)
+                receiver.redelivery.roll_back(inbound)
             done.succeed()
         else:
             answered = partial(self._rolled_back, acked, done)
@@ -140,9 +147,9 @@ class StompSession:
     def _undo(acked: Acked) -> None:
         receivers = dict.fromkeys(receiver for receiver, _ in acked)
         for receiver, inbound in acked:
-            receiver.roll_back(inbound)
+            receiver.redelivery.roll_back(inbound)
         for receiver in receivers:
-            receiver.redeliver_now()
+            receiver.redelivery.redeliver_now()
 
     # -- end ----------------------------------------------------------------------------------------------------
 

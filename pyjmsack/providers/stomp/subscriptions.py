@@ -1,20 +1,43 @@
-"""The subscriptions of a consumer, and the common state of the receivers of one connection."""
+"""The subscriptions of a consumer with their unacknowledged messages, and the common state of the receivers of one
+connection."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from pyjmsack.providers.stomp.dialect import StompDialect
 from pyjmsack.providers.stomp.engine import StompEngine
+from pyjmsack.providers.stomp.frames import Refusal, raw_header
+from pyjmsack.providers.stomp.heads import encode_head
+from pyjmsack.providers.stomp.inbound import StompInbound
 from pyjmsack.providers.stomp.memory import DeliveryCounts
+from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Connector
+from pyjmsack.spi.resources import ConsumerInfo
 
-if TYPE_CHECKING:
-    from pyjmsack.providers.stomp.receiver import StompReceiver
+__all__ = ["Receiver", "Redelivers", "Shared", "StompSubscription", "Subscriptions"]
 
-__all__ = ["Shared", "StompSubscription"]
+
+class Receiver(Protocol):
+    """The methods of a receiver that the connection calls when frames arrive."""
+
+    def deliver(
+        self, subscription: StompSubscription, head: bytes, body: bytes, refusal: Refusal | None = None
+    ) -> None:
+        """Put a message into the inbox."""
+
+    def burst_end(self) -> None:
+        """Wake the consumer."""
+
+
+class Redelivers(Protocol):
+    """The part of a receiver that the connection calls at the end of a burst of calls."""
+
+    def redeliver(self) -> None:
+        """Put the messages that were given back into the inbox again."""
 
 
 class StompSubscription:
@@ -22,7 +45,7 @@ class StompSubscription:
 
     __slots__ = ("held", "id", "open", "receiver", "returned", "used")
 
-    def __init__(self, name: bytes, receiver: StompReceiver) -> None:
+    def __init__(self, name: bytes, receiver: Receiver) -> None:
         self.id = name
         self.receiver = receiver
         self.held = 0
@@ -43,10 +66,10 @@ class Shared:
         self.dialect = dialect
         self.generation = generation
         self.subscriptions: dict[bytes, StompSubscription] = {}
-        self.dirty: list[StompReceiver] = []
+        self.dirty: list[Receiver] = []
         """Receivers that got a message in this burst."""
-        self.giving_back: list[StompReceiver] = []
-        """Receivers with messages to redeliver at the end of this burst."""
+        self.giving_back: list[Redelivers] = []
+        """Those that have messages to redeliver at the end of this burst."""
         self.counts = DeliveryCounts()
         self.ack_by_id = True
         """STOMP 1.2 names a message in ACK by its ``ack`` header, 1.1 by message-id and subscription."""
@@ -54,3 +77,156 @@ class Shared:
         self.drain_timeout: float | None = None
         self.client_id = ""
         self.ids: Iterator[int] = count(1)
+
+
+class Subscriptions:
+    """The subscriptions of one consumer, and their messages for which the broker waits for an ACK.
+
+    Args:
+        shared: the common state of the connection.
+        info: describes the consumer.
+        receiver: gets the messages.
+
+    Raises:
+        JMSException: a SUBSCRIBE frame cannot carry a name or the selector of the consumer.
+    """
+
+    def __init__(self, shared: Shared, info: ConsumerInfo, receiver: Receiver) -> None:
+        self._shared = shared
+        self._engine = shared.engine
+        self._dialect = shared.dialect
+        self._info = info
+        self._receiver = receiver
+        self._lines = encode_head(shared.dialect.subscribe_lines(info), shared.dialect.limits)
+        self.by_bytes = shared.dialect.window_in_bytes and info.prefetch > 1
+        """True if the broker counts the window in bytes."""
+        self.all: list[StompSubscription] = []
+        """The open subscriptions, the first one first."""
+        self.outstanding: dict[StompInbound, None] = {}
+        """Messages for which the broker waits for an ACK, in the order of arrival."""
+        self.arrived = 0
+        """The number of messages that have arrived."""
+        self.stopped = False
+        """True if the consumer gets nothing more. Then a subscription ends when the caller holds none of its
+        messages."""
+        self.closing: Completion[None] | None = None
+        """Set when the consumer closes, completed when the broker has confirmed the end of all subscriptions. From then
+        on the broker would refuse an ACK."""
+        self._unanswered = 0
+        """The number of UNSUBSCRIBE frames that wait for a RECEIPT."""
+
+    @property
+    def volatile(self) -> bool:
+        """True if the messages are lost with the consumer, as for a topic without a durable subscription. The broker
+        keeps no message for redelivery then, so only this client can redeliver."""
+        return self._info.destination.is_topic and self._info.subscription is None
+
+    # -- begin and end ------------------------------------------------------------------------------------------
+
+    def subscribe(self, answered: Callable[[BaseException | None], None]) -> None:
+        """Open a subscription.
+
+        Args:
+            answered: gets the error of the broker, or ``None``.
+        """
+        subscription = StompSubscription(b"s%d" % next(self._shared.ids), self._receiver)
+        self.all.append(subscription)
+        self._shared.subscriptions[subscription.id] = subscription
+        self._engine.ask(
+            b"SUBSCRIBE",
+            b"id:%s\n%s\n\0" % (subscription.id, self._lines),
+            partial(self._subscribed, subscription, answered),
+            unnamed=True,
+        )
+
+    def _subscribed(
+        self,
+        subscription: StompSubscription,
+        answered: Callable[[BaseException | None], None],
+        error: BaseException | None,
+    ) -> None:
+        if error is not None:
+            self._forget(subscription)
+        answered(error)
+
+    def _forget(self, subscription: StompSubscription) -> None:
+        subscription.open = False
+        self._shared.subscriptions.pop(subscription.id, None)
+        if subscription in self.all:
+            self.all.remove(subscription)
+
+    def _unsubscribe(self, subscription: StompSubscription) -> None:
+        """End a subscription: the broker takes back its unacknowledged messages. The broker sends no count when it
+        delivers them again, so the client keeps the counts (S110).
+        """
+        self._forget(subscription)
+        if subscription.held:
+            for inbound in [inbound for inbound in self.outstanding if inbound.subscription is subscription]:
+                self._shared.counts.remember(inbound)
+                del self.outstanding[inbound]
+        self._unanswered += 1
+        self._engine.ask(b"UNSUBSCRIBE", b"id:%s\n\n\0" % subscription.id, self._unsubscribed)
+
+    def _unsubscribed(self, error: BaseException | None) -> None:
+        self._unanswered -= 1
+        closing = self.closing
+        if closing is not None and (error is not None or not self._unanswered):
+            closing.settle(error)
+
+    def release(self, subscription: StompSubscription) -> None:
+        """End the subscription of a stopped consumer as soon as the caller can acknowledge none of its messages."""
+        if subscription.open and subscription.held == subscription.returned:
+            self._unsubscribe(subscription)
+
+    def release_all(self) -> None:
+        """End each subscription of a stopped consumer of which the caller can acknowledge no message."""
+        for subscription in [*self.all]:
+            self.release(subscription)
+
+    def close(self, done: Completion[None]) -> None:
+        """End all subscriptions, and complete ``done`` when the broker has confirmed it."""
+        for subscription in [*self.all]:
+            self._unsubscribe(subscription)
+        if not self._unanswered:
+            done.succeed()
+
+    # -- messages -----------------------------------------------------------------------------------------------
+
+    def hold(self, inbound: StompInbound, subscription: StompSubscription) -> None:
+        """Keep a message that has arrived, until it is acknowledged or its subscription ends."""
+        shared = self._shared
+        inbound.subscription = subscription
+        inbound.ack = self.ack_lines(inbound, subscription)
+        inbound.cost = inbound.size if self.by_bytes else 1
+        subscription.used += inbound.cost
+        subscription.held += 1
+        self.outstanding[inbound] = None
+        if shared.counts:
+            inbound.counted = shared.counts.of(inbound)
+
+    def ack_lines(self, inbound: StompInbound, subscription: StompSubscription) -> bytes:
+        """Return the header lines that name a message in ACK and NACK."""
+        if self._shared.ack_by_id:
+            # Artemis writes its own last, behind a property of that name; and there it is the same as the message id
+            key = b"\nmessage-id:" if self._dialect.routed else b"\nack:"
+            return b"id:%s\n" % (raw_header(inbound.head, key) or b"")
+        message_id = raw_header(inbound.head, b"\nmessage-id:") or b""
+        return b"message-id:%s\nsubscription:%s\n" % (message_id, subscription.id)
+
+    def acknowledge(self, inbound: StompInbound) -> None:
+        """Send an ACK, if the broker still wants one."""
+        if inbound in self.outstanding and inbound.ack is not None:
+            self._engine.write(b"ACK\n", inbound.ack, b"\n\0")
+            self.acknowledged(inbound)
+
+    def acknowledged(self, inbound: StompInbound) -> None:
+        """Forget a message whose ACK was sent or is a part of a transaction."""
+        if self.outstanding.pop(inbound, self) is self:
+            return
+        subscription: StompSubscription = inbound.subscription
+        subscription.used -= inbound.cost
+        subscription.held -= 1
+        if self.stopped:
+            self.release(subscription)
+        elif not subscription.held and subscription.open and subscription is not self.all[0]:
+            self._unsubscribe(subscription)

@@ -1,0 +1,66 @@
+"""Delivers messages again that the caller gave back.
+
+No frame of STOMP gives one message back. So such a message stays in the client and is put before the others again,
+until UNSUBSCRIBE gives all back.
+"""
+
+from __future__ import annotations
+
+from pyjmsack.providers.stomp.inbound import StompInbound
+from pyjmsack.providers.stomp.subscriptions import Shared, Subscriptions
+from pyjmsack.spi.envelope import InboundSink
+
+__all__ = ["LocalRedelivery"]
+
+
+class LocalRedelivery:
+    """The messages of one consumer that the caller gave back in this burst.
+
+    Args:
+        shared: the common state of the connection.
+        sink: the inbox, which gets the messages again.
+        subscriptions: they take the messages of a stopped consumer back.
+    """
+
+    def __init__(self, shared: Shared, sink: InboundSink, subscriptions: Subscriptions) -> None:
+        self._shared = shared
+        self._sink = sink
+        self._subscriptions = subscriptions
+        self._back: list[StompInbound] = []
+
+    @staticmethod
+    def count(inbound: StompInbound, times: int) -> None:
+        """Add to the delivery count of a message that was delivered without success (S80, S110)."""
+        inbound.counted = inbound.redelivery_count + times
+        inbound.redeliveries = 0
+
+    def roll_back(self, inbound: StompInbound) -> None:
+        """Deliver a message again and count it, because its transaction was rolled back (S80)."""
+        self.count(inbound, inbound.redeliveries + 1)
+        self.give_back(inbound)
+
+    def give_back(self, inbound: StompInbound) -> None:
+        """Deliver a message again at the end of this burst. The message of a stopped consumer goes back to the
+        broker."""
+        if self._subscriptions.stopped:
+            if inbound in self._subscriptions.outstanding:
+                inbound.subscription.returned += 1
+                self._subscriptions.release(inbound.subscription)
+            return
+        if not self._back:
+            self._shared.giving_back.append(self)
+        self._back.append(inbound)
+
+    def redeliver(self) -> None:
+        """Put the messages that were given back in this burst into the inbox again, in the order of their arrival."""
+        back, self._back = self._back, []
+        back.sort(key=lambda inbound: inbound.sequence)
+        for inbound in back:
+            inbound.settled = False
+        self._sink.redeliver(back)
+
+    def redeliver_now(self) -> None:
+        """Call :meth:`redeliver` after an answer of the broker, because no call of the core ends this burst."""
+        if self._back:
+            self._shared.giving_back.remove(self)
+            self.redeliver()
