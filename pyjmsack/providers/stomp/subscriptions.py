@@ -96,7 +96,8 @@ class Subscriptions:
         self._engine = shared.engine
         self._dialect = shared.dialect
         self._info = info
-        self._receiver = receiver
+        self._receiver: Receiver | None = receiver
+        """``None`` after the end, so that no circle of references keeps a closed consumer in memory."""
         self._lines = encode_head(shared.dialect.subscribe_lines(info), shared.dialect.limits)
         self.by_bytes = shared.dialect.window_in_bytes and info.prefetch > 1
         """True if the broker counts the window in bytes."""
@@ -129,6 +130,7 @@ class Subscriptions:
         Args:
             answered: gets the error of the broker, or ``None``.
         """
+        assert self._receiver is not None  # a stopped consumer opens none
         subscription = StompSubscription(b"s%d" % next(self._shared.ids), self._receiver)
         self.all.append(subscription)
         self._shared.subscriptions[subscription.id] = subscription
@@ -187,6 +189,7 @@ class Subscriptions:
         """End all subscriptions, and complete ``done`` when the broker has confirmed it."""
         for subscription in [*self.all]:
             self._unsubscribe(subscription)
+        self._receiver = None
         if not self._unanswered:
             done.succeed()
 
