@@ -38,6 +38,7 @@ class Side:
     def __init__(self, url: str, queue: str, folder: Path, **settings: Any) -> None:
         self.folder = folder
         self.effects = folder / "effects"
+        self._name = queue
         self._environment = {
             "JMS_BROKER": url,
             "TASK_QUEUE": queue,
@@ -57,7 +58,7 @@ class Side:
         log = self.folder / f"worker-{number}.log"
         with log.open("wb") as out:
             worker = subprocess.Popen(
-                [*_CELERY, "-P", pool, "-c", "2", "-l", "INFO", "-n", f"w{number}@%h", *options],
+                [*_CELERY, "-P", pool, "-c", "2", "-l", "INFO", "-n", self._node(number), *options],
                 env={**os.environ, **self._environment},
                 stdout=out,
                 stderr=subprocess.STDOUT,
@@ -66,9 +67,18 @@ class Side:
         self._workers.append(worker)
         if not waits:
             return worker
-        wait_until(lambda: "ready." in log.read_text() or worker.poll() is not None, 40)
+        wait_until(lambda: "ready." in log.read_text() or worker.poll() is not None, 90)
         assert worker.poll() is None, log.read_text()
         return worker
+
+    def _node(self, number: int) -> str:
+        return f"w{number}@{self._name}"
+
+    def control(self) -> dict[str, Any]:
+        """Return the arguments that ask the newest worker alone. Workers of other tests share the broker, and hear what
+        is asked of all.
+        """
+        return {"destination": [self._node(len(self._workers) - 1)], "timeout": 20, "limit": 1}
 
     def log(self) -> str:
         """Return what the workers wrote."""

@@ -30,7 +30,7 @@ def test_an_eta_waits_at_the_broker_and_not_in_the_worker(any_broker: Served, si
     tasks.effect.apply_async((1,), eta=datetime.now(timezone.utc) + timedelta(hours=2))
     soon = tasks.effect.apply_async((2,), countdown=1.5)
     assert tasks.add.delay(1, 1).get(timeout=60) == 2
-    assert [*(app.control.inspect(timeout=20, limit=1).scheduled() or {}).values()] == [[]]
+    assert [*(app.control.inspect(**own.control()).scheduled() or {}).values()] == [[]]
     assert soon.get(timeout=60) == 2
     assert own.done() == {"done 2": 1}
 

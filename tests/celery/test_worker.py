@@ -67,13 +67,13 @@ def test_a_worker_returns_results_obeys_remote_control_and_tells_its_events(
     assert linked.apply_async().get(timeout=60) == 13
     with pytest.raises(ValueError, match="on purpose"):
         tasks.fail.delay().get(timeout=60)
-    inspect = app.control.inspect(timeout=20, limit=1)
+    inspect = app.control.inspect(**own.control())
     assert [*(inspect.ping() or {}).values()] == [{"ok": "pong"}]
     assert [queue["name"] for queues in inspect.active_queues().values() for queue in queues] == [
         app.conf.task_default_queue
     ]
     revoked = tasks.effect.apply_async((1,), countdown=3600)
-    app.control.revoke(revoked.id, reply=True, timeout=20, limit=1)
+    app.control.revoke(revoked.id, reply=True, **own.control())
     wait_until(lambda: seen.wanted <= seen.types)
     seen.close()
     assert own.done() == Counter()
@@ -88,7 +88,7 @@ def test_tasks_of_the_pool_gevent_run_at_the_same_time(any_broker: Served, side:
         worker = own.start("gevent", "-c", "3")
         results = [own.tasks.wait_for.delay(gate) for _ in range(3)]
         wait_until(lambda: own.done()[f"began {gate}"] == 3)
-        assert [*(own.tasks.app.control.inspect(timeout=20, limit=1).ping() or {}).values()] == [{"ok": "pong"}]
+        assert [*(own.tasks.app.control.inspect(**own.control()).ping() or {}).values()] == [{"ok": "pong"}]
         Path(gate).touch()
         assert [result.get(timeout=60) for result in results] == [None] * 3
         wire.cut()
@@ -149,7 +149,7 @@ def test_a_task_whose_worker_is_killed_runs_again_only_with_late_acknowledgement
     for number in range(10):
         own.tasks.effect.delay(number)
     wait_until(lambda: own.done()[f"began {gate}"])
-    inspect = own.tasks.app.control.inspect(timeout=20, limit=1)
+    inspect = own.tasks.app.control.inspect(**own.control())
     wait_until(lambda: [[one["acknowledged"] for one in active] for active in inspect.active().values()] == [[early]])
     own.kill(worker)
     Path(gate).touch()
