@@ -46,7 +46,8 @@ class MessageConsumer(ConsumerFacade):
             TypeError, ValueError: the timeout is no number, negative, NaN, or more than 1,000,000,000.
             IllegalStateException: the consumer is closed, or a consumer of this session has a listener (S8).
             ConnectionLostException: the connection failed (S128).
-            RequestTimedOutException: the broker did not answer a drain within ``amqp.drainTimeout``.
+            RequestTimedOutException: the broker did not answer a drain within ``amqp.drainTimeout``; or the timeout is
+                0, and for 60 s only messages came that were refused.
         """
         limit = None if timeout is None else seconds(timeout)
         core = self._core

@@ -47,6 +47,11 @@ class Container:
     # -- its state ----------------------------------------------------------------------------------------------
 
     @property
+    def at_work(self) -> bool:
+        """Whether a worker that did not finish in time at the stop is still at work."""
+        return self.left_behind > 0 and any(not worker.ended for worker in self._workers)
+
+    @property
     def ready(self) -> bool:
         """Whether the listener takes messages now."""
         return self.link.state == "connected" and any(worker.ready for worker in [*self._workers])

@@ -74,6 +74,9 @@ class Running:
                 raise IllegalStateException(f"listener {listener.name!r}: the app is not running; start the app first")
             if listener.name in self._tasks:
                 return
+            before = self._containers.get(listener.name)
+            if before is not None and before.at_work:  # its message is at the broker again, and would come to two
+                raise IllegalStateException(f"listener {listener.name!r}: {_AT_WORK}")
             link = self._spawn(listener)
         yield partial(link.tried.wait, TRIED)
 

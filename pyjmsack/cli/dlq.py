@@ -362,18 +362,20 @@ def _run(job: Transfer, rounds: list[_Round], login: Login, rate: float | None, 
         what: the word for the work in the display, such as ``Retrying``.
         shown: how many of the wanted letters a browser showed before. If fewer are moved, a remark says so.
     """
-    wanted, moved = job.limit, 0
+    wanted, moved, unsendable = job.limit, 0, 0
     with stop_on_signals() as stop, counting(what, wanted) as show_count:
         for each in rounds:
             left = None if wanted is None else wanted - moved
             limit = min((number for number in (left, each.limit) if number is not None), default=None)
             if stop.requested or limit == 0:
                 break
-            moved += replace(job, selector=each.selector, limit=limit).run(login, Pace(rate, stop), stop, show_count)
-    if moved < shown and not stop.requested:
+            part = replace(job, selector=each.selector, limit=limit)
+            moved += part.run(login, Pace(rate, stop), stop, show_count)
+            unsendable += part.unsendable
+    if moved + unsendable < shown and not stop.requested:
         remark(
-            f"{shown - moved:,} of {shown:,} were not moved, because another consumer of {job.source} holds them or"
-            " took them: run the command again when no other one works on the dead letters."
+            f"{shown - moved - unsendable:,} of {shown:,} were not moved, because another consumer of {job.source}"
+            " holds them or took them: run the command again when no other one works on the dead letters."
         )
     return moved
 

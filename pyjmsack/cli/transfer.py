@@ -71,8 +71,8 @@ def check_left(left: int, done: str) -> None:
     """
     if left > _MOST_LEFT:
         raise Failure(
-            f"{done}. The rest was not looked at, because more than {_MOST_LEFT:,} messages were received that are not"
-            " chosen, and one session holds no more. Use --selector, so that the broker leaves them out"
+            f"{done}. The rest was not looked at, because more than {_MOST_LEFT:,} messages were received that stay"
+            f" in the queue, and one session holds no more. Use --selector, so that the broker leaves them out"
         )
 
 

@@ -245,6 +245,7 @@ class Consumer:
 
     def _receive(self, timeout: float | None, body_type: type[Any] | None, since: int | None) -> Steps[Message | None]:
         deadline = Deadline(timeout)
+        patience = Deadline(None if timeout is None else timeout + _PATIENCE)
         options, prefetch = self._channel.options, self.info.prefetch
         local_only = options.receive_no_wait_local_only if timeout == 0 else options.receive_local_only
         while True:
@@ -253,17 +254,18 @@ class Consumer:
                 return message
             self.check_alive()
             if deadline.expired:
+                if self.taking.cut and not patience.expired:
+                    continue
                 break
             if prefetch == 0 and self.session.started and not self.inbox.messages:
                 self._channel.submit(self._channel.provider.pull, self.info.id)
             yield from self._wait_for_arrival(deadline)
         if not self.session.started or (local_only and prefetch > 0):
             return None
-        patience = Deadline(_PATIENCE)
         while True:  # a message that came may have been refused, and then more may be behind it
             gone = self._counts.gone
             message = yield from self._receive_drained(body_type, since)
-            if message is not None or self._counts.gone == gone:
+            if message is not None or (self._counts.gone == gone and not self.taking.cut):
                 return message
             if patience.expired:
                 break

@@ -27,6 +27,8 @@ from pyjmsack.types import Outcome
 __all__ = ["Taking"]
 
 log = logging.getLogger("pyjmsack")
+_FOR_EVER = (Outcome.ACCEPTED, Outcome.REJECTED, Outcome.MODIFIED_FAILED_UNDELIVERABLE)
+"""The outcomes after which the broker does not deliver the message to this consumer again."""
 TORN = 1000
 """How many damaged messages of one consumer are given back, to be delivered again. A later one is refused for this
 consumer, because the broker may have no limit of deliveries."""
@@ -63,12 +65,14 @@ class Taking:
         "_listening",
         "_name",
         "_over",
+        "_prompt",
         "_session",
         "_step",
         "_stopped",
         "_taken",
         "_through",
         "_unsettled",
+        "cut",
         "passing",
         "trace",
     )
@@ -97,12 +101,17 @@ class Taking:
         self.trace = trace
         self._step = max(1, info.prefetch // 10)
         self._taken = 0
+        self._prompt = session.info.ack_mode.presettled
+        """Whether the provider is told at once how many messages were taken, because over STOMP it acknowledges them
+        then."""
         self._stopped = False
         self._here = session.channel.runtime.thread
         self._finish = finish
         self._over = False
         self._through: Completion[None] | None = None
         """Completed when the message on its way has reached the caller. A close waits for it."""
+        self.cut = False
+        """Whether the last :meth:`take` ended because it refused many messages. The next one may be good."""
         self.passing = 0
         """The number of the thread that may have a message on its way from the inbox to the caller, without an outcome
         yet; 0 if there is none."""
@@ -148,6 +157,7 @@ class Taking:
                 limit.
         """
         inbound: Inbound | None = None
+        self.cut = False
         try:
             while (inbound := self.take_undecoded()) is not None:
                 message = self._admitted(inbound)
@@ -158,6 +168,7 @@ class Taking:
                 if refusals is not None:
                     refusals -= 1
                     if refusals <= 0:
+                        self.cut = True
                         return None
         except BaseException:
             self._put_back(inbound)
@@ -201,7 +212,8 @@ class Taking:
         self._taken += 1
         if self._taken % self._step == 0:
             channel = self._channel
-            submit = channel.submit_lazily if len(self._inbox.messages) >= PLENTY else channel.submit
+            lazy = len(self._inbox.messages) >= PLENTY and not self._prompt
+            submit = channel.submit_lazily if lazy else channel.submit
             submit(channel.provider.replenish, self._id)
 
     def admit(self, inbound: Inbound) -> Message | None:
@@ -246,7 +258,7 @@ class Taking:
         elif why is Why.NOT_TRANSFORMED and error is not None:
             log.warning("%s", error, exc_info=error.__cause__)
             self._channel.events.report(error)
-        counts.refused += outcome in (Outcome.MODIFIED_FAILED_UNDELIVERABLE, Outcome.REJECTED)
+        counts.refused += outcome in _FOR_EVER
         self._unsettled.settle(inbound, outcome, ack_type)
 
     def _put_back(self, inbound: Inbound | None) -> None:

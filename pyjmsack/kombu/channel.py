@@ -250,7 +250,8 @@ class Channel(virtual.Channel):
     # -- sending ------------------------------------------------------------------------------------------------
 
     def basic_publish(self, message: dict[str, Any], exchange: str, routing_key: str, **kwargs: Any) -> None:
-        """Send a message to an exchange. The message is at the broker when this returns.
+        """Send a message to an exchange. The message is at the broker when this returns, unless the
+        URL has ``jms.forceAsyncSend=true``.
 
         Args:
             message: headers, properties and body, as kombu prepared them.

@@ -25,10 +25,12 @@ _DEFAULTS: Final = {
     "transport.connectTimeout": None,
     "jms.localMessagePriority": "true",
     "jms.forceSyncSend": "true",
+    "amqp.singleCredit": "always",
 }
 """Options that the transport sets if the URL does not set them. So nothing waits for a broker for ever, and priorities
 count in the client, too. Each send waits for the broker, because a program that sends transient tasks may end at once,
-and Celery closes no connection then. ``None`` = the connect timeout of kombu."""
+and Celery closes no connection then. Tasks are asked for one by one, because workers are killed, and otherwise Artemis
+could mix up the messages of their neighbours (docs/failover.md). ``None`` = the connect timeout of kombu."""
 _RECONNECTING: Final = ("failover.maxReconnectAttempts", "failover.startupMaxReconnectAttempts")
 
 
@@ -95,11 +97,12 @@ def _url(client: Any) -> str:
 def _options(url: str, given: Mapping[str, object], connect_timeout: float | None) -> dict[str, object]:
     options = dict(given)
     failover = url.startswith("failover:")
+    speaks_amqp = "amqp" in url.partition("?")[0]
     asynchronous = any("AsyncSend" in place for place in (url, *options))  # the user wants sends that do not wait
     for name, value in _DEFAULTS.items():
-        if asynchronous and name == "jms.forceSyncSend":
+        if (asynchronous and name == "jms.forceSyncSend") or (name.startswith("amqp.") and not speaks_amqp):
             continue
-        own = f"nested.{name}" if failover and name.startswith("transport.") else name
+        own = f"nested.{name}" if failover and name.startswith(("transport.", "amqp.")) else name
         if own not in options and f"{name}=" not in url:
             limit = value if value is not None else round(1000 * connect_timeout) if connect_timeout else None
             if limit is not None:

@@ -241,6 +241,8 @@ class _Executor(ThreadPoolExecutor):
         future: Future[Any] = Future()
 
         def run() -> None:
+            if not future.set_running_or_notify_cancel():  # the caller gave up before the call began
+                return
             try:
                 future.set_result(call(*args, **kwargs))
             except BaseException as error:

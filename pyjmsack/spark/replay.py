@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 __all__ = ["dead_letters", "send_back"]
@@ -15,6 +15,11 @@ _HOMELESS = {
 
 _PLACE = ("received", "batch", "part", "idx")
 """The columns that say when and where a row was drained. They are the same in each reading of a drain."""
+
+
+def _text(name: str) -> Column:
+    """Return a column of a place as text. A time is a number, because its text depends on the session's time zone."""
+    return (f.expr("unix_micros(received)") if name == "received" else f.col(name)).cast("string")
 
 
 def dead_letters(spark: SparkSession, **options: str) -> DataFrame:
@@ -58,7 +63,7 @@ def send_back(letters: DataFrame, attempt: int = 1, to: str | None = None, **opt
                 raise ValueError(
                     f"{count} letters {reason}; filter them out, or give a queue for all letters with to=..."
                 )
-    place = [f.col(name).cast("string") for name in _PLACE if name in letters.columns]
+    place = [_text(name) for name in _PLACE if name in letters.columns]
     key = f.concat_ws(":", f.lit(f"replay:{attempt}"), f.col("message_id"), *place)
     target = f.col("origin") if to is None else f.lit(to)
     rows = letters.withColumns({"destination": target, "replay_id": key}).drop("origin")

@@ -47,7 +47,8 @@ class MessageConsumer(ConsumerFacade):
             IllegalStateException: the consumer is closed, a consumer of this session has a listener (S8), or another
                 thread is using the session (S15).
             ConnectionLostException: the connection failed (S128).
-            RequestTimedOutException: the broker did not answer a drain within ``amqp.drainTimeout``.
+            RequestTimedOutException: the broker did not answer a drain within ``amqp.drainTimeout``; or the timeout is
+                0, and for 60 s only messages came that were refused.
         """
         limit = None if timeout is None else seconds(timeout)
         guard = self._guard

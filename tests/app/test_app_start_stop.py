@@ -98,6 +98,38 @@ def test_a_stop_waits_for_the_message_at_work(broker_url: str, queue_name: str, 
         assert collected.items == ["slow"]
 
 
+def test_a_listener_that_is_still_at_work_is_not_started_beside_itself(
+    broker_url: str, queue_name: str, collected: Collected
+) -> None:
+    """Its message is at the broker again, and two workers would have it at the same time."""
+    app, begun, go = App(broker_url, stop_timeout=0.2), threading.Event(), threading.Event()
+
+    @app.listener(queue_name)
+    def slow(body: str) -> None:
+        begun.set()
+        assert go.wait(60)
+        collected.add(body)
+
+    def started() -> bool:
+        try:
+            listener.start()
+        except IllegalStateException:
+            return False
+        return True
+
+    with app:
+        listener = app.listeners[queue_name]
+        app.sender.send(queue_name, "slow")
+        assert begun.wait(60)
+        assert not listener.stop()
+        for _ in range(2):
+            with pytest.raises(IllegalStateException, match="still at work"):
+                listener.start()
+        go.set()
+        wait_until(started)
+        wait_until(lambda: "slow" in collected.items)
+
+
 def test_in_asyncio_start_and_stop_are_awaited(broker_url: str, queue_name: str) -> None:
     app = aio.App(broker_url)
     found: asyncio.Queue[str] = asyncio.Queue()

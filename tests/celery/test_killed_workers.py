@@ -54,7 +54,11 @@ def test_a_worker_killed_in_a_moment_of_a_task_loses_nothing_that_celery_promise
     assert own.tasks.add.delay(1, 1).get(timeout=60) == 2
     times = (LATE if late else EARLY)[moment]
     wait_until(lambda: own.done().total() >= 3 + times)
-    assert own.done() == Counter({"done 0": times, "done 1": 1, "done 2": 1, "done 3": 1})
+    expected = Counter({"done 0": times, "done 1": 1, "done 2": 1, "done 3": 1})
+    if late and moment == "after-ack":  # it was perhaps not on the wire yet
+        assert own.done() in (expected, expected + Counter({"done 0": 1}))
+    else:
+        assert own.done() == expected, own.log()
 
 
 @pytest.mark.whole_tier("the rows above kill a worker in each moment by name")

@@ -190,7 +190,8 @@ class FailoverProvider:
                 self._requests.member.provider.start_consumer(consumer_id)
 
     def stop_consumer(self, consumer_id: int, done: Completion[None]) -> None:
-        """Stop the flow of messages to this consumer. Without a broker the consumer is not restored at the next one."""
+        """Stop the flow of messages to this consumer. If there is no broker, the consumer is not restored at the next
+        one, unless the replay of a transaction expects its messages."""
         record = self._resources.consumers.get(consumer_id)
         if record is not None:
             record.stopped = True

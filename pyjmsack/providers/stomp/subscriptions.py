@@ -97,7 +97,7 @@ class Subscriptions:
         self._dialect = shared.dialect
         self._info = info
         self._receiver: Receiver | None = receiver
-        """``None`` after the end, so that no circle of references keeps a closed consumer in memory."""
+        """``None`` after a close, so that no circle of references keeps a closed consumer in memory."""
         self._lines = encode_head(shared.dialect.subscribe_lines(info), shared.dialect.limits)
         self.by_bytes = shared.dialect.window_in_bytes and info.prefetch > 1
         """True if the broker counts the window in bytes."""

@@ -74,6 +74,19 @@ def test_a_message_behind_many_refused_ones_is_received() -> None:
     assert message.text == "good"
 
 
+@pytest.mark.parametrize("outcome", ["ACCEPTED", "RELEASED", "MODIFIED_FAILED"])
+@pytest.mark.parametrize("local", ["false", "true"])
+def test_a_message_behind_many_that_came_too_often_is_received(outcome: str, local: str) -> None:
+    """Whatever their outcome is, and also if the broker is not asked: the limit of one look hid it."""
+    limits = f"jms.redeliveryPolicy.maxRedeliveries=0&jms.redeliveryPolicy.outcome={outcome}"
+    bench = Bench(f"{limits}&jms.receiveNoWaitLocalOnly={local}")
+    consumer = bench.consumer()
+    bench.arrive(consumer, *(FakeInbound("bad", redeliveries=1) for _ in range(300)), "good")
+    message = bench.run(consumer.receive(0))
+    assert message is not None
+    assert message.text == "good"
+
+
 def test_a_listener_of_the_same_session_has_its_turn_in_a_flood() -> None:
     bench = Bench()
     session = bench.session()

@@ -85,6 +85,15 @@ def test_sends_wait_for_the_broker_unless_the_user_says_otherwise() -> None:
     assert "jms.forceSyncSend" not in settings_of(kombu.Connection(url)).options
 
 
+def test_tasks_are_asked_for_one_by_one_over_amqp_unless_the_user_says_otherwise() -> None:
+    """At Artemis a killed worker could cost its neighbours a task."""
+    name = "amqp.singleCredit"
+    for url, own in (("jms+amqp://h", name), ("jms+failover:(amqp://a,amqp://b)", f"nested.{name}")):
+        assert settings_of(kombu.Connection(url, transport="jms")).options[own] == "always"
+    for url in ("jms+stomp://h", f"jms+amqp://h?{name}=afterLoss"):
+        assert name not in settings_of(kombu.Connection(url, transport="jms")).options
+
+
 def test_a_compressed_body_may_be_as_large_as_any_message() -> None:
     assert settings_of(kombu.Connection("jms+amqp://h")).largest == 104_857_600
     assert settings_of(kombu.Connection("jms+amqp://h?jms.maxMessageSize=2000")).largest == 2000
