@@ -40,7 +40,8 @@ def test_a_worker_killed_in_a_moment_of_a_task_loses_nothing_that_celery_promise
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The worker dies once, in this moment of the first task. The three tasks behind it run once."""
+    """The worker dies once, in this moment of the first task. The three tasks behind it run once, unless Celery ran
+    them before it acknowledged the first one."""
     own = side(any_broker.amqp_url, task_acks_late=late)
     monkeypatch.setenv("DIE_AT", f"{moment} {tmp_path / 'died'}")
     if not late:
@@ -54,11 +55,13 @@ def test_a_worker_killed_in_a_moment_of_a_task_loses_nothing_that_celery_promise
     assert own.tasks.add.delay(1, 1).get(timeout=60) == 2
     times = (LATE if late else EARLY)[moment]
     wait_until(lambda: own.done().total() >= 3 + times)
-    expected = Counter({"done 0": times, "done 1": 1, "done 2": 1, "done 3": 1})
-    if late and moment == "after-ack":  # it was perhaps not on the wire yet
-        assert own.done() in (expected, expected + Counter({"done 0": 1}))
+    least = Counter({"done 0": times, "done 1": 1, "done 2": 1, "done 3": 1})
+    if late and moment.endswith("-ack"):
+        # Celery keeps acknowledgements for the next turn of its loop, and tasks may run before that; and what was
+        # acknowledged a moment ago is perhaps not on the wire
+        assert least <= own.done() <= Counter({f"done {number}": 2 for number in range(4)}), own.log()
     else:
-        assert own.done() == expected, own.log()
+        assert own.done() == least, own.log()
 
 
 @pytest.mark.whole_tier("the rows above kill a worker in each moment by name")
