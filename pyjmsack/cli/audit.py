@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pyjmsack.cli.errors import Failure
+from pyjmsack.cli.managing import jolokia_of_environment
 from pyjmsack.cli.options import Login, broker_options
 from pyjmsack.cli.terminal import stdout_console, visible
 
@@ -33,9 +34,7 @@ __all__ = ["as_document", "as_report", "audit", "audit_ledgers", "missing_for_au
     "--still-queued", type=click.IntRange(min=0), metavar="N", help="N messages are in the queues, and not lost."
 )
 @broker_options
-@click.option(
-    "--jolokia", envvar="PYJMSACK_JOLOKIA", metavar="URL", help="With --url of ActiveMQ Classic: its Jolokia."
-)
+@click.option("--jolokia", metavar="URL", help="With --url of ActiveMQ Classic: its Jolokia.")
 @click.option("--queue", "queues", metavar="NAME", multiple=True, help="With --url: look into this queue, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def audit(
@@ -65,7 +64,7 @@ def audit(
         raise click.UsageError(
             "give --url, which counts the messages that are still queued, or --still-queued, not both"
         )
-    question = None if login is None else Question(login, jolokia, queues)
+    question = None if login is None else Question(login, jolokia or jolokia_of_environment(login), queues)
     found = audit_ledgers(ledgers, master, suspects, still_queued, question)
     if html is not None:
         from pyjmsack.spark.audit import write_page

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,6 +25,7 @@ __all__ = [
     "ask_before",
     "by_broker",
     "duration",
+    "jolokia_of_environment",
     "jolokia_option",
     "json_option",
     "opened_manager",
@@ -34,6 +36,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+_JOLOKIA_VARIABLE = "PYJMSACK_JOLOKIA"
 _UNITS = {"": 1, "ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|)")
 
@@ -47,22 +50,36 @@ def duration(text: str) -> float:
 
 
 def jolokia_option(command: Command) -> Command:
-    """Add ``--jolokia`` as the argument ``jolokia``. Its default comes from the context.
+    """Add ``--jolokia`` as the argument ``jolokia``. Its default comes from the context or from a variable, if these
+    mean the broker of the URL.
 
     This decorator stands below ``connection_options``.
     """
 
     @functools.wraps(command)
     def with_jolokia(*args: Any, login: Login, jolokia: str | None, **options: Any) -> Any:
-        return command(*args, login=login, jolokia=jolokia or login.jolokia, **options)
+        return command(*args, login=login, jolokia=jolokia or login.jolokia or jolokia_of_environment(login), **options)
 
     return click.option(
         "--jolokia",
-        envvar="PYJMSACK_JOLOKIA",
         metavar="URL",
         help="ActiveMQ Classic: Jolokia of its console, such as http://NAME:PASSWORD@HOST:8161/api/jolokia; or"
-        " PYJMSACK_JOLOKIA. Artemis is managed over --url.",
+        f" {_JOLOKIA_VARIABLE}, beside PYJMSACK_URL. Artemis is managed over --url.",
     )(with_jolokia)
+
+
+def jolokia_of_environment(login: Login) -> str | None:
+    """Return the Jolokia of the variable, if the URL is that of the environment, too. Otherwise a command would look at
+    one broker and change another one.
+    """
+    given = os.environ.get(_JOLOKIA_VARIABLE) or None
+    if given is not None and not login.of_environment:
+        remark(
+            f"{_JOLOKIA_VARIABLE} is not used, because --url or a context names the broker: give --jolokia, or a"
+            " jolokia-env in the context."
+        )
+        return None
+    return given
 
 
 def json_option(command: Command) -> Command:

@@ -26,6 +26,7 @@ __all__ = [
 ]
 
 DEFAULT_URL = "amqp://localhost:5672"
+_URL_VARIABLE = "PYJMSACK_URL"
 PASSWORD_VARIABLE = "PYJMSACK_PASSWORD"  # noqa: S105 - the name of a variable
 Command = Callable[..., Any]
 
@@ -41,6 +42,8 @@ class Login:
     password_variable: str = PASSWORD_VARIABLE
     jolokia: str | None = field(default=None, repr=False)
     """Jolokia of the context; it may hold a password."""
+    of_environment: bool = True
+    """Whether the URL is that of the environment, so that the variable with a Jolokia means the same broker."""
 
     def factory(self, **options: object) -> ConnectionFactory:
         """Return a connection factory; ``options`` are URL options with ``__`` for the dot.
@@ -89,7 +92,7 @@ def connection_options(command: Command) -> Command:
     def with_login(
         *args: Any, url: str, context: str | None, user: str | None, password_file: Path | None, **options: Any
     ) -> Any:
-        login = Login(url, user, password_file)
+        login = _login(url, user, password_file)
         return command(*args, login=login if context is None else _in_context(login, context), **options)
 
     with_context = click.option(
@@ -99,7 +102,7 @@ def connection_options(command: Command) -> Command:
         help="Broker and login from ~/.config/pyjmsack/contexts.toml; or PYJMSACK_CONTEXT.",
     )(login_options(with_login))
     return click.option(
-        "--url", envvar="PYJMSACK_URL", default=DEFAULT_URL, show_default=True, show_envvar=True, help="The broker."
+        "--url", envvar=_URL_VARIABLE, default=DEFAULT_URL, show_default=True, show_envvar=True, help="The broker."
     )(with_context)
 
 
@@ -108,18 +111,38 @@ def broker_options(command: Command) -> Command:
 
     @functools.wraps(command)
     def with_login(*args: Any, url: str | None, user: str | None, password_file: Path | None, **options: Any) -> Any:
-        return command(*args, login=None if url is None else Login(url, user, password_file), **options)
+        return command(*args, login=None if url is None else _login(url, user, password_file), **options)
 
     return click.option("--url", metavar="URL", help="Ask this broker.")(login_options(with_login))
 
 
+def _login(url: str, user: str | None, password_file: Path | None) -> Login:
+    own = not _typed("url") or url == os.environ.get(_URL_VARIABLE)
+    return Login(url, user, password_file, of_environment=own)
+
+
+def _typed(option: str) -> bool:
+    """Whether an option was given on the command line, and not by a variable."""
+    source = click.get_current_context().get_parameter_source(option)
+    return source is click.core.ParameterSource.COMMANDLINE
+
+
 def _in_context(login: Login, name: str) -> Login:
-    """Return the login. The command line goes before the context."""
+    """Return the login. The command line goes before the context.
+
+    A Jolokia belongs to the broker of its context. If ``--url`` names another broker, that Jolokia is left out, because
+    a command would look at one broker and change the other one. So is a login that only a variable chose.
+    """
     found = read_context(name)
-    given = click.get_current_context().get_parameter_source("url")
-    login = replace(login, jolokia=found.jolokia)
-    if found.url is not None and given is not click.core.ParameterSource.COMMANDLINE:
-        login = replace(login, url=found.url)
+    if found.url is not None:
+        elsewhere = _typed("url") and login.url != found.url
+        if elsewhere and not _typed("context"):
+            return login
+        login = replace(login, of_environment=False)
+        if not elsewhere:
+            login = replace(login, url=found.url, jolokia=found.jolokia)
+    else:
+        login = replace(login, jolokia=found.jolokia)
     if login.user is not None or found.user is None:
         return login
     variable = found.password_variable or PASSWORD_VARIABLE

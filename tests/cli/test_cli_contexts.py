@@ -35,6 +35,53 @@ def test_a_context_has_the_url_and_the_login(secured_broker: Served, queue_name:
     assert f"cannot connect to {ABSENT}" in given.stderr
 
 
+HERE, THERE = "http://127.0.0.1:1/here", "http://127.0.0.1:1/there"
+
+
+@pytest.mark.parametrize(
+    ("options", "variables", "used"),
+    [
+        (["--context", "plain"], {"PYJMSACK_JOLOKIA": THERE}, None),
+        (["--context", "managed"], {"PYJMSACK_JOLOKIA": THERE}, HERE),
+        (["--context", "managed", "--jolokia", THERE], {}, THERE),
+        (["--context", "managed", "--url", "amqp://127.0.0.1:2"], {}, None),
+        (["--context", "managed", "--url", ABSENT], {}, HERE),
+        (["--url", "amqp://127.0.0.1:2"], {"PYJMSACK_CONTEXT": "managed"}, None),
+        (["--url", "amqp://127.0.0.1:2"], {"PYJMSACK_JOLOKIA": THERE}, None),
+        (["--url", ABSENT], {"PYJMSACK_JOLOKIA": THERE}, THERE),
+        ([], {"PYJMSACK_JOLOKIA": THERE}, THERE),
+        ([], {"PYJMSACK_CONTEXT": "login only", "PYJMSACK_JOLOKIA": THERE}, THERE),
+        ([], {"PYJMSACK_CONTEXT": "plain", "PYJMSACK_JOLOKIA": THERE}, None),
+    ],
+    ids=lambda given: " ".join(given) or "-" if isinstance(given, list) else None,
+)
+def test_a_command_never_changes_another_broker_than_that_of_its_url(
+    tmp_path: Path, options: list[str], variables: dict[str, str], used: str | None
+) -> None:
+    """`purge --context test` destroyed the messages of the broker whose Jolokia stood in a variable."""
+    text = f"""
+        [plain]\nurl = "{ABSENT}"\n[managed]\nurl = "{ABSENT}"\njolokia = "{HERE}"\n["login only"]\nuser = "alice"
+    """
+    environment = in_context(text, tmp_path, PYJMSACK_PASSWORD="x", **variables)
+    said = Cli(ABSENT).run("purge", "orders", "--yes", *options, **environment).stderr
+    assert [each for each in (HERE, THERE) if f"Jolokia at {each}" in said] == ([] if used is None else [used]), said
+    url = options[options.index("--url") + 1] if "--url" in options else ABSENT
+    assert used is not None or f"cannot connect to {url}" in said
+
+
+def test_a_login_that_a_variable_chose_is_not_sent_to_another_broker(
+    secured_broker: Served, broker_url: str, tmp_path: Path
+) -> None:
+    """With `PYJMSACK_CONTEXT=prod` in the environment, `--url` of a test broker got the password of prod."""
+    text = f"""[prod]\nurl = "{broker_url}"\nuser = "alice"\npassword-env = "PROD" """
+    variables = in_context(text, tmp_path, PROD="wonderland")
+    command = ["browse", "DLQ", "--url", secured_broker.amqp_url]
+    assert "alice" not in (refused := Cli(ABSENT).run(*command, PYJMSACK_CONTEXT="prod", **variables)).output
+    assert refused.exit_code == 1
+    chosen = Cli(ABSENT).run(*command, "--context", "prod", **variables)
+    assert chosen.exit_code == 0, chosen.output
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
