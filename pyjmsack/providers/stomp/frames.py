@@ -17,7 +17,17 @@ from typing import NamedTuple
 
 from pyjmsack.errors import ConnectionLostException, MessageFormatException
 
-__all__ = ["Frame", "FrameParser", "Limits", "Refusal", "decode_head", "escape", "lines_that_name", "raw_header"]
+__all__ = [
+    "Frame",
+    "FrameParser",
+    "Limits",
+    "Refusal",
+    "decode_head",
+    "escape",
+    "has_legal_escapes",
+    "lines_that_name",
+    "raw_header",
+]
 
 
 class Refusal(NamedTuple):
@@ -48,6 +58,8 @@ _NAMING = re.compile(
 )
 
 _ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
+_ESCAPED = re.compile(rb"[^\\]*(?:\\[\\cnr][^\\]*)*")
+"""Header lines in which each backslash begins an escape."""
 _UNESCAPED = {"\\": "\\", "n": "\n", "r": "\r", "c": ":"}
 _DIGITS = 12
 """The most digits of a content-length."""
@@ -404,6 +416,12 @@ def raw_header(head: bytes, key: bytes) -> bytes | None:
     end = head.find(b"\n", start)
     value = head[start:] if end < 0 else head[start:end]
     return value[:-1] if value.endswith(b"\r") else value
+
+
+def has_legal_escapes(head: bytes) -> bool:
+    """Return True if each backslash in header lines begins an escape of STOMP, so that :func:`decode_head` accepts
+    them."""
+    return b"\\" not in head or _ESCAPED.fullmatch(head) is not None
 
 
 def decode_head(head: bytes) -> dict[str, str]:

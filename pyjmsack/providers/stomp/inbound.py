@@ -19,7 +19,7 @@ from pyjmsack.message import (
 )
 from pyjmsack.message.headers import Headers
 from pyjmsack.providers.stomp.dialect import StompDialect, parse_destination
-from pyjmsack.providers.stomp.frames import Refusal, decode_head, lines_that_name, raw_header
+from pyjmsack.providers.stomp.frames import Refusal, decode_head, has_legal_escapes, lines_that_name, raw_header
 from pyjmsack.spi.envelope import DUPLICATE_ID, HEAVY
 from pyjmsack.spi.registry import decode_foreign
 from pyjmsack.spi.stomp_names import BODY, COPY, properties_of
@@ -172,7 +172,7 @@ class StompInbound:
         head = self.head
         mark, content_type, kind, native = _ABOUT_BODY
         told = mark in head or content_type in head or kind in head or native in head
-        return not told and head.isascii() and b"\\" not in head and not self.is_bytes
+        return not told and head.isascii() and has_legal_escapes(head) and not self.is_bytes
 
     @property
     def correlation_id(self) -> str | None:

@@ -14,7 +14,15 @@ from stomp.utils import convert_frame, encode, parse_frame
 
 from pyjmsack.errors import ConnectionLostException, MessageFormatException
 from pyjmsack.providers.stomp.errors import error_of
-from pyjmsack.providers.stomp.frames import Frame, FrameParser, Limits, decode_head, escape, raw_header
+from pyjmsack.providers.stomp.frames import (
+    Frame,
+    FrameParser,
+    Limits,
+    decode_head,
+    escape,
+    has_legal_escapes,
+    raw_header,
+)
 
 LIMITS = Limits(body=100_000, headers=50, header_line=1000)
 
@@ -100,6 +108,17 @@ def test_header_lines_that_are_none_are_refused_when_they_are_read(head: bytes) 
     """The message is refused, not the connection: others behind it are well."""
     with pytest.raises(MessageFormatException):
         decode_head(head)
+
+
+@given(st.text(alphabet="\\cnrx:", max_size=30))
+def test_the_quick_look_at_escapes_agrees_with_decoding(value: str) -> None:
+    head = b"\nname:" + value.encode()
+    try:
+        decode_head(head)
+    except MessageFormatException:
+        assert not has_legal_escapes(head)
+    else:
+        assert has_legal_escapes(head)
 
 
 HOSTILE = {

@@ -134,3 +134,12 @@ def test_a_message_with_the_same_number_at_another_broker_is_another_one() -> No
     """After a failover the first broker's number may be that of a new message."""
     assert stored_id(ARTEMIS.replace("state:NEW", "state:PAID")) not in (stored_id(ARTEMIS), None)
     assert stored_id(ARTEMIS.replace("1503,275", "")) is None
+
+
+@BROKER
+def test_the_header_lines_of_a_text_are_decoded_when_a_header_is_read_and_not_before(broker: str) -> None:
+    inbound = StompInbound(HEADS[broker].encode(), b"hello", dialect_of(broker))
+    message = inbound.to_message(Queue("q"))
+    assert (message.body, inbound._headers) == ("hello", None)
+    assert message.message_id == "ID:1"
+    assert inbound._headers is not None
