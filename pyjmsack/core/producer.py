@@ -11,7 +11,7 @@ from uuid import uuid4
 from pyjmsack.core.completions import CompletionListener, Completions
 from pyjmsack.core.recording import RecordedSend, RecordedSends
 from pyjmsack.core.send_window import Done, Send, SendWindow, describe
-from pyjmsack.core.spellings import ORDERS, check_composite, check_orders
+from pyjmsack.core.spellings import ORDERS, check_composite, check_orders, check_storable
 from pyjmsack.core.state import SessionState
 from pyjmsack.core.stats import warn_of_milliseconds
 from pyjmsack.core.steps import Deadline, Steps, ended
@@ -235,8 +235,9 @@ class Producer:
         message._destination = target
         message._redelivery_count = 0
         message._user_id = self._user_id  # never a value that the caller wrote into the message (S71)
-        if message._reply_to is not None and message._reply_to._several:
+        if message._reply_to is not None:
             check_composite(message._reply_to, self._channel.metadata)
+            check_storable("the reply-to", message._reply_to.name, self._channel.metadata)
         if delay:
             # refused, because a broker that ignores the delay would deliver at once (S157)
             self._channel.require("delivery-delay")
@@ -261,8 +262,8 @@ class Producer:
             raise InvalidDestinationException(f"{target!r} is not a destination; use session.create_queue(name)")
         if target.is_temporary and getattr(target, "deleted", False):
             raise InvalidDestinationException(f"temporary destination {target.name} was deleted (S68)")
-        if target._several:
-            check_composite(target, self._channel.metadata)
+        check_composite(target, self._channel.metadata)
+        check_storable("the destination", target.name, self._channel.metadata)
         return target
 
     # -- the way out --------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 
 from pyjmsack.core.channel import Channel
-from pyjmsack.core.spellings import check_composite
+from pyjmsack.core.spellings import check_composite, check_storable
 from pyjmsack.core.temporaries import Temporaries
 from pyjmsack.destination import Destination
 from pyjmsack.errors import InvalidDestinationException, UnsupportedFeatureException
@@ -26,8 +26,8 @@ MIN_BROWSER_PREFETCH = 1000
 
 
 def check_destination(destination: object, metadata: ConnectionMetadata | None) -> None:
-    """Raise if the argument is not a destination, if it is a temporary destination that was deleted, or if it names
-    several destinations and the broker would take the text as one name.
+    """Raise if the argument is not a destination, if it is a temporary destination that was deleted, if it names
+    several destinations and the broker would take the text as one name, or if the broker cannot store the name.
 
     Raises:
         InvalidDestinationException: one of these cases (S67, S68).
@@ -37,6 +37,7 @@ def check_destination(destination: object, metadata: ConnectionMetadata | None) 
     if destination.is_temporary and getattr(destination, "deleted", False):
         raise InvalidDestinationException(f"temporary destination {destination.name} was deleted (S68)")
     check_composite(destination, metadata)
+    check_storable("the destination", destination.name, metadata)
 
 
 class Sources:

@@ -1,4 +1,6 @@
-"""Refuses names and properties of Java programs that this broker would accept without error and treat differently."""
+"""Refuses names and properties that this broker would accept without error and treat differently, or that would damage
+the broker.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,19 @@ from pyjmsack.errors import InvalidDestinationException, UnsupportedFeatureExcep
 from pyjmsack.message import Message
 from pyjmsack.spi.resources import ConnectionMetadata
 
-__all__ = ["ORDERS", "check_composite", "check_orders"]
+__all__ = ["ORDERS", "check_composite", "check_orders", "check_storable"]
 
 _ARTEMIS_TIME: Final = "_AMQ_SCHED_DELIVERY"
 _REPEATED: Final = ("AMQ_SCHEDULED_PERIOD", "AMQ_SCHEDULED_REPEAT", "AMQ_SCHEDULED_CRON")
 _DELAYED: Final = ("AMQ_SCHEDULED_DELAY", "AMQ_SCHEDULED_TIME")
 ORDERS: Final = frozenset((_ARTEMIS_TIME, *_DELAYED, *_REPEATED))
 """Properties by which a Java program asks a broker to deliver a message later or again."""
+LONGEST_STORED: Final = 65_000
+"""The most bytes of a name that is sent to ActiveMQ Classic. Its store has 16 bits for the length of a name and a few
+bytes more."""
+_WIDEST: Final = 6
+"""The most bytes of one character in the store, where a character beyond 16 bits is written as two."""
+_SHOWN: Final = 40
 _DELAY: Final = "give send(..., delivery_delay=SECONDS), or set producer.delivery_delay"
 
 
@@ -65,3 +73,28 @@ def check_composite(destination: Destination, metadata: ConnectionMetadata | Non
         f"{name!r}: {why}; send to each of {parts} in one transaction, or consume from each;"
         f" a destination whose own name has a comma is {type(destination).__name__}({name!r})"
     )
+
+
+def check_storable(what: str, name: str, metadata: ConnectionMetadata | None) -> None:
+    """Refuse a name that ActiveMQ Classic cannot write into its store.
+
+    The broker would refuse the name too, but too late: until the broker is started again, nobody could make a
+    destination, or the broker ends. A stranger may have chosen the name, in the ``reply_to`` of a request.
+
+    Args:
+        what: the kind of the name, for the error text.
+        name: the name.
+        metadata: describes the broker; ``None`` = nothing is known of the broker.
+
+    Raises:
+        InvalidDestinationException: the name is too long.
+    """
+    if len(name) * _WIDEST <= LONGEST_STORED or metadata is None or not metadata.broker.startswith("classic"):
+        return
+    plain = len(name.encode("utf-8", "surrogatepass"))
+    size = plain + name.count("\0") + 2 * sum(each > "\uffff" for each in name)
+    if size > LONGEST_STORED:
+        raise InvalidDestinationException(
+            f"{what} {name[:_SHOWN]!r}... has {size:,} bytes, and more than {LONGEST_STORED:,} would damage the store"
+            " of ActiveMQ Classic (S67)"
+        )

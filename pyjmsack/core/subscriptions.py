@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from pyjmsack.core.channel import Channel
+from pyjmsack.core.spellings import check_storable
 from pyjmsack.core.steps import Steps, answered
 from pyjmsack.destination import Destination, Topic
 from pyjmsack.errors import IllegalStateException, InvalidDestinationException, JMSException
@@ -82,8 +83,10 @@ class Subscriptions:
 
         Raises:
             IllegalStateException: the name is in use (S141, S143).
+            InvalidDestinationException: this broker cannot store the name, which it keeps beside the client id.
         """
         channel = self._channel
+        check_storable("the name of the subscription", f"{wanted.name}:{channel.info.client_id}", channel.metadata)
         claimed: Completion[Subscription] = Completion()
         channel.submit(self.claim, wanted, topic, selector, claimed)
         what = f"the end of another consumer of {wanted.name}"

@@ -13,6 +13,7 @@ from contract.harness import Jms, Options, counts, nothing, take, texts
 from pyjmsack import (
     AckMode,
     DeliveryMode,
+    InvalidDestinationException,
     Message,
     MessageFormatException,
     Queue,
@@ -196,3 +197,23 @@ async def test_what_the_broker_is_may_be_said_in_the_url(jms: Jms) -> None:
         await (await session.create_producer(Queue(jms.queue.name))).send(key)
         assert texts(await take(await session.create_consumer(jms.queue), 1)) == [key]
         await jms.close()
+
+
+async def test_no_name_damages_the_store_of_the_broker(jms: Jms) -> None:
+    """S67: with such a name nobody could make a destination until the broker was started again. A requestor's
+    `reply_to` may have it."""
+    session, long = await jms.session(), "r" * 70_000
+    request = session.create_text_message("question")
+    request.reply_to = Queue(long)
+    producer = await session.create_producer(None)
+    sends = [(request, jms.queue), ("x", Queue(long)), ("x", Topic(long))]
+    for message, where in sends:
+        with pytest.raises(InvalidDestinationException, match="damage the store of ActiveMQ Classic"):
+            await producer.send(message, where)
+    for ask in (session.create_producer, session.create_consumer, session.create_browser):
+        with pytest.raises((InvalidDestinationException, UnsupportedFeatureException)):
+            await ask(Queue(long))
+    with pytest.raises(InvalidDestinationException):
+        await session.unsubscribe(long)
+    await producer.send("a", jms.queue)
+    await jms.left("a")
