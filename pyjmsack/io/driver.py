@@ -33,8 +33,12 @@ _QUICK_ACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 WRITE_SIZE = 1 << 20
 """The number of bytes that are gathered for one write, because a system call takes longer than copying the pieces."""
 
+READ_SIZE = 1 << 18
+"""The most bytes of one read. asyncio would allocate so many for each read, and give most of them back, which takes
+three system calls."""
 
-class Driver(asyncio.Protocol):
+
+class Driver(asyncio.BufferedProtocol):
     """The connection between one socket and one engine. asyncio calls its methods, and they call the engine.
 
     All methods run on the loop.
@@ -62,6 +66,7 @@ class Driver(asyncio.Protocol):
         self._closing = False
         self._timer: asyncio.TimerHandle | None = None
         self._socket: TransportSocket | None = None
+        self._buffer = memoryview(bytearray(READ_SIZE))
 
     def acknowledge_at_once(self, sock: TransportSocket) -> None:
         """Let TCP acknowledge received bytes at once, without waiting for bytes to send, if the system can.
@@ -93,7 +98,15 @@ class Driver(asyncio.Protocol):
             self._inquiry = Inquiry(self._loop, self._expected, self._end_with)
             self._inquiry.begin(address[:2])
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return the memory into which asyncio reads from the socket."""
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Pass the bytes that asyncio has read to the engine."""
+        self.received(bytes(self._buffer[:nbytes]))
+
+    def received(self, data: bytes) -> None:
         """Pass bytes of the peer to the engine."""
         if self._expected is not None and self._is_stranger(data, self._expected):
             return

@@ -134,7 +134,7 @@ def test_a_large_output_is_written_in_pieces_that_notice_a_full_socket(parts: Pa
 
 def test_bytes_reach_the_engine(parts: Parts) -> None:
     driver, engine, _, _ = parts
-    driver.data_received(b"abc")
+    driver.received(b"abc")
     assert engine.received == [b"abc"]
 
 
@@ -142,7 +142,7 @@ def test_the_engine_is_asked_for_its_deadline_and_ticked_then(parts: Parts) -> N
     driver, engine, _, loop = parts
     assert (engine.ticks, loop.pending()) == ([100.0], [])
     engine.deadline = 105.0
-    driver.data_received(b"x")
+    driver.received(b"x")
     assert loop.pending() == [105.0]
     engine.deadline = 111.0
     loop.fire()
@@ -154,7 +154,7 @@ def test_a_deadline_that_came_nearer_replaces_the_old_one(parts: Parts) -> None:
     """The peer's idle time-out is known only after the timer for ours was set."""
     driver, engine, _, loop = parts
     engine.deadline = 160.0
-    driver.data_received(b"sasl")
+    driver.received(b"sasl")
     engine.deadline = 100.2
     driver.retick()
     loop.fire()
@@ -182,7 +182,7 @@ def test_abort_drops_what_is_left(parts: Parts) -> None:
 def test_the_end_of_the_socket_stops_the_timer_and_tells_the_engine(parts: Parts) -> None:
     driver, engine, _, loop = parts
     engine.deadline = 105.0
-    driver.data_received(b"x")
+    driver.received(b"x")
     error = ConnectionResetError()
     driver.connection_lost(error)
     assert loop.pending() == []
@@ -193,7 +193,7 @@ def test_no_timer_is_set_by_bytes_that_arrive_while_closing(parts: Parts) -> Non
     driver, engine, _, loop = parts
     driver.close()
     engine.deadline = 105.0
-    driver.data_received(b"x")
+    driver.received(b"x")
     assert loop.pending() == []
 
 
