@@ -16,6 +16,7 @@ from pyjmsack.cli.managing import jolokia_option
 from pyjmsack.cli.options import Login, connection_options
 from pyjmsack.cli.receive_output import as_document, body_text
 from pyjmsack.cli.terminal import amount, printable, stdout_console, visible_json
+from pyjmsack.cli.values import text_of
 
 __all__ = ["browse"]
 
@@ -51,7 +52,7 @@ def browse(
 def _print(messages: Iterable[Message]) -> int:
     seen = 0
     for seen, message in enumerate(messages, 1):  # noqa: B007 - the last number is returned
-        click.echo(visible_json(json.dumps(as_document(message), ensure_ascii=False, default=str)))
+        click.echo(visible_json(json.dumps(as_document(message), ensure_ascii=False)))
     return seen
 
 
@@ -81,7 +82,7 @@ def _count(shown: int, more: bool) -> str:
 
 def _cells(message: Message) -> tuple[Text, ...]:
     sent = message.timestamp
-    properties = ", ".join(f"{name}={message.get_string_property(name)}" for name in message.properties)
+    properties = ", ".join(f"{name}={text_of(message, name)}" for name in message.properties)
     cells = (
         f"{sent:%Y-%m-%d %H:%M:%S}" if sent else "",
         printable(message.type or "", 20),

@@ -28,8 +28,8 @@ def origin_of(message: Message, queue: str) -> str | None:
     Artemis notes the queue. ActiveMQ Classic keeps the destination that the sender named, over STOMP in a header of its
     own.
     """
-    noted = message.get_string_property(_ORIGIN)
-    if noted is not None:
+    noted = _note(message, _ORIGIN)
+    if noted:
         return noted
     sent_to = first_destination(message)
     return None if sent_to is None or sent_to.is_topic or sent_to.name == queue else sent_to.name
@@ -41,15 +41,23 @@ def place_of(message: Message, queue: str) -> Queue | None:
     For a subscription of Artemis this is its own queue, not the topic.
     """
     origin = origin_of(message, queue)
-    if origin is None:
+    if origin is None or origin.startswith("topic://"):  # a topic would hand the letter to each of its subscribers
         return None
-    address = message.get_string_property("_AMQ_ORIG_ADDRESS")
-    return Queue(origin if address in (None, origin) else f"{address}::{origin}")
+    address = _note(message, "_AMQ_ORIG_ADDRESS")
+    return Queue._literal(origin if address in ("", origin) else f"{address}::{origin}")
+
+
+def _note(message: Message, name: str) -> str:
+    """Return a note of the broker, an empty text if there is none. Where the broker notes nothing, a sender may choose
+    a property of this name, with a value of any type.
+    """
+    value = message.properties.get(name)
+    return value if isinstance(value, str) and value.strip() else ""
 
 
 def cause_of(message: Message) -> str:
     """Return why the broker gave up the message, or an empty text if the broker does not say why."""
-    return " ".join((message.get_string_property(_CAUSE) or "").split())
+    return " ".join(_note(message, _CAUSE).split())
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import click
 from pyjmsack import AckMode, Connection, Message, Queue, UnsupportedFeatureException
 from pyjmsack.cli.dead_letters import Choice, cause_of, choice_of, dead_letter_queue, origin_of, place_of
 from pyjmsack.cli.existing import Checked, check_queue
-from pyjmsack.cli.export import check_whole, opened_output
+from pyjmsack.cli.export import LeftOut, check_whole, opened_output, write_all
 from pyjmsack.cli.managing import (
     ask_before,
     by_broker,
@@ -461,19 +461,14 @@ def export_letters(file: Path | None, login: Login, wanted: _Wanted, limit: int 
     \b
     pyjmsack dlq export dead.jsonl --origin orders
     """
-    written = 0
     with stop_on_signals() as stop, _opened(login, wanted) as letters:
-        output = opened_output(file, stop)
-        for message in letters.browse(limit):
-            output.write(message)
-            written += 1
-            if written % output.batch == 0:
-                output.flush()
-        output.flush()
+        left = LeftOut(letters.queue)
+        written = write_all(letters.browse(limit), opened_output(file, stop), left)
     if as_json and file is not None:
         print_json({"written": written, "file": str(file)})
-    else:
+    elif not left.count:
         remark(f"Exported {amount(written, _DEAD)}.")
+    left.check(f"Exported {amount(written, _DEAD)}")
 
 
 @dlq.command("purge")

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
 from itertools import islice
 from pathlib import Path
 
 import click
 
-from pyjmsack import AckMode, Connection, Message, Queue
+from pyjmsack import AckMode, Connection, Message, MessageFormatException, Queue
 from pyjmsack.cli.errors import Failure
 from pyjmsack.cli.existing import check_queue
 from pyjmsack.cli.managing import jolokia_option, json_option, print_json, remark
 from pyjmsack.cli.options import Login, connection_options
 from pyjmsack.cli.receive_job import ReceiveJob
-from pyjmsack.cli.receive_output import RENDERERS, Output, Stream, open_output
+from pyjmsack.cli.receive_output import Output, Stream, exact_line, open_output
 from pyjmsack.cli.stopping import Stop, stop_on_signals
 from pyjmsack.cli.terminal import Counter, amount, counting
 
-__all__ = ["check_whole", "export", "opened_output"]
+__all__ = ["LeftOut", "check_whole", "export", "opened_output", "write_all"]
 
 _CLASSIC_SHOWS = 400
 """The most messages that ActiveMQ Classic shows a browser, unless ``maxBrowsePageSize`` is changed."""
@@ -50,8 +51,9 @@ def export(
     pyjmsack export orders --selector "region = 'EU'" | gzip > orders.jsonl.gz
     pyjmsack export orders.failed failed.jsonl --take
 
-    A line has the body, the headers and the properties with their types. The queue keeps the messages, unless --take is
-    given. FILE must not exist. With FILE, --json prints how many were written.
+    A line has the body, the headers and the properties with their types. A message that a line cannot keep as it is
+    stays in the queue, and the exit code is 1. The queue keeps all messages, unless --take is given. FILE must not
+    exist. With FILE, --json prints how many were written.
     """
     with (
         stop_on_signals() as stop,
@@ -63,15 +65,15 @@ def export(
         checked = check_queue(connection, login, jolokia, queue)
         output = opened_output(file, stop)
         connection.start()
-        if take:
-            written = _take(connection, queue, selector, limit, output, stop, show)
-        else:
-            written = _look(connection, queue, selector, limit, output, stop, show)
+        left = LeftOut(queue)
+        export_all = _take if take else _look
+        written = export_all(connection, queue, selector, limit, output, stop, show, left)
     checked.warn_if_empty(written)
     if as_json and file is not None:
         print_json({"queue": queue, "written": written, "file": str(file)})
-    else:
+    elif not left.count:
         remark(f"Exported {amount(written)} from {queue}.")
+    left.check(f"Exported {amount(written)}")
 
 
 def opened_output(file: Path | None, stop: Stop) -> Output:
@@ -80,7 +82,38 @@ def opened_output(file: Path | None, stop: Stop) -> Output:
     Raises:
         Failure: the file exists already, or cannot be made.
     """
-    return open_output("jsonl", stop) if file is None else _File(file)
+    return open_output("export", stop) if file is None else _File(file)
+
+
+class LeftOut:
+    """Counts the messages that a line cannot keep as they are. They cost themselves alone, and the command fails at the
+    end, because a script may destroy the messages that it has exported.
+    """
+
+    def __init__(self, queue: str) -> None:
+        self._queue = queue
+        self.count = 0
+
+    def add(self, message: Message, error: MessageFormatException) -> None:
+        """Count a message."""
+        if not self.count:
+            remark(f"{message.message_id} is left out: {error}")
+        self.count += 1
+
+    def check(self, done: str) -> None:
+        """Raise if a message was left out.
+
+        Args:
+            done: a text about the work, such as ``Exported 7 messages``.
+
+        Raises:
+            Failure: a message was left out.
+        """
+        if self.count:
+            raise Failure(
+                f"{done}. {amount(self.count)} of {self._queue} left out, because a line cannot keep"
+                " their types. They are still in the queue; `pyjmsack move` keeps all types"
+            )
 
 
 class _File(Stream):
@@ -91,7 +124,7 @@ class _File(Stream):
             self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         except OSError as error:
             raise Failure(f"{path}: {error.strerror}") from error
-        super().__init__(RENDERERS["jsonl"], self._store)
+        super().__init__(exact_line, self._store)
 
     def _store(self, data: bytes) -> None:
         view = memoryview(data)
@@ -108,9 +141,10 @@ def _take(
     output: Output,
     stop: Stop,
     show: Counter,
+    left: LeftOut,
 ) -> int:
     with connection.create_session(AckMode.INDIVIDUAL_ACKNOWLEDGE) as session:
-        job = ReceiveJob(session, output, stop, show, None)
+        job = ReceiveJob(session, output, stop, show, None, left.add)
         job.run(session.create_consumer(Queue(queue), selector), limit, 0)
         return job.received
 
@@ -123,25 +157,46 @@ def _look(
     output: Output,
     stop: Stop,
     show: Counter,
+    left: LeftOut,
 ) -> int:
-    written = 0
+
+    def stops(count: int) -> bool:
+        show(count, "")
+        return stop.requested
+
     with connection.create_session() as session, session.create_browser(Queue(queue), selector) as browser:
-        for message in islice(browser, limit):
-            written = _write(output, message, written)
-            show(written, "")
-            if stop.requested:
-                break
-        output.flush()
-    if written != limit and not stop.requested:
-        check_whole(connection, written)
+        written = write_all(islice(browser, limit), output, left, stops)
+    seen = written + left.count
+    if seen != limit and not stop.requested:
+        check_whole(connection, seen)
     return written
 
 
-def _write(output: Output, message: Message, written: int) -> int:
-    output.write(message)
-    if (written + 1) % output.batch == 0:
-        output.flush()
-    return written + 1
+def write_all(
+    messages: Iterable[Message], output: Output, left: LeftOut, stops: Callable[[int], bool] = lambda count: False
+) -> int:
+    """Write messages that a browser shows, and return how many.
+
+    Args:
+        messages: the messages.
+        output: takes the messages.
+        left: counts those that the output cannot keep.
+        stops: called with the number so far; returns whether to stop.
+    """
+    written = 0
+    for message in messages:
+        try:
+            output.write(message)
+        except MessageFormatException as error:
+            left.add(message, error)
+            continue
+        written += 1
+        if written % output.batch == 0:
+            output.flush()
+        if stops(written):
+            break
+    output.flush()
+    return written
 
 
 def check_whole(connection: Connection, seen: int) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from pyjmsack import AckMode, JMSException, Queue, Session
+from pyjmsack import AckMode, JMSException, MessageFormatException, Queue, Session
 from pyjmsack.cli.errors import Failure, explain
 from pyjmsack.cli.managing import json_option, print_json
 from pyjmsack.cli.options import Login, connection_options
@@ -28,6 +28,7 @@ from pyjmsack.cli.transfer import DEFAULT_BATCH, Pace
 __all__ = ["import_"]
 
 _TOKEN = re.compile(r"[0-9a-f]{16}")
+_LONGEST_REASON = 300
 _FORMAT = 2
 """The format of a record, and of the duplicate ids that belong to it.
 
@@ -48,6 +49,10 @@ class _Progress:
     """The random part of the duplicate ids of this import."""
     lines: int = 0
     done: bool = False
+    unsendable: int = 0
+    """Lines that were left out because the protocol cannot carry their messages."""
+    reason: str = ""
+    """Place and reason of the first of them."""
 
     @classmethod
     def of(cls, path: Path | None, queue: str) -> _Progress:
@@ -61,6 +66,7 @@ class _Progress:
         try:
             known = json.loads(path.read_text(encoding="utf-8"))
             made = cls(path, known["queue"], known["token"], int(known["lines"]), bool(known["done"]))
+            made.unsendable, made.reason = int(known.get("unsendable", 0)), str(known.get("reason", ""))
             if not _TOKEN.fullmatch(made.token) or made.lines < 0:
                 raise ValueError(f"token {made.token!r} or lines {made.lines} are out of range")
         except (ArithmeticError, KeyError, OSError, RecursionError, TypeError, ValueError) as error:
@@ -89,6 +95,8 @@ class _Progress:
             "token": self.token,
             "lines": self.lines,
             "done": self.done,
+            "unsendable": self.unsendable,
+            "reason": self.reason,
         }
         fresh = self.path.with_name(f".{self.path.name}.{self.token}")
         try:
@@ -141,7 +149,8 @@ def import_(
 
     With --resume an import that was killed and is started again loses no line, and doubles none on Artemis, which
     recognises the lines that it has; ActiveMQ Classic cannot, so that up to N lines may come twice there. Messages that
-    expired since the export are left out and counted.
+    expired since the export are left out and counted. So are messages that this protocol cannot carry; the exit code is
+    1 then.
     """
     progress = _Progress.of(resume, queue)
     if progress.done:
@@ -149,7 +158,9 @@ def import_(
     with stop_on_signals() as stop, counting("Importing") as show:
         pace = Pace(rate, stop)
         job = _Import(progress, ignore_expiry, transaction or DEFAULT_BATCH, pace, stop, show)
-        error = job.run(login, read_items("jsonl", files, False, stop))
+        error = job.run(login, read_items("export", files, False, stop))
+    if error is None and progress.unsendable:
+        error = f"{amount(progress.unsendable)} left out, because this protocol cannot carry them: {progress.reason}"
     document = {"queue": queue, "sent": job.sent, "skipped": job.skipped, "expired": job.expired, "error": error}
     if as_json:
         print_json(document)
@@ -208,7 +219,10 @@ class _Import:
                     duplicate_id = f"pyjmsack-import:{self._progress.token}:{number}:{item.digest}"
                     item.message.properties[DUPLICATE_ID] = duplicate_id
                 self._pace.wait()
-                answers.append(producer.send_async(item.message, **options))
+                try:
+                    answers.append(producer.send_async(item.message, **options))
+                except MessageFormatException as refused:
+                    self._leave_out(item, refused)
             for answer in answers:
                 answer.result()
             if not recognised:
@@ -219,6 +233,11 @@ class _Import:
             self._show(self.sent, "")
             if self._stop.requested:
                 return
+
+    def _leave_out(self, item: Item, refused: MessageFormatException) -> None:
+        progress = self._progress
+        progress.reason = progress.reason or f"{item.place}: {refused}"[:_LONGEST_REASON]
+        progress.unsendable += 1
 
     def _ready(self, items: Iterable[Item]) -> Iterator[tuple[Item, dict[str, Any] | None]]:
         """Yield items with the options of their sends; ``None`` for a message that has expired."""

@@ -8,7 +8,8 @@ from itertools import islice
 
 import click
 
-from pyjmsack import AckMode, JMSException, Queue
+from pyjmsack import AckMode, JMSException, MessageFormatException, Queue
+from pyjmsack.cli.errors import Failure
 from pyjmsack.cli.existing import check_queue
 from pyjmsack.cli.export import check_whole
 from pyjmsack.cli.managing import by_broker, jolokia_option, json_option, print_json, remark
@@ -136,14 +137,17 @@ def copy(
     pyjmsack copy orders orders.test --limit 10
     pyjmsack copy orders audit --selector "amount > 1000" --json
 
-    The copies are new messages with ids of their own. ActiveMQ Classic may show the first 400 messages only.
+    The copies are new messages with ids of their own. ActiveMQ Classic may show the first 400 messages only. A message
+    that this protocol cannot carry is left out, and the exit code is 1.
     """
     if source == target:
         raise click.UsageError("SOURCE and TARGET are the same queue")
     with stop_on_signals() as stop, counting("Copying", limit) as show:
         batch = transaction or DEFAULT_BATCH
-        copied = _copy(login, jolokia, source, target, selector, limit, batch, Pace(rate, stop), stop, show)
+        copied, odd = _copy(login, jolokia, source, target, selector, limit, batch, Pace(rate, stop), stop, show)
     _report("copied", source, target, copied, "client", as_json)
+    if odd:
+        raise Failure(f"{amount(odd)} of {source} not copied, because this protocol cannot carry them")
 
 
 def _copy(
@@ -157,8 +161,9 @@ def _copy(
     pace: Pace,
     stop: Stop,
     show: Counter,
-) -> int:
-    copied = under_way = 0
+) -> tuple[int, int]:
+    """Return how many messages were copied, and how many could not be."""
+    copied = under_way = odd = 0
     with login.factory().create_connection() as connection:
         connection.exception_listener = lambda error: None  # the browser raises the error that this listener would get
         connection.start()
@@ -172,7 +177,13 @@ def _copy(
                         break
                     expires = not died_of_age(message, source)
                     pace.wait()
-                    producer.send(renewed(message), **send_options(message, expires=expires))
+                    try:
+                        producer.send(renewed(message), **send_options(message, expires=expires))
+                    except MessageFormatException as error:
+                        if not odd:
+                            remark(f"A message of {source} is not copied: {error}")
+                        odd += 1
+                        continue
                     under_way += 1
                     if under_way == batch:
                         session.commit()
@@ -182,10 +193,11 @@ def _copy(
             except JMSException:
                 remark(f"The error came after {amount(copied)} had been copied. The same command copies them again.")
                 raise
-        if copied + under_way != limit and not stop.requested:
-            check_whole(connection, copied + under_way)
-    checked.warn_if_empty(copied + under_way)
-    return copied + under_way
+        copied += under_way
+        if copied + odd != limit and not stop.requested:
+            check_whole(connection, copied + odd)
+    checked.warn_if_empty(copied + odd)
+    return copied, odd
 
 
 def _report(done: str, source: str, target: str, count: int, by: str, as_json: bool) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
-from pyjmsack import AckMode, Message, MessageConsumer, Session
+from pyjmsack import AckMode, Message, MessageConsumer, MessageFormatException, Session
 from pyjmsack.cli.receive_output import Output
 from pyjmsack.cli.stopping import Stop
-from pyjmsack.cli.terminal import Counter
+from pyjmsack.cli.terminal import Counter, amount
+from pyjmsack.cli.transfer import check_left
 
 __all__ = ["ReceiveJob"]
 
@@ -16,16 +18,34 @@ SLICE = 0.2
 
 
 class ReceiveJob:
-    """Receives, writes, flushes and acknowledges, in this order."""
+    """Receives, writes, flushes and acknowledges, in this order.
 
-    def __init__(self, session: Session, output: Output, stop: Stop, show: Counter, transaction: int | None) -> None:
+    Args:
+        session: the session. Its mode acknowledges each message alone if ``leave`` is given.
+        output: takes the messages.
+        stop: ends the run.
+        show: shows the number so far.
+        transaction: commit after this number of messages; ``None`` = no transactions.
+        leave: called with a message that the output cannot keep. The message stays in the queue.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        output: Output,
+        stop: Stop,
+        show: Counter,
+        transaction: int | None,
+        leave: Callable[[Message, MessageFormatException], None] | None = None,
+    ) -> None:
         self._session = session
         self._output = output
         self._stop = stop
         self._show = show
         self._commit_size = transaction
+        self._leave = leave
         self._batch = transaction or output.batch
-        self._uncommitted = 0
+        self._uncommitted = self._left = 0
         self._pending: list[Message] = []
         self.received = 0
         self.reader_gone = False
@@ -59,10 +79,18 @@ class ReceiveJob:
         return None
 
     def _take(self, message: Message, *, last: bool) -> None:
-        self._output.write(message)
-        self._pending.append(message)
-        self._uncommitted += 1
-        self.received += 1
+        try:
+            self._output.write(message)
+        except MessageFormatException as error:
+            if self._leave is None:
+                raise
+            self._leave(message, error)
+            self._left += 1
+            check_left(self._left, f"{amount(self.received)} exported")
+        else:
+            self._pending.append(message)
+            self._uncommitted += 1
+            self.received += 1
         if len(self._pending) >= self._output.batch or last:
             self._acknowledge()
         if self._uncommitted == self._commit_size:

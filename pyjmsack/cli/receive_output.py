@@ -25,9 +25,9 @@ from pyjmsack import BytesMessage, Message, MessageFormatException, portable
 from pyjmsack.cli.send_input import FILE_NAME, KINDS, STRUCTURED
 from pyjmsack.cli.stopping import Stop
 from pyjmsack.cli.terminal import visible, visible_json
-from pyjmsack.cli.values import wire_types
+from pyjmsack.cli.values import json_value, wire_types
 
-__all__ = ["RENDERERS", "Directory", "Output", "as_document", "body_text", "open_output"]
+__all__ = ["RENDERERS", "Directory", "Output", "as_document", "body_text", "exact_line", "open_output"]
 
 _PAGE = 4096
 _STOP_GRACE_MS = 200
@@ -43,7 +43,11 @@ class Output(Protocol):
     """The most messages that are written before they are flushed and acknowledged together."""
 
     def write(self, message: Message) -> None:
-        """Take a message."""
+        """Take a message.
+
+        Raises:
+            MessageFormatException: this output keeps all that a message has, and cannot keep this message.
+        """
         ...
 
     def flush(self) -> None:
@@ -65,11 +69,18 @@ def body_text(message: Message) -> str | bytes:
     return body if isinstance(body, (str, bytes)) else "" if body is None else str(body)
 
 
-def _typed_json(message: Message) -> str | None:
-    """Return the body of a map, stream or object message in its portable form; ``None`` if there is no such form."""
+def _typed_json(message: Message, *, exact: bool = False) -> str | None:
+    """Return the body of a map, stream or object message in its portable form; ``None`` if there is no such form.
+
+    Raises:
+        MessageFormatException: there is no such form, and ``exact`` is set.
+    """
     if isinstance(message, tuple(STRUCTURED.values())):
-        with contextlib.suppress(MessageFormatException):  # the body holds a type that AMQP has and JMS does not have
+        try:
             return portable.encode(message)[1]
+        except MessageFormatException:  # the body holds a type that AMQP has and JMS does not have
+            if exact:
+                raise
     return None
 
 
@@ -83,16 +94,33 @@ _DEAD_LETTER_NOTES = ("_AMQ_ORIG_ADDRESS", "_AMQ_ORIG_QUEUE", "_AMQ_ORIG_MESSAGE
 delivery."""
 
 
-def as_document(message: Message) -> dict[str, Any]:
-    """Return a message as fields for JSON, in the form that ``send --format jsonl`` reads."""
+def as_document(message: Message, *, exact: bool = False) -> dict[str, Any]:
+    """Return a message as fields for JSON, in the form that ``send --format jsonl`` reads.
+
+    Args:
+        message: the message.
+        exact: whether a value that JSON cannot keep is an error. Otherwise it is shown as text.
+
+    Raises:
+        MessageFormatException: ``exact`` is set, and the fields could not become the same message again.
+    """
     document: dict[str, Any] = {"message_id": message.message_id, "kind": _kind(message)}
-    document |= _body(message) | _headers(message)
+    document |= _body(message, exact=exact) | _headers(message)
     properties = dict(message.properties)
-    document["properties"] = properties
+    document["properties"] = {name: _shown(value, exact=exact) for name, value in properties.items()}
     types = wire_types(properties)
-    values = ((name, message.get_string_property(name)) for name in _DEAD_LETTER_NOTES)
-    noted = {name: value for name, value in values if value is not None}
+    values = ((name, message.properties.get(name)) for name in _DEAD_LETTER_NOTES)
+    noted = {name: value for name, value in values if isinstance(value, str)}  # a sender may choose another type
     return document | ({"property_types": types} if types else {}) | ({"dead_letter": noted} if noted else {})
+
+
+def _shown(value: object, *, exact: bool) -> object:
+    try:
+        return json_value(value)
+    except MessageFormatException:
+        if exact:
+            raise
+        return str(value)
 
 
 def _kind(message: Message) -> str:
@@ -102,10 +130,10 @@ def _kind(message: Message) -> str:
     return next(name for name, kind in KINDS.items() if isinstance(message, kind))
 
 
-def _body(message: Message) -> dict[str, Any]:
+def _body(message: Message, *, exact: bool) -> dict[str, Any]:
     if isinstance(message, BytesMessage):
         return {"body_base64": base64.b64encode(message.data).decode()}
-    typed = _typed_json(message)
+    typed = _typed_json(message, exact=exact)
     if typed is not None:
         (name,) = (name for name, kind in STRUCTURED.items() if isinstance(message, kind))
         return {name: json.loads(typed)}
@@ -134,9 +162,18 @@ def _headers(message: Message) -> dict[str, Any]:
     }
 
 
-def _json_of(message: Message) -> bytes:
-    document = json.dumps(as_document(message), ensure_ascii=False, default=str)
+def _json_of(message: Message, *, exact: bool = False) -> bytes:
+    document = json.dumps(as_document(message, exact=exact), ensure_ascii=False)
     return visible_json(document).encode(errors="surrogatepass")
+
+
+def exact_line(message: Message) -> bytes:
+    """Return a message as a JSON line that keeps all types.
+
+    Raises:
+        MessageFormatException: the message has a value that the line cannot keep.
+    """
+    return _json_of(message, exact=True)
 
 
 def _for_terminals(render: Callable[[Message], bytes]) -> Callable[[Message], bytes]:
@@ -145,11 +182,12 @@ def _for_terminals(render: Callable[[Message], bytes]) -> Callable[[Message], by
 
 
 RENDERERS: Mapping[str, Callable[[Message], bytes]] = {"text": _text_of, "jsonl": _json_of}
+_ALL_RENDERERS = {**RENDERERS, "export": exact_line}
 
 
 def open_output(format_name: str, stop: Stop) -> Output:
     """Return the output on standard output: a :class:`Pipe` where the system can tell when the bytes were read."""
-    render = RENDERERS[format_name]
+    render = _ALL_RENDERERS[format_name]
     try:
         descriptor = sys.stdout.fileno()
     except io.UnsupportedOperation:  # standard output of a test has no file descriptor

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -27,7 +28,7 @@ from pyjmsack import (
     portable,
 )
 from pyjmsack.cli.stopping import Stop
-from pyjmsack.cli.values import set_properties
+from pyjmsack.cli.values import restore_properties, set_properties
 
 __all__ = ["FILE_NAME", "FORMATS", "KINDS", "STRUCTURED", "InputError", "Item", "read_items"]
 
@@ -103,10 +104,17 @@ class Item:
 def read_items(format_name: str, files: tuple[Path, ...], as_bytes: bool, stop: Stop) -> Iterator[Item]:
     """Yield the messages of all files, or of standard input if there are none, until a stop is requested.
 
+    Args:
+        format_name: a name of :data:`FORMATS`; or ``export`` for JSON lines whose properties become what they were,
+            even if a program of JMS could not set them.
+        files: the files; ``-`` is standard input.
+        as_bytes: whether lines and files become bytes messages.
+        stop: ends the wait for a line of standard input.
+
     Raises:
         InputError: a part of the input is not a message. The text names its place.
     """
-    make = FORMATS[format_name]
+    make = _MAKERS[format_name]
     for source in files or (Path("-"),):
         name = "standard input" if str(source) == "-" else str(source)
         if format_name == "file":
@@ -117,6 +125,8 @@ def read_items(format_name: str, files: tuple[Path, ...], as_bytes: bool, stop: 
 
 
 Make = Callable[[str, bytes, bool], Item]
+SetAll = Callable[[Message, Mapping[str, Any], Mapping[str, str]], None]
+"""Sets the properties of a message."""
 
 
 def _checked(make: Make, place: str, data: bytes, as_bytes: bool) -> Item:
@@ -141,7 +151,7 @@ def _from_file(place: str, data: bytes, as_bytes: bool) -> Item:
     return Item(place, message)
 
 
-def _from_json(place: str, data: bytes, _: bool) -> Item:
+def _from_json(place: str, data: bytes, _: bool, set_all: SetAll = set_properties) -> Item:
     try:
         document = json.loads(data)
     except json.JSONDecodeError as error:
@@ -154,12 +164,12 @@ def _from_json(place: str, data: bytes, _: bool) -> Item:
     if unknown:
         raise ValueError(f"{unknown[0]!r} is not a field of a message; expected one of {', '.join(sorted(_KNOWN))}")
     message = _json_message(document)
-    set_properties(message, document.get("properties") or {}, document.get("property_types") or {})
+    set_all(message, document.get("properties") or {}, document.get("property_types") or {})
     for header in _TEXT_HEADERS:
         setattr(message, header, document.get(header))
     if document.get("reply_to") is not None:
-        topic = document.get("reply_to_kind") == "topic"
-        message.reply_to = Topic(document["reply_to"]) if topic else Queue(document["reply_to"])
+        kind = Topic if document.get("reply_to_kind") == "topic" else Queue
+        message.reply_to = kind._literal(document["reply_to"])
     expiration = document.get("expiration")
     expires = None if expiration is None else datetime.fromisoformat(expiration)
     if expires is not None and expires.tzinfo is None:
@@ -193,6 +203,7 @@ def _json_options(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 FORMATS: Mapping[str, Make] = {"lines": _from_line, "jsonl": _from_json, "file": _from_file}
+_MAKERS: Mapping[str, Make] = {**FORMATS, "export": partial(_from_json, set_all=restore_properties)}
 
 
 def _whole(source: Path) -> bytes:

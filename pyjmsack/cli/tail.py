@@ -18,6 +18,7 @@ from pyjmsack.cli.options import Login, connection_options
 from pyjmsack.cli.receive_output import as_document, body_text
 from pyjmsack.cli.stopping import Stop, stop_on_signals
 from pyjmsack.cli.terminal import visible
+from pyjmsack.cli.values import text_of
 
 __all__ = ["render", "tail"]
 
@@ -57,7 +58,7 @@ def render(template: str, message: Message) -> str:
         if found["escape"]:
             return _ESCAPES[found["escape"]]
         if found["property"] is not None:
-            shown: object = message.get_string_property(found["property"])
+            shown: object = text_of(message, found["property"])
         else:
             shown = _LETTERS[found["letter"]](message)
         return "" if shown is None else str(shown)

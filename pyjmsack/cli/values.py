@@ -1,14 +1,41 @@
-"""Typed properties: ``amount:int=5`` on the command line, ``"property_types": {"amount": "int"}`` in JSON."""
+"""Typed properties: ``amount:int=5`` on the command line, ``"property_types": {"amount": "int"}`` in JSON.
+
+A sender over AMQP may choose values of types that JMS does not have, such as bytes and lists. In JSON they are objects
+in the portable form of a body (``pyjmsack.portable``): ``{"bytes": "AAE="}``.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import click
 
-from pyjmsack import Byte, Char, Double, Float, Int, Long, Message, Short
+from pyjmsack import (
+    Byte,
+    Char,
+    Double,
+    Float,
+    Int,
+    Long,
+    Message,
+    MessageFormatException,
+    ObjectMessage,
+    Short,
+    portable,
+)
 
-__all__ = ["Value", "parse_properties", "set_properties", "typed_value", "wire_types"]
+__all__ = [
+    "Value",
+    "json_value",
+    "parse_properties",
+    "restore_properties",
+    "set_properties",
+    "text_of",
+    "typed_value",
+    "wire_types",
+]
 
 Value = bool | int | float | str
 
@@ -57,6 +84,45 @@ def wire_types(properties: Mapping[str, object]) -> dict[str, str]:
 def _needs_type(value: object) -> bool:
     kind = type(value)
     return kind in _SPECIAL and not (isinstance(value, Long) and not -_INT_LIMIT <= value < _INT_LIMIT)
+
+
+def text_of(message: Message, name: str) -> str | None:
+    """Return a property as text for people, also a value that JMS cannot read as text. ``None`` if it is missing."""
+    try:
+        return message.get_string_property(name)
+    except MessageFormatException:
+        return str(message.properties[name])
+
+
+def json_value(value: object) -> object:
+    """Return a property for JSON, in the portable form if JSON has no such type.
+
+    Raises:
+        MessageFormatException: the value has no portable form.
+    """
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return json.loads(portable.encode(ObjectMessage(value))[1])
+
+
+def restore_properties(message: Message, properties: Mapping[str, Any], types: Mapping[str, str]) -> None:
+    """Set the properties of a message as :func:`json_value` and :func:`wire_types` wrote them.
+
+    They become what they were, even if a program of JMS could not set them. A protocol that cannot carry them refuses
+    the send.
+
+    Raises:
+        ValueError: a value does not fit its type, or is not in the portable form.
+    """
+    for name, value in properties.items():
+        if isinstance(value, dict | list):
+            value = portable.decode(portable.CONTENT_TYPES[ObjectMessage.wire_type], json.dumps(value))[1]
+        elif (kind := types.get(name)) is not None:
+            value = typed_value(kind, value)
+        try:
+            message.properties[name] = value
+        except MessageFormatException:
+            message._properties = {**(message._properties or {}), name: value}
 
 
 def set_properties(message: Message, properties: Mapping[str, object], types: Mapping[str, str]) -> None:

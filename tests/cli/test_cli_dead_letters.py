@@ -14,7 +14,21 @@ from cli_support import Cli, put, take_all
 from polling import wait_until
 from test_cli_operating import depth, killed_when
 
-from pyjmsack import AckMode, ConnectionFactory, Float, Long, MapMessage, Message, Queue, Short, TextMessage, Topic
+from pyjmsack import (
+    AckMode,
+    ConnectionFactory,
+    Float,
+    Long,
+    MapMessage,
+    Message,
+    MessageFormatException,
+    Queue,
+    Short,
+    TextMessage,
+    Topic,
+)
+from pyjmsack.cli.receive_output import as_document, exact_line
+from pyjmsack.providers.amqp.wire_types import ULong
 
 
 def give_up(url: str, queue: str, texts: list[str]) -> None:
@@ -156,6 +170,106 @@ def content(message: Message) -> list[object]:
     headers = (message.correlation_id, message.type, message.reply_to, message.priority, message.delivery_mode)
     kind = type(message.reply_to)
     return [properties, typed, headers, kind, isinstance(message, TextMessage) and message.text is None]
+
+
+ODD = {"list": [1, Long(2), [b"x"]], "bytes": b"\x00\xff", "map": {Long(1): "a"}, "a-b": 1, "": "x", "JMSType": 5}
+"""Properties that a sender over AMQP may choose, and that no program of JMS can set."""
+
+
+def put_odd(url: str, queue: str, properties: dict[str, Any], body: str = "odd") -> None:
+    """Send a message with any properties, as other AMQP clients do."""
+    with ConnectionFactory(url).create_connection() as connection, connection.create_session() as session:
+        message = session.create_text_message(body)
+        message._properties = dict(properties)
+        message.reply_to = Queue._literal("answers?to=me")
+        session.create_producer(Queue(queue)).send(message)
+
+
+def test_properties_that_no_program_can_set_come_back_by_an_import_as_they_were(
+    cli: Cli, queue_name: str, tmp_path: Path
+) -> None:
+    """Bytes became the text of their Python form, and a list stopped the import."""
+    file, back = tmp_path / "queue.jsonl", f"{queue_name}.back"
+    put_odd(cli.url, queue_name, ODD)
+    cli.ok("export", queue_name, file, "--take")
+    cli.ok("import", back, file)
+    with ConnectionFactory(cli.url).create_connection() as connection, connection.create_session() as session:
+        connection.start()
+        message = session.create_consumer(Queue(back)).receive(60)
+    assert message is not None
+    assert dict(message.properties) == ODD
+    assert [type(each) for each in message.properties["list"]] == [int, Long, list]
+    assert str(message.reply_to) == "answers?to=me"
+
+
+@pytest.mark.parametrize("take", [[], ["--take"]], ids=["look", "take"])
+def test_a_message_that_a_line_cannot_keep_stays_in_the_queue_and_the_export_fails(
+    cli: Cli, queue_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, take: list[str]
+) -> None:
+    """Its Python form was written as a text, and the message was taken."""
+
+    def odd(message: Message) -> bytes:
+        if message.body == "b":
+            raise MessageFormatException("too odd")
+        return exact_line(message)
+
+    put(cli.url, queue_name, ["a", "b", "c"])
+    monkeypatch.setattr("pyjmsack.cli.export.exact_line", odd)
+    file = tmp_path / "queue.jsonl"
+    result = cli.run("export", queue_name, file, *take)
+    assert result.exit_code == 1
+    assert "too odd" in result.stderr
+    assert "Exported 2 messages. 1 message of" in result.stderr
+    assert [json.loads(line)["body"] for line in file.read_text().splitlines()] == ["a", "c"]
+    left = [text for text, _ in take_all(cli.url, queue_name, wait_for=1)]
+    assert left == (["b"] if take else ["a", "b", "c"])
+
+
+def test_values_without_a_type_in_jms_are_written_exactly_or_not_at_all() -> None:
+    message = MapMessage({"v": 1})
+    message._body["v"] = ULong((1 << 64) - 1)
+    assert as_document(message)["body"] == "{'v': 18446744073709551615}", "to look at"
+    with pytest.raises(MessageFormatException, match="64 bits"):
+        exact_line(message)
+
+
+@pytest.mark.parametrize("name", ["region", "_AMQ_ORIG_QUEUE", "_AMQ_ORIG_ADDRESS", "dlqDeliveryFailureCause"])
+def test_a_property_of_any_type_stops_no_command_that_shows_messages(cli: Cli, queue_name: str, name: str) -> None:
+    """A list ended each of them at that message."""
+    put_odd(cli.url, queue_name, {name: [1, 2], "b": b"x"})
+    put(cli.url, queue_name, ["last"])
+    for command in (
+        ["browse", queue_name],
+        ["browse", queue_name, "--json"],
+        ["tail", queue_name, "--count", 2, "--format", f"%p{{{name}}} %p %b"],
+        ["tail", queue_name, "--count", 2, "--json"],
+        ["dlq", "ls", "--queue", queue_name],
+        ["dlq", "show", "--queue", queue_name, "--json"],
+        ["dlq", "show", "--queue", queue_name],
+        ["export", queue_name],
+        ["receive", queue_name, "--format", "jsonl"],
+    ):
+        said = cli.ok(*command)
+        assert "last" in said or command[1] == "ls", command
+    assert depth(cli.url, queue_name) == 0
+
+
+def test_an_import_and_a_copy_leave_out_what_the_protocol_cannot_carry_and_fail_at_the_end(
+    brokers: Any, queue_name: str, tmp_path: Path
+) -> None:
+    """Both stopped there, again and again."""
+    served = brokers("artemis")
+    over_amqp, over_stomp, back = Cli(served.amqp_url), Cli(served.stomp_url), f"{queue_name}.back"
+    file, progress = tmp_path / "queue.jsonl", tmp_path / "progress"
+    for text, properties in (("a", {}), ("odd", {"list": [1]}), ("b", {})):
+        put_odd(over_amqp.url, queue_name, properties, text)
+    over_amqp.ok("export", queue_name, file)
+    said = over_stomp.run("import", back, file, "--resume", progress, "--json")
+    assert said.exit_code == 1
+    assert (json.loads(said.stdout)["sent"], json.loads(progress.read_text())["done"]) == (2, True)
+    assert "1 message left out, because this protocol cannot carry them: " in said.stderr
+    assert f"{file}, line 2: " in said.stderr
+    assert [text for text, _ in take_all(over_amqp.url, back)] == ["a", "b"]
 
 
 def test_an_export_that_takes_leaves_the_queue_empty(cli: Cli, queue_name: str, tmp_path: Path) -> None:

@@ -116,8 +116,13 @@ def _expires(message: Message) -> int:
 def _properties(properties: dict[str, object], escape: Callable[[str], str]) -> str:
     lines = []
     for name, value in properties.items():
-        if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
-            Long(value)  # says that it does not fit
+        if not name:
+            raise MessageFormatException("a property without a name cannot be sent over STOMP")
+        if isinstance(value, int):
+            if not -(1 << 63) <= value < 1 << 63:
+                Long(value)  # says that it does not fit
+        elif value is not None and not isinstance(value, str | float):  # a sender over AMQP may choose other types
+            raise MessageFormatException(f"property {name!r} is a {type(value).__name__}, which STOMP cannot carry")
         lines.append(f"{escape(header_name(name))}:{escape(text_of(value))}\n")
     types = types_line(properties)
     if types is not None:

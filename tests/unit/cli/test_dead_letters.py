@@ -9,8 +9,9 @@ from unittest.mock import MagicMock
 
 import pytest
 
+from pyjmsack import Queue
 from pyjmsack.cli import dlq, transfer
-from pyjmsack.cli.dead_letters import Choice
+from pyjmsack.cli.dead_letters import Choice, place_of
 from pyjmsack.cli.errors import Failure
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)
@@ -44,11 +45,31 @@ def test_causes_without_number_share_one_group_beyond_the_limit() -> None:
 def test_a_purge_does_not_hold_letters_without_number(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that are not meant are held until the session closes."""
     monkeypatch.setattr(transfer, "_MOST_LEFT", 3)
-    fitting = [SimpleNamespace(destination=None, get_string_property=lambda name: "orders", acknowledge=MagicMock())]
-    others: list[Any] = [SimpleNamespace(get_string_property=lambda name: "bills") for _ in range(10)]
+    fitting = [SimpleNamespace(properties={"_AMQ_ORIG_QUEUE": "orders"}, acknowledge=MagicMock())]
+    others: list[Any] = [SimpleNamespace(properties={"_AMQ_ORIG_QUEUE": "bills"}) for _ in range(10)]
     letters: Any = MagicMock(queue="DLQ", choice=Choice(origin="orders"))
     session = letters.connection.create_session.return_value.__enter__.return_value
     session.create_consumer.return_value.receive_nowait.side_effect = [*fitting, *others]
     with pytest.raises(Failure, match=r"1 dead letter removed. The rest was not .* more than 3 messages .* --selector"):
         dlq._destroy(letters, 5)
     fitting[0].acknowledge.assert_called_once_with()
+
+
+@pytest.mark.parametrize(
+    ("noted", "place"),
+    [
+        ("orders?consumer.x=1", "orders?consumer.x=1"),
+        ("a,b", "a,b"),
+        (" ", None),
+        ([1], None),
+        (5, None),
+        ("topic://prices", None),
+    ],
+)
+def test_a_letter_goes_back_to_a_queue_with_exactly_the_name_that_is_noted(noted: object, place: str | None) -> None:
+    """On Classic a sender may choose the property. An option behind a question mark was obeyed."""
+    message: Any = SimpleNamespace(properties={"_AMQ_ORIG_QUEUE": noted}, destination=None, _delivery=MagicMock())
+    message._delivery.original_destination.return_value = None
+    found = place_of(message, "DLQ")
+    assert found == (None if place is None else Queue._literal(place))
+    assert found is None or found.options == {}

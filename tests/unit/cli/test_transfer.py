@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
 from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
+from click.testing import CliRunner
 
 from pyjmsack import Message, MessageFormatException, Queue, TextMessage
+from pyjmsack.cli.move import copy
 from pyjmsack.cli.resending import DUPLICATE_ID, renewed
 from pyjmsack.cli.stopping import Stop
 from pyjmsack.cli.transfer import Pace, Transfer
@@ -79,6 +82,33 @@ def test_a_message_that_cannot_be_sent_stays_and_the_others_are_moved(
     said = capsys.readouterr().err
     assert "A message stays in source: too odd" in said
     assert "Left in source, because this protocol cannot carry them: 2 messages." in said
+
+
+def test_a_copy_leaves_out_what_cannot_be_sent_and_fails_at_the_end(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It stopped there, again and again."""
+    sent: list[str | None] = []
+
+    def send(message: TextMessage, **how: Any) -> None:
+        if message.text == "bad":
+            raise MessageFormatException("too odd")
+        sent.append(message.text)
+
+    factory = MagicMock()
+    connection = factory.return_value.create_connection.return_value.__enter__.return_value
+    connection.metadata.broker = "artemis"
+    session = connection.create_session.return_value
+    session.__enter__.return_value.create_producer.return_value.send.side_effect = send
+    session.create_browser.return_value = [_Received(text) for text in ("a", "bad", "b", "bad")]
+    monkeypatch.setattr("pyjmsack.cli.options.Login.factory", factory)
+    monkeypatch.setattr("pyjmsack.cli.move.check_queue", MagicMock())
+    result = CliRunner().invoke(copy, ["source", "target", "--json"])
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["copied"] == 2
+    assert sent == ["a", "b"]
+    assert "A message of source is not copied: too odd" in result.stderr
+    assert "2 messages of source not copied, because this protocol cannot carry them" in result.stderr
 
 
 def test_properties_that_no_program_can_set_are_sent_as_they_came() -> None:
