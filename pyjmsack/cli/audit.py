@@ -29,12 +29,15 @@ __all__ = ["as_document", "as_report", "audit", "audit_ledgers", "missing_for_au
 @click.option(
     "--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a report with charts to this file."
 )
-@click.option("--suspects", type=click.IntRange(min=0), default=100, show_default=True, help="Ids listed of each kind.")
+@click.option("--suspects", type=click.IntRange(min=0), default=100, show_default=True, help="List at most N ids.")
 @click.option(
-    "--still-queued", type=click.IntRange(min=0), metavar="N", help="N messages are in the queues, and not lost."
+    "--still-queued",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="N messages are still in the queues, so they are not lost.",
 )
 @broker_options
-@click.option("--jolokia", metavar="URL", help="With --url of ActiveMQ Classic: its Jolokia.")
+@click.option("--jolokia", metavar="URL", help="With --url of ActiveMQ Classic: the URL of its Jolokia.")
 @click.option("--queue", "queues", metavar="NAME", multiple=True, help="With --url: look into this queue, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def audit(
@@ -93,7 +96,7 @@ def missing_for_audit() -> str | None:
 
 @dataclass(frozen=True)
 class Question:
-    """The broker to ask which messages its queues still have."""
+    """Asks a broker which messages its queues still have."""
 
     login: Login
     jolokia: str | None
@@ -133,7 +136,7 @@ def audit_ledgers(
         raise Failure(missing)
     from pyjmsack.spark.audit import ClusterError, audit_session, queues_of, run_audit
 
-    # the look comes before the ledgers are read: a message that is taken in between has its row by then
+    # before the ledgers are read, because a message that is taken after the look then has its row in a ledger
     look = None if question is None else question.ask(queues_of(ledgers))
     try:
         spark = audit_session(master)
@@ -192,7 +195,7 @@ def _remarks(found: Audit) -> list[str]:
     ]
     if found.unclosed:
         count = len(found.unclosed)
-        remarks.append(f"{count} connections were not closed (killed, or open): their unfinished messages have no row.")
+        remarks.append(f"{count} connections are open, or were killed: their unfinished messages have no row.")
     if found.look is not None:
         from pyjmsack.spark.audit import looked_into
 

@@ -30,16 +30,16 @@ _KINDS: dict[str, Callable[..., Embedded]] = {"artemis": EmbeddedArtemis, "activ
 @click.option(
     "--kind", type=click.Choice(list(_KINDS)), default="artemis", show_default=True, help="Artemis or Classic."
 )
-@click.option("--version", help="A version of it; by default the newest that is known here.")
+@click.option("--version", help="Version of the broker; by default the newest that pyjmsack knows.")
 @click.option(
     "--data-dir",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Keep messages here over restarts; otherwise they end with the broker.",
+    help="Keep messages here over restarts; by default they are removed when the broker ends.",
 )
 @click.option("--amqp-port", type=_PORT, help="5672 by default, with TLS 5671; 0 chooses a free one.")
 @click.option("--stomp-port", type=_PORT, help="61613 by default, with TLS 61614; 0 chooses a free one.")
 @click.option("--tls", is_flag=True, help="Speak TLS on both ports, with a certificate that is made for the broker.")
-@click.option("--mutual-tls", is_flag=True, help="The same, and ask each client for a certificate; one is made.")
+@click.option("--mutual-tls", is_flag=True, help="As --tls, and ask clients for a certificate, which is made too.")
 @click.option("--json", "as_json", is_flag=True, help="Print the URLs as one line of JSON.")
 def broker(
     kind: str,
@@ -53,11 +53,11 @@ def broker(
 ) -> None:
     """Run a real ActiveMQ Artemis or ActiveMQ Classic on this machine until Ctrl-C.
 
-    The first run downloads it from Maven Central (about 60 MB, Classic 17 MB; checked); it listens on 127.0.0.1 only
-    and lets everybody in.
+    The first run downloads the broker from Maven Central (about 60 MB, Classic 17 MB) and checks the download. The
+    broker listens on 127.0.0.1 only and needs no login.
 
-    With TLS the URLs that it prints name the files that a client needs. The files last as long as the broker, or stay
-    in the folder "tls" of the directory of --data-dir. Making them needs the extra pkcs12.
+    With TLS the printed URLs name the files that a client needs. The files are removed when the broker ends; with
+    --data-dir they stay in the folder "tls" of this directory. TLS needs the extra pkcs12.
     """
     narrate_broker()
     chosen = {} if version is None else {"version": version}

@@ -29,7 +29,9 @@ _BODY = 200
 @connection_options
 @jolokia_option
 @click.option("--selector", metavar="TEXT", help="Only messages that fulfil this condition.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help=f"At most N; {_TABLE_LIMIT} in a table.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), metavar="N", help=f"At most N messages; {_TABLE_LIMIT} in a table."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, as `receive --format jsonl`.")
 def browse(
     queue: str, login: Login, jolokia: str | None, selector: str | None, limit: int | None, as_json: bool
@@ -41,7 +43,7 @@ def browse(
     pyjmsack browse orders --limit 5 --json
     """
     with login.factory().create_connection() as connection, connection.create_session() as session:
-        connection.exception_listener = lambda error: None  # the browser raises the error that this listener would get
+        connection.exception_listener = lambda error: None  # ignored here, because the browser raises it
         checked = check_queue(connection, login, jolokia, queue)
         connection.start()
         with session.create_browser(Queue(queue), selector) as browser:

@@ -126,7 +126,7 @@ def _age(manager: Manager, login: Login, name: str) -> float | None:
     except UnsupportedFeatureException:
         pass  # ActiveMQ Classic does not say the age
     with login.factory().create_connection() as connection, connection.create_session() as session:
-        connection.exception_listener = lambda error: None  # the browser raises the error that this listener would get
+        connection.exception_listener = lambda error: None  # ignored here, because the browser raises it
         connection.start()
         with session.create_browser(Queue(name)) as browser:
             first = next(iter(browser), None)

@@ -24,7 +24,7 @@ _KEYS = ("url", "user", "password-file", "password-env", "jolokia", "jolokia-env
 
 @dataclass(frozen=True)
 class BrokerContext:
-    """One table of the file."""
+    """One broker of the file with contexts. The file has a table for each."""
 
     url: str | None = None
     user: str | None = None
@@ -34,9 +34,10 @@ class BrokerContext:
 
 
 def context_file() -> Path:
-    """Return the path of the file with contexts:
+    """Return the path of the file with contexts.
 
-    ``PYJMSACK_CONTEXTS``, or ``pyjmsack/contexts.toml`` in the user's settings.
+    The variable ``PYJMSACK_CONTEXTS`` names the file. By default it is ``pyjmsack/contexts.toml`` in the user's
+    settings.
     """
     if given := os.environ.get(_FILE_VARIABLE):
         return Path(given)
@@ -53,7 +54,7 @@ def read_context(name: str) -> BrokerContext:
     path = context_file()
     table = _table(path, name)
     if unknown := sorted(table.keys() - {*_KEYS}):
-        hint = "; a secret is named by password-file or password-env" if "password" in unknown else ""
+        hint = "; name a file with password-file, or a variable with password-env" if "password" in unknown else ""
         raise click.UsageError(f"{path}, [{name}]: expected {', '.join(_KEYS)}, not {unknown[0]!r}{hint}")
     for key, value in table.items():
         if not isinstance(value, str):

@@ -25,8 +25,8 @@ def dead_letter_queue(connection: Connection, given: str | None) -> str:
 def origin_of(message: Message, queue: str) -> str | None:
     """Return the queue that a message of the dead-letter queue ``queue`` came from, ``None`` if nothing says so.
 
-    Artemis notes the queue. ActiveMQ Classic keeps the destination that the sender named, over STOMP in a header of its
-    own.
+    Artemis adds a property with the name of the queue. ActiveMQ Classic keeps the destination that the sender named;
+    over STOMP it has a header of its own for this destination.
     """
     noted = _note(message, _ORIGIN)
     if noted:
@@ -38,7 +38,7 @@ def origin_of(message: Message, queue: str) -> str | None:
 def place_of(message: Message, queue: str) -> Queue | None:
     """Return the destination to which a dead letter is sent back.
 
-    For a subscription of Artemis this is its own queue, not the topic.
+    For a dead letter of a subscription on Artemis, this is the queue of the subscription, not the topic.
     """
     origin = origin_of(message, queue)
     if origin is None or origin.startswith("topic://"):  # a topic would hand the letter to each of its subscribers
@@ -83,7 +83,10 @@ class Choice:
 def choice_of(
     artemis: bool, selector: str | None, origin: str | None, cause: str | None, older_than: float | None
 ) -> Choice:
-    """Return the choice that the options make. Artemis can select by all of them, ActiveMQ Classic by some.
+    """Return the choice that the options make.
+
+    A selector of Artemis can check all options. A selector of ActiveMQ Classic cannot check the origin and the cause,
+    so that this process checks them.
 
     Raises:
         UsageError: ``--cause`` has a text that Artemis does not note.
@@ -96,7 +99,7 @@ def choice_of(
     if artemis and cause is not None:
         if cause not in _ARTEMIS_CAUSES:
             raise click.UsageError(
-                f"--cause {cause!r}: Artemis notes only whether a message expired; say expired or failed"
+                f"--cause {cause!r}: Artemis notes only whether a message expired; use expired or failed"
             )
         parts.append(_ARTEMIS_CAUSES[cause])
     text = " AND ".join(parts) or None

@@ -28,7 +28,7 @@ _NEXT_STEPS: tuple[tuple[type[JMSException], str], ...] = (
 )
 _UNREACHABLE = "start one with `pyjmsack broker`, or point --url (PYJMSACK_URL) at a running one"
 _LOST = "look at the broker's log; messages that were not confirmed or acknowledged are safe to repeat"
-_IN_DOUBT = "it may have taken effect all the same: see what the broker has before you run the command again"
+_IN_DOUBT = "the transaction may have taken effect: see what the broker has before you run the command again"
 
 
 class Failure(click.ClickException):
@@ -57,7 +57,7 @@ def _next_step(error: BaseException) -> str | None:
     if isinstance(error, TransactionRolledBackException) and error.in_doubt:
         return _IN_DOUBT
     if isinstance(error, JMSSecurityException) and (error.error_code or "").startswith("tls:"):
-        return None  # no password helps, and the text names the options of the URL
+        return None  # a password would not help, and the text of the error names the options that would
     return next((step for kind, step in _NEXT_STEPS if isinstance(error, kind)), None)
 
 

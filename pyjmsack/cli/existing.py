@@ -18,7 +18,7 @@ class Checked:
         self._reason = reason
 
     def warn_if_empty(self, seen: int) -> None:
-        """Say that the name may be wrong, if no message was seen and nobody could check the name."""
+        """Print that the name may be wrong, if no message was seen and the name could not be checked."""
         if self._reason is not None and not seen:
             remark(f"Whether the queue {self._queue} exists is not known, because {self._reason}.")
 
@@ -30,7 +30,7 @@ def check_queue(connection: Connection, login: Login, jolokia: str | None, queue
         connection: an open connection, which says what kind of broker this is.
         login: makes the connection for management.
         jolokia: URL of Jolokia, for ActiveMQ Classic.
-        queue: the name; of ``address::queue`` the part behind the colons is the queue.
+        queue: the name of the queue. In ``address::queue`` this is the part behind the colons.
 
     Raises:
         UnknownQueueError: the broker has no such queue. The text has the nearest names.
@@ -38,7 +38,7 @@ def check_queue(connection: Connection, login: Login, jolokia: str | None, queue
     kind = connection.metadata.broker
     if jolokia is None and kind != "artemis":
         what = (
-            "ActiveMQ Classic says so through --jolokia only"
+            "ActiveMQ Classic lists its queues through --jolokia only"
             if kind.startswith("classic")
             else "this broker is unknown"
         )

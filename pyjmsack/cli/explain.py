@@ -30,27 +30,27 @@ MODES = {
 _EXPLICIT = (AckMode.CLIENT_ACKNOWLEDGE, AckMode.SESSION_TRANSACTED, AckMode.INDIVIDUAL_ACKNOWLEDGE)
 """Modes in which the program acknowledges."""
 _EXAMPLE = (10, 4)
-"""The example of a crash: messages in the queue, and messages received."""
+"""The numbers of the example of a crash: the messages in the queue, and how many of them were received."""
 _RULE = re.compile(r"[Ss](\d{1,6})")
 
 
 @click.command()
 @click.argument("destination", metavar="[RULE | DESTINATION]", default="orders")
-@click.option("--url", envvar="PYJMSACK_URL", default=DEFAULT_URL, show_default=True, help="Its options count.")
-@click.option("--mode", type=click.Choice([*MODES]), default="auto", show_default=True, help="Of the session.")
+@click.option("--url", envvar="PYJMSACK_URL", default=DEFAULT_URL, show_default=True, help="Broker and options.")
+@click.option("--mode", type=click.Choice([*MODES]), default="auto", show_default=True, help="Mode of the session.")
 @click.option("--topic", is_flag=True, help="DESTINATION is a topic.")
 @click.option(
     "--broker",
     type=click.Choice(["artemis", "classic-5", "classic-6", "unknown"]),
     default="unknown",
-    help="What runs there; `pyjmsack doctor` finds out.",
+    help="The broker at the URL; `pyjmsack doctor` names it.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def explain(destination: str, url: str, mode: str, topic: bool, broker: str, as_json: bool) -> None:
     """Explain a rule, or who acknowledges the messages of DESTINATION and what happens after a crash.
 
-    `pyjmsack explain S15` prints rule S15 of docs/semantics.md, its reason and an example. For a rule the other options
-    do not count, but --json does.
+    `pyjmsack explain S15` prints rule S15 of docs/semantics.md, its reason and an example. With a rule, only --json has
+    an effect.
 
     `pyjmsack explain orders` says who acknowledges, when, and what happens after a crash. DESTINATION may carry
     options, as in `orders?consumer.prefetchSize=10`.
@@ -99,9 +99,9 @@ def _show(explanation: Explanation) -> None:
 
 
 def _example(explanation: Explanation) -> str:
-    """Describe an example with few messages. The tests use the same computation."""
+    """Describe what comes again after a crash, with numbers that tests check."""
     total, received = _EXAMPLE
     again = explanation.comes_again(total, received)
     held = " and acknowledged none" if explanation.mode in _EXPLICIT else ""
     what = "nothing" if not again else f"{len(again)} of them, from number {again[0] + 1} on,"
-    return f"Example: killed when it had received {received} of {total} messages{held}: {what} comes again."
+    return f"Example: a program that received {received} of {total} messages{held} is killed: {what} comes again."

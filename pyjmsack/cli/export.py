@@ -32,7 +32,9 @@ _CLASSIC_SHOWS = 400
 @jolokia_option
 @click.option("--selector", metavar="TEXT", help="Only messages that fulfil this condition.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N messages.")
-@click.option("--take", is_flag=True, help="Take the messages off the queue; each is acknowledged when it is written.")
+@click.option(
+    "--take", is_flag=True, help="Take the messages off the queue; a message is acknowledged after it is written."
+)
 @json_option
 def export(
     queue: str,
@@ -60,7 +62,7 @@ def export(
         counting("Exporting", limit) as show,
         login.factory(jms__receiveLocalOnly=True).create_connection() as connection,
     ):
-        # receive() and the browser raise the error that this listener would get
+        # ignored here, because receive() and the browser raise it
         connection.exception_listener = lambda error: None
         checked = check_queue(connection, login, jolokia, queue)
         output = opened_output(file, stop)

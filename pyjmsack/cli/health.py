@@ -17,9 +17,9 @@ import click
 __all__ = ["serving_health"]
 
 _PATIENCE: Final = 2.0
-"""Seconds that a client has in all, for its request and for taking the answer."""
+"""Seconds that a client has for its request and for reading the answer together."""
 _MOST: Final = 32
-"""The most connections at a time. A further one takes the place of the oldest."""
+"""The most connections at a time. To admit one more, the server cuts the oldest."""
 _LOOK: Final = 0.2
 """Seconds between two looks at the time of the connections."""
 _BOTH: Final = 2
@@ -33,7 +33,7 @@ class _Server(ThreadingHTTPServer):
     """
 
     daemon_threads = True
-    request_queue_size = 128  # connections that the system holds; with the usual 5, slow clients kept others out
+    request_queue_size = 128  # connections that may wait for an answer; the usual 5 is too few beside slow clients
 
     def __init__(self, *how: Any) -> None:
         self._since: dict[Any, float] = {}
@@ -61,11 +61,11 @@ class _Server(ThreadingHTTPServer):
 
     def _cut(self, request: Any) -> None:
         self._since.pop(request, None)
-        with suppress(OSError):  # the client was faster
+        with suppress(OSError):  # the client has closed the connection already
             request.shutdown(_BOTH)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of a client that went away, or was cut."""
+        """Log nothing about a client that went away, or whose connection was cut."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
 
@@ -80,7 +80,7 @@ class _Handler(BaseHTTPRequestHandler):
         super().__init__(*request)  # which answers
 
     def do_GET(self) -> None:
-        """``live``: the process answers. ``ready``: each listener takes messages, and the sender is connected."""
+        """Answer ``live`` always with 200, and ``ready`` with 200 if all listeners and the sender are at work."""
         if self.path not in ("/health/live", "/health/ready"):
             self.send_error(404)
             return
@@ -94,7 +94,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(document)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing of each question."""
+        """Log nothing about a request."""
 
 
 @contextmanager

@@ -30,9 +30,10 @@ __all__ = ["import_"]
 _TOKEN = re.compile(r"[0-9a-f]{16}")
 _LONGEST_REASON = 300
 _FORMAT = 2
-"""The format of a record, and of the duplicate ids that belong to it.
+"""The number of the format of the records and of the duplicate ids.
 
-An import must keep the ids that it began with. With other ids the broker would not recognise the lines that it has.
+An import that goes on must use the same format of ids, because otherwise the broker would not recognise the lines that
+it has already.
 """
 
 
@@ -76,8 +77,8 @@ class _Progress:
         if not made.done and known.get("format") != _FORMAT:
             raise Failure(
                 f"{path} was written by another version of pyjmsack, so the broker would not recognise the lines that"
-                " it has: finish this import with that version, or import the lines after line"
-                f" {made.lines:,} with another --resume FILE; one batch of them may be in the queue already"
+                " it has already: finish this import with that version, or import only the lines after line"
+                f" {made.lines:,}, with another --resume FILE; the first of these lines may be in the queue already"
             )
         return made
 
@@ -100,7 +101,7 @@ class _Progress:
         }
         fresh = self.path.with_name(f".{self.path.name}.{self.token}")
         try:
-            # left by a kill; a name that others could foresee would let them put a link there
+            # a run that was killed may have left this file; its name has the token, so that nobody can put a link there
             fresh.unlink(missing_ok=True)
             with fresh.open("x", encoding="utf-8") as file:
                 json.dump(known, file)
@@ -121,7 +122,7 @@ class _Progress:
     metavar="FILE",
     help="Remember in FILE how far the import came; the same command goes on from there after a kill.",
 )
-@click.option("--ignore-expiry", is_flag=True, help="Send all messages without an expiry, expired ones too.")
+@click.option("--ignore-expiry", is_flag=True, help="Send all messages, also expired ones, so that they never expire.")
 @click.option("--rate", type=click.FloatRange(min=0, min_open=True), metavar="N", help="At most N a second.")
 @click.option(
     "--transaction",
@@ -147,10 +148,10 @@ def import_(
     pyjmsack import orders orders.jsonl --resume orders.progress
     zcat orders.jsonl.gz | pyjmsack import orders
 
-    With --resume an import that was killed and is started again loses no line, and doubles none on Artemis, which
-    recognises the lines that it has; ActiveMQ Classic cannot, so that up to N lines may come twice there. Messages that
-    expired since the export are left out and counted. So are messages that this protocol cannot carry; the exit code is
-    1 then.
+    With --resume a killed import can be started again and loses no line. Artemis recognises the lines that it has, so
+    that no line comes twice. ActiveMQ Classic does not, so that up to N lines of --transaction may come twice.
+    Messages that expired since the export are left out and counted. Messages that this protocol cannot carry are left
+    out and counted too, and the exit code is then 1.
     """
     progress = _Progress.of(resume, queue)
     if progress.done:
@@ -187,7 +188,7 @@ class _Import:
         try:
             self.skipped = sum(1 for _ in islice(items, self._progress.lines))
             with login.factory().create_connection() as connection:
-                # the send under way raises the error that this listener would get
+                # ignored here, because send() raises it
                 connection.exception_listener = lambda error: None
                 recognised = "duplicate-detection" in connection.metadata.capabilities
                 # no transaction, because Artemis refuses a whole transaction for one message that it knows already
@@ -212,7 +213,7 @@ class _Import:
                 if options is None:
                     self.expired += 1
                     continue
-                # drops the message's old duplicate id, because the broker would drop the message for it
+                # without its old duplicate id, because the broker knows the id and would drop the message
                 item.message.properties.pop(DUPLICATE_ID, None)
                 # the digest is part of the id, because somebody may have changed the line between two runs
                 if recognised:
@@ -240,7 +241,7 @@ class _Import:
         progress.unsendable += 1
 
     def _ready(self, items: Iterable[Item]) -> Iterator[tuple[Item, dict[str, Any] | None]]:
-        """Yield items with the options of their sends; ``None`` for a message that has expired."""
+        """Yield each item with the options of its send, or with ``None`` if its message has expired."""
         for item in items:
             options = dict(item.options)
             if self._ignore_expiry:

@@ -63,14 +63,14 @@ def jolokia_option(command: Command) -> Command:
     return click.option(
         "--jolokia",
         metavar="URL",
-        help="ActiveMQ Classic: Jolokia of its console, such as http://NAME:PASSWORD@HOST:8161/api/jolokia; or"
-        f" {_JOLOKIA_VARIABLE}, beside PYJMSACK_URL. Artemis is managed over --url.",
+        help="URL of Jolokia, which manages ActiveMQ Classic, such as http://NAME:PASSWORD@HOST:8161/api/jolokia; or"
+        f" {_JOLOKIA_VARIABLE}, if PYJMSACK_URL names the broker. Artemis is managed over --url.",
     )(with_jolokia)
 
 
 def jolokia_of_environment(login: Login) -> str | None:
-    """Return the Jolokia of the variable, if the URL is that of the environment, too. Otherwise a command would look at
-    one broker and change another one.
+    """Return the URL of Jolokia from the environment, if the URL of the broker comes from there too. With another broker
+    a command would look at one broker and change another one.
     """
     given = os.environ.get(_JOLOKIA_VARIABLE) or None
     if given is not None and not login.of_environment:
@@ -89,7 +89,7 @@ def json_option(command: Command) -> Command:
 
 def yes_option(command: Command) -> Command:
     """Add ``--yes`` as the argument ``yes``."""
-    return click.option("--yes", is_flag=True, help="Do not ask; a script must say so.")(command)
+    return click.option("--yes", is_flag=True, help="Do not ask first; a script needs this option.")(command)
 
 
 @contextmanager

@@ -64,15 +64,15 @@ def _ports(context: click.Context, parameter: click.Parameter, values: tuple[str
 @click.command()
 @click.argument("inputs", metavar="[PATH|URL]...", nargs=-1)
 @click.option("--to", "protocol", type=click.Choice(["amqp", "stomp"]), default="amqp", show_default=True)
-@click.option("--broker", type=click.Choice(["artemis", "classic-5", "classic-6"]), help="What runs there.")
+@click.option("--broker", type=click.Choice(["artemis", "classic-5", "classic-6"]), help="The broker at the URL.")
 @click.option("--port", "ports", multiple=True, callback=_ports, metavar="OLD=NEW", help="Ports, as in 61616=5672.")
 @click.option(
-    "--java", "sources", multiple=True, type=click.Path(exists=True, path_type=Path), help="Read Java sources there."
+    "--java", "sources", multiple=True, type=click.Path(exists=True, path_type=Path), help="Folder with Java sources."
 )
 @click.option("-D", "variables", multiple=True, callback=_pairs, metavar="NAME=VALUE", help="A value for ${NAME}.")
-@click.option("--emit", type=click.Choice([*_EMITTERS]), help="Print only this: an App, plain JMS, TOML, or variables.")
+@click.option("--emit", type=click.Choice([*_EMITTERS]), help="Print only an App, plain JMS, TOML, or variables.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-@click.option("--check", is_flag=True, help="Connect with each new URL; logins from --emit env's variables.")
+@click.option("--check", is_flag=True, help="Connect with each new URL and the logins in the variables of --emit env.")
 @click.pass_context
 def migrate(
     context: click.Context,
@@ -142,11 +142,11 @@ def _explanations(findings: Findings) -> Iterator[tuple[Listener, Explanation]]:
         try:
             yield listener, _of_the_code(explain(factory.url, listener.mode, destination, broker))
         except JMSException:
-            continue  # another row names the error in the URL or the name already
+            continue  # another row of the report has the same error already
 
 
 def _of_the_code(explanation: Explanation) -> Explanation:
-    """Print how the generated code differs from a bare session: it commits and rolls back."""
+    """Return the explanation for the generated code. It rolls back when a listener raises; a bare session does not."""
     if explanation.mode is not AckMode.SESSION_TRANSACTED:
         return explanation
     facts = tuple(_ROLLS_BACK if fact.about == _ROLLS_BACK.about else fact for fact in explanation.facts)

@@ -64,8 +64,8 @@ def move(
     pyjmsack move orders orders.eu --selector "region = 'EU'" --limit 100
     pyjmsack move orders.failed orders --rate 50 --transaction 10
 
-    The broker moves them itself where the user may manage it. Otherwise, and with --rate or --transaction,
-    this process moves them in transactions. A kill at any time then loses no message and doubles none
+    The broker moves the messages itself if the user may manage the broker. Otherwise, and with --rate or --transaction,
+    this process moves the messages in transactions. A kill at any time then loses no message and doubles none
     (docs/operating.md).
     """
     if source == target:
@@ -165,7 +165,7 @@ def _copy(
     """Return how many messages were copied, and how many could not be."""
     copied = under_way = odd = 0
     with login.factory().create_connection() as connection:
-        connection.exception_listener = lambda error: None  # the browser raises the error that this listener would get
+        connection.exception_listener = lambda error: None  # ignored here, because the browser raises it
         connection.start()
         checked = check_queue(connection, login, jolokia, source)
         looking = connection.create_session()

@@ -33,7 +33,7 @@ Command = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Login:
-    """The URL and the login. Only :meth:`factory` lets the password out."""
+    """The URL and the login. The password is only in the factories that this object makes."""
 
     url: str = DEFAULT_URL
     user: str | None = None
@@ -41,9 +41,9 @@ class Login:
     ledger: Path | None = None
     password_variable: str = PASSWORD_VARIABLE
     jolokia: str | None = field(default=None, repr=False)
-    """Jolokia of the context; it may hold a password."""
+    """The URL of Jolokia in the context. The URL may hold a password."""
     of_environment: bool = True
-    """Whether the URL is that of the environment, so that the variable with a Jolokia means the same broker."""
+    """Whether the URL is that of the environment. Only then ``PYJMSACK_JOLOKIA`` belongs to the same broker."""
 
     def factory(self, **options: object) -> ConnectionFactory:
         """Return a connection factory; ``options`` are URL options with ``__`` for the dot.
@@ -63,7 +63,7 @@ class Login:
 
     @functools.cached_property
     def _password(self) -> str | None:
-        """Return the password from the file, the environment or a prompt. The prompt comes once."""
+        """The password from the file, the environment or a prompt. The user is asked only once."""
         if self.user is None:
             return None
         if self.password_file is not None:
@@ -128,10 +128,11 @@ def _typed(option: str) -> bool:
 
 
 def _in_context(login: Login, name: str) -> Login:
-    """Return the login. The command line goes before the context.
+    """Return the login with the values of the context. A value from the command line replaces that of the context.
 
-    A Jolokia belongs to the broker of its context. If ``--url`` names another broker, that Jolokia is left out, because
-    a command would look at one broker and change the other one. So is a login that only a variable chose.
+    A Jolokia belongs to the broker of its context. If ``--url`` names another broker, the Jolokia of the context is left
+    out, because the command would look at one broker and change another one. A context that only a variable named is
+    then left out as a whole.
     """
     found = read_context(name)
     if found.url is not None:

@@ -20,9 +20,9 @@ _EXPECTED = {"amqp": ("AMQP", 5672), "stomp": ("STOMP", 61613), "amqps": ("TLS",
 
 
 def wrong_port(url: str) -> str | None:
-    """Return a text about a port that speaks another protocol than the URL, ``None`` if there is no other protocol.
+    """Return a text if the port of the URL speaks another protocol than the URL says, and ``None`` if it does not.
 
-    The function does not ask for a WebSocket, because the errors of a WebSocket name the answer already.
+    The port of a WebSocket URL is not asked, because the error of a WebSocket already says what the port answered.
     """
     parts = urlsplit(url)
     if parts.scheme not in _EXPECTED or parts.hostname is None:
@@ -43,16 +43,18 @@ def members(url: str) -> list[str]:
 
 
 async def _spoken(host: str, port: int, expected: str) -> str | None:
-    """Ask for the expected protocol first, so that the right port gets no bytes of another protocol."""
+    """Return the protocol that the port speaks. The expected protocol is tried first, so that a port that speaks it
+    gets no bytes of another protocol.
+    """
     if (first := await answer(host, port, expected, QUICK)) is not None:
         return first
     other = await _first_of([answer(host, port, each, PATIENT) for each in GREETINGS if each != expected])
-    # a busy port that speaks several protocols may have been late, so the expected one gets a second chance
+    # the expected protocol gets a second try, because a busy port that speaks several protocols may have been late
     return other and (await answer(host, port, expected, QUICK) or other)
 
 
 async def _first_of(asked: list[Coroutine[None, None, str | None]]) -> str | None:
-    """Return the first answer, and end the other questions; return ``None`` if no answer comes."""
+    """Return the first answer, and cancel the other coroutines. Return ``None`` if no answer comes."""
     tasks = [asyncio.ensure_future(each) for each in asked]
     try:
         for done in asyncio.as_completed(tasks):

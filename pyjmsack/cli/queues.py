@@ -51,7 +51,7 @@ def purge(
 @jolokia_option
 @json_option
 def pause(queue: str, login: Login, jolokia: str | None, as_json: bool) -> None:
-    """Let QUEUE deliver nothing; it still takes messages. `pyjmsack resume` ends it.
+    """Stop the deliveries of QUEUE. It still takes new messages. `pyjmsack resume` ends the pause.
 
     \b
     pyjmsack pause orders

@@ -45,8 +45,10 @@ def parse_ack_mode(_: click.Context, __: click.Parameter, text: str) -> AckMode:
 @connection_options
 @ledger_option
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="Stop after N messages.")
-@click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Stop when none came for this long.")
-@click.option("--follow", is_flag=True, help="Wait for more for ever.")
+@click.option(
+    "--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Stop when no message came for this time."
+)
+@click.option("--follow", is_flag=True, help="Wait for more messages, for ever.")
 @click.option(
     "--ack-mode",
     metavar="MODE",
@@ -76,8 +78,8 @@ def receive(
     """Write the messages of DESTINATION to standard output, or to files.
 
     Takes the messages that a queue has now; --timeout, --count and --follow wait for more. A message is acknowledged
-    after it was written, so Ctrl-C or a reader that ends (`| head`) leave the rest on the broker. The modes auto,
-    dups-ok and no-ack give that up: there a message is acknowledged before it is written.
+    after it was written, so Ctrl-C or a reader that ends (`| head`) leave the rest on the broker. This does not hold in
+    the modes auto, dups-ok and no-ack, because in these modes a message is acknowledged before it is written.
     """
     if (format_name == "file") != (output_dir is not None):
         raise click.UsageError("--format file and --output-dir belong together")
@@ -89,7 +91,7 @@ def receive(
     with stop_on_signals() as stop, counting("Receiving", count) as show:
         output: Output = Directory(output_dir) if output_dir is not None else open_output(format_name, stop)
         with factory.create_connection() as connection, connection.create_session(mode) as session:
-            # receive() raises the error that this listener would get
+            # ignored here, because receive() raises it
             connection.exception_listener = lambda error: None
             connection.start()
             job = ReceiveJob(session, output, stop, show, transaction)
@@ -116,7 +118,7 @@ def _report(job: ReceiveJob, consumer: MessageConsumer, stop: Stop, count: int |
 
 
 def _forget_stdout() -> None:
-    """Send the interpreter's last flush of a broken standard output to nowhere, because it would print a warning."""
+    """Let the interpreter flush nothing at its end, because a flush of a broken standard output prints a warning."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

@@ -14,7 +14,7 @@ from pyjmsack.cli.transfer import check_left
 __all__ = ["ReceiveJob"]
 
 SLICE = 0.2
-"""Seconds of one look at the inbox while the queue is empty, because a signal does not end ``receive()``."""
+"""Seconds that one ``receive()`` waits. They are few, because a signal does not interrupt ``receive()``."""
 
 
 class ReceiveJob:
@@ -51,8 +51,8 @@ class ReceiveJob:
         self.reader_gone = False
 
     def run(self, consumer: MessageConsumer, count: int | None, idle: float | None) -> None:
-        """Receive until ``count`` messages came, no message came for ``idle`` seconds, a signal came, or the reader
-        left.
+        """Receive until ``count`` messages came, no message came for ``idle`` seconds, a signal came, or the reader of
+        the output ended.
         """
         try:
             while not self._stop.requested and self.received != count:
@@ -98,7 +98,7 @@ class ReceiveJob:
         self._show(self.received, "")
 
     def _acknowledge(self) -> None:
-        """Flush, then acknowledge the messages that are safe now."""
+        """Flush the output, and then acknowledge the messages that were written."""
         if not self._pending:
             return
         self._output.flush()

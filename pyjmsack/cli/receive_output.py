@@ -1,6 +1,6 @@
 """The output of ``pyjmsack receive``.
 
-A message counts as written when it has left this process, because it may be acknowledged then.
+A message counts as written only when it has left this process, because the command then acknowledges it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["RENDERERS", "Directory", "Output", "as_document", "body_text", "exac
 _PAGE = 4096
 _STOP_GRACE_MS = 200
 _LONGEST_NAME = 200
-"""The longest file name of a sender in bytes. Most file systems allow 255 bytes, with the number in front."""
+"""The most bytes of a file name that a sender gave. Most file systems allow 255, with the number in front."""
 _BAD_NAME = (errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ)
 
 
@@ -124,8 +124,8 @@ def _shown(value: object, *, exact: bool) -> object:
 
 
 def _kind(message: Message) -> str:
-    """Return the class of the message in one word. The body alone would not tell it, because a text message may have no
-    text.
+    """Return the class of the message in one word. The body does not show the class, because a text message may have
+    no text.
     """
     return next(name for name, kind in KINDS.items() if isinstance(message, kind))
 
@@ -177,7 +177,7 @@ def exact_line(message: Message) -> bytes:
 
 
 def _for_terminals(render: Callable[[Message], bytes]) -> Callable[[Message], bytes]:
-    """Return a function that makes lines without control characters, because a stranger may have chosen the text."""
+    """Return a renderer without control characters in its lines, because a stranger may have chosen the text."""
     return lambda message: visible(render(message).decode("utf-8", "backslashreplace")).encode()
 
 
@@ -186,7 +186,7 @@ _ALL_RENDERERS = {**RENDERERS, "export": exact_line}
 
 
 def open_output(format_name: str, stop: Stop) -> Output:
-    """Return the output on standard output: a :class:`Pipe` where the system can tell when the bytes were read."""
+    """Return the output on standard output: a :class:`Pipe` if the system can tell when the bytes were read."""
     render = _ALL_RENDERERS[format_name]
     try:
         descriptor = sys.stdout.fileno()
@@ -211,7 +211,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 class Stream:
-    """Lines to a file or terminal, flushed in batches."""
+    """Writes lines to a file or a terminal, in batches."""
 
     batch = 100
 

@@ -53,8 +53,8 @@ def send_options(message: Message, *, expires: bool = True) -> dict[str, Any]:
 
     Args:
         message: the received message.
-        expires: ``False`` for a letter that died of age, because its copy would expire at once and become a dead letter
-            again.
+        expires: ``False`` for a dead letter that expired, because its copy would expire at once and become a dead
+            letter again.
     """
     options: dict[str, Any] = {"delivery_mode": message.delivery_mode, "priority": message.priority}
     if expires and message.expiration is not None:

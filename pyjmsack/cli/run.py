@@ -30,7 +30,8 @@ __all__ = ["listeners", "run"]
 _MARGIN: Final = 60.0
 """Seconds that worker processes have to end, besides the stop_timeout of their app, before they are killed."""
 _PARENT: Final = "PYJMSACK_RUN_PARENT"
-"""Set for a worker process: its standard input ends when the process that started it has ended."""
+"""The environment variable that marks a worker process. The standard input of such a process ends when its parent has
+ended."""
 _LOOK: Final = 0.2
 """Seconds between two looks at the processes."""
 
@@ -44,7 +45,7 @@ def _app_of(reference: str) -> App | aio.App:
     module_name, _, name = reference.partition(":")
     if not module_name or not name:
         raise click.UsageError(f"{reference!r}: expected module:app, such as service:app for `app` in service.py")
-    sys.path.insert(0, "")  # the current directory, as `python -m` has it
+    sys.path.insert(0, "")  # search the current directory first, as `python -m` does
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
@@ -64,7 +65,7 @@ def _app_of(reference: str) -> App | aio.App:
     "--health-port",
     type=click.IntRange(1, 65535),
     metavar="P",
-    help="Serve /health/live and /health/ready over HTTP on port P; of the second process on P+1, and so on.",
+    help="Serve /health/live and /health/ready over HTTP on port P; the second process uses P+1, and so on.",
 )
 @click.option("--health-host", default="127.0.0.1", show_default=True, help="Address for --health-port.")
 def run(app: str, workers: int, health_port: int | None, health_host: str) -> None:
@@ -81,7 +82,7 @@ def run(app: str, workers: int, health_port: int | None, health_host: str) -> No
     if health_port is not None and health_port + workers - 1 > 65535:
         raise click.UsageError(f"--health-port {health_port}: {workers} processes need ports beyond 65535")
     if workers > 1:
-        found = _app_of(app)  # a mistake is reported once, and before anything starts
+        found = _app_of(app)  # here, so that a mistake is reported once, before any process starts
         raise SystemExit(_supervise(app, workers, health_port, health_host, found.stop_timeout + _MARGIN))
     if os.environ.pop(_PARENT, None):
         threading.Thread(target=_end_with_parent, name="pyjmsack-parent", daemon=True).start()

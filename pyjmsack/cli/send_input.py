@@ -78,10 +78,7 @@ _RECEIVED = {
     "delivery_count",
     "dead_letter",
 }
-"""Fields that ``receive --format jsonl`` writes and a send sets itself.
-
-They are ignored, so that ``send`` reads this output.
-"""
+"""Fields that ``receive --format jsonl`` writes and ``send`` ignores, because each send sets them anew."""
 
 
 class InputError(Exception):

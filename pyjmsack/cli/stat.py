@@ -62,7 +62,7 @@ _Row = dict[str, Any]
     show_default=True,
     help="prometheus is the text format that Prometheus reads.",
 )
-@click.option("--json", "as_json", is_flag=True, help="As --format json: one document, with --watch one a line.")
+@click.option("--json", "as_json", is_flag=True, help="As --format json: one document, with --watch one per line.")
 def stat(
     pattern: str,
     login: Login,
@@ -80,7 +80,8 @@ def stat(
     pyjmsack stat --format prometheus > /var/lib/node_exporter/textfile/queues.prom
 
     Artemis answers over --url; the user needs the permission `manage`. ActiveMQ Classic answers through --jolokia.
-    Without them the messages of one queue, given by its whole name, are counted by browsing.
+    Without the permission, or without --jolokia, give the whole name of one queue. Its messages are then counted by
+    browsing.
     """
     show = _FORMATS["json" if as_json else format_name]
     with stop_on_signals() as stop:
@@ -111,14 +112,14 @@ def _is_pattern(name: str) -> bool:
 
 
 def _listed(manager: Manager, pattern: str, *, may_be_missing: bool) -> list[_Row]:
-    """Ask the broker.
+    """Ask the manager of the broker for the queues whose names fit ``pattern``.
 
     Raises:
         UnknownQueueError: the pattern is a whole name, the broker has no such queue, and ``may_be_missing`` is false.
     """
     found = manager.queues(pattern)
     if not found and not may_be_missing and not _is_pattern(pattern):
-        found = [manager.queue(pattern)]  # raises the error with the nearest names, or the queue was just created
+        found = [manager.queue(pattern)]  # raises an error with the nearest names, unless the queue is new
     return [asdict(each) for each in found]
 
 
@@ -134,7 +135,7 @@ def _counted(login: Login, name: str) -> list[_Row]:
             "give the whole name of one queue to count it by browsing"
         )
     with login.factory().create_connection() as connection, connection.create_session() as session:
-        connection.exception_listener = lambda error: None  # the browser raises the error that this listener would get
+        connection.exception_listener = lambda error: None  # ignored here, because the browser raises it
         connection.start()
         with session.create_browser(Queue(name)) as browser:
             number = sum(1 for _ in browser)

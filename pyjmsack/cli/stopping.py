@@ -37,7 +37,7 @@ class Stop:
 
     def wake(self) -> None:
         """Make ``wait`` return, without asking for a stop."""
-        # a full pipe wakes the waiting code anyway; with a closed pipe nobody waits
+        # a full pipe wakes the waiting code already; if the pipe is closed, no code waits
         with contextlib.suppress(BlockingIOError, OSError):
             os.write(self._writer, b"\0")
 

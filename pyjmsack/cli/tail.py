@@ -77,16 +77,16 @@ def _checked(_: click.Context, __: click.Parameter, template: str) -> str:
 @click.argument("destination")
 @connection_options
 @jolokia_option
-@click.option("--topic", is_flag=True, help="DESTINATION is a topic: a subscription of its own, which ends with this.")
+@click.option("--topic", is_flag=True, help="DESTINATION is a topic, to which the command subscribes until it ends.")
 @click.option("--selector", metavar="TEXT", help="Only messages that fulfil this condition.")
 @click.option(
     "--lines",
     type=click.IntRange(min=0),
     default=10,
     show_default=True,
-    help="Show this number of the messages that are there first.",
+    help="Start with this number of the messages that are already in the queue.",
 )
-@click.option("--interval", type=duration, default="1s", show_default=True, help="How often a queue is looked into.")
+@click.option("--interval", type=duration, default="1s", show_default=True, help="Time between two looks into a queue.")
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="Stop after N messages.")
 @click.option("--format", "template", default="%t %b", show_default=True, callback=_checked, help="See above.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, as `receive --format jsonl`.")
@@ -117,7 +117,7 @@ def tail(
     ActiveMQ Classic may show the first 400 messages only.
     """
     with stop_on_signals() as stop, login.factory(jms__receiveLocalOnly=True).create_connection() as connection:
-        # the call under way raises the error that this listener would get
+        # ignored here, because receive() and the browser raise it
         connection.exception_listener = lambda error: None
         connection.start()
         coming = _subscribed(connection, destination, selector, stop)
@@ -174,7 +174,7 @@ def _browsed(
 def _fresh(
     session: Session, queue: str, selector: str | None, seen: OrderedDict[bytes, None], stop: Stop
 ) -> Iterator[Message]:
-    """Yield the messages of one look into the queue that no look before has shown."""
+    """Look into the queue once, and yield the messages that no earlier look has shown."""
     found = 0
     with session.create_browser(Queue(queue), selector) as browser:
         for message in browser:
@@ -186,7 +186,7 @@ def _fresh(
 
 
 def _key(message: Message) -> bytes:
-    """Return a short text that the message alone has. A sender chooses how long the message and its id are."""
+    """Return 16 bytes that identify the message. The message id itself may be long, because a sender chooses it."""
     identity: bytes | None = message._delivery.identity()
     known = f"{message.timestamp} {_body(message)}".encode(errors="surrogatepass") if identity is None else identity
     return blake2b(known, digest_size=16).digest()

@@ -31,12 +31,12 @@ __all__ = ["DEFAULT_BATCH", "Pace", "Transfer", "check_left"]
 
 DEFAULT_BATCH = 100
 _SLICE = 0.2
-"""Seconds of one look at the inbox, because a signal does not end ``receive()``."""
+"""Seconds that one ``receive()`` waits. They are few, because a signal does not interrupt ``receive()``."""
 _MOST_LEFT = 10_000
-"""The most messages that are looked at and stay in the queue.
+"""The most messages that a session receives and leaves in the queue.
 
-The session holds each of them until it closes, because the broker would deliver a message again at once after it was
-given back.
+The session holds each of these messages until the session closes, because a message that is given back would be
+delivered again at once.
 """
 
 Target = Callable[[Message], "Queue | None"]
@@ -108,7 +108,7 @@ class Transfer:
         prefetch = self.batch if self.choosy else min(self.batch, self.limit or self.batch)
         factory = login.factory(jms__receiveLocalOnly=True, jms__prefetchPolicy__queuePrefetch=prefetch)
         with factory.create_connection() as connection:
-            # receive() raises the error that this listener would get
+            # ignored here, because receive() raises it
             connection.exception_listener = lambda error: None
             connection.start()
             atomic = connection.metadata.transaction_guarantee == "atomic" and not self.choosy
@@ -183,10 +183,10 @@ class Transfer:
         check_left(self.left, f"{amount(self.moved)} moved")
 
     def _duplicate_id(self, message: Message) -> str | None:
-        """Return an id that is the same if this message is moved again, and that no other message gets.
+        """Return a duplicate id that stays the same if this message is moved again, and that no other message gets.
 
-        The message id is not enough, because the copies of a message for several subscribers have the same id, and a
-        sender may use an id twice. Artemis would drop the second message, and its original would be acknowledged.
+        The message id is not used, because the copies of a message for several subscribers have the same message id,
+        and a sender may use an id twice. Artemis would drop the second such message, and it would be lost.
         """
         stored: bytes | None = message._delivery.stored_id()
         if stored is None:

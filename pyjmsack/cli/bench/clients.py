@@ -25,16 +25,17 @@ from pyjmsack.cli.bench.plan import Plan, Turns
 __all__ = ["PATIENCE", "Client", "Receiver", "Roundtrip", "Sender"]
 
 PATIENCE = 10.0
-"""Seconds without an answer after which a client takes the broker for silent."""
+"""After this number of seconds without an answer, a client fails, because the broker is silent."""
 _UNCONFIRMED = 256
-"""Sends of a client without an answer, at most: more would make the messages wait for each other, not the broker."""
+"""The most sends of a client that wait for their answers. With more of them, the run would measure how long messages
+wait for each other."""
 _UNCONFIRMED_BYTES = 16 << 20
 _SLICE = 0.2
-"""Seconds of one wait, because the end of the run does not end ``receive()``."""
+"""Seconds that one ``receive()`` waits. They are few, because the end of the run does not interrupt ``receive()``."""
 
 
 class Client:
-    """One client. :meth:`open` is called before the time begins. :meth:`work` takes turns until there are none."""
+    """One client of a run. The run calls :meth:`open` before it starts the clock, and :meth:`work` after that."""
 
     def __init__(self, plan: Plan, body: bytes, queue: str) -> None:
         self._plan = plan
@@ -42,7 +43,7 @@ class Client:
         self._queue = Queue(queue)
         self.times = Histogram()
         self.sent = 0
-        """Messages of which this client wants to know an end: the answer of the broker, or the receipt."""
+        """The messages that this client sent or received. ``done`` counts those that were confirmed or have arrived."""
         self.done = 0
         self.bytes = 0
 
@@ -51,7 +52,7 @@ class Client:
         raise NotImplementedError
 
     def work(self, turns: Turns) -> None:
-        """Take turns.
+        """Send or receive one message for each turn, until there are no more turns.
 
         Raises:
             JMSException: the broker refuses, is silent, or is gone.
@@ -70,7 +71,7 @@ class Client:
 
 
 class Sender(Client):
-    """Sends without waiting for each answer; measures from the send to the broker's confirmation."""
+    """Sends without waiting for each answer, and measures the time from a send to the broker's confirmation."""
 
     def open(self, connection: Connection) -> None:
         """Make the producer."""
@@ -100,7 +101,7 @@ class Sender(Client):
         return True
 
     def _on_answer(self, moment: float, future: Future[None]) -> None:
-        """Count; only the session's completion thread calls this."""
+        """Count the broker's answer to one send. Only the session's completion thread calls this method."""
         error = future.exception()
         if error is None:
             self._count(moment, len(self._body))
@@ -110,7 +111,7 @@ class Sender(Client):
 
 
 class Receiver(Client):
-    """Receives, acknowledges and throws away; measures how long each ``receive()`` takes."""
+    """Receives and acknowledges messages, throws them away, and measures how long each ``receive()`` takes."""
 
     def open(self, connection: Connection) -> None:
         """Make the consumer."""
@@ -119,8 +120,8 @@ class Receiver(Client):
     def work(self, turns: Turns) -> None:
         """Receive until the turns end. Without a time limit, receive until the queue is empty.
 
-        The queue may seem empty to this client because the rest lies in the inbox of another client. Then the other
-        client gets the turn.
+        The queue seems empty to this client if the last messages are in the inbox of another client. This client then
+        gives up its turn, so that the other client can use the turn.
         """
         while turns.next(keep=True) is not None:
             began = time.monotonic()
@@ -138,14 +139,14 @@ def _next(consumer: MessageConsumer, turns: Turns, *, patient: bool) -> Message 
     while not turns.time_over:
         message = consumer.receive(_SLICE)
         if message is None and not patient:
-            return consumer.receive_nowait()  # asks the broker; the timed receive looked only into the inbox
+            return consumer.receive_nowait()  # asks the broker; receive() looked only into the inbox
         if message is not None:
             return message
     return None
 
 
 class Roundtrip(Client):
-    """Sends a message to its own queue and receives it; measures from send to receipt. One message at a time."""
+    """Sends one message at a time to its own queue, receives it, and measures the time from the send to the arrival."""
 
     def open(self, connection: Connection) -> None:
         """Make the producer and the consumer, in one session."""
@@ -163,5 +164,5 @@ class Roundtrip(Client):
                 if turns.ended:
                     return
                 if time.monotonic() > until:
-                    raise RequestTimedOutException(f"a message did not come back within {PATIENCE:g} s")
+                    raise RequestTimedOutException(f"a message did not arrive within {PATIENCE:g} s")
             self._count(moment, len(self._body))

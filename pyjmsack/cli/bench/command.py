@@ -26,9 +26,9 @@ __all__ = ["bench"]
 _COUNT = 10_000
 _ROUNDTRIPS = 1_000
 _STORED = 1 << 30
-"""Bytes in a queue of our own, at most: a broker whose disk is full harms everybody."""
+"""The most bytes that a run stores in its own queue, because a broker with a full disk fails for all its users."""
 _OVERHEAD = 1024
-"""Bytes that a broker needs for a message beside its body, at most."""
+"""The most bytes that a broker needs for a message in addition to the body."""
 _MOST_CLIENTS = 256
 _LARGEST = 64 << 20
 
@@ -100,11 +100,11 @@ def _plan_options(command: Command) -> Command:
 @connection_options
 @jolokia_option
 @_plan_options
-@click.option("--queue", metavar="NAME", help="Send to this queue, and leave the messages there; asks before.")
+@click.option("--queue", metavar="NAME", help="Send to this queue and leave the messages there; asks first.")
 @yes_option
 @json_option
 def send(login: Login, jolokia: str | None, plan: Plan, queue: str | None, yes: bool, as_json: bool) -> None:
-    """Measure sends: each from the send to the broker's confirmation.
+    """Measure sends: the time of each from the send to the broker's confirmation.
 
     \b
     pyjmsack bench send
@@ -142,7 +142,7 @@ def _stored(plan: Plan) -> int:
 
 
 def _sent(login: Login, plan: Plan, name: str, count: int | None, stop: Stop) -> Result:
-    body = os.urandom(plan.size)  # random, so that nobody on the way makes it smaller
+    body = os.urandom(plan.size)  # random bytes, because compression on the way cannot shrink them
     clients = [Sender(plan, body, name) for _ in range(plan.clients)]
     with counting("Sending", count) as show:
         return run_clients(login, clients, Turns(count, plan.seconds, plan.rate), stop, show)
@@ -152,7 +152,7 @@ def _sent(login: Login, plan: Plan, name: str, count: int | None, stop: Stop) ->
 @connection_options
 @jolokia_option
 @_plan_options
-@click.option("--queue", metavar="NAME", help="Take the messages of this queue, and throw them away; asks before.")
+@click.option("--queue", metavar="NAME", help="Take the messages of this queue and throw them away; asks first.")
 @yes_option
 @json_option
 def receive(login: Login, jolokia: str | None, plan: Plan, queue: str | None, yes: bool, as_json: bool) -> None:
@@ -196,7 +196,9 @@ def _received(login: Login, plan: Plan, name: str, count: int | None, stop: Stop
 @_plan_options
 @json_option
 def roundtrip(login: Login, jolokia: str | None, plan: Plan, as_json: bool) -> None:
-    """Measure from the send of a message to its receipt; each client has one message under way and its own queue.
+    """Measure the time from the send of a message to its arrival.
+
+    Each client has its own queue, and sends its next message when the last one has arrived.
 
     \b
     pyjmsack bench roundtrip
@@ -224,7 +226,7 @@ def roundtrip(login: Login, jolokia: str | None, plan: Plan, as_json: bool) -> N
 def _with_own(
     names: list[str], login: Login, jolokia: str | None, work: Callable[[], Result]
 ) -> tuple[Result, list[str]]:
-    """Work, and remove our own queues; return the result and the queues that may have messages."""
+    """Call ``work``, and remove the queues of the run. Return the result, and the queues that may have messages."""
     if names:
         remark(f"Queue of this run: {names[0] if len(names) == 1 else f'{names[0]} to {names[-1]}'}.")
     result = work()
@@ -237,7 +239,7 @@ def _finish(
     """Show the figures.
 
     Raises:
-        Failure: an error ended the run, or messages are left in a queue of ours.
+        Failure: an error ended the run, or messages are left in a queue of the run.
     """
     if as_json:
         print_json(as_document(what, plan, queue, result, [*left]))

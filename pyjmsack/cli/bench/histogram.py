@@ -1,4 +1,4 @@
-"""Times in buckets that are 2 % wide. Any number of messages needs the memory of some hundred numbers."""
+"""Counts times in buckets that are 2 % wide, so that any number of times needs the memory of some hundred numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Histogram"]
 _SHORTEST = 1e-6
 _LONGEST = 86_400.0
 _BUCKETS_PER_E = 50
-"""A bucket ends 1/50 of a factor e above its start, which is 2 %."""
+"""The number of buckets from a time to e times this time, so that each bucket ends 2 % above its start."""
 
 
 class Histogram:
@@ -35,12 +35,12 @@ class Histogram:
 
     @property
     def count(self) -> int:
-        """How many times were added."""
+        """The number of measured times."""
         return self._buckets.total()
 
     def percentile(self, share: float) -> float | None:
-        """Return the seconds within which a share (0 to 1) of the times lies, exact to 2 %. ``None`` if there are no
-        times.
+        """Return the number of seconds that a share (0 to 1) of the times does not exceed, exact to 2 %. Return
+        ``None`` if there are no times.
         """
         wanted, passed = share * self.count, 0
         for bucket in sorted(self._buckets):

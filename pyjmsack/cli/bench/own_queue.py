@@ -15,7 +15,7 @@ __all__ = ["PREFIX", "own_name", "remove_queues"]
 
 PREFIX = "pyjmsack.bench."
 _WAIT = 1.0
-"""Seconds for a message that a closed consumer gives back."""
+"""Seconds to wait for a message that a closed consumer gives back."""
 
 
 def own_name() -> str:
@@ -24,10 +24,10 @@ def own_name() -> str:
 
 
 def remove_queues(login: Login, jolokia: str | None, names: list[str]) -> list[str]:
-    """Delete queues with their messages. Return the queues that may still have some.
+    """Delete queues with their messages. Return the queues that may still have messages.
 
-    A user who may not manage the broker can only empty them. Then an empty queue stays on ActiveMQ Classic, and a line
-    on the terminal says so.
+    If the user may not manage the broker, this function only empties the queues, and prints a line that says so.
+    ActiveMQ Classic then keeps the empty queues.
     """
     left = list(names)
     try:

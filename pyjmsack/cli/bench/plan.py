@@ -29,9 +29,9 @@ class Plan:
 class Turns:
     """Gives each message its turn, until all messages had their turns, the time is over, or the run ends.
 
-    With a rate each turn has its moment. A client that comes late gets the moment at which its turn was due, so that
-    its time includes the wait. Otherwise a broker that stood still for a second would look fast, because nothing was
-    sent in this second.
+    With a rate, each turn is due at a moment. A client that takes a turn late measures from this moment, so that the
+    measured time includes the delay. Otherwise a broker that stood still for a second would look fast, because nothing
+    was sent in this second.
     """
 
     def __init__(self, count: int | None, seconds: float | None, rate: float | None) -> None:
@@ -64,16 +64,16 @@ class Turns:
 
     @property
     def time_over(self) -> bool:
-        """Whether the time is over, or :meth:`end` was called; turns may have been given for all messages."""
+        """Whether the time is over, or :meth:`end` was called. How many turns are left does not count here."""
         return self.ended or self._late(time.monotonic())
 
     def next(self, *, keep: bool = False) -> float | None:
-        """Wait for the next turn. Return the moment that it was meant for, or ``None`` if there are no more turns.
+        """Wait for the next turn. Return the moment at which it was due, or ``None`` if there are no more turns.
 
         Args:
-            keep: whether the caller will say later, with :meth:`settle`, whether it used the turn. An unused turn goes
-                to another caller. So as long as such turns are open, other callers with ``keep`` wait, even if all
-                turns are taken.
+            keep: whether the caller will report with :meth:`settle` if it used the turn. An unused turn goes to another
+                caller with ``keep``. So even when all turns are taken, such a caller waits until no turn can become
+                free.
         """
         with self._changed:
             while keep and self._kept and self.over and not self.time_over:
@@ -93,7 +93,7 @@ class Turns:
         return None if self.ended else moment
 
     def settle(self, *, used: bool) -> None:
-        """End a turn that was taken with ``keep``. If the caller did not use it, another caller gets it."""
+        """End a turn that was taken with ``keep``. If the caller did not use the turn, another caller gets the turn."""
         with self._changed:
             self._kept -= 1
             self._given -= not used

@@ -56,7 +56,7 @@ def as_report(what: str, meaning: str, plan: Plan, result: Result) -> Renderable
     if result.done:
         parts += [Text(f"\n{meaning}; each bar is wider than the one before by the same factor"), _chart(result.times)]
     if result.unanswered:
-        parts.append(Text(f"{result.unanswered:,} messages have no answer: the broker has them, or it does not."))
+        parts.append(Text(f"{result.unanswered:,} messages have no answer: the broker may or may not have them."))
     if result.stopped:
         parts.append(Text("Stopped: these are the figures so far."))
     return Group(*parts)

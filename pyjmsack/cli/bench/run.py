@@ -31,7 +31,7 @@ class Result:
     bytes: int = 0
     """Of the bodies."""
     unanswered: int = 0
-    """Messages that were sent, and nobody knows whether the broker has them."""
+    """The messages that the broker did not confirm, so that nobody knows whether it has them."""
     seconds: float = 0.0
     error: BaseException | None = None
     """The first error, which ended the run; ``None`` = there was no error."""
@@ -77,7 +77,7 @@ def _open(login: Login, clients: Sequence[Client], opened: ExitStack, stop: Stop
             return
         connection = opened.enter_context(login.factory().create_connection())
         result.connected = True
-        connection.exception_listener = lambda error: None  # the callers that wait get the same error
+        connection.exception_listener = lambda error: None  # ignored here, because the callers that wait get it
         connection.start()
         client.open(connection)
 
@@ -85,7 +85,7 @@ def _open(login: Login, clients: Sequence[Client], opened: ExitStack, stop: Stop
 def _work(client: Client, turns: Turns, result: Result) -> None:
     try:
         client.work(turns)
-    except BaseException as error:  # of a thread: the main thread tells it
+    except BaseException as error:  # the main thread raises it
         if result.error is None:
             result.error = error
         turns.end()

@@ -23,14 +23,14 @@ class LedgerOfDemo:
     """A context manager: the directory in which the demo's connections write their ledger.
 
     Args:
-        path: where to keep the ledger; ``None`` keeps it until the end only.
-        audits: whether to audit the ledger; ``None`` = audit if this machine can.
+        path: where to keep the ledger; ``None`` = in a temporary directory, which is removed at the end.
+        audits: whether to audit the ledger; ``None`` = audit it if this machine can.
     """
 
     def __init__(self, path: Path | None, audits: bool | None) -> None:
         self.path = path
         self.left_out: str | None = None
-        """The reason if the audit is left out although nobody asked for that, with the command that helps."""
+        """Why this machine cannot run the audit, and what helps. ``None`` if the audit ran, or if nobody wants it."""
         self._audits = audits
         self._temporary: TemporaryDirectory[str] | None = None
 
@@ -56,7 +56,7 @@ class LedgerOfDemo:
         if self._audits is None and (missing is not None or self.path is None):
             self.left_out = f"Left out: the audit of this run's ledger on Spark. {missing}"
             return None
-        assert self.path is not None  # without pyarrow PySpark is missing too, and audit_ledgers says so
+        assert self.path is not None  # None only without pyarrow, which audit_ledgers refuses
         click.echo("Auditing the demo's ledger on Spark …", err=True)
         return audit_ledgers((self.path,))
 

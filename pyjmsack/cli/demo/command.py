@@ -50,7 +50,8 @@ _NEXT = (
 @click.option(
     "--full",
     is_flag=True,
-    help="All of pyjmsack's sources, one row after the other, and two kills for each of the last rows: minutes.",
+    help="Send all of pyjmsack's sources, one row after the other, with two kills in each of the last rows;"
+    " takes minutes.",
 )
 @click.option("--url", envvar="PYJMSACK_URL", show_envvar=True, help="Use this broker instead of starting one.")
 @click.option(
@@ -71,7 +72,7 @@ _NEXT = (
 )
 @click.option("--ledger", type=click.Path(file_okay=False, path_type=Path), help="Keep the demo's ledger here.")
 @click.option(
-    "--audit/--no-audit", "audits", default=None, help="End with `pyjmsack audit`; without either, if Spark is there."
+    "--audit/--no-audit", "audits", default=None, help="End with `pyjmsack audit`; by default only if Spark is there."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def demo(

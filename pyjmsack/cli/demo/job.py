@@ -66,8 +66,8 @@ class Job:
     def portions(self) -> tuple[Sequence[Line], Sequence[Line]]:
         """The lines to send first, and the lines to send after the last kill of the broker.
 
-        After a kill a broker may have forgotten acknowledgements of lines of the first part. It delivers these lines
-        again, before it delivers the second part.
+        A killed broker may have lost acknowledgements for lines of the first part. It delivers these lines again,
+        before it delivers the second part.
         """
         lines = self.source.lines
         first = len(lines) * 9 // 10 if self.kills.left else len(lines)

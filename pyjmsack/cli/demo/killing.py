@@ -22,14 +22,14 @@ _LOOK_SECONDS = 0.002
 
 @dataclass
 class Kills:
-    """The kills of the broker during some jobs, and the kill that is under way."""
+    """The state of the kills: how many are left, and whether the broker is down now."""
 
     left: int = 0
     """The number of kills that are still to come."""
     outage: bool = False
-    """Whether the broker is down on purpose. Nothing can arrive then."""
+    """Whether the broker is down on purpose, so that no line can arrive."""
     restarted: float = 0.0
-    """The time of its last start, on the clock of :func:`time.monotonic`."""
+    """The time of the broker's last start, on the clock of :func:`time.monotonic`."""
 
 
 @contextmanager
@@ -57,7 +57,7 @@ def _kill(broker: EmbeddedArtemis, kills: Kills, jobs: Sequence[Job], over: thre
     for number in range(1, times + 1):
         while not is_time(jobs, number / (times + 1)):
             if over.wait(_LOOK_SECONDS):
-                return  # a job that loses lines never reaches this number
+                return  # all jobs are done, and one of them lost lines
         kills.outage = True
         try:
             broker.kill()

@@ -16,17 +16,17 @@ Key = tuple[int, int]
 
 
 class ProcessingError(Exception):
-    """Raised on purpose, in the place of an error in an application."""
+    """An error that the demo raises on purpose, as an application may raise errors."""
 
 
 class Ledger:
     """The record of the lines that arrived. One thread delivers, other threads may read the counts.
 
     Args:
-        fails_after: whether a line that fails on purpose fails after it was stored, and not before. For modes in which
-            the broker forgets a message before it is processed: then the broker must not deliver the line again.
-        broker_dies: for rows in which the broker is killed. Then a message that is delivered again need not be marked
-            as redelivered, and a stored line must not be delivered again (S105).
+        fails_after: whether a line that fails on purpose is stored before it fails. This is for the modes in which the
+            broker forgets a message when it sends the message, so that the failed line does not arrive again.
+        broker_dies: whether the broker is killed during the row. If it is, a line that arrives again need not be marked
+            as redelivered, and a line that was stored must not arrive again (S105).
     """
 
     def __init__(self, source: Source, *, fails_after: bool = False, broker_dies: bool = False) -> None:
@@ -42,7 +42,7 @@ class Ledger:
         self.last_arrival = time.monotonic()
 
     def deliver(self, message: Message) -> Key:
-        """Take one delivery and return its kind.
+        """Record one delivery. Return the file and the line that the message carries.
 
         Raises:
             ProcessingError: on purpose, at every 97th line.
@@ -76,7 +76,7 @@ class Ledger:
         raise ProcessingError(f"line {key[1]} of file {key[0]}: a failure on purpose")
 
     def expect_again(self, keys: list[Key]) -> None:
-        """Note unacknowledged messages. Each must be delivered again, flagged as redelivered."""
+        """Note that each of these lines must arrive again in a message that is marked as redelivered."""
         self._owed.update(keys)
 
     @property
@@ -91,7 +91,7 @@ class Ledger:
 
     @property
     def complete(self) -> bool:
-        """Whether every line has arrived, and every line that had to come again came again."""
+        """Whether every line has arrived, and has arrived again if it had to."""
         return len(self._lines) >= len(self._source.lines) and not self._owed
 
     def differing(self) -> list[str]:

@@ -64,11 +64,15 @@ def _listen(job: Job, make_listener: Callable[[Session], Listener]) -> None:
         ends.consumer.message_listener = listen
         while job.waiting(not ends.sending.done()):
             finished.wait(LOOK_SECONDS)
-        ends.connection.stop()  # this lets the listener finish the acknowledgement that it is making
+        ends.connection.stop()  # waits until the listener has acknowledged its last message
 
 
 def listen_and_return(job: Job) -> None:
-    """AUTO, DUPS_OK and no-ack: a return of the listener acknowledges, an error does not (S17, S18, S36)."""
+    """Receive with a listener that only returns or raises.
+
+    In AUTO and DUPS_OK mode a return acknowledges the message and an error does not (S17, S18). In no-ack mode neither
+    of them matters to the broker (S36).
+    """
 
     def listener(message: Message) -> None:
         job.ledger.deliver(message)
@@ -77,7 +81,9 @@ def listen_and_return(job: Job) -> None:
 
 
 def listen_individually(job: Job) -> None:
-    """Individual modes: each message is acknowledged alone, and a failure gives this message back (S21, S34)."""
+    """Receive in an individual mode: each message is acknowledged alone, and a failed message is given back (S21,
+    S34).
+    """
 
     def listener(message: Message) -> None:
         job.ledger.deliver(message)
@@ -87,10 +93,10 @@ def listen_individually(job: Job) -> None:
 
 
 def listen_and_recover(job: Job) -> None:
-    """In CLIENT mode recover the session after a failure, because one acknowledgement covers all messages before it
-    (S20, S32).
+    """Receive in CLIENT mode, and recover the session after a failure (S20, S32).
 
-    The library must not handle the failure here, because the next acknowledgement would include the failed message.
+    The listener recovers the session itself and does not raise, because the next acknowledgement covers all earlier
+    messages, also the failed one.
     """
     unacknowledged: list[Key] = []
 
@@ -113,9 +119,9 @@ def listen_and_recover(job: Job) -> None:
 
 
 def receive_in_transactions(job: Job) -> None:
-    """Transacted:
+    """Receive with ``receive()`` in transactions.
 
-    ``receive()``. The transaction is rolled back after a failure, and once in the middle of the run (S75, S83).
+    The transaction is rolled back after a failure, and once in the middle of the run (S75, S83).
     """
     with _ends(job) as ends:
         transactions = _Transactions(job, ends.session)
@@ -126,7 +132,7 @@ def receive_in_transactions(job: Job) -> None:
 
 
 class _Transactions:
-    """Commits in batches. Rolls back when a message fails, and once without a reason."""
+    """Processes messages in transactions of a fixed size. Rolls back if a message fails, and once on purpose."""
 
     def __init__(self, job: Job, session: Session) -> None:
         self._ledger = job.ledger

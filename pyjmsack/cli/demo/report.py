@@ -20,7 +20,7 @@ from pyjmsack.cli.terminal import stderr_console, stdout_console
 __all__ = ["as_document", "as_table", "verdict", "watching"]
 
 _HEADINGS = ("confirmed", "received", "again", "lost")
-_LEFT_OUT = "Left out: the rows in which the broker is killed and restarted, as this one is not the demo's own."
+_LEFT_OUT = "Left out: the rows in which the broker is killed, because the demo kills only a broker that it started."
 _LOOKS_PER_SECOND = 4
 
 

@@ -40,7 +40,7 @@ class Row:
 
     @property
     def label(self) -> str:
-        """The title, with the face if that is asyncio."""
+        """The title, followed by the face if the face is asyncio."""
         return self.title if self.face == "blocking" else f"{self.title}, {self.face}"
 
     def job(self, login: Login, source: Source, patience: float, kills: Kills) -> Job:
@@ -52,7 +52,7 @@ class Row:
         return Job(login, self.mode, queue, source, ledger, patience, kills)
 
     def run(self, job: Job, protocol: str) -> Result:
-        """Send and receive all lines, and judge the arrived ones.
+        """Send and receive all lines, and return whether the promises of the mode were kept.
 
         Raises:
             JMSException: the connection failed, or the broker refused something.
@@ -63,8 +63,9 @@ class Row:
 
 
 def _left(login: Login, queue: str) -> int:
-    """Count the messages that are still on the queue after its consumer was closed. They are taken, because not every
-    broker has browsers."""
+    """Count the messages that are left in the queue after the row. This takes the messages, because not every broker
+    has browsers.
+    """
     with login.factory().create_connection() as connection, connection.create_session() as session:
         connection.start()
         with session.create_consumer(session.create_queue(queue)) as consumer:
@@ -87,4 +88,4 @@ FAILOVER_ROWS: tuple[Row, ...] = (
     Row(AckMode.INDIVIDUAL_ACKNOWLEDGE, "individual, 2 kills", listen_individually, kills=2),
     Row(AckMode.AUTO_ACKNOWLEDGE, "auto, 2 kills", run_on_asyncio, face="asyncio", kills=2),
 )
-"""Rows that run only with a broker of the demo's own."""
+"""Rows that run only with a broker that the demo started, because they kill it."""

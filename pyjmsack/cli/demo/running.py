@@ -17,7 +17,7 @@ from pyjmsack.cli.options import Login
 __all__ = ["Run", "Wave", "plan", "run_wave"]
 
 _SIDE_BY_SIDE = 4
-"""The number of rows at a time. They spend most of their time waiting for the broker, but share one interpreter."""
+"""The number of rows that run side by side. More would not be faster, because all rows share one interpreter."""
 
 
 @dataclass

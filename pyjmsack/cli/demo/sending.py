@@ -20,8 +20,8 @@ BATCH = 200
 
 
 def send_all(job: Job) -> None:
-    """Send every line. The sends follow each other without waiting, or are in transactions, of which one is rolled
-    back.
+    """Send every line. In a transacted mode the lines are sent in transactions, of which one is rolled back. In the
+    other modes each send follows the last one without a wait for the confirmation.
     """
     transacted = job.mode is AckMode.SESSION_TRANSACTED
     with job.login.factory().create_connection() as connection:

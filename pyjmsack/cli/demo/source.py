@@ -40,7 +40,7 @@ class Source:
 
         Args:
             paths: the files and directories.
-            limit: the most lines of all files together. A file that exceeds the limit is left out.
+            limit: the most lines of all files together. A file whose lines would exceed the limit is left out.
 
         Raises:
             UsageError: there is nothing to send.

@@ -26,9 +26,9 @@ __all__ = ["soak"]
 _FACES = ("blocking", "asyncio")
 _GUARD = "failover.duplicateGuardSize"
 _GUARD_SIZE = 10_000
-"""The send window of a session: more than a flow has on its way.
+"""The number of processed messages that the guard of a session remembers.
 
-The library's default would take 10 MB for each session.
+It is more than a flow has on its way. The library's default would take 10 MB for each session.
 """
 
 
@@ -40,12 +40,16 @@ The library's default would take 10 MB for each session.
     default=15,
     show_default=True,
     metavar="SECONDS",
-    help="From one recovery to the next kill.",
+    help="Time from one recovery to the next kill.",
 )
 @click.option("--url", help="Your own brokers, failover:(amqp://a:5672,amqp://b:5672), instead of an embedded one.")
-@click.option("--kill-command", metavar="COMMAND", help="What kills your broker, such as 'docker kill a'. No shell.")
-@click.option("--restart-command", metavar="COMMAND", help="What starts it again.")
-@click.option("--protocol", type=click.Choice(["amqp", "stomp"]), help="Of the embedded broker.  [default: amqp]")
+@click.option(
+    "--kill-command", metavar="COMMAND", help="Command that kills your broker, such as 'docker kill a'. No shell."
+)
+@click.option("--restart-command", metavar="COMMAND", help="Command that starts your broker again.")
+@click.option(
+    "--protocol", type=click.Choice(["amqp", "stomp"]), help="Protocol to the embedded broker.  [default: amqp]"
+)
 @click.option("--face", type=click.Choice([*_FACES, "both"]), default="both", show_default=True)
 @login_options
 @click.option(
@@ -54,7 +58,7 @@ The library's default would take 10 MB for each session.
     default=60,
     show_default=True,
     metavar="SECONDS",
-    help="A flow is stuck when nothing arrives for this long.",
+    help="A flow is stuck if no message arrives for this time.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def soak(

@@ -61,9 +61,9 @@ class Ledger:
         self._parts: dict[int, set[int]] = {}
         """For each transaction with missing messages: the places of the messages that arrived."""
         self._whole: deque[int] = deque(maxlen=_REMEMBERED)
-        """The transactions that arrived last.
+        """The transactions that were complete last.
 
-        A message of these that is delivered again does not make its transaction torn.
+        If a message of one of them arrives again, it does not start an incomplete transaction.
         """
 
     def confirm(self, number: int) -> None:
@@ -99,17 +99,17 @@ class Ledger:
 
     @property
     def in_flight(self) -> int:
-        """The approximate number of messages that were confirmed and not received yet."""
+        """About how many messages were confirmed and not received yet."""
         return len(self.confirmed) - len(self.received)
 
     @property
     def lost(self) -> int:
-        """The messages that were confirmed and not received."""
+        """The number of messages that were confirmed and not received."""
         return len(self.confirmed.missing_in(self.received))
 
     @property
     def torn(self) -> int:
-        """The transactions of which a part arrived."""
+        """The number of transactions of which only a part arrived."""
         return len(self._parts)
 
     @property

@@ -21,7 +21,8 @@ BATCH = 50
 WINDOW = 2000
 """The most confirmed messages on their way. More would fill the disk of a broker that is killed often."""
 RELAYED_WINDOW = 200
-"""The same for a flow with a relay, which needs seconds for this number. At the end all of them have to arrive."""
+"""The most confirmed messages on their way in a flow with a relay. The number is small, because a relay is slow and
+all messages have to arrive at the end of the soak."""
 TRANSACTION = 5
 ROLLED_BACK = 20
 """One transaction of the relay out of this many is rolled back."""
@@ -29,7 +30,7 @@ GIVEN_BACK = 10
 """One message out of this many is released at its first delivery, in an individual mode."""
 LOOK_SECONDS = 0.005
 STANDSTILL = 0.5
-"""The longest time between two looks, in seconds, that counts as waiting."""
+"""The most seconds between two looks that count as waiting, because the machine may have slept between them."""
 
 
 class StuckError(Exception):
@@ -127,7 +128,7 @@ class Load:
         while not condition():
             self.check()
             now = monotonic()
-            waited += min(now - looked, STANDSTILL)  # a longer time without a look means that the machine has slept
+            waited += min(now - looked, STANDSTILL)  # if more time passed, the machine slept
             looked = now
             if len(self.ledger.received) != seen:
                 seen, waited = len(self.ledger.received), 0.0

@@ -60,7 +60,7 @@ class _Ends:
         """Open a session on a connection of its own."""
         connection = await self._call(self._factory.create_connection)
         self._connections.append(connection)
-        # the calls of the flows raise the error that this listener would get
+        # ignored here, because the calls of the flows raise it
         connection.exception_listener = lambda error: None
         connection.add_connection_listener(self)
         await self._call(connection.start)
@@ -176,7 +176,7 @@ class Soak:
         """Cause the fault, such as a killed broker, and wait until each flow receives again. Return False if one does
         not.
         """
-        # the first loss of a connection starts threads that call the listeners, and these threads stay
+        # no sample before the first loss, because this loss starts threads for the listeners that stay
         if self._outages:
             self._samples.append(Resources.now())
         began = time.monotonic()
