@@ -25,7 +25,8 @@ class Header:
 
     Args:
         name: the name of a property, or a header by its JMS name such as ``JMSCorrelationID``.
-        default: the value for a message that lacks it. Without a default such a message is an error of the listener.
+        default: the value for a message without this property or header. If there is no default, such a message counts
+            as an error of the listener.
     """
 
     name: str
@@ -80,7 +81,7 @@ class Arguments:
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
                 raise TypeError(f"listener {name}: the parameter {parameter} has no name to give a value to")
             source = _source(hints.get(parameter.name, Any), session)
-            if parameter.default is parameter.empty or source[0] != "body":  # others keep their default
+            if parameter.default is parameter.empty or source[0] != "body":  # any other parameter keeps its default
                 sources.append((parameter.name, *source))
         bodies = [source[0] for source in sources if source[1] == "body"]
         if len(bodies) > 1:
@@ -91,10 +92,10 @@ class Arguments:
         return cls(tuple(sources))
 
     def bind(self, message: Message, session: object, converter: Converter) -> dict[str, Any]:
-        """Return the value of each parameter for a message.
+        """Return the values of the parameters for one message, by the names of the parameters.
 
         Raises:
-            MessageFormatException: the message does not fit.
+            MessageFormatException: the message does not fit a parameter.
         """
         return {
             name: self._value(source, kind, header, message, session, converter)

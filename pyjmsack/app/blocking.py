@@ -39,8 +39,8 @@ def run(steps: Steps[Any]) -> Any:
 
 
 class _Answer:
-    """Gives the generator the result or the error of a step. The next answer replaces this object, so that no variable
-    keeps the traceback of an old error.
+    """A call that passes the result or the error of a step to the generator. The next object of this class replaces it,
+    so that no variable keeps the traceback of an old error.
     """
 
     __slots__ = ("_argument", "_give")
@@ -54,8 +54,8 @@ class _Answer:
 
 
 class Thread:
-    """Steps in a thread. The thread is a daemon, so that a listener that never returns does not keep the
-    process alive.
+    """A thread that runs steps. It is a daemon, because otherwise a listener that never returns would keep the process
+    alive.
     """
 
     def __init__(self, steps: Steps[None], name: str) -> None:
@@ -79,7 +79,7 @@ class Thread:
 
 
 class BlockingFace:
-    """How an app waits in threads."""
+    """The face of an app in which each step blocks its thread."""
 
     coroutines = False
     session = Session
@@ -106,13 +106,13 @@ class BlockingFace:
         return Thread(steps, name)
 
     def ends(self, error: BaseException) -> bool:
-        """Return whether this error ends the worker. Only the end of the generator does. A ``KeyboardInterrupt`` or
-        ``SystemExit`` in a thread counts as an error of the listener.
+        """Return whether this error ends the worker. Only ``GeneratorExit`` does. A ``KeyboardInterrupt`` or
+        ``SystemExit`` counts as an error of the listener.
         """
         return isinstance(error, GeneratorExit)
 
     def here(self) -> object:
-        """Return the thread, because a session belongs to one thread (S15)."""
+        """Return the id of this thread, because a session belongs to one thread (S15)."""
         return threading.get_ident()
 
 
@@ -149,27 +149,30 @@ class App(Service):
         """Take no further message, let the listeners at work finish, and close the connections. A second call has no
         effect.
 
-        A listener may call ``stop``. There the call returns at once, and the app ends when the listener has finished.
+        A listener may call ``stop``. Its call returns at once, and the app ends when the listener has finished.
 
         Returns:
             Whether all listeners finished within ``stop_timeout``. The messages of listeners that did not finish go
-            back to the broker. If a listener calls ``stop``, the result is False, because it is still at work.
+            back to the broker. If a listener calls ``stop``, the result is False, because that listener is still at
+            work.
         """
         ended = run(self._stop())
         self._signals.put(None)
         return bool(ended)
 
     def run(self) -> bool:
-        """Start, work until SIGTERM, SIGINT or ``stop()``, and stop. A SIGINT during the stop ends the process at once.
-        Outside the main thread only ``stop()`` ends it, because only the main thread can have signal handlers.
+        """Start the app, wait for SIGTERM, SIGINT or a call of ``stop()``, and stop the app.
+
+        A SIGINT during the stop ends the process at once. In another thread than the main thread only ``stop()`` ends
+        this call, because only the main thread can have signal handlers.
 
         Returns:
-            As :meth:`stop`.
+            Whether all listeners finished within ``stop_timeout``.
 
         Raises:
             IllegalStateException: the app is running.
         """
-        while not self._signals.empty():  # of an earlier run
+        while not self._signals.empty():  # requests to stop an earlier run
             self._signals.get()
         with self._signalled():
             self._launch()
@@ -181,12 +184,13 @@ class App(Service):
 
     @contextmanager
     def test(self, url: str | None = None) -> Iterator[App]:
-        """Run the app at another broker, for a test::
+        """For a test: start the app with another broker, and stop the app at the end::
 
             with app.test():
                 app.sender.send("orders", {"id": 7})
 
-        The options of the app's URL stay, except TLS, login and virtual host, which belong to its usual broker.
+        The options of the app's URL stay, except those of TLS, the login and the virtual host, because these belong to
+        the usual broker of the app.
 
         Args:
             url: a broker that runs, such as ``artemis.amqp_url`` of the pytest plugin. ``None`` starts an Artemis for

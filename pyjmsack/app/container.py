@@ -1,4 +1,4 @@
-"""The workers of one listener: as many as the backlog needs, and a stop that lets each finish its message."""
+"""The workers of one listener. More of them run while messages wait, and a stop lets each one finish its message."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["Container"]
 
 log = logging.getLogger("pyjmsack.app")
 IDLE: Final = 5.0
-"""Seconds without a message after which a worker ends, if there are more than the fewest."""
+"""Seconds without a message after which a worker ends, if more workers run than the smallest number."""
 SLOW: Final = 1.0
-"""Seconds for which all workers have worked on the same messages before one more worker starts."""
+"""If all workers are busy and none has begun a message for this number of seconds, one more worker starts."""
 
 
 class Container:
@@ -41,14 +41,14 @@ class Container:
         self._backoff = Backoff()
         self._not_before = 0.0
         self.left_behind = 0
-        """Workers that did not finish in time at the stop."""
+        """The number of workers that did not finish in time at the stop of the listener."""
         self.link = Link(face, factory, f"listener {listener.name!r}", self._serve)
 
     # -- its state ----------------------------------------------------------------------------------------------
 
     @property
     def at_work(self) -> bool:
-        """Whether a worker that did not finish in time at the stop is still at work."""
+        """Whether a worker that did not finish in time at the stop of the listener is still at work."""
         return self.left_behind > 0 and any(not worker.ended for worker in self._workers)
 
     @property
@@ -74,7 +74,7 @@ class Container:
         return total
 
     def counted(self, before: Counts) -> None:
-        """Go on from the counts of an earlier container of this listener."""
+        """Add the counts of an earlier container of this listener, so that the counts go on after a restart."""
         self._ended.add(before)
 
     # -- life ---------------------------------------------------------------------------------------------------
@@ -103,7 +103,9 @@ class Container:
                 self._not_before = time.monotonic() + self._backoff.after_failure()
 
     def _fill(self, connection: Any) -> float | None:
-        """Start the workers that are missing. Return the seconds after which to look again."""
+        """Start the workers that are missing. Return how many seconds later the container has to look again, or
+        ``None`` if it need not.
+        """
         listener, workers = self.listener, self._workers
         left = self._not_before - time.monotonic()
         if len(workers) < listener.low:
@@ -129,7 +131,7 @@ class Container:
         return all(worker.busy for worker in self._workers)
 
     def _patience(self) -> float:
-        """Return the seconds after which one more worker starts, because a message may wait behind a slow one."""
+        """Return in how many seconds one more worker starts, because a message may wait behind a slow one."""
         return max(worker.busy_since for worker in self._workers) + SLOW - time.monotonic()
 
     def _begun(self) -> None:
@@ -145,8 +147,10 @@ class Container:
     # -- the end ------------------------------------------------------------------------------------------------
 
     def _end(self) -> Steps[None]:
-        """Take no further message, and let each worker finish. Only a stop of the app limits how long this takes,
-        because a pause is better than two workers at the same message.
+        """Take no further message, and let each worker finish.
+
+        A stop gives the workers ``stop_timeout`` seconds. After a lost connection there is no limit, because otherwise
+        an old and a new worker could be at work on the same message.
         """
         link = self.link
         limit: float | None = None
@@ -169,7 +173,7 @@ class Container:
             yield partial(link.wake.wait, left)
         self.left_behind = len(self._workers)
         log.error(
-            "listener %r: %d at work did not finish in %g s; their messages go back to the broker",
+            "listener %r: %d workers did not finish in %g s; their messages go back to the broker",
             self.listener.name,
             self.left_behind,
             self._stop_timeout,

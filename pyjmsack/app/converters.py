@@ -41,8 +41,8 @@ class Converter(Protocol):
 
 
 class JsonConverter:
-    """Sends bodies as JSON in text messages, and reads them. The type of a body can be in a property, as Spring's
-    ``MappingJackson2MessageConverter`` does it.
+    """Writes bodies as JSON into text messages, and reads them again. A property can name the type of the body, as with
+    Spring's ``MappingJackson2MessageConverter``.
 
     ``str``, ``bytes`` and messages are sent as they are. Dataclasses, pydantic models (where pydantic is installed),
     mappings, lists, numbers and ``None`` become JSON. JSON is read from text messages and, in UTF-8, from bytes
@@ -52,10 +52,10 @@ class JsonConverter:
 
     Args:
         type_property: the name of the property, Spring's ``setTypeIdPropertyName``; ``None`` = no property.
-        types: the class for each value of the property. A message can name these classes only.
+        types: the class for each value of the property. A message can name only these classes.
 
     Raises:
-        ValueError: ``types`` without ``type_property``.
+        ValueError: ``types`` is given without ``type_property``.
     """
 
     def __init__(self, type_property: str | None = None, types: Mapping[str, type] | None = None) -> None:
@@ -108,11 +108,12 @@ class JsonConverter:
 
         Args:
             message: the received message.
-            wanted: the type that the body must have. ``Any`` takes an object or array of JSON as ``dict`` or ``list``,
-                and any other body as it is.
+            wanted: the type that the body must have. With ``Any`` an object or array of JSON becomes a ``dict`` or
+                ``list``, and any other body stays as it is.
 
         Raises:
-            MessageFormatException: the body is no JSON, does not fit, or the property names an unknown type.
+            MessageFormatException: the body is no JSON or does not fit ``wanted``, or the property names an unknown
+                type.
         """
         if wanted is str and isinstance(message, TextMessage):
             return message.text
@@ -132,11 +133,13 @@ class JsonConverter:
         return build(kind, value)
 
     def _untyped(self, message: Message) -> Any:
-        """Return an object or array of JSON as ``dict`` or ``list``, and any other body as it is."""
+        """Return the body of a message. An object or array of JSON becomes a ``dict`` or ``list``, and any other body
+        stays as it is.
+        """
         if isinstance(message, TextMessage) and (message.text or "").lstrip()[:1] in ("{", "["):
             try:
                 return self._json(message)
-            except MessageFormatException:  # a text that only looks so
+            except MessageFormatException:  # a text that only looks like JSON
                 return message.text
         return message.body
 

@@ -24,7 +24,7 @@ _OURS = {
     ),
     AckMode.NO_ACKNOWLEDGE: (),
 }
-"""The facts in which an app differs from a bare session."""
+"""What an app does differently from a session without an app, by acknowledge mode."""
 
 
 def described(listener: Listener, url: str, options: Mapping[str, object]) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def described(listener: Listener, url: str, options: Mapping[str, object]) -> di
 
     Args:
         listener: the listener.
-        url, options: the URL of its connection, and the options beside the URL.
+        url, options: the URL of its connection, and the options that are not part of the URL.
     """
     settings = listener.settings
     ours = _OURS[listener.mode]

@@ -1,4 +1,4 @@
-"""Finds the transaction that a send joins: that of the listener in which the sender is called."""
+"""Finds the transaction that a send joins: the transaction of the listener that calls the sender."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Joined:
     """The app of the listener. The sender of another app does not join the transaction."""
     producer: Sends
     here: object
-    """The thread that may use the session."""
+    """The id of the thread that may use the session; ``None`` in asyncio."""
     over: bool = False
-    """Whether sends no longer join a transaction: there is none, or the listener returned or raised."""
+    """Whether sends join no transaction, because there is none, or because the listener returned or raised."""
     listener: object = None
     """The listener itself."""
     done: bool = False
-    """Whether the worker has finished with the message. Before that, a stop that this code calls would wait for this
-    code."""
+    """Whether the worker has finished with the message. Until then this code must not wait for a stop, because the stop
+    waits for the worker."""
 
     def works_for(self, app: object, here: object) -> bool:
         """Whether this code runs in a listener of the app, or in its ``on_error``."""

@@ -1,4 +1,4 @@
-"""Keeps one connection of an app: makes it, and makes it again after a while when it is lost."""
+"""Keeps one connection of an app: makes it, and makes a new one, after a pause, when the connection is lost."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ log = logging.getLogger("pyjmsack.app")
 
 
 class Link:
-    """Keeps an app connected: connects again, after a pause, when the connection is lost.
+    """Keeps one connection of an app. When the connection is lost, the link makes a new one after a pause.
 
     Args:
         face: the face of the app.
         factory: makes the connection.
         name: the name in the log.
-        serve: the steps that use a connection. They wait for ``wake``. Each time it is set, they end if ``stopping``
-            is set or the connection is lost.
+        serve: returns the steps that use a connection. These steps wait for ``wake``, and end if ``stopping`` is then
+            true or the connection is lost.
     """
 
     def __init__(self, face: Face, factory: Any, name: str, serve: Callable[[Any], Steps[None]]) -> None:
@@ -37,14 +37,16 @@ class Link:
         self.connected = face.event()
         self.wake = face.event()
         self.tried = face.event()
-        """Set when the first attempt to connect and serve has succeeded or failed."""
+        """Set when the first attempt to connect and to run ``serve`` has succeeded or failed."""
         self.stopping = False
         self.error: BaseException | None = None
         """The error of the last attempt, if the link is not connected."""
 
     @property
     def state(self) -> str:
-        """The state of the connection, with the values of ``connection.state``."""
+        """The state of the connection, as ``connection.state`` has it. Without a connection it is ``connecting``, or
+        ``closed`` after a stop.
+        """
         connection = self.connection
         if connection is not None:
             return str(connection.state.value)
@@ -61,7 +63,7 @@ class Link:
         self.wake.set()
 
     def run(self) -> Steps[None]:
-        """Connect and serve; connect again when the connection is lost."""
+        """Connect and run the steps of ``serve``. When the connection is lost, do both again."""
         while not self.stopping:
             try:
                 yield from self._once()
@@ -81,7 +83,7 @@ class Link:
         end = time.monotonic() + self._backoff.after_failure()
         while not self.stopping and (left := end - time.monotonic()) > 0:
             self.wake.clear()
-            if self.stopping:  # the flag was raised just now
+            if self.stopping:  # was set just before wake was cleared
                 return
             yield partial(self.wake.wait, left)
 

@@ -69,7 +69,7 @@ def destination_of(destination: str | Destination, topic: bool = False) -> Desti
 
 
 def span(concurrency: int | str) -> tuple[int, int]:
-    """Return the fewest and the most workers, for ``3`` or ``"3-10"``.
+    """Return the smallest and the largest number of workers: 3 and 3 for ``3``, 3 and 10 for ``"3-10"``.
 
     Raises:
         ValueError: the value has neither of these forms, or a number is not between 1 and 1000.
@@ -77,7 +77,7 @@ def span(concurrency: int | str) -> tuple[int, int]:
     found = _SPAN.fullmatch(str(concurrency))
     low, high = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
     if isinstance(concurrency, bool) or not 1 <= low <= high <= _MOST:
-        raise ValueError(f"concurrency is {concurrency!r}; expected a number, or two such as '3-10', of 1 to {_MOST}")
+        raise ValueError(f"concurrency is {concurrency!r}; expected 1 to {_MOST}, or two such numbers as in '3-10'")
     return low, high
 
 
@@ -170,12 +170,12 @@ class Listener:
 
     @property
     def running(self) -> bool:
-        """Whether the listener was started, and was not stopped. The broker may be away meanwhile."""
+        """Whether the listener was started, and was not stopped since. It may be without a connection all the same."""
         return self.app._runs(self)
 
     def start(self) -> Any:
-        """Take messages, after a stop or with ``autostart=False``. A listener that runs goes on. In ``pyjmsack.aio``
-        the call is awaited.
+        """Start this listener alone, after a stop or if it has ``autostart=False``. If the listener runs already,
+        nothing changes. In ``pyjmsack.aio`` the call is awaited.
 
         The call returns when the listener is ready, or its first attempt has failed, or after a minute.
 
@@ -185,11 +185,11 @@ class Listener:
         return self._face.run(self.app._start_one(self))
 
     def stop(self) -> Any:
-        """Take no further message, finish those at work, and close the connection. The rest of the app goes on.
-        In ``pyjmsack.aio`` the call is awaited.
+        """Stop this listener alone: take no further message, finish the messages at work, and close the connection. The
+        rest of the app goes on. In ``pyjmsack.aio`` the call is awaited.
 
-        The listener itself may call this. There the call returns at once, with False, and the listener ends when it
-        has finished.
+        The listener itself may call this method. Its call returns False at once, and the listener stops when it has
+        finished its message.
 
         Returns:
             Whether the listener finished within ``stop_timeout``.
@@ -199,14 +199,14 @@ class Listener:
     # -- one consumer -------------------------------------------------------------------------------------------
 
     def subscribe(self, session: Any) -> Steps[Any]:
-        """Return a consumer of a session.
+        """Return a consumer for this listener.
 
         Raises:
-            InvalidDestinationException: a text names several destinations, ``a,b``, and this broker would take the text
-                as one name.
+            InvalidDestinationException: the destination or ``reply_to`` names several destinations, as ``a,b``, and
+                this broker would take the text as one name.
         """
         settings, destination, reply_to = self.settings, self.destination, self.reply_to
-        if reply_to is not None and reply_to._several:  # raises now, because each answer would fail otherwise
+        if reply_to is not None and reply_to._several:  # raises now what otherwise each answer would raise
             (session.create_topic if reply_to.is_topic else session.create_queue)(reply_to.name)
         if settings.subscription is None:
             return (yield partial(session.create_consumer, destination, settings.selector))
@@ -221,9 +221,11 @@ class Listener:
     def call(
         self, body: Any, *, properties: Mapping[str, Any] | None = None, sent: list[tuple[str, Any]] | None = None
     ) -> Any:
-        """Call the listener as a message would, without a broker. In ``pyjmsack.aio`` the call is awaited.
+        """Call the listener in a test as if a message had arrived, without a broker. In ``pyjmsack.aio`` the call is
+        awaited.
 
-        The body goes through the converter and back, so a body that cannot be sent or read is an error here as well.
+        The converter makes a message of the body and reads the message, so that a body that cannot be sent or read is
+        an error here too.
 
         Args:
             body: what a sender would give to ``app.sender.send``; or a message.
@@ -235,7 +237,8 @@ class Listener:
             The result of the listener.
 
         Raises:
-            MessageFormatException: the body does not fit. The call also raises each error of the listener.
+            MessageFormatException: the converter cannot write or read the body. An error of the listener is raised as
+                it is.
         """
         return self._face.run(self._call(body, dict(properties or {}), [] if sent is None else sent))
 
@@ -254,8 +257,8 @@ class Listener:
 
 
 def is_coroutine_function(function: object) -> bool:
-    """Return whether a call gives a coroutine, also for objects with an ``async def __call__``."""
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - the method is looked at, not whether there is one
+    """Return whether a call of ``function`` gives a coroutine. An object may have an ``async def __call__``."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - looks at the method
 
 
 def _error_handler(handler: Callable[..., Any]) -> Callable[[BaseException, Message], Any]:
@@ -266,7 +269,7 @@ def _error_handler(handler: Callable[..., Any]) -> Callable[[BaseException, Mess
     """
     try:
         signature = inspect.signature(handler)
-    except ValueError:  # a function in C does not tell its arguments
+    except ValueError:  # the arguments of a function in C cannot be read
         return lambda error, _: handler(error)
     for count in (2, 1):
         try:

@@ -1,4 +1,4 @@
-"""The rule for repetitions: how often a message is delivered again after its listener raised, and what happens then."""
+"""How often a message is delivered again after its listener raised, and what happens after the last time."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ _LONGEST: Final = 86_400.0
 
 @dataclass(frozen=True)
 class Retry:
-    """What follows when a listener raises: the message goes back, counted, and is delivered again after a wait.
+    """What happens when a listener raises: the message is given back, and is delivered again after a wait. The delivery
+    is counted.
 
-    The client waits before it hands the message out, so nothing is lost if the process ends in the wait. During the
-    wait that worker takes no other message. A broker has a limit of its own (Artemis: 10 deliveries), which may come
+    The client waits before it hands the message out, so nothing is lost if the process ends during the wait. The worker
+    takes no other message meanwhile. The broker has a limit of its own (Artemis: 10 deliveries), which may be reached
     first.
 
     Args:
         limit: how often a message may be delivered again, 0 to 1,000,000. ``None`` leaves the limit to the broker
             (S114).
-        delay: seconds before the first repetition, 0 to 86,400.
-        backoff: each wait is this many times as long as the one before, 1 to 1000; 1 = all are equal.
-        longest: seconds that no wait exceeds, 0 to 86,400.
-        then: what becomes of a message over the limit. ``"reject"`` makes it a dead letter. ``"release"`` gives it back
-            uncounted, at most once a second. ``"drop"`` acknowledges it. An error in the log tells of the last try.
+        delay: seconds before the message is delivered again for the first time, 0 to 86,400.
+        backoff: the factor by which each wait is longer than the one before, 1 to 1000.
+        longest: the most seconds of a wait, 0 to 86,400.
+        then: what happens to a message over the limit. ``"reject"`` makes it a dead letter. ``"release"`` gives it back
+            uncounted, at most once a second. ``"drop"`` acknowledges it. The log has an error for the last delivery.
 
     Raises:
         ValueError: a number is out of its range, or ``then`` is unknown.
@@ -50,7 +51,7 @@ class Retry:
             raise ValueError(f"Retry: then is {self.then!r}; expected one of {', '.join(_OUTCOMES)}")
 
     def options(self) -> dict[str, object]:
-        """Return the URL options that make the library do this (S112-S116)."""
+        """Return the URL options by which the library follows this rule (S112-S116)."""
         first = max(self.delay, 1.0) if self.then == "release" else self.delay
         milliseconds = round(first * 1000)
         chosen: dict[str, object] = {
@@ -66,7 +67,7 @@ class Retry:
         return {f"jms.redeliveryPolicy.{name}": value for name, value in chosen.items()}
 
     def last(self, delivery_count: int) -> bool:
-        """Return whether this delivery of a message was the last one, so that the message is not delivered again.
+        """Return whether a message that failed in this delivery is over the limit.
 
         Args:
             delivery_count: which delivery this is; 1 = the first one.

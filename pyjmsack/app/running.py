@@ -21,7 +21,7 @@ _AT_WORK: Final = "the listener did not finish in time, and is still at work: st
 
 
 class Running:
-    """The containers of an app, by the name of the listener.
+    """The listeners of an app that were started, with the container of each.
 
     Args:
         face: the face of the app.
@@ -40,7 +40,7 @@ class Running:
         """Held for changes of the tables. Nothing waits while it is held."""
 
     def launch(self, listeners: Iterable[Listener]) -> list[Link]:
-        """Forget an earlier run, start these listeners, and return their connections."""
+        """Forget an earlier run of the app, start these listeners, and return the link of each."""
         with self._lock:
             self._containers, self._tasks, self._open = {}, {}, True
             return [self._spawn(listener) for listener in listeners]
@@ -58,11 +58,11 @@ class Running:
         return listener.name in self._tasks and not self._containers[listener.name].link.stopping
 
     def start(self, listener: Listener, patience: float) -> Steps[None]:
-        """Start one listener, and wait for its first attempt to connect. A listener that runs goes on.
+        """Start one listener, and wait for its first attempt to connect. If it runs already, nothing changes.
 
         Args:
             listener: the listener.
-            patience: seconds that a stop of the listener may still take.
+            patience: seconds to wait for an earlier stop of the listener that is not complete yet.
 
         Raises:
             IllegalStateException: the app is not running, or the listener is still at work after a stop.
@@ -75,7 +75,7 @@ class Running:
             if listener.name in self._tasks:
                 return
             before = self._containers.get(listener.name)
-            if before is not None and before.at_work:  # its message is at the broker again, and would come to two
+            if before is not None and before.at_work:  # a new worker could get the same message
                 raise IllegalStateException(f"listener {listener.name!r}: {_AT_WORK}")
             link = self._spawn(listener)
         yield partial(link.tried.wait, TRIED)
@@ -102,7 +102,7 @@ class Running:
                 self._containers[listener.name].link.stop()
 
     def close(self) -> list[tuple[Container, Task]]:
-        """Start no further listener, ask all to stop, and return those that have not ended."""
+        """Let no listener start any more, and ask all to stop. Return those that have not ended yet."""
         with self._lock:
             self._open = False
             found = [(self._containers[name], task) for name, task in self._tasks.items()]
@@ -119,7 +119,7 @@ class Running:
 
     @property
     def ready(self) -> bool:
-        """Whether each listener that shall take messages does so."""
+        """Whether each listener that was started and not stopped takes messages."""
         return all(
             container.ready or container.link.stopping
             for name, container in [*self._containers.items()]
@@ -127,7 +127,7 @@ class Running:
         )
 
     def health(self, listeners: Iterable[Listener]) -> dict[str, Any]:
-        """Return the state of each listener. ``"stopped"`` is the state of one that was stopped by itself."""
+        """Return the state of each listener. A listener that was stopped alone has the state ``"stopped"``."""
         found: dict[str, Any] = {}
         for listener in listeners:
             container = self._containers.get(listener.name)

@@ -38,10 +38,10 @@ REQUESTORS: Final = 64
 
 
 class _Kept:
-    """A requestor, and its users. It is in the sender's table while its connection lasts and the requestor works.
+    """A requestor and the calls that use it. The sender's table may have it for further calls, as long as it works.
 
-    A call that wants the requestor first enters ``users``, and then looks whether the table still has the requestor. A
-    call that leaves looks at both, too. So the last user closes a requestor that the table does not have.
+    A call adds itself to ``users`` before it checks that the table still has the requestor. A call that ends removes
+    itself, and closes the requestor if no user is left and the table does not have the requestor any more.
     """
 
     def __init__(self, connection: Any, requestor: Any, user: object) -> None:
@@ -51,7 +51,7 @@ class _Kept:
 
 
 class _Lent(NamedTuple):
-    """A session of the pool, while one call has it."""
+    """A session of the pool, with its connection and its producer. One call at a time uses it."""
 
     connection: Any
     session: Any
@@ -61,13 +61,13 @@ class _Lent(NamedTuple):
 class Sender:
     """Sends bodies. Any thread, or any task of the app's loop, may use it at any time.
 
-    In a transacted listener of the same app, in its thread or its tasks, ``send`` and ``send_many`` join the
-    transaction: the messages leave if the listener returns and the broker commits, and otherwise never. A thread that
-    the listener started, and code that goes on after the listener, send at once.
+    If a transacted listener of the same app calls ``send`` or ``send_many``, in its thread or its tasks, the call joins
+    the transaction of the listener: the messages leave if the listener returns and the broker commits, and otherwise
+    never. A thread that the listener started, and code that runs after the listener, send at once.
 
-    Elsewhere a send has been confirmed by the broker when it returns, unless the message is non-persistent or the URL
-    asks for sends without confirmation (S61, S62). While the broker is away a send waits for ``send_timeout`` seconds,
-    or for ``jms.sendTimeout`` where the URL has one.
+    In all other places ``send`` returns when the broker has confirmed the message, unless the message is non-persistent
+    or the URL asks for sends without confirmation (S61, S62). While the broker is away, a send waits for
+    ``send_timeout`` seconds, or for ``jms.sendTimeout`` if the URL has this option.
     """
 
     def __init__(self, app: object, face: Face, factory: Any, converter: Converter, send_timeout: float) -> None:
@@ -83,7 +83,7 @@ class Sender:
         self.use(factory)
 
     def use(self, factory: Any) -> None:
-        """Use this factory for the connections from the next start on.
+        """Use this factory from the next start of the app on.
 
         Args:
             factory: a connection factory of this face.
@@ -95,7 +95,7 @@ class Sender:
         """Prepare for a start of the app, perhaps on another event loop than before.
 
         Args:
-            started: whether sends may begin.
+            started: whether sends are allowed from now on.
         """
         self._started = started
         self._limit = self._face.limit(SESSIONS)
@@ -124,8 +124,9 @@ class Sender:
             body: a value that the converter turns into a message; or a message.
             topic: whether ``destination`` is the name of a topic.
             properties: properties to set in the message. ``None`` = none.
-            correlation_id: the correlation id to set. ``None`` leaves the one of a message.
-            reply_to: where the answer goes: a name of a queue, or a destination. ``None`` leaves the one of a message.
+            correlation_id: the correlation id to set. ``None`` leaves that of a ``body`` that is a message.
+            reply_to: where the answer goes: a name of a queue, or a destination. ``None`` leaves that of a ``body``
+                that is a message.
             delivery_mode, priority, time_to_live, delivery_delay: as for :meth:`pyjmsack.MessageProducer.send`.
 
         Raises:
@@ -154,14 +155,15 @@ class Sender:
 
         Args:
             destination, topic: as for :meth:`send`.
-            bodies: what :meth:`send` takes; read one by one.
+            bodies: bodies as for :meth:`send`. They are read one by one.
             properties: properties to set in each message.
             delivery_mode, priority, time_to_live, delivery_delay: for each message, as for
                 :meth:`pyjmsack.MessageProducer.send`.
 
         Raises:
-            TransactionRolledBackException: none was stored; or nobody knows, if its ``in_doubt`` is true.
-            JMSException: as for :meth:`send`. None was stored.
+            TransactionRolledBackException: no message was stored. If its ``in_doubt`` is true, nobody knows whether the
+                messages were stored.
+            JMSException: as for :meth:`send`. No message was stored.
         """
         messages = (self._message(body, properties, None, None) for body in bodies)
         how = how_to_send(delivery_mode, priority, time_to_live, delivery_delay)
@@ -191,7 +193,7 @@ class Sender:
 
         Raises:
             RequestTimedOutException: no reply came in time.
-            MessageFormatException: the reply does not fit, or the body has no form as a message.
+            MessageFormatException: the reply does not fit ``wanted``, or the body has no form as a message.
             JMSException: as for :meth:`send`.
         """
         message = self._message(body, properties, None, None)
@@ -254,7 +256,7 @@ class Sender:
         kept = yield from self._requestor(destination, user)
         try:
             reply = yield partial(kept.requestor.request, message, timeout, **how)
-        except (RequestTimedOutException, MessageFormatException):  # the requestor is as good as before
+        except (RequestTimedOutException, MessageFormatException):  # the requestor still works
             raise
         except JMSException:
             self._forget(destination, kept)
@@ -264,7 +266,7 @@ class Sender:
         return self._converter.from_message(reply, wanted)
 
     def _requestor(self, destination: Destination, user: object) -> Steps[_Kept]:
-        """Return a requestor, with the user noted in it."""
+        """Return a requestor for the destination, and add ``user`` to its users."""
         connection = yield from self._connection()
         known = self._requestors.get(destination)
         if known is not None and known.connection is connection:
@@ -277,17 +279,17 @@ class Sender:
             return _Kept(lent.connection, (yield partial(lent.session.create_requestor, destination)), user)
 
         kept = yield from self._borrowed(self._pool, AckMode.AUTO_ACKNOWLEDGE, use)
-        # if two callers come at the same time, one keeps the requestor, and the other one closes its own after the
-        # reply
+        # if two calls make a requestor at the same time, the table gets one of them, and the call that made the other
+        # one closes it after the reply
         current = self._requestors.get(destination)
         if current is not None and current.connection is not kept.connection:
-            self._forget(destination, current)  # its connection is closed, and so is the requestor
+            self._forget(destination, current)  # closed with its connection
         if len(self._requestors) < REQUESTORS:
             self._requestors.setdefault(destination, kept)
         return kept
 
     def _forget(self, destination: Destination, kept: _Kept) -> None:
-        """Give the next request a new requestor, because a requestor that failed fails for ever."""
+        """Remove a requestor from the table, because a requestor that failed once always fails."""
         if self._requestors.get(destination) is kept:
             self._requestors.pop(destination, None)
 
@@ -317,7 +319,7 @@ class Sender:
         return connection
 
     def _borrowed(self, pool: deque[_Lent], mode: AckMode, use: Callable[[_Lent], Steps[T]]) -> Steps[T]:
-        """Do the steps of ``use`` with a session of the pool, and return their result.
+        """Run the steps of ``use`` with a session of the pool, and return their result.
 
         After an error the session is closed, and a transaction of the session is rolled back.
         """

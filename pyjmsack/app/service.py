@@ -1,4 +1,4 @@
-"""An app: its listeners, its sender, start and stop. Both faces inherit it and say how they wait."""
+"""An app without its waiting: its listeners, its sender, start and stop. The app of each face inherits from it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["Service"]
 log = logging.getLogger("pyjmsack.app")
 F = TypeVar("F", bound=Callable[..., Any])
 _CLOSING: Final = 20.0
-"""Seconds that connections have to close, after the listeners. The sender is closed last, and has as many seconds."""
+"""Seconds that connections have to close after the listeners finished, and again for the connection of the sender."""
 _CONNECTING: Final = 5.0
 """Seconds that a stop waits for a connection that is being made."""
 
@@ -39,8 +39,8 @@ class Service:
     """The part of an app that both faces share.
 
     Args:
-        url: the broker. A ``failover:`` URL tries each of its brokers once in an attempt. The app waits and tries
-            again.
+        url: the broker. One attempt to connect with a ``failover:`` URL tries each of its brokers once. If the attempt
+            fails, the app waits and tries again.
         converter: turns bodies into messages and back. ``None`` = :class:`pyjmsack.JsonConverter` without a type
             property.
         username, password, ssl_context: as for :class:`pyjmsack.ConnectionFactory`.
@@ -84,7 +84,7 @@ class Service:
         self._sending: Task | None = None
         self._running = False
         self._may_stop: deque[None] = deque()
-        """The caller that takes the only entry begins the stop, because ``deque.pop`` is atomic."""
+        """The caller of ``stop`` that gets the only entry begins the stop. Only one can, because ``pop`` is atomic."""
         self._stopping: Task | None = None
         self._ended: Event
         self._in_time = True
@@ -92,7 +92,7 @@ class Service:
         self.sender = Sender(self, self._face, self._factory(self._patience()), self._converter, send_timeout)
 
     def _patience(self) -> dict[str, object]:
-        """Return the option that lets a send of :attr:`sender` end while ``failover:`` looks for a broker."""
+        """Return the option that limits how long a send of :attr:`sender` waits while ``failover:`` has no broker."""
         given = f"{self._url} {' '.join(self._options)}".lower()
         return {} if "sendtimeout" in given else {"jms.sendTimeout": max(1, round(self._send_timeout * 1000))}
 
@@ -130,21 +130,22 @@ class Service:
             name: the name in ``app.listeners`` and in the log. ``None`` = the name of the destination.
             concurrency: the number of workers, 1 to 1000; or ``"3-10"``, which means from 3 to 10, as the backlog
                 needs.
-            selector: a condition. Only messages that fulfil it come. ``None`` = all messages.
-            retry: what happens when the function raises. ``None`` = the policy in the URL. If the URL has none, waits
-                of 1 to 30 seconds and the broker's limit.
+            selector: a condition. The listener gets only messages that fulfil it. ``None`` = all messages.
+            retry: what happens when the function raises. ``None`` = the redelivery policy in the URL. If the URL has
+                none, the message is delivered again after 1 to 30 seconds, until the broker's limit is reached.
             on_error: called with ``(error, message)``, or ``(error)``, when the function raised. Its own sends are not
                 part of the transaction.
-            reply_to: where the returned value goes, for a message that has no ``reply_to`` itself.
+            reply_to: where the returned value goes if the message itself has no ``reply_to``.
             topic: whether ``destination`` is the name of a topic.
             subscription: the name of the subscription of a topic. ``None`` = a subscription that ends with its
                 consumer.
             shared: whether several consumers divide the messages of the subscription.
             durable: whether the subscription keeps messages while the app does not run.
             mode: ``"transacted"``: the message, the answer and the sends of the function take effect together.
-                ``"individual"``: the message is acknowledged when the function returned. ``"no-ack"``: never.
+                ``"individual"``: the message is acknowledged when the function has returned. ``"no-ack"``: the message
+                is never acknowledged.
             client_id: the client id of the listener's connection, to which a durable subscription belongs. ``None`` =
-                that of the app for an unshared durable subscription, otherwise one of its own.
+                the client id of the app if the subscription is unshared and durable, otherwise an id of its own.
             autostart: whether the listener starts with the app. Otherwise ``app.listeners[name].start()`` starts it.
 
         Raises:
@@ -190,11 +191,11 @@ class Service:
 
     @property
     def listeners(self) -> Mapping[str, Listener]:
-        """The listeners by name; ``app.listeners["orders"].call(body)`` tries one without a broker."""
+        """The listeners by name. ``app.listeners["orders"].call(body)`` calls one in a test, without a broker."""
         return MappingProxyType(self._listeners)
 
     def options_of(self, listener: Listener) -> dict[str, object]:
-        """Return the URL options that a listener's connection gets besides those of the app.
+        """Return the URL options that a listener's connection gets in addition to those of the app.
 
         Args:
             listener: one of ``app.listeners``.
@@ -241,7 +242,7 @@ class Service:
         """Return the state of the app, as JSON can hold it.
 
         ``status`` is ``"UP"`` if the app runs, its sender is connected, and each listener takes messages. Otherwise it
-        is ``"DOWN"``. A listener that was stopped by itself does not count. ``sender`` and ``listeners`` say more.
+        is ``"DOWN"``. A listener that was stopped alone does not count. ``sender`` and ``listeners`` have the details.
         """
         sender = self.sender.link.state
         up = self._running and sender == "connected" and self._serving.ready
@@ -252,7 +253,7 @@ class Service:
         }
 
     def describe(self) -> list[dict[str, Any]]:
-        """Return for each listener its settings and the facts of ``pyjmsack explain``. Nothing is connected."""
+        """Return the settings of each listener, and what ``pyjmsack explain`` says of it. This connects to nothing."""
         return [
             described(each, self._url, {**self._options, **self.options_of(each)}) for each in self._listeners.values()
         ]
@@ -302,7 +303,8 @@ class Service:
     def _stop(self) -> Steps[bool]:
         """Stop, or wait for a stop that is already under way. Return whether all listeners finished in time.
 
-        The stop runs apart from its callers, because a listener may call this, and would wait for its own end.
+        The stop runs in a thread or task of its own. A listener that calls this method does not wait for the stop,
+        because the stop waits for the listener.
         """
         if not self._running:
             return True
@@ -338,11 +340,10 @@ class Service:
 
     @staticmethod
     def _joined(link: Link, task: Task, start: float, patience: float) -> Steps[bool]:
-        """Wait for the end of a connection, ``patience`` seconds from ``start``, or less if the connection was only
-        being made.
+        """Wait until a link ends, until ``patience`` seconds after ``start``. The wait is shorter if the link has no
+        connection yet.
 
-        Return False if the connection was there and did not end in time, because then its listeners may not have
-        finished.
+        Return False if the link had a connection and did not end in time, because its listeners may not have finished.
         """
         end = start + (patience if link.connection is not None else _CONNECTING)
         if not (yield partial(task.join, max(0.0, end - time.monotonic()))):

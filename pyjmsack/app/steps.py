@@ -1,8 +1,8 @@
-"""How the parts of an app wait. They are generators that yield calls, and each face makes these calls in its own way.
+"""How the parts of an app wait. Each part is a generator that yields steps, and each face runs the steps in its way.
 
 A step is a callable without arguments. The blocking face calls it. The asyncio face calls it, and awaits the result if
-the result can be awaited. The generator gets the result, or the exception. So ``message = yield consumer.receive`` is
-the same text in both faces, because their classes have the same names.
+the result can be awaited. The generator gets the result, or the exception. So ``message = yield consumer.receive``
+works in both faces, because the methods of their classes have the same names.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Steps = Generator[Step, Any, T]
 
 
 class Event(Protocol):
-    """A flag that can be waited for: ``threading.Event``, or the same for asyncio."""
+    """A flag for which code can wait: ``threading.Event``, or its counterpart in asyncio."""
 
     def set(self) -> None:
         """Raise the flag. In the blocking face any thread may call this, in the asyncio face only the loop."""
@@ -46,7 +46,7 @@ class Task(Protocol):
         ...
 
     def abandon(self) -> None:
-        """Cancel the task, if the face can do that, because nobody waits for it any longer."""
+        """Cancel the task if the face can do that, because no code waits for the task any longer."""
         ...
 
 
@@ -76,7 +76,7 @@ class Face(Protocol):
         ...
 
     def run(self, steps: Steps[Any]) -> Any:
-        """Run steps to their end. Return their result, or a coroutine that returns it."""
+        """Run steps to their end. Return their result, or, in asyncio, a coroutine that returns it."""
         ...
 
     def limit(self, count: int) -> Limit:
@@ -92,17 +92,17 @@ class Face(Protocol):
         ...
 
     def lock(self) -> AbstractContextManager[Any]:
-        """Return a lock for changes of tables. Nothing may wait while it is held."""
+        """Return a lock that protects the tables of an app. Code that holds the lock must not wait."""
         ...
 
     def spawn(self, steps: Steps[None], name: str) -> Task:
-        """Run steps beside other steps, in a thread or in a task."""
+        """Run steps beside other steps, in a new thread or in a new task."""
         ...
 
     def ends(self, error: BaseException) -> bool:
-        """Return whether the worker that caught this error must end, because its own task is cancelled."""
+        """Return whether the worker that caught this error must end, because its thread or its task is to end."""
         ...
 
     def here(self) -> object:
-        """Return the place that a session belongs to while its listener runs: the thread, or ``None`` in asyncio."""
+        """Return what a session belongs to while its listener runs: the id of the thread, or ``None`` in asyncio."""
         ...

@@ -42,10 +42,10 @@ async def run(steps: Steps[Any]) -> Any:
 
 
 class Flag(asyncio.Event):
-    """An event that can be waited for with a limit."""
+    """An event with a ``wait`` that can have a time limit."""
 
-    async def wait(self, timeout: float | None = None) -> bool:  # type: ignore[override]  # as threading.Event has it
-        """Wait for the flag; return whether it is raised."""
+    async def wait(self, timeout: float | None = None) -> bool:  # type: ignore[override]  # as in threading.Event
+        """Wait for the flag, at most ``timeout`` seconds. Return whether the flag is raised."""
         try:
             await asyncio.wait_for(super().wait(), timeout)
         except asyncio.TimeoutError:
@@ -54,7 +54,7 @@ class Flag(asyncio.Event):
 
 
 class AioTask:
-    """Steps in a task."""
+    """A task that runs steps."""
 
     def __init__(self, steps: Steps[None], name: str) -> None:
         self._name = name
@@ -77,7 +77,7 @@ class AioTask:
 
 
 class AioFace:
-    """How an app waits in tasks."""
+    """The face of an app in which each step lets other tasks run."""
 
     coroutines = True
     session = Session
@@ -96,7 +96,7 @@ class AioFace:
         return asyncio.BoundedSemaphore(count)
 
     def lock(self) -> AbstractContextManager[None]:
-        """Return nothing that locks, because only the loop changes the tables."""
+        """Return a context manager that locks nothing, because only the event loop changes the tables of an app."""
         return nullcontext()
 
     def spawn(self, steps: Steps[None], name: str) -> Task:
@@ -104,15 +104,15 @@ class AioFace:
         return AioTask(steps, name)
 
     def ends(self, error: BaseException) -> bool:
-        """Return whether this task itself is cancelled, because the error may also come from another task that the
-        listener awaited.
+        """Return whether this task itself is to be cancelled. A ``CancelledError`` alone does not show that, because it
+        may come from another task that the listener awaited.
         """
         if isinstance(error, asyncio.CancelledError):
             return ends_task(error)
         return isinstance(error, GeneratorExit | KeyboardInterrupt)
 
     def here(self) -> object:
-        """Return ``None``, because in asyncio a session belongs to no thread or task: tasks may share it (S15)."""
+        """Return ``None``, because in asyncio all tasks may use a session (S15)."""
         return None
 
 
@@ -149,11 +149,12 @@ class App(Service):
         """Take no further message, let the listeners at work finish, and close the connections. A second call has no
         effect.
 
-        A listener may call ``stop``. There the call returns at once, and the app ends when the listener has finished.
+        A listener may call ``stop``. Its call returns at once, and the app ends when the listener has finished.
 
         Returns:
-            Whether all listeners finished within ``stop_timeout``. The others are cancelled, and their messages go back
-            to the broker. In a listener the result is False, because that listener is still at work.
+            Whether all listeners finished within ``stop_timeout``. Listeners that did not are cancelled, and their
+            messages go back to the broker. If a listener calls ``stop``, the result is False, because that listener is
+            still at work.
         """
         try:
             return bool(await run(self._stop()))
@@ -161,11 +162,13 @@ class App(Service):
             self._stopped.set()
 
     async def run(self) -> bool:
-        """Start, work until SIGTERM, SIGINT or ``stop()``, and stop. A SIGINT during the stop ends the process at once.
-        Outside the main thread only ``stop()`` ends it, because only the main thread can have signal handlers.
+        """Start the app, wait for SIGTERM, SIGINT or a call of ``stop()``, and stop the app.
+
+        A SIGINT during the stop ends the process at once. In another thread than the main thread only ``stop()`` ends
+        this call, because only the main thread can have signal handlers.
 
         Returns:
-            As :meth:`stop`.
+            Whether all listeners finished within ``stop_timeout``.
 
         Raises:
             IllegalStateException: the app is running.
@@ -181,12 +184,13 @@ class App(Service):
 
     @asynccontextmanager
     async def test(self, url: str | None = None) -> AsyncIterator[App]:
-        """Run the app at another broker, for a test::
+        """For a test: start the app with another broker, and stop the app at the end::
 
             async with app.test():
                 await app.sender.send("orders", {"id": 7})
 
-        The options of the app's URL stay, except TLS, login and virtual host, which belong to its usual broker.
+        The options of the app's URL stay, except those of TLS, the login and the virtual host, because these belong to
+        the usual broker of the app.
 
         Args:
             url: a broker that runs, such as ``artemis.amqp_url`` of the pytest plugin. ``None`` starts an Artemis for

@@ -1,4 +1,4 @@
-"""The broker of a test: where the app connects instead, and which parts of its URL belong to its usual broker alone."""
+"""How an app connects to the broker of a test: the URL and the options, without what only its usual broker needs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["embedded", "options_elsewhere", "own_url", "url_elsewhere"]
 
 _OF_THE_BROKER: Final = ("transport.", "jms.username", "jms.password", "amqp.sasl", "amqp.vhost", "stomp.vhost")
-"""Options that the broker of a test does not have: TLS, login and virtual hosts."""
+"""Options that are left out for the broker of a test, because it has no TLS, no login and no virtual hosts."""
 
 
 def embedded() -> EmbeddedArtemis:
@@ -27,8 +27,8 @@ def embedded() -> EmbeddedArtemis:
 
 
 def own_url(url: str, broker: EmbeddedArtemis) -> str:
-    """Return the broker's URL in the protocol of an app's URL. If the app's URL names several brokers, the first one
-    counts.
+    """Return the URL of ``broker`` with the protocol of an app's URL. If the app's URL names several brokers, the
+    protocol of the first one counts.
     """
     parsed = parse_url(url)
     protocol = (parsed.members[0] if parsed.members else parsed).protocol
@@ -36,7 +36,7 @@ def own_url(url: str, broker: EmbeddedArtemis) -> str:
 
 
 def url_elsewhere(url: str, broker_url: str) -> str:
-    """Return an app's URL with another broker. The options of its usual broker are left out."""
+    """Return an app's URL with another broker, without the options that only the usual broker of the app needs."""
     failover = url.strip().lower().startswith("failover:")
     _, _, query = (url.rpartition(")")[2] if "(" in url else url).partition("?")
     kept = "&".join(part for part in query.split("&") if part and not _of_the_broker(part.partition("=")[0]))
@@ -44,7 +44,7 @@ def url_elsewhere(url: str, broker_url: str) -> str:
 
 
 def options_elsewhere(options: dict[str, Any]) -> dict[str, Any]:
-    """Return an app's options without those of its usual broker."""
+    """Return an app's options without those that only the usual broker of the app needs."""
     return {name: value for name, value in options.items() if not _of_the_broker(name)}
 
 

@@ -1,6 +1,4 @@
-"""Turns values of JSON into the types of annotations, and back. A value that does not fit its
-annotation is an error, and is never converted by a guess.
-"""
+"""Turns values of JSON into the types of annotations, and back. A value that does not fit a type is an error."""
 
 from __future__ import annotations
 
@@ -25,20 +23,20 @@ _NANOSECONDS: Final = re.compile(r"(\.[0-9]{6})[0-9]+")
 
 
 class Written(float):
-    """A number with a fraction, as JSON writes it: a ``Decimal`` of it is exact."""
+    """A float that keeps its text in JSON, so that a ``Decimal`` can be made of the text without a loss."""
 
     __slots__ = ("text",)
     text: str
 
     def __new__(cls, text: str) -> Written:
-        """Return the number for its text."""
+        """Return the number that a text of JSON stands for."""
         made = super().__new__(cls, text)
         made.text = text
         return made
 
 
 def _moment(text: str) -> datetime:
-    """Return a time as Java writes it, too: with ``Z``, and with nanoseconds, which are cut."""
+    """Return a time from its text. The text may end in ``Z``, and may have nanoseconds, which become microseconds."""
     plain = _NANOSECONDS.sub(r"\1", text)
     return datetime.fromisoformat(f"{plain[:-1]}+00:00" if plain.endswith("Z") else plain)
 
@@ -52,9 +50,9 @@ _PARSED: Final[dict[type, Callable[[str], Any]]] = {
 """Types whose values are text in JSON."""
 _DEEPEST: Final = 64
 _TYPES_SEEN: Final = 1000
-"""Types of the program that are looked at for a ``Decimal``; one type refers to others."""
+"""The most types that are searched for a ``Decimal``, because one type may refer to many others."""
 _MOST_TRIES: Final = 1_000_000
-"""The most tries, in one body, to find the type of a value among several."""
+"""The most tries in one body. Each try builds a value as one of the types of a union."""
 _SHOWN: Final = 100
 """The most characters of a key that an error shows."""
 _REASON: Final = 1000
@@ -67,7 +65,7 @@ def is_model(kind: Any) -> bool:
 
 
 def plain(value: Any, depth: int = 0) -> Any:
-    """Return a value that JSON can write.
+    """Return the value in a form that JSON can write.
 
     Raises:
         MessageFormatException: JSON has no form of this value, or the value has more than 64 levels of nested values.
@@ -101,8 +99,8 @@ def _key(key: object) -> str:
 
 @lru_cache(maxsize=256)
 def _fields(kind: Any) -> tuple[tuple[str, Any, bool], ...]:
-    """Return the name, the type, and whether a value is needed, of each field that the constructor of a dataclass
-    takes.
+    """Return the fields that the constructor of a dataclass takes. Each is a name, a type, and whether a value is
+    needed.
     """
     hints = typing.get_type_hints(kind)
     missing = dataclasses.MISSING
@@ -114,7 +112,7 @@ def _fields(kind: Any) -> tuple[tuple[str, Any, bool], ...]:
 
 
 class _Tries:
-    """Counts how many values may still be tried as one of several types, because each nested union doubles the work."""
+    """Limits how often values of a body are tried as a type of a union, because each nested union doubles the work."""
 
     def __init__(self) -> None:
         self.left = _MOST_TRIES
@@ -126,10 +124,10 @@ class _Tries:
 
 
 class _Place:
-    """A place in a body, which becomes text only in an error.
+    """A place in a body. Its text is made only for an error.
 
-    A sender chooses keys of any length. The text of each place would contain the keys of all places around it, so that
-    the time would grow with the square of the message.
+    The text of a place contains the keys of all places around it, and a sender may choose long keys. If each place
+    had its text, the time to read a message would grow with the square of its size.
     """
 
     __slots__ = ("around", "text")
@@ -143,7 +141,7 @@ class _Place:
 
 
 class _Element(_Place):
-    """A value of a list, by its number."""
+    """The place of a value in a list, which is its number."""
 
     __slots__ = ()
 
@@ -152,7 +150,7 @@ class _Element(_Place):
 
 
 class _Key(_Place):
-    """A value of a mapping, by its key."""
+    """The place of a value in a mapping, which is its key."""
 
     __slots__ = ()
 
@@ -172,7 +170,7 @@ def build(kind: Any, value: Any, where: str = "the body") -> Any:
         kind: a dataclass, a pydantic model, an enumeration, ``datetime``, ``date``, ``UUID``, ``Decimal``, a type of
             JSON, or ``list[...]``, ``dict[str, ...]``, ``tuple[..., ...]``, ``X | None`` of these.
         value: a value that ``json.loads`` returned.
-        where: the place of the value, for the error.
+        where: the name of the value in an error.
 
     Raises:
         MessageFormatException: the value does not fit. Names that a dataclass does not have are ignored.
@@ -181,7 +179,7 @@ def build(kind: Any, value: Any, where: str = "the body") -> Any:
 
 
 def _build(kind: Any, value: Any, where: _Place, depth: int, tries: _Tries) -> Any:
-    """Return a value as ``kind``, with the depth and the tries of the value around this one."""
+    """Return a value of JSON as ``kind``. ``depth`` counts the values around it; ``tries`` belong to the whole body."""
     if depth > _DEEPEST:
         raise MessageFormatException(f"{where}: expected at most {_DEEPEST} levels of nested values")
     origin = typing.get_origin(kind)
@@ -205,7 +203,7 @@ def _build(kind: Any, value: Any, where: _Place, depth: int, tries: _Tries) -> A
 
 
 def wants_decimals(kind: Any) -> bool:
-    """Return whether a type has a ``Decimal`` in it."""
+    """Return whether a type contains a ``Decimal`` at any depth."""
     try:
         return _has_decimals(kind)
     except (NameError, TypeError):  # an annotation that cannot be read, or has no hash
@@ -230,7 +228,7 @@ def _has_decimals(kind: Any) -> bool:
 
 
 def _float(value: Any, depth: int = 0) -> Any:
-    """Return a value of JSON with plain floats, as deep as types go."""
+    """Return a value of JSON with a plain float in the place of each :class:`Written`, down to the greatest depth."""
     if depth > _DEEPEST:
         return value
     if isinstance(value, Written):
@@ -336,6 +334,6 @@ def _model(kind: Any, value: Any, where: _Place) -> Any:
 
 
 def _short(error: Exception) -> str:
-    """Return the start of a reason, because the reason of pydantic lists each wrong value of a message."""
+    """Return the start of an error's text, because the text of pydantic lists every wrong value of a message."""
     text = str(error)
     return text if len(text) <= _REASON else text[:_REASON] + "…"

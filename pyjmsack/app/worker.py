@@ -21,18 +21,18 @@ __all__ = ["Counts", "Worker"]
 
 log = logging.getLogger("pyjmsack.app")
 DRAIN: Final = 10.0
-"""Seconds that the broker has to send the last messages of a consumer in no-acknowledgement mode."""
+"""Seconds to wait for the last messages of a consumer in no-acknowledgement mode."""
 
 
 @dataclass
 class Counts:
-    """Count the messages that were received, succeeded, failed or were rolled back."""
+    """The number of messages that were received, succeeded, failed or were rolled back."""
 
     received: int = 0
     succeeded: int = 0
     failed: int = 0
     rolled_back: int = 0
-    """The listener returned, and the broker did not commit. The message is delivered again."""
+    """Messages for which the listener returned, but the broker did not commit. They are delivered again."""
 
     def add(self, other: Counts) -> None:
         """Add the counts of another worker."""
@@ -48,10 +48,10 @@ class Worker:
     Args:
         face: the face of the app.
         listener: the listener to call.
-        stopping: returns whether no further message shall be taken.
-        changed: called when the worker is ready, when messages wait behind the present one, and when it has ended.
+        stopping: returns whether the worker shall take no further message.
+        changed: called when the worker is ready, when more messages wait for it, and when the worker has ended.
         begun: called when the worker has begun a message.
-        idle: seconds without a message after which the worker ends; ``None`` = it stays.
+        idle: seconds without a message after which the worker ends; ``None`` = the worker never ends for this reason.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Worker:
         self._idle = idle
         self._warned = False
         self._undone = False
-        """Whether the last message failed. Perhaps it failed because the producer is broken."""
+        """Whether the last message failed. The next one then gets a new producer, because the old one may be broken."""
         self.transacted = listener.mode is AckMode.SESSION_TRANSACTED
         self.keeps_all = listener.mode is AckMode.NO_ACKNOWLEDGE
         """Whether the worker handles all prefetched messages before it ends, because the broker has forgotten them
@@ -79,12 +79,12 @@ class Worker:
         self.counts = Counts()
         self.consumer: Any = None
         self._processing: Callable[[Message], Any] | None = None
-        """Begins the span of a message; ``None`` = there are no spans."""
+        """Begins the span of a message; ``None`` if the app writes no spans."""
         self.ready = self.busy = self.ended = False
         self.busy_since = 0.0
         """The time on the monotonic clock at which the present message, or the last one, was begun."""
         self.backlog = False
-        """More messages wait than this worker can take at once."""
+        """Whether more messages wait in the inbox of this worker."""
         self.error: BaseException | None = None
         self.task: Task | None = None
 
@@ -97,7 +97,7 @@ class Worker:
             finally:
                 self.ready = False
                 yield session.close  # an open transaction is rolled back (S84)
-        except BaseException as error:  # the container decides what follows, and waits before the next worker
+        except BaseException as error:  # the container logs it, and waits before it starts the next worker
             self.error = error
             if not isinstance(error, Exception):
                 raise
@@ -109,7 +109,7 @@ class Worker:
         producer = yield session.create_producer
         consumer = yield from self._listener.subscribe(session)
         self._processing = consumer._processing()
-        self.consumer = consumer  # from here on the container closes it at a stop
+        self.consumer = consumer  # from now on a stop closes the consumer
         self.ready = True
         self._changed()
         yield from self._take(session, producer, consumer)
@@ -135,24 +135,23 @@ class Worker:
                 self._changed()
 
     def end(self) -> Step | None:
-        """Return the step that wakes a worker that waits for a message. A message that the worker has stays with it
-        (S84).
+        """Return the step that ends the wait of this worker for messages. If the worker has a message, it goes on with
+        this message (S84).
         """
         if self.consumer is None:
             return None
         return partial(self.consumer.drain, DRAIN) if self.keeps_all else self.consumer.close
 
     def _renewed(self, session: Any, producer: Any) -> Steps[Any]:
-        """Return a new producer, because the broker may have closed the old one.
+        """Return a new producer after a failed message, because the broker may have closed the old one.
 
-        With a closed producer each send for a further message would fail. Each failure would count a delivery of a
-        message that has no fault.
+        With a closed producer the sends for the next messages would fail too, although these messages have no fault.
         """
         self._undone = False
         try:
             yield producer.close
         except JMSException as error:
-            log.debug("listener %r: the old producer: %s", self._name, error)
+            log.debug("listener %r: closing the old producer: %s", self._name, error)
         return (yield session.create_producer)
 
     # -- one message --------------------------------------------------------------------------------------------
@@ -233,12 +232,12 @@ class Worker:
                 outcome = (
                     "nobody knows whether the broker committed"
                     if error.in_doubt
-                    else "the broker rolled back, the message comes again"
+                    else "the broker rolled back, and the message is delivered again"
                 )
                 log.warning("listener %r: %s: %s", self._name, outcome, error)
                 return
         elif self._listener.mode is AckMode.INDIVIDUAL_ACKNOWLEDGE:
-            yield message.accept  # an outcome that the listener chose itself stays
+            yield message.accept  # does nothing if the listener chose an outcome itself
         self.counts.succeeded += 1
 
     @property
@@ -275,13 +274,11 @@ class Worker:
             yield undo
 
     def _outcome(self, message: Message) -> Step:
-        """Return the step that gives the message back. In a transaction the library decides when it is
-        delivered again.
-        """
+        """Return the step that gives a failed message its outcome in individual mode."""
         retry = self._listener.retry
         if retry is None or not retry.last(message.delivery_count):
             return partial(message.modify, delivery_failed=True)
-        # with a count, because otherwise neither the limit of this client nor that of the broker would end the tries
+        # counted, because otherwise the message would never reach the limit of this client or of the broker
         if retry.then == "release":
             return partial(message.modify, delivery_failed=True)
         return message.reject if retry.then == "reject" else message.accept

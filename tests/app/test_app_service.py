@@ -343,7 +343,7 @@ def test_a_stop_waits_no_longer_than_it_may_and_the_message_goes_back(
     app.sender.send(queue_name, "x")
     assert at_work.wait(60)
     assert not app.stop()
-    assert "1 at work did not finish in 0.2 s" in caplog.text
+    assert "1 workers did not finish in 0.2 s" in caplog.text
     assert [message.body for message in take(queue_name, 1)] == ["x"]
     go.set()
     assert take(f"{queue_name}.out", 0, 0) == []
