@@ -32,12 +32,12 @@ log = logging.getLogger("pyjmsack.kombu")
 _PREDECLARED = {f"amq.{kind.value}": kind.value for kind in ExchangeKind}
 _TRANSIENT = 1
 _MARK = "pyjmsack_mark"
-"""Key of a property that is the same in each try of one ``publish`` of kombu. It never leaves as such."""
+"""A property that has the same value in each try of one ``publish`` of kombu. It is sent as the duplicate mark only."""
 
 
 class Received(virtual.Message):
-    """A message of kombu. This class unpacks a compressed body, and kombu does not, because kombu has no limit for the
-    size.
+    """A message of kombu. It unpacks a compressed body itself, because kombu would unpack the body without a limit of
+    the size.
 
     Args:
         payload: headers, properties and body.
@@ -45,8 +45,8 @@ class Received(virtual.Message):
         kwargs: passed on to kombu.
 
     Raises:
-        Exception: the body cannot be decoded or unpacked. kombu would note the error, and a worker of Celery would then
-            acknowledge the message.
+        Exception: the body cannot be decoded or unpacked. It is raised here, because kombu would only keep the error,
+            and a worker of Celery would then acknowledge the message.
     """
 
     def __init__(self, payload: dict[str, Any], channel: Channel, **kwargs: Any) -> None:
@@ -100,7 +100,7 @@ class Channel(virtual.Channel):
 
     @property
     def consumed(self) -> list[str]:
-        """The queues that this channel consumes."""
+        """The names of the queues that this channel consumes."""
         return self._active_queues
 
     # -- declaring ----------------------------------------------------------------------------------------------
@@ -111,7 +111,8 @@ class Channel(virtual.Channel):
         Args:
             queue: the name; ``None`` or empty = a new name.
             passive: whether to count the messages instead of declaring the queue.
-            kwargs: ``exclusive`` or ``auto_delete`` make a queue that ends with its last consumer. Others are ignored.
+            kwargs: ``exclusive`` or ``auto_delete`` make a queue that ends with its last consumer. All other arguments
+                are ignored.
 
         Returns:
             Name, number of messages and number of consumers. The messages are counted if ``passive`` is set. The number
@@ -145,7 +146,7 @@ class Channel(virtual.Channel):
             kwargs: ignored.
 
         Raises:
-            ChannelError: the exchange is not declared, or this broker has no such binding.
+            ChannelError: the exchange is not declared, or this broker cannot bind the queue with this routing key.
             JMSException: the broker refused the binding.
         """
         exchange = exchange or "amq.direct"
@@ -163,7 +164,7 @@ class Channel(virtual.Channel):
         arguments: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        """End a binding. Messages that came by it stay in the queue.
+        """End a binding. Messages that the queue got by the binding stay in the queue.
 
         Args:
             queue: the name of the queue.
@@ -212,7 +213,7 @@ class Channel(virtual.Channel):
         self.state.exchanges.pop(exchange, None)
 
     def after_reply_message_received(self, queue: str) -> None:
-        """Do nothing, because a queue of replies ends with its consumer.
+        """Do nothing, because a queue for replies ends with its consumer.
 
         Args:
             queue: ignored.
@@ -250,8 +251,8 @@ class Channel(virtual.Channel):
     # -- sending ------------------------------------------------------------------------------------------------
 
     def basic_publish(self, message: dict[str, Any], exchange: str, routing_key: str, **kwargs: Any) -> None:
-        """Send a message to an exchange. The message is at the broker when this returns, unless the
-        URL has ``jms.forceAsyncSend=true``.
+        """Send a message to an exchange. The call returns when the broker has the message, unless the URL has
+        ``jms.forceAsyncSend=true``.
 
         Args:
             message: headers, properties and body, as kombu prepared them.
@@ -303,7 +304,8 @@ class Channel(virtual.Channel):
         return how
 
     def encode_body(self, body: str | bytes, encoding: str | None = None) -> tuple[Any, str | None]:
-        """Return a body as it stands in a JSON text, and the name of its encoding: text as it is, bytes in base64.
+        """Return a body in a form that JSON can hold, and the name of its encoding. A text stays as it is, and bytes
+        become base64.
 
         Args:
             body: the body.
@@ -336,7 +338,7 @@ class Channel(virtual.Channel):
         self._active_queues.append(queue)
 
     def basic_cancel(self, consumer_tag: str) -> None:
-        """End a consumer. A queue that deletes itself ends with its last consumer. An unknown tag does nothing.
+        """End a consumer. A queue that deletes itself ends with its last consumer. An unknown tag is ignored.
 
         Args:
             consumer_tag: the name that :meth:`basic_consume` got.
@@ -361,10 +363,10 @@ class Channel(virtual.Channel):
         back to its queue.
 
         Args:
-            delivery: a message, and where it came from.
+            delivery: a message, with the consumer that it is for.
         """
         found = None if delivery.feed is None else self._feeds.get(delivery.feed.tag)
-        if found is None or found[0] is not delivery.feed:  # cancelled by the callback of the message before
+        if found is None or found[0] is not delivery.feed:  # cancelled, perhaps by the callback of the last message
             self.checked().settle(delivery, "release")
             return
         _, callback, no_ack = found
@@ -381,13 +383,13 @@ class Channel(virtual.Channel):
                 self.qos.reject(message.delivery_tag)
 
     def _received(self, delivery: Delivery, *, no_ack: bool) -> Any:
-        """Return the message of kombu. ``None`` if the message cannot be read, and became a dead letter."""
+        """Return the message of kombu. If the message cannot be read, make it a dead letter and return ``None``."""
         connection, tag = self.checked(), f"{self._tag_prefix}.{next(self._tags)}"
         try:
             payload = from_jms(delivery.message)
             _complete(payload, tag, delivery, redelivered=connection.came_before(delivery.message))
             message = self.Message(payload, channel=self)
-        # the sender chose the text, and so the error that kombu raises when it reads the text
+        # any error, because the sender chose the text, and kombu raises errors of many kinds when it reads the text
         except Exception as error:
             self._refused(delivery, error)
             connection.settle(delivery, "reject")
@@ -403,9 +405,9 @@ class Channel(virtual.Channel):
         log.error("a message of %s cannot be read and becomes a dead letter: %s", delivery.queue, reason(error))
 
     def basic_get(self, queue: str, no_ack: bool = False, **kwargs: Any) -> Any:
-        """Return a message that the broker has now for a queue, ``None`` if there is none.
+        """Return a message that the broker has in a queue now, or ``None`` if there is none.
 
-        A message that cannot be read becomes a dead letter, and the next message is tried.
+        If a message cannot be read, it becomes a dead letter, and the next message is tried.
 
         Args:
             queue: the name of the queue.
@@ -429,7 +431,7 @@ class Channel(virtual.Channel):
 
         Args:
             delivery_tag: the tag of the message.
-            multiple: whether all messages that were delivered before it are acknowledged, too.
+            multiple: whether all messages that were delivered before this one are acknowledged too.
 
         Raises:
             ConnectionLostException: the connection is lost or closed, so that the message is delivered again.
@@ -481,8 +483,8 @@ def _complete(payload: dict[str, Any], tag: str, delivery: Delivery, *, redelive
 
 
 def _seconds_until(eta: Any) -> float:
-    """Return the seconds until an ETA of Celery. An ETA without a time zone gives 0, and then the worker waits
-    for it.
+    """Return the seconds until an ETA of Celery. Return 0 for an ETA without a time zone, so that the worker waits for
+    the ETA, and not the broker.
     """
     try:
         when = eta if isinstance(eta, datetime) else datetime.fromisoformat(str(eta).replace("Z", "+00:00"))

@@ -1,4 +1,4 @@
-"""Compressed bodies: a body is unpacked up to a limit, because a few bytes can unpack to more than the memory has."""
+"""Compressed bodies. A body is unpacked only up to a limit, because a few bytes may unpack to gigabytes."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _ZSTANDARD: Final = "kombu.compression"
 def unpacked(body: bytes, method: object, limit: int) -> bytes:
     """Return the content of a compressed body.
 
-    A compression method that the program itself registered with kombu runs without the limit of the size, because the
-    program chose it.
+    The limit does not hold for a compression method that the program itself registered with kombu, because pyjmsack
+    does not know the decoder.
 
     Args:
         body: the compressed bytes.
@@ -82,7 +82,7 @@ _BOUNDED: Final[dict[str, Callable[[], Any]]] = {
     "backports.zstd": lambda: _zstd("backports.zstd"),
     "compression.zstd": lambda: _zstd("compression.zstd"),
 }
-"""The decoder with a limit for each module of kombu's decoders, for the same bytes."""
+"""For each module with a decoder of kombu: a decoder that reads the same bytes and has a limit."""
 
 
 def _brotli(module: str, body: bytes, limit: int) -> bytes:

@@ -30,7 +30,7 @@ log = logging.getLogger("pyjmsack.kombu")
 T = TypeVar("T")
 _SIGNAL: Final = b"."
 CLOSE_TIMEOUT: Final = 10.0
-"""Seconds that the end of a connection may take before its thread is given up."""
+"""Seconds to wait for the end of a connection, before its thread is left to itself."""
 REMEMBERED: Final = 1000
 """The most requeued messages that a connection recognises when they are delivered again."""
 WITHOUT_LIMIT: Final = 100
@@ -40,8 +40,8 @@ WITHOUT_LIMIT: Final = 100
 class Connection:
     """The connection that :meth:`Transport.establish_connection` returns.
 
-    The attributes :attr:`client`, :attr:`state`, :attr:`channels` and those of channel numbers are needed by
-    :class:`kombu.transport.virtual.Channel`.
+    :class:`kombu.transport.virtual.Channel` uses :attr:`client`, :attr:`state`, :attr:`channels` and the attributes for
+    channel numbers.
 
     Args:
         client: the :class:`kombu.Connection`.
@@ -60,11 +60,11 @@ class Connection:
         self.channels: list[Any] = []
         self._used_channel_ids = array("H")
         self.error: BaseException | None = None
-        """The error that ended the connection; ``None`` = it works."""
+        """The error that ended the connection; ``None`` = the connection works."""
         self.closed = False
         self._ready: deque[Delivery] = deque()
         self._requeued: OrderedDict[int, None] = OrderedDict()
-        """The hashes of message ids. A hash has a fixed length, but a sender may choose an id of any length."""
+        """The hashes of the ids of requeued messages. The ids are not kept, because a sender may choose long ones."""
         self._signalled = False
         self._reader, self._writer = socket.socketpair()
         self._writer.setblocking(False)
@@ -125,7 +125,7 @@ class Connection:
         return self._loop.call(coroutine)
 
     def post(self, call: Callable[..., Any], *arguments: Any) -> None:
-        """Run a call on the loop of the connection, soon.
+        """Run a call on the loop of the connection soon, and do not wait for it.
 
         Raises:
             ConnectionLostException: the connection is closed or lost.
@@ -134,7 +134,7 @@ class Connection:
         self._loop.post(call, *arguments)
 
     def send(self, destination: Destination, outgoing: Outgoing, how: dict[str, Any]) -> None:
-        """Send a message. The broker has it when this returns, unless the user has set ``jms.forceAsyncSend``.
+        """Send a message, and return when the broker has it. With ``jms.forceAsyncSend`` the call does not wait.
 
         Args:
             destination: where the message goes.
@@ -158,7 +158,7 @@ class Connection:
         await self._producer.send(message, destination, **how)
 
     def consume(self, owner: Any, tag: str, queue: str, window: Window) -> Feed:
-        """Begin to consume a queue, for a channel.
+        """Open a consumer of kombu on a queue.
 
         Raises:
             JMSException: the broker refused the consumer.
@@ -175,7 +175,7 @@ class Connection:
         return feed
 
     def cancel(self, feed: Feed) -> None:
-        """End consuming. Messages that kombu has not got go back to the broker."""
+        """End a consumer of kombu. Messages that kombu has not got yet go back to the broker."""
         self.call(self._cancel(feed))
 
     async def _cancel(self, feed: Feed) -> None:
@@ -190,8 +190,8 @@ class Connection:
     def settle(self, delivery: Delivery, outcome: str) -> None:
         """Give a message its outcome: ``accept``, ``reject`` or ``release``.
 
-        The outcome has left for the socket when this returns, because a task that is acknowledged early must not run
-        again if its worker is killed in the middle.
+        The call returns when the outcome is written to the socket. Otherwise a task that was acknowledged before it ran
+        could run again if its worker is killed.
 
         Raises:
             ConnectionLostException: the connection is closed or lost, and the broker delivers the message again.
@@ -201,8 +201,8 @@ class Connection:
     def requeue(self, delivery: Delivery) -> None:
         """Give a message back because its consumer asked for that, and remember the message.
 
-        The broker does not count such a delivery. So the broker does not say, at the next delivery, that the message
-        was delivered before.
+        The connection remembers the message, because the broker does not count such a delivery and does not mark the
+        next one as a redelivery.
 
         Raises:
             ConnectionLostException: the connection is closed or lost, and the broker delivers the message again.
@@ -215,14 +215,14 @@ class Connection:
         self.settle(delivery, "release")
 
     def came_before(self, message: Message) -> bool:
-        """Return whether a message was delivered before: the broker says so, or this connection has requeued the
-        message.
+        """Return whether a message was delivered before. This is so if the broker marked it as redelivered, or if this
+        connection requeued it.
         """
         return bool(message.redelivered) or hash(message.message_id) in self._requeued
 
     async def _settled(self, delivery: Delivery, outcome: str) -> None:
         self._settle(delivery, outcome)
-        await asyncio.sleep(0)  # the face of asyncio writes at the end of a turn of the loop
+        await asyncio.sleep(0)  # the connection writes at the end of this turn of the loop
 
     def _settle(self, delivery: Delivery, outcome: str) -> None:
         delivery.window.held -= 1
@@ -230,43 +230,48 @@ class Connection:
         try:
             getattr(delivery.message, outcome)()
         except JMSException as error:
-            log.warning("a message of %s comes again: its outcome %s did not leave: %s", delivery.queue, outcome, error)
+            log.warning(
+                "a message of %s is delivered again, because its outcome %s could not be sent: %s",
+                delivery.queue,
+                outcome,
+                error,
+            )
 
     def give_back(self, delivery: Delivery) -> None:
-        """Give a message back to the broker, because kombu never got the message; on the loop."""
+        """Give a message that kombu has not got back to the broker. Only the loop calls this."""
         delivery.window.arrived -= 1
         self._settle(delivery, "release")
 
     # -- what came ----------------------------------------------------------------------------------------------
 
     def arrived(self, delivery: Delivery) -> None:
-        """Take a message from a lane; on the loop."""
+        """Keep a message that a lane received, until kombu takes it. Only the loop calls this."""
         self._ready.append(delivery)
         self._signal()
 
     def failed(self, error: BaseException) -> None:
-        """Note an error that ended the connection; on the loop."""
+        """Note an error that ended the connection. Only the loop calls this."""
         if self.error is None and not self.closed:
             self.error = error
             self._ready.clear()  # the broker delivers them again
             self._signal()
 
     def on_connection_failure(self, error: JMSException) -> None:
-        """Note that the connection is lost. pyjmsack calls this."""
+        """Note that the connection is lost. This is the connection listener that pyjmsack calls."""
         self.failed(error)
 
     def _reported(self, error: JMSException) -> None:
         log.warning("the broker reports an error that no caller waits for: %s", error)
 
     def _signal(self) -> None:
-        """Make the file descriptor readable, once per burst."""
+        """Make the descriptor of :meth:`fileno` readable, once per burst of messages."""
         if not self._signalled:
             self._signalled = True
             with suppress(OSError):  # closed meanwhile
                 self._writer.send(_SIGNAL)
 
     def fileno(self) -> int:
-        """Return the descriptor that is readable when messages arrived, or the connection was lost."""
+        """Return the descriptor that becomes readable when messages arrive or the connection is lost."""
         return self._reader.fileno()
 
     def next(self) -> Delivery | None:
@@ -311,8 +316,8 @@ class Connection:
             self._reader.recv(1, socket.MSG_PEEK)
 
     def clear_signal(self) -> None:
-        """Take the signal, if there is one. A call of :meth:`next` after this finds all messages that arrived
-        before.
+        """Make the descriptor of :meth:`fileno` unreadable until the next message arrives. Call :meth:`next` after
+        this, because the descriptor does not become readable for messages that are there already.
         """
         self._reader.settimeout(0)
         with suppress(BlockingIOError):
@@ -322,7 +327,7 @@ class Connection:
     @staticmethod
     def deliver(delivery: Delivery) -> None:
         """Give a message to the kombu consumer that it is for."""
-        assert delivery.feed is not None  # only messages of consumers wait here
+        assert delivery.feed is not None  # only messages for consumers are kept
         delivery.feed.owner.deliver(delivery)
 
     def consumes(self, queue: str) -> bool:
@@ -346,7 +351,7 @@ class Connection:
                 hub.remove_reader(self.fileno())
 
     def close(self) -> None:
-        """Close the connection. Acknowledgements leave. The broker delivers messages without an acknowledgement
+        """Close the connection, after all acknowledgements were sent. The broker delivers unacknowledged messages
         again.
         """
         if self.closed:
@@ -360,7 +365,7 @@ class Connection:
         self._end()
 
     def forget(self) -> None:
-        """Leave the connection to the process that made it, in a child of a fork."""
+        """Close the connection. In a child made by ``fork``, only forget it, because it belongs to the parent."""
         if not self._loop.foreign:
             self.close()
             return

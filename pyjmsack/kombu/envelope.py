@@ -1,4 +1,4 @@
-"""How a message of kombu travels in a JMS message.
+"""How a message of kombu is written into a JMS message and read again.
 
 By default the whole message is one JSON text, as in kombu's other transports, so that any header is safe. With
 ``envelope="jms"`` the body is the JMS body, and properties carry the rest, so that Java can read and write tasks:
@@ -14,7 +14,7 @@ a header that is text, number, boolean a property of its name
 all other headers                      property ``kombu_headers``, a JSON object
 ====================================== =====================================================================
 
-A received message may have either form, whatever the option says.
+A received message may have either form, whatever value the option has.
 """
 
 from __future__ import annotations
@@ -46,10 +46,9 @@ _RESERVED: Final = frozenset(
 _LONG: Final = 1 << 63
 _KINDS: Final = {"content-type": str | None, "content-encoding": str | None, "body": str | bytes}
 _TEMPORARY: Final = "temp-queue://"
-"""The prefix of a temporary queue that shall get the result, because a worker's child must know the kind of the
-queue."""
+"""The prefix of the name of a temporary queue for a result. The process that sends the result knows only the name."""
 _LITERAL: Final = "queue://"
-"""The prefix of a queue whose name a sender wrote with characters that this transport escapes."""
+"""The prefix of a name that stands for a queue of exactly this name, without the escapes of this transport."""
 
 
 @dataclass
@@ -104,7 +103,9 @@ def _is_property(name: object, value: object) -> bool:
 
 
 def reply_destination(name: str) -> Destination:
-    """Return the queue of a routing key of the default exchange. :func:`_reply_name` may have made the key."""
+    """Return the queue to which the default exchange sends a message with this routing key. The key may be a name that
+    :func:`_reply_name` made.
+    """
     if name.startswith(_TEMPORARY):
         return TemporaryQueue(name.removeprefix(_TEMPORARY))
     if name.startswith(_LITERAL):
@@ -113,17 +114,18 @@ def reply_destination(name: str) -> Destination:
 
 
 def from_jms(message: Message) -> dict[str, Any]:
-    """Return the payload of a message, as kombu calls it: headers, properties, body and its kind.
+    """Return the content of a message as kombu's mapping of headers, properties, body and content type.
 
     Raises:
         MessageFormatException: the parts of the message do not have the types that a message of kombu has.
-        Exception: the sender chose a text that kombu's decoder of JSON cannot read, which raises errors of many kinds.
+        Exception: kombu's decoder of JSON cannot read the text. The sender chooses the text, so that the decoder may
+            raise errors of many kinds.
     """
     return _checked(_payload(message))
 
 
 def _checked(payload: dict[str, Any]) -> dict[str, Any]:
-    """Return a payload after a check that its parts have the types that kombu and Celery take for granted."""
+    """Check that the parts of a payload have the types that kombu and Celery expect, and return the payload."""
     for name, kind in _KINDS.items():
         if not isinstance(payload.get(name), kind):
             raise MessageFormatException(
@@ -153,7 +155,7 @@ def _payload(message: Message) -> dict[str, Any]:
 def _from_envelope(text: str) -> dict[str, Any]:
     payload = loads(text)
     if not isinstance(payload, dict) or not isinstance(payload.get("properties"), dict):
-        raise MessageFormatException(f"the property {MARK} says that the text is a message of kombu, and it is not")
+        raise MessageFormatException(f"the property {MARK} says that the text is a message of kombu, but it is not")
     if not isinstance(payload["properties"].get("delivery_info"), dict):
         payload["properties"]["delivery_info"] = {}
     if not isinstance(payload.get("headers"), dict):
@@ -173,7 +175,7 @@ def _headers(message: Message) -> dict[str, Any]:
 
 
 def _body(message: Message) -> tuple[str | bytes, str, str]:
-    """Return a body, and the content type and encoding that it has if no property names them."""
+    """Return the body of a message, and the content type and the encoding to use if no property names them."""
     if isinstance(message, TextMessage):
         is_task = "task" in message.properties
         return message.text or "", "application/json" if is_task else "text/plain", "utf-8"
@@ -192,8 +194,8 @@ def _plain(body: object) -> object:
 
 
 def _reply_name(destination: Destination) -> str:
-    """Return kombu's name for the destination of a reply. The child process of the worker knows only this name, and
-    finds the destination by it.
+    """Return a name for the destination of a reply. The process that sends the reply gets only this name, and
+    :func:`reply_destination` finds the destination by it.
     """
     if isinstance(destination, TemporaryQueue):
         return f"{_TEMPORARY}{destination.name}"

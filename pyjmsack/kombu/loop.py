@@ -1,8 +1,8 @@
 """The event loop of one connection to a broker, on a thread of its own.
 
-Celery and kombu call from any thread. All objects of the connection live on its loop. The other threads leave calls
-here. Each connection has a thread of its own, so connections share nothing. A child made by ``fork`` has nothing to
-repair, because it opens connections of its own.
+Celery and kombu call from any thread, but only the loop may use the objects of the connection. So other threads post
+their calls to the loop. Each connection has a thread of its own, so that connections share nothing. A child made by
+``fork`` opens connections of its own, so that it need not repair the loop of its parent.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class LoopThread:
 
     @property
     def foreign(self) -> bool:
-        """Whether this process is a child made by ``fork``, in which the thread does not run."""
+        """Whether this process is a child made by ``fork``, so that the thread of the loop does not run in it."""
         return self._pid != os.getpid()
 
     def _run(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -56,13 +56,13 @@ class LoopThread:
             loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
             loop.run_until_complete(loop.shutdown_asyncgens())
             loop.close()
-            self._ended = True  # before the end of the loop, so that a later caller sees it
+            self._ended = True  # before the answers are cancelled, so that a later caller sees it
             for answer in [*self._waited_for]:
                 answer.cancel()
 
     def post(self, call: Callable[..., Any], *arguments: Any) -> None:
-        """Run a call on the loop soon, after the calls that were posted before. The first call of a burst wakes the
-        loop.
+        """Run a call on the loop soon, after the calls that were posted before. Of several calls in a burst only the
+        first one wakes the loop.
 
         Raises:
             ConnectionLostException: the loop has ended.
@@ -79,7 +79,7 @@ class LoopThread:
             call, arguments = self._posted.popleft()
             try:
                 call(*arguments)
-            except Exception as error:  # the other calls run all the same
+            except Exception as error:  # must not stop the other calls
                 self._loop.call_exception_handler({"message": "a call to the broker failed", "exception": error})
 
     def call(self, coroutine: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
@@ -87,7 +87,7 @@ class LoopThread:
 
         Args:
             coroutine: the coroutine to run.
-            timeout: seconds to wait; ``None`` = as long as the coroutine takes, which has limits of its own.
+            timeout: seconds to wait. ``None`` waits until the coroutine ends, because it has time limits of its own.
 
         Raises:
             ConnectionLostException: the loop has ended, before the call or during it.
@@ -118,7 +118,7 @@ class LoopThread:
             self._waited_for.discard(answer)
 
     def stop(self, timeout: float = 5.0) -> None:
-        """End the loop and its thread. This waits ``timeout`` seconds at most. A second call has no effect."""
+        """End the loop, and wait at most ``timeout`` seconds for the end of its thread. A second call has no effect."""
         if self._stopped or self.foreign:
             self._stopped = True
             return

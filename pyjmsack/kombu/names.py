@@ -2,7 +2,7 @@
 
 A name of kombu may contain characters that mean something to a broker or to pyjmsack, such as the wildcards of Artemis
 and Classic, ``::`` (queue of an address on Artemis) and ``?`` (options). Such a character is written as ``~`` and two
-hexadecimal digits, and so is ``~`` itself. So two names of kombu never become one.
+hexadecimal digits, and so is ``~`` itself. So two names of kombu never become the same name of JMS.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _ESCAPED: Final = re.compile(r"(?:~[0-9a-f]{2})+")
 _LONGEST: Final = 1000
 """The most characters of a name, because the sender of a task chooses the name of the queue for its result."""
 _WIDEST: Final = 12
-"""The characters of the longest escape of one character, which has four bytes."""
+"""The most characters that one escaped character takes: three for each of its at most four bytes."""
 _EMPTY: Final = "~"
-"""The form of an empty name. No other name becomes a single ``~``."""
+"""What an empty name becomes. No other name becomes a single ``~``."""
 
 
 class ExchangeKind(str, Enum):
@@ -49,7 +49,7 @@ def escaped(name: str, *, one_word: bool = False) -> str:
 
     Args:
         name: a name of kombu.
-        one_word: whether dots are special, too.
+        one_word: whether dots are special too, so that the result is one word of a name.
 
     Raises:
         InvalidDestinationException: the name is too long.
@@ -61,7 +61,7 @@ def escaped(name: str, *, one_word: bool = False) -> str:
 
 
 def checked_name(name: str) -> str:
-    """Return a name of kombu as it is.
+    """Return a name of kombu unchanged, after a check of its length.
 
     Raises:
         InvalidDestinationException: the name is too long.
@@ -90,7 +90,7 @@ def queue_name(queue: str) -> str:
 
 
 def topic_name(kind: ExchangeKind, exchange: str, routing_key: str) -> str:
-    """Return the name of the topic of the messages that an exchange gets with this routing key.
+    """Return the name of the topic to which an exchange sends messages with this routing key.
 
     For a direct exchange the routing key is one word of the topic, and for a topic exchange the name of the exchange is
     one word. So two exchanges whose names and keys contain dots never share a topic.
@@ -113,8 +113,8 @@ def topic_pattern(exchange: str, pattern: str, *, any_sequence: str) -> str:
         exchange: the name of the exchange.
         pattern: the routing key of the binding, with the wildcards ``*`` (one word) and ``#`` (any words).
         any_sequence: the broker's wildcard for any words. On Artemis this is ``#``, which may stand anywhere. On
-            Classic it is ``>``, which may stand only at the end. So on Classic messages of further topics come, and
-            :class:`Pattern` selects the right ones.
+            Classic it is ``>``, which may stand only at the end. So on Classic the subscription may also get messages
+            that the binding does not cover, and :class:`Pattern` leaves them out.
     """
     words = []
     for word in pattern.split("."):
@@ -126,7 +126,7 @@ def topic_pattern(exchange: str, pattern: str, *, any_sequence: str) -> str:
 
 
 def subscription_name(queue: str, topic: str) -> str:
-    """Return the name of the durable subscription that a queue has to a topic of an exchange."""
+    """Return the name of the durable subscription by which a queue gets the messages of an exchange's topic."""
     return f"{escaped(queue)}.{topic}".replace("*", "~2a").replace("#", "~23")
 
 
@@ -151,7 +151,9 @@ class Pattern:
         self._words = tuple(pattern.split("."))
 
     def matches(self, routing_key: str) -> bool:
-        """Return whether the binding covers this key. The work is at most the product of the numbers of words."""
+        """Return whether the binding covers this key. The time grows at most with the words of the pattern times the
+        words of the key.
+        """
         reached = {0}
         pattern = self._words
         for word in routing_key.split("."):
@@ -164,7 +166,7 @@ class Pattern:
         return len(pattern) in self._past_hashes(reached)
 
     def _past_hashes(self, places: set[int]) -> set[int]:
-        """Add the places that are reached if a ``#`` covers no word."""
+        """Return the places in the pattern, with those that are reached if a ``#`` stands for no word."""
         found = set(places)
         for place in sorted(places):
             while place < len(self._words) and self._words[place] == "#":

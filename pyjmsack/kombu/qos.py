@@ -16,7 +16,7 @@ log = logging.getLogger("pyjmsack.kombu")
 
 
 class Checked(Protocol):
-    """A channel that knows its connection."""
+    """What :class:`QoS` needs of a channel: its connection."""
 
     def checked(self) -> Connection:
         """Return the connection.
@@ -30,8 +30,8 @@ class Checked(Protocol):
 class QoS:
     """The messages that kombu has not acknowledged, by delivery tag, and the prefetch count.
 
-    Acknowledgements may come from any thread. The client itself never sends a message again. Messages without an
-    acknowledgement go back to the broker when the channel closes.
+    Acknowledgements may come from any thread. When the channel closes, unacknowledged messages go back to the broker,
+    which delivers them again. The client never sends them a second time.
 
     Args:
         channel: the channel that got the messages.
@@ -44,7 +44,7 @@ class QoS:
 
     @property
     def prefetch_count(self) -> int:
-        """Messages that may be unacknowledged; 0 = no limit."""
+        """The most messages that may be unacknowledged; 0 = no limit."""
         return self.window.limit
 
     @prefetch_count.setter
@@ -60,12 +60,12 @@ class QoS:
         return max(self.window.limit - self.window.held, 0) if self.window.limit else None
 
     def append(self, message: Any, delivery_tag: str, delivery: Delivery | None = None) -> None:
-        """Note a message that kombu gets.
+        """Remember a message that kombu gets, until it is acknowledged.
 
         Args:
             message: the message of kombu.
-            delivery_tag: its tag.
-            delivery: where it came from. With ``None`` nothing is noted.
+            delivery_tag: the tag of the message.
+            delivery: the delivery that needs an outcome. With ``None`` the message is not remembered.
         """
         if delivery is not None:
             self._delivered[delivery_tag] = message, delivery
@@ -74,7 +74,7 @@ class QoS:
         """Return a message that is not acknowledged.
 
         Args:
-            delivery_tag: its tag.
+            delivery_tag: the tag of the message.
 
         Raises:
             KeyError: no unacknowledged message has this tag.
@@ -82,10 +82,10 @@ class QoS:
         return self._delivered[delivery_tag][0]
 
     def ack(self, delivery_tag: str) -> None:
-        """Tell the broker that a message was processed. An unknown tag does nothing.
+        """Tell the broker that a message was processed. An unknown tag is ignored.
 
         Args:
-            delivery_tag: its tag.
+            delivery_tag: the tag of the message.
 
         Raises:
             ConnectionLostException: the channel or the connection is closed, so that the message is delivered again.
@@ -93,11 +93,11 @@ class QoS:
         self._settle(delivery_tag, "accept")
 
     def reject(self, delivery_tag: str, requeue: bool = False) -> None:
-        """Give a message back to its queue, or tell the broker that it is a dead letter. An unknown tag does nothing.
+        """Give a message back to its queue, or make it a dead letter. An unknown tag is ignored.
 
         Args:
-            delivery_tag: its tag.
-            requeue: whether the message goes back to the queue.
+            delivery_tag: the tag of the message.
+            requeue: whether the message goes back to its queue. Otherwise it becomes a dead letter.
 
         Raises:
             ConnectionLostException: the channel or the connection is closed, so that the message is delivered again.
@@ -106,7 +106,7 @@ class QoS:
 
     def _settle(self, delivery_tag: str, outcome: str) -> None:
         connection = self.channel.checked()
-        found = self._delivered.pop(delivery_tag, None)  # in one step, so that only one of two threads gets it
+        found = self._delivered.pop(delivery_tag, None)  # atomic, so that only one of two threads gets it
         if found is None:
             log.debug("%s: no unacknowledged message has the tag %s", outcome, delivery_tag)
             return
@@ -134,14 +134,14 @@ class QoS:
     restore_unacked = release_all
 
     def restore_unacked_once(self, stderr: Any = None) -> None:
-        """Do nothing, because the broker has the messages.
+        """Do nothing. kombu would put unacknowledged messages back into their queues here, but the broker does it.
 
         Args:
             stderr: ignored.
         """
 
     def restore_visible(self, *args: Any, **kwargs: Any) -> None:
-        """Do nothing, because the broker has the messages.
+        """Do nothing. kombu would put messages back that were not acknowledged in time, but the broker keeps them.
 
         Args:
             args, kwargs: ignored.

@@ -2,11 +2,11 @@
 
 A queue of kombu consists of two parts: the JMS queue of its name, to which the default exchange sends, and a
 subscription for each of its bindings to an exchange. A durable queue has durable subscriptions, which its consumers in
-all processes share. An exclusive queue, or a queue that deletes itself, has subscriptions of the connection that bound
-it. They are open from then on, so that messages wait there until somebody consumes.
+all processes share. The subscriptions of an exclusive queue, or of a queue that deletes itself, belong to the
+connection that bound the queue. They are open from the binding on, so that messages wait there for a consumer.
 
 ============================ ========================================== ==============================================
-broker                       durable queue with a binding               the others
+broker                       durable queue with a binding               all other queues
 ============================ ========================================== ==============================================
 Artemis, AMQP                shared durable subscription                topic consumer
 Classic                      queue of a virtual topic                   topic consumer
@@ -33,9 +33,9 @@ from pyjmsack.kombu.receiving import Binding, Source
 __all__ = ["COUNTED", "Queues"]
 
 _AHEAD: Final = 100
-"""The prefetch of a subscription that belongs to one connection. Nobody else could get the messages that wait there."""
+"""The prefetch of a subscription that belongs to one connection. It takes no message from another consumer."""
 COUNTED: Final = 10_000
-"""The most messages of a queue that are counted, because each of them is looked at."""
+"""The most messages of a queue that are counted, because the count browses each of them."""
 Name = tuple[str, str]
 
 
@@ -46,7 +46,7 @@ class _Declared:
     temporary: bool = False
     bindings: dict[Name, Binding] = field(default_factory=dict)
     subscriptions: dict[Name, MessageConsumer] = field(default_factory=dict)
-    """The consumers of a temporary queue's bindings."""
+    """The open consumers for the bindings, if the queue is temporary."""
 
 
 class Queues:
@@ -66,12 +66,14 @@ class Queues:
 
     @property
     def routes_locally(self) -> bool:
-        """Whether the sender itself puts a message into the durable queues that it knows."""
+        """Whether the sender of a message to an exchange has to send it to each durable queue itself, because this
+        broker cannot.
+        """
         return not self._shares and not self._is_classic
 
     def declare(self, queue: str, *, temporary: bool) -> None:
-        """Note the kind of a queue. The broker makes the queue at its first message or consumer. Any thread may call
-        this.
+        """Remember whether a queue is temporary. The broker makes the queue at its first message or consumer. Any
+        thread may call this method.
         """
         self._declared.setdefault(queue, _Declared()).temporary = temporary
 
@@ -116,14 +118,14 @@ class Queues:
         declared.bindings[binding.name] = binding
 
     def _address(self, binding: Binding) -> str:
-        """Return the name of the topics that a binding subscribes to."""
+        """Return the name of the topic that a binding subscribes to. The name may have wildcards."""
         if binding.kind is not ExchangeKind.TOPIC:
             return self._prefix + topic_name(binding.kind, binding.exchange, binding.routing_key)
         wildcard = ">" if self._is_classic else "#"
         return self._prefix + topic_pattern(binding.exchange, binding.routing_key, any_sequence=wildcard)
 
     async def _shared(self, queue: str, binding: Binding, prefetch: int) -> MessageConsumer:
-        """Return a consumer of the messages that a durable queue gets by a binding."""
+        """Open a consumer for the messages that a durable queue gets by a binding."""
         address, options = self._address(binding), f"?consumer.prefetchSize={prefetch}"
         if not self._is_classic:
             name = subscription_name(queue, address)
@@ -131,14 +133,14 @@ class Queues:
         if "*" in address or ">" in address:
             raise ChannelError(
                 f"queue {queue!r} cannot be bound to the topic exchange {binding.exchange!r} with"
-                f" {binding.routing_key!r}: ActiveMQ Classic keeps nothing for wildcards; bind the queue with plain"
-                " keys, make it exclusive, or use Artemis"
+                f" {binding.routing_key!r}: ActiveMQ Classic keeps no messages for a binding with wildcards; bind the"
+                " queue with plain keys, make it exclusive, or use Artemis"
             )
         consumer_queue = f"Consumer.{escaped(queue, one_word=True)}.{address}"
         return await self._session.create_consumer(Queue(consumer_queue + options))
 
     async def unbind(self, queue: str, name: Name) -> None:
-        """End a binding. Messages that it brought before go into the queue."""
+        """End a binding. The messages that wait in its subscription go into the queue."""
         declared = self._declared.get(queue)
         binding = declared.bindings.pop(name, None) if declared is not None else None
         if declared is None or binding is None:
@@ -149,7 +151,9 @@ class Queues:
             await self._end(queue, binding, keep=True)
 
     async def _end(self, queue: str, binding: Binding, *, keep: bool) -> int:
-        """End the subscription of a durable queue. Return how many messages it had."""
+        """End the subscription that a durable queue has for a binding. Return how many messages waited in it. With
+        ``keep`` they go into the queue, otherwise they are removed.
+        """
         consumer = await self._shared(queue, binding, _AHEAD)
         try:
             count = await self._emptied(consumer, Queue(queue_name(queue)) if keep else None)
@@ -173,7 +177,7 @@ class Queues:
     # -- consuming ----------------------------------------------------------------------------------------------
 
     def sources(self, queue: str) -> list[Source]:
-        """Return the places from which the messages of a queue come."""
+        """Return the sources of a queue: its JMS queue, and the subscriptions of its bindings."""
         declared = self._declared.get(queue) or _Declared()
         found = [Source(self._opener(queue), single=declared.temporary)]
         for name, binding in [*declared.bindings.items()]:
@@ -191,11 +195,11 @@ class Queues:
 
     @staticmethod
     def _sieve(declared: _Declared, binding: Binding) -> Callable[[Message], bool] | None:
-        """Return a function that tells whether the queue takes a message from a binding. ``None`` = the queue takes
-        each message.
+        """Return a function that tells whether the queue takes a message that came by this binding. Return ``None`` if
+        the queue takes every message.
 
-        If several bindings of the queue cover a message, a copy of the message comes by each of them. The queue takes
-        only the copy of the first binding in the order of the names.
+        If several bindings of the queue cover a message, the queue gets a copy by each of these bindings. It takes only
+        the copy that came by the first binding in the order of the names.
         """
         if binding.kind is not ExchangeKind.TOPIC:
             return None
@@ -210,7 +214,7 @@ class Queues:
         return wanted
 
     async def get(self, queue: str) -> Message | None:
-        """Return a message that the broker has now for a queue, ``None`` if there is none."""
+        """Return a message that the broker has in a queue now, or ``None`` if there is none."""
         for source in self.sources(queue):
             consumer = source.consumer or await source.open_consumer(0)
             try:
@@ -223,13 +227,13 @@ class Queues:
         return None
 
     async def size(self, queue: str) -> int:
-        """Return how many messages of a queue nobody has got yet, counted up to :data:`COUNTED`.
+        """Return how many messages wait in a queue, counted up to :data:`COUNTED`.
 
-        Messages in a subscription are counted if this connection has the subscription. Nobody can look into the
-        subscription of another connection.
+        Messages in the subscription of a binding count only if the subscription belongs to this connection, because no
+        connection can look into the subscription of another one.
 
         Raises:
-            UnsupportedFeatureException: this broker shows nobody its messages.
+            UnsupportedFeatureException: this broker has no browser over this protocol.
         """
         count = 0
         async with self._session.create_browser(Queue(queue_name(queue))) as browser:
@@ -241,7 +245,7 @@ class Queues:
         return count + sum(consumer.stats.buffered for consumer in declared.subscriptions.values())
 
     async def purge(self, queue: str) -> int:
-        """Remove the messages of a queue that nobody has. Return their number."""
+        """Remove the messages of a queue that no consumer holds. Return their number."""
         count = 0
         for source in self.sources(queue):
             consumer = source.consumer or await source.open_consumer(_AHEAD)

@@ -1,8 +1,8 @@
 """Takes messages from the broker: sources, and the lanes that consume from them.
 
-A lane is a consumer without prefetch, which asks the broker for one message at a time. So the number of messages that a
-worker has, and no other worker can get, is exact. The window of the channel says whether a lane may ask. A source that
-has messages gets more lanes, so that the worker need not wait for each message on its own.
+A lane is a consumer without prefetch, which asks the broker for one message at a time. So a worker never holds more
+messages than its prefetch count allows. The window of the channel says whether a lane may ask. A source that has
+messages gets more lanes, so that a worker can ask for several messages at the same time.
 
 Everything here runs on the loop of the connection.
 """
@@ -31,7 +31,7 @@ Opener = Callable[[int], Awaitable[MessageConsumer]]
 
 
 class Delivery:
-    """A message on its way to kombu, or in the hands of kombu.
+    """A message that was received and has no outcome yet. kombu may have it already.
 
     Args:
         queue: the queue of kombu.
@@ -100,7 +100,8 @@ class Source:
 
     Args:
         open_consumer: opens a consumer with a prefetch.
-        wanted: returns whether a message is for this queue, and came by no other source of the queue.
+        wanted: returns whether the queue takes a message from this source. It does not take a message that is for
+            another queue, or that it takes from another source. ``None`` = the queue takes every message.
         consumer: a consumer that stays open as long as the queue exists, because its subscription ends with it.
             ``None`` = there is no such consumer.
         single: whether the source may have one consumer only.
@@ -121,12 +122,12 @@ class Source:
         self.asked = 0
 
     def takes(self, message: Message) -> bool:
-        """Return whether a message is for this queue. A message for another queue gets its outcome here."""
+        """Return whether the queue takes a message from this source. If it does not, settle the message."""
         if self.wanted is None:
             return True
         try:
             wanted = self.wanted(message)
-        except InvalidDestinationException as error:  # a bad message must not harm the others
+        except InvalidDestinationException as error:  # a bad message must not end the lane
             log.error("a message of an exchange becomes a dead letter: %s", reason(error))
             _settle(message.reject)
             return False
@@ -136,8 +137,8 @@ class Source:
 
 
 class Feed:
-    """Takes messages from the sources of a queue for one consumer of kombu. A lane is a consumer of pyjmsack on one of
-    the sources.
+    """Takes messages from the sources of a queue for one consumer of kombu. Each lane of the feed is a consumer of
+    pyjmsack on one of these sources.
 
     Args:
         owner: the channel of kombu that has the consumer.
@@ -146,8 +147,8 @@ class Feed:
         sources: the places that messages come from.
         window: the room for messages.
         sink: gets the messages.
-        prefetch: the prefetch of each lane: 0, unless the room has no limit or the protocol has no credit.
-        releases: whether a message that came too early may go back to the broker, for another worker.
+        prefetch: the prefetch of each lane. It is 0, unless the window has no limit or the protocol has no credit.
+        releases: whether a message for which the window has no room goes back to the broker, for another worker.
     """
 
     def __init__(
@@ -197,9 +198,7 @@ class Feed:
         self._lanes.append((source, asyncio.get_running_loop().create_task(self._run(source, consumer))))
 
     async def close(self) -> None:
-        """End all lanes. Messages that kombu does not have yet go back to the broker. Messages that kombu has may still
-        be settled.
-        """
+        """End all lanes. Messages that kombu has got may still be settled after this."""
         self._closed = True
         while self._lanes:
             tasks = [task for _, task in self._lanes]
@@ -208,7 +207,7 @@ class Feed:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         while self._own:
-            with suppress(JMSException):  # the connection is lost, and the consumer with it
+            with suppress(JMSException):  # the consumer ended with a lost connection
                 await self._own.pop().close()
 
     async def _run(self, source: Source, consumer: MessageConsumer) -> None:
@@ -239,7 +238,7 @@ class Feed:
         window = self.window
         if not source.takes(message):
             return
-        # the broker was asked for several queues, and more than one answered
+        # the window may be full, because the broker was asked for messages of several queues, and more than one came
         if window.limit and window.held >= window.limit:
             if self._releases:
                 _settle(message.release)
@@ -254,7 +253,7 @@ class Feed:
         self._sink.arrived(Delivery(self.queue, message, window, self))
 
     def _widen(self, source: Source) -> None:
-        """Open one more lane on a source that has messages, as long as there may be room for it."""
+        """Open one more lane on a source that has messages, unless the prefetch count allows no more lanes."""
         if self._prefetch > 0 or self._closed:
             return
         lanes = sum(1 for one, _ in self._lanes if one is source)

@@ -1,9 +1,8 @@
-"""Limits the damage of a bad message: only this message is lost, and the worker and the messages behind it are not
-harmed.
+"""Limits the damage of a bad message: the message becomes a dead letter, and the worker goes on.
 
-The sender chooses everything in a message. Some of it meets foreign code: kombu rebuilds dates, numbers and UUIDs out
-of JSON, and a worker of Celery reads the headers and the body of a task. Both raise errors of many kinds. An error that
-left the worker would end the worker. The broker would then deliver the message again, and end the next worker.
+A sender can write anything into a message. kombu makes dates, numbers and UUIDs of its JSON, and a worker of Celery
+reads the headers and the body of a task. With a bad message both raise errors of many kinds, and such an error would
+end the worker. The broker would then deliver the message again, so that it would end the next worker, too.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ NOT_A_TASK: Final = (
     ValueError,
     InvalidDestinationException,
 )
-"""The errors of Celery about a task whose parts have the wrong form. Other errors belong to the worker: to its
-connection, its memory, its pool."""
+"""The errors that Celery raises for a message whose parts have the wrong form. All other errors come from the worker
+itself, such as its connection, its memory or its pool."""
 _WORKER: Final = "celery.worker"
 _LONGEST: Final = 200
 
@@ -32,8 +31,8 @@ _LONGEST: Final = 200
 def is_worker(callback: Any) -> bool:
     """Return whether the messages of a consumer of kombu go to a worker of Celery.
 
-    A program that has consumers of its own decides about its errors: there an error leaves ``drain_events``, and the
-    message stays unacknowledged.
+    In a program with consumers of its own, an error of the callback leaves ``drain_events``, and the message stays
+    unacknowledged, because the program itself has to decide what follows.
 
     Args:
         callback: what the consumer gave to ``basic_consume``.

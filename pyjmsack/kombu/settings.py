@@ -14,8 +14,8 @@ from pyjmsack.uri import parse_url, redact
 __all__ = ["SCHEMES", "Settings", "masked", "settings_of"]
 
 SCHEMES: Final = ("jms", "jms+amqp", "jms+amqps", "jms+stomp", "jms+stomp+ssl", "jms+failover")
-"""The schemes of broker URLs. kombu takes the part before the first ``+`` as the name of the transport, except where it
-switches to an alternate."""
+"""The schemes of broker URLs. kombu usually takes the part before the first ``+`` as the name of the transport. When it
+switches to another URL of a list, it takes the whole scheme."""
 _SECURE: Final = ("amqps:", "stomp+ssl:", "amqpwss:", "stomp+wss:")
 _ENVELOPES: Final = ("kombu", "jms")
 _DEFAULTS: Final = {
@@ -27,10 +27,10 @@ _DEFAULTS: Final = {
     "jms.forceSyncSend": "true",
     "amqp.singleCredit": "always",
 }
-"""Options that the transport sets if the URL does not set them. So nothing waits for a broker for ever, and priorities
-count in the client, too. Each send waits for the broker, because a program that sends transient tasks may end at once,
-and Celery closes no connection then. Tasks are asked for one by one, because workers are killed, and otherwise Artemis
-could mix up the messages of their neighbours (docs/failover.md). ``None`` = the connect timeout of kombu."""
+"""Options that the transport sets if the URL does not set them. With them no call waits for a broker for ever, and the
+client hands out messages by priority. Each send waits for the broker, because a program may end right after it sent a
+task, and Celery then closes no connection. A worker asks for one task at a time, because after a kill of a worker
+Artemis could otherwise mix up the messages of other workers (docs/failover.md). ``None`` = kombu's connect timeout."""
 _RECONNECTING: Final = ("failover.maxReconnectAttempts", "failover.startupMaxReconnectAttempts")
 
 
@@ -46,8 +46,8 @@ class Settings:
     envelope: str
     native_eta: bool
     largest: int
-    """The most bytes of a body after decompression: ``jms.maxMessageSize``, as for a body that came without
-    compression."""
+    """The most bytes of an unpacked body. This is ``jms.maxMessageSize``, which is also the limit of a body that came
+    without compression."""
 
 
 def settings_of(client: Any) -> Settings:
@@ -98,7 +98,7 @@ def _options(url: str, given: Mapping[str, object], connect_timeout: float | Non
     options = dict(given)
     failover = url.startswith("failover:")
     speaks_amqp = "amqp" in url.partition("?")[0]
-    asynchronous = any("AsyncSend" in place for place in (url, *options))  # the user wants sends that do not wait
+    asynchronous = any("AsyncSend" in place for place in (url, *options))  # the user chose sends that do not wait
     for name, value in _DEFAULTS.items():
         if (asynchronous and name == "jms.forceSyncSend") or (name.startswith("amqp.") and not speaks_amqp):
             continue
@@ -125,7 +125,7 @@ def _context(url: str, given: Any) -> ssl.SSLContext | None:
         return None
     if not url.startswith(_SECURE):
         raise InvalidURLException(
-            f"broker_use_ssl is set and the broker URL {redact(url)} has no TLS; write jms+amqps:// or jms+stomp+ssl://"
+            f"broker_use_ssl is set, but the URL {redact(url)} has no TLS; write jms+amqps:// or jms+stomp+ssl://"
         )
     if not isinstance(given, Mapping):
         return None

@@ -1,4 +1,4 @@
-"""The transport of kombu: makes connections and channels, and delivers what came."""
+"""The transport of kombu: makes connections and channels, and gives the messages that arrived to kombu."""
 
 # kombu has no types, so a checker that reads its source infers some that are too narrow to be overridden
 # pyright: reportIncompatibleMethodOverride=false
@@ -21,7 +21,7 @@ from pyjmsack.kombu.settings import SCHEMES, masked, settings_of
 __all__ = ["SCHEMES", "Transport"]
 
 _BURST: Final = 50
-"""Messages that are delivered before the other callbacks of a hub have a turn."""
+"""The most messages that are delivered to kombu before the other callbacks of its event loop have a turn."""
 
 
 class Transport(base.Transport):
@@ -64,13 +64,13 @@ class Transport(base.Transport):
         """
         try:
             for channel in [*connection.channels]:
-                with suppress(JMSException):  # the connection is lost, and the channel with it
+                with suppress(JMSException):  # the channel ended with a lost connection
                     channel.close()
         finally:
             connection.close()
 
     def _collect(self, connection: Connection | None) -> None:
-        """Forget a connection: kombu calls this when it was lost, and in the child of a fork."""
+        """Forget a connection. kombu calls this for a lost connection, and for each connection in a child of a fork."""
         if connection is not None:
             connection.forget()
 
@@ -128,7 +128,7 @@ class Transport(base.Transport):
         connection.register(loop, self.on_readable)
 
     def unregister_from_event_loop(self, connection: Connection, loop: Any) -> None:
-        """End what :meth:`register_with_event_loop` began.
+        """Do not deliver messages from this event loop any more.
 
         Args:
             connection: the connection.
@@ -137,7 +137,7 @@ class Transport(base.Transport):
         connection.unregister(loop)
 
     def on_readable(self, connection: Connection, loop: Any) -> None:
-        """Deliver messages that came, at most 50 of them. Then the other callbacks of the event loop have their turn.
+        """Deliver messages that have arrived, at most 50 of them, so that other callbacks of the loop get their turn.
 
         Args:
             connection: the connection whose consumers get messages.
@@ -174,5 +174,5 @@ class Transport(base.Transport):
 
     @property
     def default_connection_params(self) -> dict[str, Any]:
-        """The host and the port that kombu shows if the URL says nothing."""
+        """The host and the port that kombu shows if the URL names none."""
         return {"hostname": "localhost", "port": self.default_port}

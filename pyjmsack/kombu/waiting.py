@@ -1,9 +1,9 @@
-"""How a program and the thread of a loop wait for each other: by the means of threads, or of gevent.
+"""How a program and the thread of an event loop wait for each other, with threads or with gevent.
 
 gevent replaces the threads, sockets and locks of Python. A thread of Python is then a greenlet, and many greenlets
-share one thread of the system. A loop of asyncio needs a thread of the system for itself. So the loop gets one, and
-gevent makes a second hub for that thread. A greenlet that calls the loop waits for a watcher of its own hub, and the
-other greenlets run meanwhile. A watcher is the one part of gevent that another thread of the system may use.
+share one thread of the system. An event loop needs a thread of the system for itself, so this module makes one, and
+gevent makes a second hub for that thread. A greenlet that calls the event loop waits for a watcher of its own hub, so
+that the other greenlets run meanwhile. A watcher is the only part of gevent that another thread of the system may use.
 """
 
 # gevent is not in the extra celery, and is imported only where a program has imported it
@@ -40,10 +40,10 @@ class Answer(Protocol):
 
 
 class Way(Protocol):
-    """Starts the thread of one loop, and lets others wait for that thread."""
+    """Starts the thread of one event loop, and lets other threads wait for it."""
 
     def start(self, run: Run) -> asyncio.AbstractEventLoop:
-        """Run a loop on a thread of its own, and return the loop."""
+        """Start a thread, run a new event loop on it, and return the loop."""
         ...
 
     def submit(self, coroutine: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop) -> Answer:
@@ -51,12 +51,12 @@ class Way(Protocol):
         ...
 
     def join(self, timeout: float) -> None:
-        """Wait until the thread has ended, unless this is the thread."""
+        """Wait until the thread of the loop has ended. On this thread itself do nothing."""
         ...
 
 
 def way() -> Way:
-    """Return how this process waits.
+    """Return the way that fits this process: greenlets if gevent has replaced its threads, otherwise threads.
 
     Raises:
         UnsupportedFeatureException: eventlet has replaced the threads or the sockets of this process.
@@ -65,7 +65,7 @@ def way() -> Way:
     if eventlet is not None and any(map(eventlet.is_monkey_patched, ("thread", "socket"))):
         raise UnsupportedFeatureException(
             "the pool eventlet of Celery does not work with pyjmsack, because eventlet has replaced the threads of this"
-            " process, and each connection needs one; take -P gevent or -P threads"
+            " process, and each connection needs a thread; use -P gevent or -P threads"
         )
     gevent = sys.modules.get("gevent.monkey")
     if gevent is not None and any(map(gevent.is_module_patched, ("threading", "socket"))):
@@ -74,7 +74,7 @@ def way() -> Way:
 
 
 class _Threads:
-    """The means of Python's threads."""
+    """Waits with Python's threads."""
 
     def start(self, run: Run) -> asyncio.AbstractEventLoop:
         loop = asyncio.new_event_loop()
@@ -91,7 +91,7 @@ class _Threads:
 
 
 class _Greenlets:
-    """The means of gevent."""
+    """Waits with greenlets of gevent."""
 
     def __init__(self) -> None:
         self._ident: object = None
@@ -107,9 +107,9 @@ class _Greenlets:
         def main() -> None:
             self._ident = get_original("_thread", "get_ident")()
             try:
-                loop = asyncio.new_event_loop()  # here, because it takes the hub of the thread that makes it
+                loop = asyncio.new_event_loop()  # here, because the loop takes the hub of its thread
                 loop.set_default_executor(_Executor())
-            except BaseException as error:  # the process has too many files
+            except BaseException as error:  # such as too many open files
                 made.append(error)
                 gate.open()
                 return
@@ -128,11 +128,11 @@ class _Greenlets:
         return made[0]
 
     def _end(self) -> None:
-        """Give the hub of this thread back, and tell who waits for the end."""
+        """Destroy the hub of this thread, and wake the greenlet that waits in :meth:`join`."""
         import gevent
 
         gevent.get_hub().destroy(destroy_loop=True)
-        self._over = True  # before the look at the gate, so that a later caller sees it
+        self._over = True  # before _last is read, because join() writes _last before it reads _over
         if self._last is not None:
             self._last.open()
 
@@ -151,7 +151,7 @@ class _Greenlets:
 
 
 class _Gate:
-    """Another thread of the system opens it, once, and a greenlet waits for that while others run."""
+    """A flag that a thread of the system raises once. A greenlet waits for it, and other greenlets run meanwhile."""
 
     def __init__(self) -> None:
         import gevent
@@ -162,16 +162,16 @@ class _Gate:
         self._watcher.start(self._opened.set)
 
     def open(self) -> None:
-        """Open it, from any thread."""
-        with suppress(Exception):  # nobody waits any more, and gevent has errors of many kinds for that
+        """Raise the flag. Any thread may call this."""
+        with suppress(Exception):  # no greenlet waits any more, which gevent reports by many errors
             self._watcher.send()
 
     def wait(self, timeout: float | None) -> bool:
-        """Return whether it was opened in time."""
+        """Wait for the flag, at most ``timeout`` seconds. Return whether it is raised."""
         return bool(self._opened.wait(timeout))
 
     def close(self) -> None:
-        """Give the watcher back."""
+        """Free the watcher."""
         self._watcher.stop()
         self._watcher.close()
 
@@ -229,10 +229,10 @@ class _Green:
 
 
 class _Executor(ThreadPoolExecutor):
-    """Runs the calls that asyncio gives to threads in greenlets of the loop's thread: the resolution of names, say.
+    """Runs calls that asyncio gives to an executor, such as the resolution of names, in greenlets of the loop's thread.
 
-    A thread of Python would be a greenlet, too. Python would wait for that one when the process ends, and the wait
-    would never end, because the hub of the greenlet does not run then.
+    With gevent a thread of the executor would be a greenlet too. Python would wait for this greenlet at the end of the
+    process, and would wait for ever, because the hub of the greenlet does not run any more.
     """
 
     def submit(self, call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:

@@ -1,4 +1,4 @@
-"""The number of messages that a channel of kombu may have: its prefetch, which Celery changes while it works."""
+"""How many messages a channel of kombu may hold: its prefetch count, which Celery changes while it works."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ class Asker(Protocol):
     """A consumer that asks the broker for messages."""
 
     asked: int
-    """The number of messages that it has asked for and not got."""
+    """The number of messages that the consumer has asked for and not got."""
 
 
 class Window:
-    """The room for messages of one channel. It belongs to the loop, except for :attr:`taken`.
+    """Limits how many messages one channel holds. Only the loop may use this object, except for :attr:`taken`.
 
-    A message has a place from its arrival until kombu has acknowledged it. A message that the broker was asked for, and
-    that has not come yet, has a place, too.
+    A message takes one place from its arrival until its outcome. A message that the broker was asked for takes a place
+    too, before it arrives.
 
     Args:
         limit: the prefetch count; 0 = no limit.
@@ -31,30 +31,30 @@ class Window:
     def __init__(self, limit: int = 0) -> None:
         self.limit = limit
         self.held = 0
-        """The number of messages that came and have no outcome."""
+        """The number of messages that arrived and have no outcome."""
         self.asked = 0
         """The number of messages that the broker was asked for."""
         self.arrived = 0
-        """The number of messages that came so far. Only the loop writes it."""
+        """The number of messages that have arrived so far. Only the loop writes it."""
         self.taken = 0
         """The number of messages that kombu has got so far. Only the thread that drains the events writes it."""
         self.blocked = False
-        """Whether a caller waits for room. This is written before the look at the counts, and read after the counts
-        changed."""
+        """Whether a consumer waits for room. The loop sets this before it reads the counts, and the other thread reads
+        this after it changed a count, so that no wait is overlooked."""
         self._waiting: list[asyncio.Future[None]] = []
 
     def has_room(self, asker: Asker) -> bool:
         """Return whether a source may ask the broker for one more message.
 
-        A source that has asked for nothing need not count the messages that other sources have asked for. Otherwise a
-        queue could wait for ever behind a queue that stays empty.
+        For a source that has asked for no message, the messages that other sources have asked for do not count.
+        Otherwise a queue with messages could wait for ever, because another queue is empty and does not answer.
         """
         if self.limit == 0:
             return self.arrived - self.taken < BUFFER
         return self.held + (self.asked if asker.asked else 0) < self.limit
 
     async def room(self, asker: Asker) -> None:
-        """Wait until there is room."""
+        """Wait until ``asker`` may ask the broker for one more message."""
         while not self._look(asker):
             waiting = asyncio.get_running_loop().create_future()
             self._waiting.append(waiting)
@@ -72,11 +72,11 @@ class Window:
         self.wake()
 
     def take(self) -> None:
-        """Note a message that kombu has asked for, and got, outside of a consumer."""
+        """Count a message that a program got with ``basic_get``."""
         self.held += 1
 
     def wake(self) -> None:
-        """Let the waiting askers look again."""
+        """Let all consumers that wait for room check again."""
         waiting, self._waiting = self._waiting, []
         self.blocked = False
         for one in waiting:
