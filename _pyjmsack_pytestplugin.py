@@ -1,7 +1,7 @@
 """The pytest plugin of pyjmsack; docs/testing.md describes it.
 
-Outside of the package, and importing it inside the fixtures only: pytest loads this in every suite of an environment
-that pyjmsack is installed in, before coverage measurement starts.
+pytest loads this module in every environment with pyjmsack, before the measurement of coverage starts. So the module is
+outside of the package, and imports the package only inside the fixtures.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NO_REAPER = f"{_REAPER}; docker pull it, or set TESTCONTAINERS_RYUK_DISABLED=tr
 
 
 class _Kind(NamedTuple):
-    """A broker that a fixture is named after."""
+    """A kind of broker, which has a fixture of the same name."""
 
     image: str
     embedded: str
@@ -42,20 +42,20 @@ _KINDS = {
 
 
 class _Brokers:
-    """The brokers of this run: embedded or in containers, and the started ones."""
+    """Starts the brokers of this run, all of them embedded or all in containers."""
 
     def __init__(self, mode: str) -> None:
         obstacle = _obstacle() if mode == "auto" else None
         self._auto = mode == "auto"
         self.fallback: str | None = None
-        """The reason for embedded brokers although the header says containers."""
+        """Why the brokers are embedded, if the header of the run says containers."""
         self.container = mode == "container" or (mode == "auto" and obstacle is None)
         where = "containers" if self.container else "embedded"
         self.header = f"pyjmsack brokers: {where} ({obstacle or f'--pyjmsack-broker={mode}'})"
         self._started: list[Broker] = []
 
     def run(self, name: str) -> Iterator[Broker]:
-        """Start a broker, and end it when the fixture ends."""
+        """Yield a started broker, and stop the broker when the fixture ends."""
         broker = self._start(_KINDS[name])
         self._started.append(broker)
         try:
@@ -65,7 +65,7 @@ class _Brokers:
             broker.stop()
 
     def _start(self, kind: _Kind) -> ContainerBroker | EmbeddedArtemis | EmbeddedActiveMQ:
-        """Return a running broker: in a container, or embedded where the mode ``auto`` finds that none starts."""
+        """Return a running broker. In the mode ``auto`` it is embedded if no container can be started."""
         import pyjmsack.broker
         from pyjmsack.testing import ContainerBroker
 
@@ -83,7 +83,7 @@ class _Brokers:
         return made
 
     def recover(self) -> None:
-        """Start brokers again that a test killed, and resume those that it paused."""
+        """Start the brokers again that a test killed, and resume those that a test paused."""
         for broker in self._started:
             if broker.running:
                 broker.resume()
@@ -92,7 +92,7 @@ class _Brokers:
 
 
 def _obstacle() -> str | None:
-    """Return why there can be no containers; ``None`` if nothing is in their way."""
+    """Return the reason why brokers cannot run in containers; ``None`` if they can."""
     if importlib.util.find_spec("testcontainers") is None:
         return "no containers: testcontainers is not installed"
     scheme, _, path = os.environ.get("DOCKER_HOST", f"unix://{_DEFAULT_SOCKET}").partition("://")
@@ -117,8 +117,9 @@ def _is_reaper(image: str) -> bool:
 
 
 def _reaper_disabled() -> bool:
-    """Whether testcontainers shall run without its reaper, by its variable or its file. Read here, because importing
-    testcontainers takes long."""
+    """Whether a variable or a file tells testcontainers to run without its reaper. This function reads both itself,
+    because it takes long to import testcontainers.
+    """
     said = os.environ.get("TESTCONTAINERS_RYUK_DISABLED")
     if said is None:
         try:
@@ -131,13 +132,15 @@ def _reaper_disabled() -> bool:
 
 
 def _in_short(error: BaseException) -> str:
-    """Return the first line of an error, because the text of an engine may be long."""
+    """Return the start of an error's first line, because the text of a container engine may be long."""
     text = str(error).partition("\n")[0]
     return text if len(text) <= _REASON_LENGTH else f"{text[:_REASON_LENGTH]}…"
 
 
 def _images(path: str) -> set[str]:
-    """Ask the engine for the names of its images. Not through its library, which takes half a second to import."""
+    """Return the names of the images that the container engine has. This function asks over the socket, because the
+    library of the engine takes half a second to import.
+    """
     import http.client
     import json
     import socket
@@ -156,31 +159,31 @@ _BROKERS = pytest.StashKey[_Brokers]()
 
 
 def brokers_of(config: pytest.Config) -> _Brokers:
-    """Return the brokers of this run. The kind is decided at the first call."""
+    """Return the brokers of this run. The first call decides whether they are embedded or in containers."""
     if _BROKERS not in config.stash:
         config.stash[_BROKERS] = _Brokers(str(config.getoption("pyjmsack_broker")))
     return config.stash[_BROKERS]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--pyjmsack-broker``."""
+    """Add the option ``--pyjmsack-broker``."""
     parser.getgroup("pyjmsack", "brokers for tests").addoption(
         "--pyjmsack-broker",
         dest="pyjmsack_broker",
         choices=_MODES,
         default="auto",
         help="what the fixtures artemis, activemq, activemq5 and jms_broker start: auto (containers if the images are "
-        "there, else embedded), container, embedded",
+        "there, otherwise embedded), container, embedded",
     )
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    """Add the kind of the brokers of this run to the header."""
+    """Say in the header whether the brokers of this run are embedded or in containers."""
     return brokers_of(config).header
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say why the brokers were others than the first lines promised."""
+    """Say why the brokers were embedded, if the header said containers."""
     fallback = config.stash[_BROKERS].fallback if _BROKERS in config.stash else None
     if fallback is not None:
         terminalreporter.write_line(f"pyjmsack brokers: {fallback}")
@@ -188,39 +191,39 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Give every test running brokers, also if the test before killed or paused them."""
+    """Let every test begin with running brokers, even if the last test killed or paused them."""
     if _BROKERS in item.config.stash:
         item.config.stash[_BROKERS].recover()
 
 
 @pytest.fixture(scope="session")
 def artemis(pytestconfig: pytest.Config) -> Iterator[Broker]:
-    """ActiveMQ Artemis 2.56.0, one for all tests; it runs at the start of each."""
+    """ActiveMQ Artemis 2.56.0: one broker for all tests, which runs at the start of each test."""
     yield from brokers_of(pytestconfig).run("artemis")
 
 
 @pytest.fixture(scope="session")
 def activemq(pytestconfig: pytest.Config) -> Iterator[Broker]:
-    """ActiveMQ Classic 6.3.1, one for all tests; it runs at the start of each."""
+    """ActiveMQ Classic 6.3.1: one broker for all tests, which runs at the start of each test."""
     yield from brokers_of(pytestconfig).run("activemq")
 
 
 @pytest.fixture(scope="session")
 def activemq5(pytestconfig: pytest.Config) -> Iterator[Broker]:
-    """ActiveMQ Classic 5.18.3, one for all tests; it runs at the start of each."""
+    """ActiveMQ Classic 5.18.3: one broker for all tests, which runs at the start of each test."""
     yield from brokers_of(pytestconfig).run("activemq5")
 
 
 @pytest.fixture(scope="session", params=["artemis", "activemq"])
 def jms_broker(request: pytest.FixtureRequest) -> Broker:
-    """Each kind of broker in turn; parametrize it indirectly to have others."""
+    """Run the test once with each kind of broker. To choose the kinds, parametrize this fixture indirectly."""
     broker: Broker = request.getfixturevalue(request.param)
     return broker
 
 
 @pytest.fixture
 def wire() -> Iterator[Callable[[str], Wire]]:
-    """``wire(broker.amqp_url)`` is a wire to that broker; it is closed when the test ends."""
+    """A function: ``wire(broker.amqp_url)`` returns a wire to this broker, which is closed when the test ends."""
     from pyjmsack.testing import Wire
 
     with ExitStack() as opened:

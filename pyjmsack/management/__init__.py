@@ -1,4 +1,4 @@
-"""Ask a broker about its queues, consumers and connections, and change them: the client under the commands.
+"""Ask a broker about its queues, consumers and connections, and change its queues. The commands use this client.
 
 >>> from pyjmsack import ConnectionFactory
 >>> from pyjmsack.management import Manager

@@ -1,4 +1,4 @@
-"""The common part of both faces of the manager: the verbs of a broker, and the run of steps."""
+"""The common part of the managers of both faces: which requests a broker understands, and the errors of its answers."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ TIMEOUT = 30.0
 _SHOWN = 200
 """The most characters of a reason that an error shows."""
 _REFUSED_SEND = "AMQ339011"
-"""The code of Artemis for each message that it refuses over STOMP. The text contains the message and no reason. Artemis
-never stores a management message, so the only possible reason is a missing permission."""
+"""The code of the error by which Artemis refuses a message over STOMP. The error names no reason. For a management
+message the only possible reason is a missing permission, because Artemis does not store such messages."""
 Verbs = Artemis | Classic
 
 
 def verbs_of(broker: str) -> Artemis:
-    """Return the verbs of a broker.
+    """Return the object that makes the requests to a broker and reads its answers.
 
     Args:
         broker: ``connection.metadata.broker``.
@@ -39,7 +39,7 @@ def verbs_of(broker: str) -> Artemis:
 
 @contextmanager
 def understood() -> Iterator[None]:
-    """Raise a ``JMSException`` if an answer does not have the form that a broker gives it."""
+    """Raise a ``JMSException`` if the code in this context finds that an answer has an unexpected form."""
     try:
         yield
     except JMSException:
@@ -50,7 +50,9 @@ def understood() -> Iterator[None]:
 
 
 def explained(error: JMSException) -> JMSException:
-    """Return the error to raise. A refused management message becomes an error that names the missing permission."""
+    """Return the error to raise in the place of ``error``. If the broker refused a management message, this error names
+    the missing permissions.
+    """
     if error.error_code == _REFUSED_SEND:
         return forbidden("over STOMP the broker refused the request without a reason")
     return forbidden(error) if isinstance(error, JMSSecurityException) else error

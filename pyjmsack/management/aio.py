@@ -35,7 +35,7 @@ class Manager:
     Classic is asked through Jolokia. Every method raises :class:`pyjmsack.management.ManagementDeniedError` if the user
     may not manage, :class:`pyjmsack.management.UnknownQueueError` if there is no such queue,
     :class:`pyjmsack.RequestTimedOutException` if no answer comes in time, and
-    :class:`pyjmsack.UnsupportedFeatureException` if this broker cannot do it.
+    :class:`pyjmsack.UnsupportedFeatureException` if this broker cannot do what the method asks for.
 
     ``async with`` or :meth:`open` makes the connection. Requests to Jolokia run on another thread, so that the loop is
     not blocked.
@@ -75,7 +75,7 @@ class Manager:
     async def _asks_by_messages(self, opened: AsyncExitStack) -> Ask:
         connection = await opened.enter_async_context(self._factory.create_connection())
         self._verbs = verbs_of(connection.metadata.broker)
-        # the request under way raises the error that this listener would get
+        # ignored here, because the request under way raises it
         connection.exception_listener = lambda error: None
         await connection.start()
         try:
@@ -167,7 +167,7 @@ class Manager:
         Raises:
             UnknownQueueError: there is no such queue.
             InvalidSelectorException: the broker cannot read the selector.
-            UnsupportedFeatureException: a selector with ActiveMQ Classic, which cannot count by a selector.
+            UnsupportedFeatureException: a selector is given, and the broker is ActiveMQ Classic.
         """
         return await self._run(self._verbs.count(queue, selector))
 
@@ -220,13 +220,13 @@ class Manager:
         Raises:
             UnknownQueueError: there is no such queue.
             InvalidSelectorException: the broker cannot read the selector.
-            UnsupportedFeatureException: a selector with ActiveMQ Classic, which retries all messages of a queue only.
+            UnsupportedFeatureException: a selector is given, and the broker is ActiveMQ Classic.
         """
         return await self._run(self._verbs.retry(queue, selector))
 
     async def pause(self, queue: str) -> None:
-        """Let the queue deliver nothing until :meth:`resume`. The queue still takes messages. On Artemis the pause
-        outlasts a restart of the broker, on ActiveMQ Classic it does not.
+        """Stop the deliveries of a queue until :meth:`resume`. The queue still takes new messages. A restart of the
+        broker ends the pause on ActiveMQ Classic, but not on Artemis.
 
         Args:
             queue: the name of the queue.

@@ -1,5 +1,5 @@
-"""The verbs of ActiveMQ Artemis: management messages to ``activemq.management``, with the replies over the same
-connection.
+"""The manager's requests to ActiveMQ Artemis. They are management messages to ``activemq.management``, and the replies
+come over the same connection.
 """
 
 from __future__ import annotations
@@ -31,21 +31,22 @@ from pyjmsack.management.model import (
 __all__ = ["ADDRESS", "Artemis", "answer_of", "forbidden", "request_message"]
 
 ADDRESS = "activemq.management"
-"""The queue that the broker itself reads."""
+"""The address whose messages the broker itself reads and answers."""
 
 _PAGE = 500
-"""Rows of one answer. A broker with a hundred thousand queues gets many small requests."""
+"""The most rows of one answer. A list of a hundred thousand queues needs many small requests."""
 _MAX_ROWS = 200_000
 _ATTEMPTS = 5
 _STUMBLED = "is null"
-"""In the answer of Artemis 2.56 to a list of queues, if a queue was deleted meanwhile: a NullPointerException."""
+"""A part of the text of a NullPointerException. Artemis 2.56 answers with it if a queue is deleted while it lists the
+queues."""
 _FLUSH = 500
-"""Messages that the broker moves in one of its transactions."""
+"""The number of messages that the broker removes or moves in one of its transactions."""
 _ALL = json.dumps({"field": "", "operation": "", "value": ""})
 
 
 def request_message(request: Request) -> Message:
-    """Return the request message."""
+    """Return the management message for a request."""
     message = TextMessage(json.dumps(list(request.arguments)))
     message.properties["_AMQ_ResourceName"] = request.resource
     if request.operation is not None:
@@ -62,7 +63,7 @@ def answer_of(request: Request, reply: Message) -> Any:
     Raises:
         InvalidSelectorException: the broker cannot read the selector.
         InvalidDestinationException: there is no such queue.
-        ManagementDeniedError: the user may not do that.
+        ManagementDeniedError: the user may not manage the broker.
         JMSException: the broker refuses for another reason.
     """
     body = reply.body
@@ -81,8 +82,8 @@ def answer_of(request: Request, reply: Message) -> Any:
 
 
 def forbidden(reason: object) -> ManagementDeniedError:
-    """Return the error for a user without the permission to manage. It names the missing permissions, and the work that
-    is allowed.
+    """Return the error for a user who may not manage the broker. It names the missing permissions, and what the user
+    may still do.
     """
     return ManagementDeniedError(
         f"this user may not manage the broker ({reason}); in broker.xml a role of the user needs the permissions manage"
@@ -92,16 +93,18 @@ def forbidden(reason: object) -> ManagementDeniedError:
 
 
 class Artemis:
-    """The verbs of :class:`pyjmsack.management.Manager`, as requests and answers."""
+    """The methods of :class:`pyjmsack.management.Manager` for Artemis, as generators that yield requests and get the
+    answers.
+    """
 
     def broker(self) -> Steps[BrokerStatus]:
-        """Ask for name and version."""
+        """Ask for the name and the version of the broker."""
         name = yield Request("broker", attributes=("Name",))
         version = yield Request("broker", attributes=("Version",))
         return BrokerStatus("artemis", str(name), str(version))
 
     def queues(self, pattern: str) -> Steps[list[QueueStatus]]:
-        """Ask for all queues, page by page."""
+        """Ask for the queues whose names fit the pattern."""
         rows = yield from _rows("listQueues", _ALL)
         return sorted((_queue(row) for row in rows if fnmatchcase(row["name"], pattern)), key=lambda each: each.name)
 
@@ -122,7 +125,7 @@ class Artemis:
         return None if age is None else age / 1000
 
     def consumers(self, queue: str | None) -> Steps[list[ConsumerStatus]]:
-        """Ask for all consumers."""
+        """Ask for the consumers of one queue, or of all queues."""
         rows = yield from _rows("listConsumers", _ALL)
         return [_consumer(row) for row in rows if queue is None or row.get("queue") == queue]
 
@@ -132,19 +135,19 @@ class Artemis:
         return [_connection(row) for row in rows]
 
     def count(self, queue: str, selector: str | None) -> Steps[int]:
-        """Let the broker count."""
+        """Let the broker count the messages of a queue."""
         yield from self.queue(queue)
         arguments = () if selector is None else (core_filter(selector),)
         return int((yield Request(f"queue.{queue}", "countMessages", arguments)))
 
     def purge(self, queue: str, selector: str | None) -> Steps[int]:
-        """Let the broker remove messages."""
+        """Let the broker remove messages from a queue."""
         yield from self.queue(queue)
         filter_text = None if selector is None else core_filter(selector)
         return int((yield Request(f"queue.{queue}", "removeMessages", (_FLUSH, filter_text))))
 
     def move(self, source: str, target: str, selector: str | None, limit: int | None) -> Steps[int]:
-        """Let the broker move messages."""
+        """Let the broker move messages to another queue."""
         yield from self.queue(source)
         yield from self.queue(target)
         filter_text = None if selector is None else core_filter(selector)
@@ -152,18 +155,18 @@ class Artemis:
         return int((yield Request(f"queue.{source}", "moveMessages", arguments)))
 
     def retry(self, queue: str, selector: str | None) -> Steps[int]:
-        """Let the broker send messages back to the queue that each came from."""
+        """Let the broker send dead letters back to the queue that each came from."""
         yield from self.queue(queue)
         arguments = () if selector is None else (core_filter(selector),)
         return int((yield Request(f"queue.{queue}", "retryMessages", arguments)))
 
     def pause(self, queue: str) -> Steps[None]:
-        """Stop deliveries; the pause is kept over a restart of the broker."""
+        """Stop the deliveries of a queue. The pause goes on after a restart of the broker."""
         yield from self.queue(queue)
         yield Request(f"queue.{queue}", "pause", (True,))
 
     def resume(self, queue: str) -> Steps[None]:
-        """Let deliveries go on."""
+        """Let a paused queue deliver again."""
         yield from self.queue(queue)
         yield Request(f"queue.{queue}", "resume")
 
@@ -173,7 +176,7 @@ class Artemis:
         yield Request("broker", "createQueue", (settings, True))
 
     def delete_queue(self, name: str) -> Steps[None]:
-        """Delete a queue with its messages, and its address if that has no other queue."""
+        """Delete a queue with its messages, and its address if the address has no other queue."""
         yield from self.queue(name)
         yield Request("broker", "destroyQueue", (name, False, True))
 
@@ -194,10 +197,10 @@ def _rows(operation: str, wanted: str) -> Steps[list[Mapping[str, Any]]]:
 
 
 def _asked_again(request: Request) -> Steps[Any]:
-    """Ask, and ask again if Artemis failed because a queue was deleted while it made its list.
+    """Send a request, and send it again if Artemis failed because a queue was deleted while it listed the queues.
 
     Raises:
-        JMSException: the broker refuses, or failed each time.
+        JMSException: the broker refuses the request, or failed each time.
     """
     for _ in range(_ATTEMPTS - 1):
         try:

@@ -1,4 +1,4 @@
-"""The verbs of ActiveMQ Classic: its management beans, which are read and called through Jolokia."""
+"""The manager's requests to ActiveMQ Classic. They read and call the management beans of the broker through Jolokia."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Classic:
     """
 
     def broker(self) -> Steps[BrokerStatus]:
-        """Read name and version."""
+        """Ask for the name and the version of the broker."""
         beans = yield Request(_BROKER, attributes=("BrokerName", "BrokerVersion"))
         for values in beans.values():
             return BrokerStatus("classic", values["BrokerName"], values["BrokerVersion"])
@@ -52,13 +52,13 @@ class Classic:
         )
 
     def queues(self, pattern: str) -> Steps[list[QueueStatus]]:
-        """Read all queues."""
+        """Ask for the queues whose names fit the pattern."""
         beans = yield Request(_QUEUES, attributes=_STATUS)
         found = (_queue(values) for values in beans.values() if fnmatchcase(values["Name"], pattern))
         return sorted(found, key=lambda each: each.name)
 
     def queue(self, name: str) -> Steps[QueueStatus]:
-        """Read one queue."""
+        """Ask for one queue."""
         known = yield from self.queues("*")
         for each in known:
             if each.name == name:
@@ -75,19 +75,19 @@ class Classic:
         raise UnsupportedFeatureException("this broker's management does not know how old messages are; browse instead")
 
     def consumers(self, queue: str | None) -> Steps[list[ConsumerStatus]]:
-        """Read all consumers of queues."""
+        """Ask for the consumers of one queue, or of all queues."""
         wanted = ("ClientId", "DestinationName", "Selector", "MessageCountAwaitingAcknowledge", "DequeueCounter")
         beans = yield Request(_CONSUMERS, attributes=(*wanted, "PrefetchSize", "ConnectionId"))
         found = (_consumer(values) for values in beans.values())
         return [each for each in found if queue is None or each.queue == queue]
 
     def connections(self) -> Steps[list[ConnectionStatus]]:
-        """Read all connections."""
+        """Ask for all connections."""
         beans = yield Request(_CONNECTIONS, attributes=("ClientId", "RemoteAddress", "UserName"))
         return [_connection(bean, values) for bean, values in beans.items()]
 
     def count(self, queue: str, selector: str | None) -> Steps[int]:
-        """Read the size of the queue. This broker cannot count by a selector.
+        """Ask how many messages a queue has. This broker cannot count only those that fulfil a selector.
 
         Raises:
             UnsupportedFeatureException: there is a selector.
@@ -98,7 +98,7 @@ class Classic:
         return status.messages
 
     def purge(self, queue: str, selector: str | None) -> Steps[int]:
-        """Let the broker remove messages."""
+        """Let the broker remove messages from a queue."""
         bean = yield from _bean(queue)
         if selector is not None:
             return int((yield Request(bean, f"removeMatchingMessages({_TEXT})", (selector,))))
@@ -107,7 +107,7 @@ class Classic:
         return before.messages - (yield from self.queue(queue)).messages
 
     def move(self, source: str, target: str, selector: str | None, limit: int | None) -> Steps[int]:
-        """Let the broker move messages."""
+        """Let the broker move messages to another queue."""
         bean = yield from _bean(source)
         yield from self.queue(target)
         chosen = selector or ""
@@ -117,7 +117,7 @@ class Classic:
         return int((yield Request(bean, operation, (chosen, target, limit))))
 
     def retry(self, queue: str, selector: str | None) -> Steps[int]:
-        """Let the broker send messages back to the queue that each came from.
+        """Let the broker send dead letters back to the queue that each came from.
 
         Raises:
             UnsupportedFeatureException: there is a selector.
@@ -130,11 +130,11 @@ class Classic:
         return int((yield Request(bean, "retryMessages()")))
 
     def pause(self, queue: str) -> Steps[None]:
-        """Stop deliveries; a restart of the broker ends the pause."""
+        """Stop the deliveries of a queue. A restart of the broker ends the pause."""
         yield Request((yield from _bean(queue)), "pause()")
 
     def resume(self, queue: str) -> Steps[None]:
-        """Let deliveries go on."""
+        """Let a paused queue deliver again."""
         yield Request((yield from _bean(queue)), "resume()")
 
     def create_queue(self, name: str) -> Steps[None]:
@@ -152,8 +152,8 @@ class Classic:
 
 
 def _bean(queue: str) -> Steps[str]:
-    """Return the name of a queue's bean. The name of a bean contains the name of its queue, but with some characters
-    replaced. So the bean is found by its attribute ``Name`` instead.
+    """Return the name of a queue's bean. The bean is found by its attribute ``Name``, because some characters of a
+    queue's name are replaced in the name of its bean.
 
     Raises:
         UnknownQueueError: there is no such queue.

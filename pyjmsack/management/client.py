@@ -58,7 +58,7 @@ class Manager:
             self._opened = opened.pop_all()
 
     def _asks_by_messages(self, connection: Connection, opened: ExitStack) -> Any:
-        # the request under way raises the error that this listener would get
+        # ignored here, because the request under way raises it
         connection.exception_listener = lambda error: None
         connection.start()
         try:
@@ -148,7 +148,7 @@ class Manager:
         Raises:
             UnknownQueueError: there is no such queue.
             InvalidSelectorException: the broker cannot read the selector.
-            UnsupportedFeatureException: a selector with ActiveMQ Classic, which cannot count by a selector.
+            UnsupportedFeatureException: a selector is given, and the broker is ActiveMQ Classic.
         """
         return self._run(self._verbs.count(queue, selector))
 
@@ -201,13 +201,13 @@ class Manager:
         Raises:
             UnknownQueueError: there is no such queue.
             InvalidSelectorException: the broker cannot read the selector.
-            UnsupportedFeatureException: a selector with ActiveMQ Classic, which retries all messages of a queue only.
+            UnsupportedFeatureException: a selector is given, and the broker is ActiveMQ Classic.
         """
         return self._run(self._verbs.retry(queue, selector))
 
     def pause(self, queue: str) -> None:
-        """Let the queue deliver nothing until :meth:`resume`. The queue still takes messages. On Artemis the pause
-        outlasts a restart of the broker, on ActiveMQ Classic it does not.
+        """Stop the deliveries of a queue until :meth:`resume`. The queue still takes new messages. A restart of the
+        broker ends the pause on ActiveMQ Classic, but not on Artemis.
 
         Args:
             queue: the name of the queue.

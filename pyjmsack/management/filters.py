@@ -1,4 +1,4 @@
-"""Translates a selector of JMS for Artemis' management, where the headers have other names."""
+"""Translates a selector of JMS for the management of Artemis, which has other names for the headers."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def core_filter(selector: str) -> str:
     """Return the selector with Artemis' names of the headers. Texts in quotes stay as they are.
 
     Raises:
-        InvalidSelectorException: the selector compares the delivery mode in another way than ``JMSDeliveryMode =
-            'PERSISTENT'``.
+        InvalidSelectorException: the selector does not compare ``JMSDeliveryMode`` by ``=`` or ``<>`` with one of its
+            values.
     """
     return _TOKENS.sub(_renamed, selector)
 

@@ -33,14 +33,16 @@ _PIECE = 1 << 16
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Follows no redirection, because the login would be sent to the new address, too."""
+    """Follows no redirection, because otherwise the login would be sent to the new address too."""
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> None:
-        """Follow nothing, so that the answer counts as an error."""
+        """Return ``None``, so that the redirection counts as an error."""
 
 
 class _Until(io.RawIOBase):
-    """Reads a socket until a point in time, because the time-out of a socket itself begins anew with each byte."""
+    """Reads a socket until a point in time. The time-out of a socket does not do this, because it begins anew with each
+    read.
+    """
 
     def __init__(self, raw: io.RawIOBase, stream: socket.socket) -> None:
         super().__init__()
@@ -49,7 +51,7 @@ class _Until(io.RawIOBase):
         self._end = time.monotonic() + (stream.gettimeout() or 0.0)
 
     def readable(self) -> bool:
-        """Return True, because a response is read from this object."""
+        """Return True, because a response is only read."""
         return True
 
     def readinto(self, buffer: Any) -> int | None:
@@ -65,13 +67,13 @@ class _Until(io.RawIOBase):
         return self._raw.readinto(buffer)
 
     def close(self) -> None:
-        """Give the socket back."""
+        """Close the file that this object reads."""
         self._raw.close()
         super().close()
 
 
 class _TimedResponse(HTTPResponse):
-    """An answer that comes within the time-out of the connection, from its first byte to its last."""
+    """An answer that must be complete within the time-out of the connection."""
 
     def __init__(self, sock: socket.socket, *arguments: Any, **named: Any) -> None:
         super().__init__(sock, *arguments, **named)
@@ -123,7 +125,7 @@ class Jolokia:
         self.url = urlunsplit((parts.scheme, place, parts.path or "/api/jolokia", "", ""))
         """The URL without the login."""
         self._timeout = timeout
-        # the console of ActiveMQ answers only requests that name a page of localhost as their origin
+        # the console of ActiveMQ answers only requests whose Origin is localhost
         self._headers = {"Content-Type": "application/json", "Origin": "http://localhost"}
         if parts.username is not None:
             login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
@@ -163,7 +165,7 @@ class Jolokia:
         raise JMSException(f"Jolokia at {self.url}: {text}")
 
     def _post(self, body: bytes) -> bytes:
-        question = urllib.request.Request(self.url, body, self._headers)  # noqa: S310 - http and https only, see above
+        question = urllib.request.Request(self.url, body, self._headers)  # noqa: S310 - http or https, see above
         try:
             with _OPENER.open(question, timeout=self._timeout) as answer:
                 return self._read(answer)
@@ -177,7 +179,7 @@ class Jolokia:
             raise ConnectionLostException(f"cannot connect to Jolokia at {self.url}: {reason}") from error
 
     def _read(self, answer: Any) -> bytes:
-        """Read an answer.
+        """Return the bytes of an answer.
 
         Raises:
             JMSException: the answer has more than 64 MB.
@@ -203,11 +205,11 @@ def _split(url: str) -> SplitResult:
     """Split a URL.
 
     Raises:
-        InvalidURLException: the URL has a wrong form. The text shows nothing of the URL, which may hold a password.
+        InvalidURLException: the URL has a wrong form. The text does not show the URL, because it may hold a password.
     """
     try:
         parts = urlsplit(url)
-        _ = parts.port, parts.hostname  # reading the host and the port checks them
+        _ = parts.port, parts.hostname  # reading these attributes raises if they are wrong
     except ValueError:
         raise InvalidURLException(_EXPECTED) from None
     return parts

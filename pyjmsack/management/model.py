@@ -25,9 +25,9 @@ __all__ = [
 
 _NEAREST = 3
 _COMPARED = 500
-"""The most names that are compared letter by letter, because a broker may have a hundred thousand."""
+"""The most names that are compared with a misspelt one, because a broker may have a hundred thousand queues."""
 _LONGEST = 256
-"""The most characters of a proposed name, because nobody types longer ones."""
+"""The most characters of a proposed name, because nobody types longer names."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def unknown_queue(name: str, known: Iterable[str]) -> UnknownQueueError:
 
 
 def _same_at_the_ends(one: str, other: str) -> int:
-    """Return how many letters two names share at both ends, because a typing error leaves most of them."""
+    """Return how many letters two names share at both ends. After a typing error most letters are the same."""
     return _same_at_the_start(one, other) + _same_at_the_start(reversed(one), reversed(other))
 
 
@@ -150,4 +150,4 @@ class Request:
 
 T = TypeVar("T")
 Steps = Generator[Request, Any, T]
-"""The steps that both faces run: each request is yielded, its answer is sent in, and an error is thrown in."""
+"""A generator that both faces run. It yields a request, and the face sends the answer into it, or throws the error."""

@@ -1,6 +1,6 @@
 """For tests of services that use a broker: brokers that can be killed, and a wire that can be cut.
 
-The pytest plugin makes fixtures of them; see ``docs/testing.md``.
+The pytest plugin has fixtures for these brokers and the wire; see ``docs/testing.md``.
 """
 
 from __future__ import annotations

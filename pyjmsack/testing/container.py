@@ -1,4 +1,4 @@
-""":class:`ContainerBroker`: a broker's image, run by testcontainers."""
+""":class:`ContainerBroker`: a broker in a container, which testcontainers runs."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class ContainerBroker:
         image: the name of an image that serves AMQP on port 5672 and STOMP on 61613, as those that ``containers/build``
             makes.
         environment: variables for the container.
-        volumes: directories of this machine, and where the container sees them, read-only.
-        ports: further ports of the container, and the ports of 127.0.0.1 that lead to them.
+        volumes: for each directory of this machine, the path at which the container sees it, read-only.
+        ports: for each further port of the container, the port of 127.0.0.1 that leads to it.
         start_timeout: seconds until the broker must answer in both protocols.
         stop_timeout: seconds that :meth:`restart` gives the broker to end, before it is killed.
     """
@@ -106,7 +106,7 @@ class ContainerBroker:
             return self
 
     def stop(self) -> None:
-        """End the broker as a crash would, and remove container and data."""
+        """Kill the broker, and remove the container with its data."""
         with self._lifecycle, self._engine("removed"):
             if self._finalizer is not None:
                 self._finalizer()
@@ -149,7 +149,7 @@ class ContainerBroker:
             made.with_volume_mapping(directory, target)
         published = {_AMQP: self._amqp_port, _STOMP: self._stomp_port}
         published |= {f"{inner}/tcp": outer for inner, outer in self._ports.items()}
-        # with_bind_ports() takes no host, and would publish on every network; the tuple is what goes to the engine
+        # not by with_bind_ports(), because it takes no host and would publish the ports on every network
         made.ports.update(cast(Any, {inner: ("127.0.0.1", outer) for inner, outer in published.items()}))
         self._finalizer = weakref.finalize(self, _remove, made)
         made.start()
@@ -166,7 +166,7 @@ class ContainerBroker:
         return str(container.status)
 
     def _await_ready(self, container: Container) -> None:
-        """Ask the broker itself, because the relay of Docker or Podman accepts connections before the broker does."""
+        """Wait until the broker itself answers, because the relay of Docker or Podman accepts connections earlier."""
         deadline = time.monotonic() + self._start_timeout
         while not (answers_amqp(self._amqp_port) and answers_stomp(self._stomp_port)):
             status = self._status(container)
@@ -179,7 +179,7 @@ class ContainerBroker:
 
     @contextlib.contextmanager
     def _engine(self, done: str) -> Iterator[None]:
-        """Turn the errors of the container engine into one kind of error."""
+        """Raise errors of the container engine as :class:`BrokerError`. ``done`` names the work, such as "killed"."""
         try:
             yield
         except BrokerError:
@@ -194,5 +194,5 @@ class ContainerBroker:
 
 
 def _remove(made: DockerContainer) -> None:
-    """Remove a container with its data, also if it is paused or dead. A container that never started leaves nothing."""
+    """Remove a container with its data, also if it is paused or dead. If it never started, this does nothing."""
     made.stop()

@@ -1,4 +1,4 @@
-""":class:`Broker`: the operations of a test on a broker, embedded or in a container."""
+""":class:`Broker`: what a test can do with a broker, embedded or in a container."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ __all__ = ["Broker"]
 
 
 class Broker(Protocol):
-    """A broker in a container or embedded, for annotations. A method has taken effect when it returns.
+    """The type of a broker for annotations, embedded or in a container. A method has taken effect when it returns.
 
     Raises:
-        BrokerError: (every method) it cannot do its work.
+        BrokerError: every method raises it if the method cannot do its work.
     """
 
     @property
@@ -38,7 +38,7 @@ class Broker(Protocol):
         ...
 
     def pause(self) -> None:
-        """Freeze the broker: its connections stay open and nothing answers."""
+        """Freeze the broker: its connections stay open, and it does not answer."""
         ...
 
     def resume(self) -> None:

@@ -15,11 +15,11 @@ __all__ = ["Wire"]
 
 _HOST = "127.0.0.1"
 _CHUNK = 65536
-_BACKLOG = 16  # chunks that a delayed direction holds; then it stops reading, as a real line would
+_BACKLOG = 16  # chunks that a delayed direction holds before it stops reading, as a real line would
 
 
 class _Direction:
-    """One direction of the wire, of all its connections."""
+    """One direction of the wire. All connections through the wire share its faults."""
 
     def __init__(self) -> None:
         self.lag = 0.0
@@ -42,11 +42,12 @@ class _Direction:
 
 
 class Wire:
-    """A TCP relay on 127.0.0.1 to a broker. Connect to :attr:`url` instead of the broker, and break the wire on
-    command.
+    """A TCP relay on 127.0.0.1 to a broker. A test connects to :attr:`url` instead of the broker, and can then break
+    the wire.
 
     The relay works on a thread of its own, so every method may be called from any thread and from a coroutine. A method
-    has taken effect when it returns, and never waits for the network. Faults add up until :meth:`heal`.
+    has taken effect when it returns, and never waits for the network. Several faults may hold at the same time, until
+    :meth:`heal`.
 
     >>> with Wire(broker.amqp_url) as wire:  # doctest: +SKIP
     ...     connection = ConnectionFactory(wire.url).create_connection()
@@ -70,13 +71,13 @@ class Wire:
         self._target = (host, port)
         self._broken = False
         self._connections: dict[asyncio.Task[None], list[asyncio.StreamWriter]] = {}
-        """The tasks that carry each direction, and its ends so far."""
+        """For the task of each connection: the writers of its two ends, as far as they are open."""
         started: Future[int] = Future()
         self._thread = threading.Thread(
             target=lambda: asyncio.run(self._serve(started)), name="pyjmsack-wire", daemon=True
         )
         self._thread.start()
-        own = host if host == "localhost" else _HOST  # a name that the broker's certificate may be for
+        own = host if host == "localhost" else _HOST  # the certificate of the broker may have this name
         self._url = parts._replace(netloc=f"{own}:{started.result()}").geturl()
 
     @property
@@ -90,7 +91,7 @@ class Wire:
         return self._broken
 
     def cut(self) -> None:
-        """Break every connection, and each new connection at once.
+        """Break every connection. From now on break each new connection too, until :meth:`heal`.
 
         Raises:
             RuntimeError: the wire is closed.
@@ -98,15 +99,15 @@ class Wire:
         self._apply(self._cut)
 
     def cut_after(self, count: int, *, replies: bool = False) -> None:
-        """Cut the wire when some more bytes have passed in one direction. A wire that is cut already works again until
-        then.
+        """Cut the wire when ``count`` more bytes have passed in one direction. A wire that was cut before works again
+        until then.
 
-        ``cut_after(0, replies=True)`` cuts when the broker has done what it was asked for, before the client hears of
-        it.
+        ``cut_after(0, replies=True)`` cuts the wire when the broker answers, so that the broker has done its work and
+        the client does not get the answer.
 
         Args:
-            count: bytes that still pass; 0 means that the next byte cuts the wire.
-            replies: whether the bytes from the broker are counted; if not, the bytes to the broker.
+            count: the bytes that still pass. With 0 the next byte cuts the wire.
+            replies: whether to count the bytes from the broker. Otherwise the bytes to the broker are counted.
 
         Raises:
             ValueError: ``count`` is negative.
@@ -122,7 +123,8 @@ class Wire:
         self._apply(limit)
 
     def swallow_replies(self) -> None:
-        """Hold all bytes of the broker back from now on. :meth:`heal` lets them through. A cut loses them.
+        """From now on keep all bytes that the broker sends. :meth:`heal` sends them on. If the wire is cut before, they
+        are lost.
 
         Raises:
             RuntimeError: the wire is closed.
@@ -130,10 +132,10 @@ class Wire:
         self._apply(lambda: self._from_broker.open.clear())
 
     def delay(self, seconds: float) -> None:
-        """Let everything arrive later than it was sent, in both directions.
+        """Delay all bytes, in both directions.
 
         Args:
-            seconds: how much later, at least 0. 0 ends the delay.
+            seconds: how long to delay each byte. 0 ends the delay.
 
         Raises:
             ValueError: ``seconds`` is negative.
@@ -148,7 +150,7 @@ class Wire:
         self._apply(slow_down)
 
     def heal(self) -> None:
-        """End all faults. New connections get through, and swallowed bytes arrive. Cut connections stay cut.
+        """End all faults. New connections work, and swallowed bytes arrive. Connections that were cut stay cut.
 
         Raises:
             RuntimeError: the wire is closed.
@@ -164,7 +166,7 @@ class Wire:
     def close(self) -> None:
         """Break every connection and end the relay. A second call has no effect."""
         if self._thread.is_alive():
-            with contextlib.suppress(RuntimeError):  # it ended in between
+            with contextlib.suppress(RuntimeError):  # the loop ended just now
                 self._loop.call_soon_threadsafe(self._ended.set)
             self._thread.join()
 
@@ -196,7 +198,7 @@ class Wire:
     async def _serve(self, started: Future[int]) -> None:
         self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
         self._to_broker, self._from_broker = _Direction(), _Direction()
-        try:  # not asyncio's server, which loses what it has just accepted when it is closed
+        try:  # not asyncio's server, because its close() forgets connections that it has just accepted
             listener = socket.create_server((_HOST, 0))
         except OSError as error:
             started.set_exception(error)
@@ -222,7 +224,7 @@ class Wire:
     def _accept(self, listener: socket.socket) -> None:
         try:
             client, _ = listener.accept()
-        except OSError:  # the connection is closed already
+        except OSError:  # the client closed the connection already
             return
         if self._broken:
             client.close()
@@ -233,12 +235,12 @@ class Wire:
 
         def ended(_: object) -> None:
             del self._connections[connection]
-            client.close()  # if it was cancelled before it began
+            client.close()  # for a task that was cancelled before it began
 
         connection.add_done_callback(ended)
 
     async def _relay(self, client: socket.socket, writers: list[asyncio.StreamWriter]) -> None:
-        """Connect to the broker too, and carry both directions to their ends."""
+        """Carry one connection: connect to the broker, and pass the bytes on in both directions until both end."""
         pumps: list[asyncio.Task[None]] = []
         try:
             reader, writer = await asyncio.open_connection(sock=client)
@@ -250,7 +252,7 @@ class Wire:
                 asyncio.create_task(self._pump(broker_reader, writer, self._from_broker)),
             ]
             await asyncio.wait(pumps)
-        except OSError:  # the broker is not there
+        except OSError:  # the broker does not accept connections
             pass
         finally:
             for pump in pumps:
@@ -260,13 +262,13 @@ class Wire:
             await asyncio.gather(*pumps, *(each.wait_closed() for each in writers), return_exceptions=True)
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: _Direction) -> None:
-        """Carry one direction of one connection, its end included."""
+        """Pass the bytes of one connection on in one direction, and then the end of the direction."""
         backlog: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(_BACKLOG)
         reading = asyncio.create_task(self._read(reader, backlog, way))
         try:
             await self._write(backlog, writer, way)
         except OSError:
-            writer.transport.abort()  # the reader at this end sees it, and passes the end on
+            writer.transport.abort()  # then the other direction ends too, because its reader sees the abort
         finally:
             reading.cancel()
 
@@ -284,7 +286,7 @@ class Wire:
     async def _write(
         self, backlog: asyncio.Queue[tuple[float, bytes]], writer: asyncio.StreamWriter, way: _Direction
     ) -> None:
-        writer.transport.set_write_buffer_limits(high=0)  # drain() then means: the system has it
+        writer.transport.set_write_buffer_limits(high=0)  # so drain() waits until the system has the bytes
         while True:
             due, data = await backlog.get()
             await asyncio.sleep(max(0.0, due - self._loop.time()))
