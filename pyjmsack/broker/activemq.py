@@ -27,7 +27,7 @@ class EmbeddedActiveMQ(EmbeddedBroker):
     """A real ActiveMQ Classic broker on 127.0.0.1, as a child process of this one. It has the broker's default policies
     and a KahaDB store.
 
-    Methods may be called from any thread; one runs at a time. Every method raises :class:`BrokerError` when it cannot
+    Any thread may call a method, and one method runs at a time. Every method raises :class:`BrokerError` if it cannot
     do its work.
 
     Args:
@@ -35,36 +35,37 @@ class EmbeddedActiveMQ(EmbeddedBroker):
         version: ``"6.3.1"`` or ``"5.18.3"``.
         amqp_port, stomp_port: the ports on 127.0.0.1. 0 means a free port, which the first start chooses and later
             starts keep.
-        users: passwords by name. The broker refuses every other login, and logins without a name too unless
+        users: passwords by name. The broker refuses every other login. It also refuses logins without a name, unless
             ``allow_anonymous`` is set. ``None`` lets everybody in. This class keeps the passwords in memory and in a
             file that only the owner may read, because this broker cannot read hashed passwords.
         allow_anonymous: whether logins without a name are let in, if there are ``users``.
-        queues, topics: names that are made at the start.
+        queues, topics: names of the destinations that the broker makes at its start.
         policies: attributes of a ``policyEntry`` for each name with wildcards, such as ``{"orders.>": {"queuePrefetch":
             10}}``. A name that begins with ``topic://`` is for topics.
         configuration: path of an ``activemq.xml`` of your own, as for :class:`pyjmsack.broker.EmbeddedArtemis`. With
             such a file, ``queues``, ``topics``, ``policies`` and ``tls`` are refused.
         tls: ``True`` makes a certificate (extra ``pkcs12``), and both ports speak TLS only. The URLs of the broker name
             the authority to trust, so clients of this library use them as they are. ``"mutual"`` also asks each client
-            for a certificate; one is made, and the URLs name it, too. A :class:`KeyStore` has certificates of your own.
-            With a ``data_dir`` the certificates stay in its folder ``tls``.
-        scheduler: whether delayed messages wait. Without it this broker delivers them at once (``schedulerSupport``).
+            for a certificate; this class makes one, which the URLs name too. A :class:`KeyStore` has certificates of
+            your own. With a ``data_dir`` the certificates stay in its folder ``tls``.
+        scheduler: whether the broker keeps delayed messages until they are due (``schedulerSupport``). Otherwise it
+            delivers them at once.
         transformer: how clients of other protocols see a message that was sent over AMQP: ``"native"``, ``"jms"`` or
             ``"raw"``, the ``transport.transformer`` of the AMQP connector. With ``"native"``, the broker's default,
-            they see its raw bytes.
-        java: path of a Java executable, version 17 or newer. ``None`` = that of ``JAVA_HOME``, of ``PATH`` or of the
-            extra ``broker``, in this order.
+            they see the raw bytes of AMQP.
+        java: path of a Java executable, version 17 or newer. ``None`` = the first one of ``JAVA_HOME``, ``PATH`` and
+            the extra ``broker``.
         jvm_options: further options for Java.
-        progress: shows the download. It is called with name and size of the file, and returns a context manager, which
-            gives a function, which is called with the number of bytes of each piece that arrives. ``None`` = a
-            bar on a terminal, one log line elsewhere.
+        progress: shows the download. It gets the name and the size of the file, and returns a context manager. This
+            yields a function, which gets the number of bytes of each piece that arrives. ``None`` = show a bar on a
+            terminal, or write one line to the log.
         start_timeout: seconds until the broker must be ready.
         stop_timeout: seconds that the broker has to end after SIGTERM, before SIGKILL.
 
     Raises:
         ValueError: a name, a user or a setting is not possible, or ``configuration`` does not fit the other arguments.
         OSError: ``configuration``, or a file of the key store, cannot be read.
-        BrokerError: ``tls`` needs the extra ``pkcs12``, which is missing.
+        BrokerError: ``tls`` is given, and the extra ``pkcs12`` is missing.
     """
 
     def __init__(

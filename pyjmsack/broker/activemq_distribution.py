@@ -23,14 +23,14 @@ VERSIONS = ("6.3.1", "5.18.3")
 
 
 def ensure_activemq(version: str = DEFAULT_VERSION, *, progress: ProgressFactory | None = None) -> Distribution:
-    """Return the libraries. Missing or damaged libraries are fetched.
+    """Return the libraries of ActiveMQ Classic. Missing or damaged libraries are downloaded.
 
     Args:
         version: a version in ``VERSIONS``.
         progress: shows the download; ``None`` = the default.
 
     Raises:
-        BrokerError: unknown version, no network, or a file whose checksum is not the expected one.
+        BrokerError: the version is unknown, there is no network, or a file has another checksum than expected.
     """
     if version not in VERSIONS:
         raise BrokerError(f"ActiveMQ {version} cannot be fetched. Give one of these versions: {', '.join(VERSIONS)}.")
@@ -50,13 +50,15 @@ def ensure_activemq(version: str = DEFAULT_VERSION, *, progress: ProgressFactory
 
 @contextmanager
 def _together(progress: ProgressFactory, name: str, total: int) -> Iterator[ProgressFactory]:
-    """Show the downloads inside the context as one download."""
+    """Yield a ``progress`` for single files that adds their bytes to one display for all files."""
     with progress(name, total) as advance:
         yield lambda *_: nullcontext(advance)
 
 
 def _place(jar: Artefact, cache: Path, lib: Path, progress: ProgressFactory) -> None:
-    """Copy the library from the cache if somebody put it there (on a machine without network); otherwise fetch it."""
+    """Copy the library from the cache if the user put it there, because the machine has no network. Otherwise download
+    it.
+    """
     target, placed = lib / jar.file_name, cache / jar.file_name
     if placed.exists():
         target.write_bytes(placed.read_bytes())

@@ -52,8 +52,8 @@ class ActiveMQInstance(Instance):
         return with_activemq_wishes(with_activemq_tls(text, self.tls), self.wanted)
 
     def _main(self) -> Sequence[str]:
-        # a bare path, because no spelling of a file: URL works in all versions; no validation, because the schema wants
-        # booleans where the file has ${...}
+        # a path, because there is no form of a file: URL that all versions read; no validation, because the file has
+        # ${...} where the schema expects true or false
         return [_MAIN, "start", f"xbean:{quote(str(self.etc / 'activemq.xml'))}?validate=false"]
 
     def _login_files(self) -> Mapping[str, Iterable[str]]:
@@ -64,11 +64,13 @@ class ActiveMQInstance(Instance):
         }
 
     def port_is_taken(self, log: str) -> bool:
-        """Look for the text of the exception that ends the broker if a port is taken."""
+        """Whether the log has the text of the exception that ends the broker if a port is taken."""
         return "Failed to bind to server socket" in log
 
     def listens(self, log: str) -> bool:
-        """Look for one line for each connector. The line has the host name that 127.0.0.1 has on this machine."""
+        """Whether the log has a line for the port of each connector. The host in this line does not count, because it
+        is the name that 127.0.0.1 has on this machine.
+        """
         listening = [line for line in log.splitlines() if "Listening for connections at: " in line]
         secure = "" if self.tls is None else "+ssl"
         ports = ((f"amqp{secure}", self.amqp_port), (f"stomp{secure}", self.stomp_port))

@@ -23,7 +23,7 @@ __all__ = ["EmbeddedArtemis"]
 class EmbeddedArtemis(EmbeddedBroker):
     """A real Artemis broker on 127.0.0.1, as a child process of this one.
 
-    Methods may be called from any thread; one runs at a time. Every method raises :class:`BrokerError` when it cannot
+    Any thread may call a method, and one method runs at a time. Every method raises :class:`BrokerError` if it cannot
     do its work.
 
     >>> with EmbeddedArtemis(queues=["orders"], users={"app": "secret"}) as broker:  # doctest: +SKIP
@@ -31,13 +31,14 @@ class EmbeddedArtemis(EmbeddedBroker):
 
     Args:
         data_dir: keeps journal, configuration and log. ``None`` = a temporary directory, which ``stop()`` removes.
-        version: the version of Artemis. This release knows the checksum of the default one; see ``sha512``.
+        version: the version of Artemis. This release of pyjmsack knows only the checksum of the default version. Give
+            the checksum of another version with ``sha512``.
         amqp_port, stomp_port: the ports on 127.0.0.1. 0 means a free port, which the first start chooses and later
             starts keep.
-        users: passwords by name. The broker refuses every other login, and logins without a name too unless
+        users: passwords by name. The broker refuses every other login. It also refuses logins without a name, unless
             ``allow_anonymous`` is set. ``None`` lets everybody in.
         allow_anonymous: whether logins without a name are let in, if there are ``users``.
-        queues, topics: names that are made at the start.
+        queues, topics: names of the destinations that the broker makes at its start.
         address_settings: settings for each match, such as ``{"orders.#": {"max-delivery-attempts": 3}}``, by the names
             of ``broker.xml``. If the broker has the match already, its other settings stay.
         configuration: path of a ``broker.xml`` of your own. It is read once, by the constructor, and has at most 1 MiB.
@@ -46,21 +47,21 @@ class EmbeddedArtemis(EmbeddedBroker):
             ``queues``, ``topics``, ``address_settings`` and ``tls`` are refused.
         tls: ``True`` makes a certificate (extra ``pkcs12``), and both ports speak TLS only. The URLs of the broker name
             the authority to trust, so clients of this library use them as they are. ``"mutual"`` also asks each client
-            for a certificate; one is made, and the URLs name it, too. A :class:`KeyStore` has certificates of your own.
-            With a ``data_dir`` the certificates stay in its folder ``tls``.
-        java: path of a Java executable, version 17 or newer. ``None`` = that of ``JAVA_HOME``, of ``PATH`` or of the
-            extra ``broker``, in this order.
+            for a certificate; this class makes one, which the URLs name too. A :class:`KeyStore` has certificates of
+            your own. With a ``data_dir`` the certificates stay in its folder ``tls``.
+        java: path of a Java executable, version 17 or newer. ``None`` = the first one of ``JAVA_HOME``, ``PATH`` and
+            the extra ``broker``.
         jvm_options: further options for Java.
-        progress: shows the download. It is called with name and size of the file, and returns a context manager, which
-            gives a function, which is called with the number of bytes of each piece that arrives. ``None`` = a
-            bar on a terminal, one log line elsewhere.
+        progress: shows the download. It gets the name and the size of the file, and returns a context manager. This
+            yields a function, which gets the number of bytes of each piece that arrives. ``None`` = show a bar on a
+            terminal, or write one line to the log.
         start_timeout: seconds until the broker must be ready.
         stop_timeout: seconds that the broker has to end after SIGTERM, before SIGKILL.
 
     Raises:
         ValueError: a name, a user or a setting is not possible, or ``configuration`` does not fit the other arguments.
         OSError: ``configuration``, or a file of the key store, cannot be read.
-        BrokerError: ``tls`` needs the extra ``pkcs12``, which is missing.
+        BrokerError: ``tls`` is given, and the extra ``pkcs12`` is missing.
     """
 
     def __init__(

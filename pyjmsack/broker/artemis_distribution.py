@@ -24,7 +24,7 @@ _log = logging.getLogger("pyjmsack.broker")
 def ensure_artemis(
     version: str = DEFAULT_VERSION, *, sha512: str | None = None, progress: ProgressFactory | None = None
 ) -> Distribution:
-    """Return the unpacked distribution. If it is missing or damaged, it is fetched and unpacked.
+    """Return the libraries of Artemis. If they are missing or damaged, they are downloaded and unpacked.
 
     Args:
         version: the version of Artemis.
@@ -32,7 +32,7 @@ def ensure_artemis(
         progress: shows the download; ``None`` = the default.
 
     Raises:
-        BrokerError: unknown version, no network, or a file whose checksum is not the expected one.
+        BrokerError: the version is unknown, there is no network, or a file has another checksum than expected.
     """
     expected = sha512 or SHA512.get(version)
     if expected is None:
@@ -51,7 +51,9 @@ def ensure_artemis(
 
 
 def _archive(artefact: Artefact, cache: Path, progress: ProgressFactory) -> Path:
-    """Return the checked archive, from the cache or from the network. A machine without network gets it by hand."""
+    """Return the archive after a check of its SHA-512. It is downloaded if the cache has no good one. On a machine
+    without network the user has to put it into the cache.
+    """
     archive = cache / artefact.file_name
     if archive.exists():
         try:

@@ -14,12 +14,12 @@ from pyjmsack.broker.wanted import with_artemis_wishes
 __all__ = ["ArtemisInstance", "hash_passwords"]
 
 _OPEN_MAIN = "org.apache.activemq.artemis.core.server.embedded.Main"
-_SECURED_MAIN = "org.apache.activemq.artemis.cli.Artemis"  # the main class with a JAAS domain; it starts 0.2 s slower
+_SECURED_MAIN = "org.apache.activemq.artemis.cli.Artemis"  # can check logins; starts 0.2 s slower
 _HASH_ROUNDS = 1024  # the broker's own default for PBKDF2
 
 
 class ArtemisInstance(Instance):
-    """A broker of Artemis. :func:`hash_passwords` makes its ``logins``."""
+    """A broker of Artemis. Its ``logins`` are what :func:`hash_passwords` returns."""
 
     etc_name: ClassVar[str] = "artemis"
 
@@ -53,11 +53,13 @@ class ArtemisInstance(Instance):
         }
 
     def port_is_taken(self, log: str) -> bool:
-        """Look for "Failed to bind acceptor". One of the two main classes goes on running after this error."""
+        """Whether the log has "Failed to bind acceptor". The end of the process is no sign, because one of the two main
+        classes goes on running after this error.
+        """
         return "AMQ229230" in log
 
     def listens(self, log: str) -> bool:
-        """Look for "Started Acceptor at"."""
+        """Whether the log has "Started Acceptor at" for both ports."""
         started = [line for line in log.splitlines() if "AMQ221020" in line]
         ports = (self.amqp_port, self.stomp_port)
         return all(any(f" 127.0.0.1:{port} " in line for line in started) for port in ports)

@@ -20,24 +20,25 @@ __all__ = ["BROKER", "CLIENT", "CLIENTS", "TRUST", "write_stores"]
 BROKER: Final = "broker.p12"
 """The key store of the broker."""
 TRUST: Final = "trust.pem"
-"""The authority, for clients."""
+"""The certificate of the authority that clients trust."""
 CLIENT: Final = "client.pem"
 """The certificate and the key of a client."""
 CLIENTS: Final = "clients.p12"
-"""The authority of clients, as a trust store of Java."""
+"""The certificate of the authority that the broker trusts, in a trust store for Java."""
 
 _DAYS: Final = 3650
-"""How long a certificate is valid. A broker with a data directory keeps its own for that long."""
+"""Days for which a certificate is valid. They are many, because a broker with a data directory makes it only once."""
 
 
 def write_stores(folder: Path, password: str) -> None:
-    """Write the key store of a broker at ``localhost`` and 127.0.0.1, the certificate of a client, and their authority.
+    """Write the key store of a broker at ``localhost`` and 127.0.0.1, the certificate of a client, and the certificate
+    of the authority that signed both.
 
-    The key of the authority is forgotten, so nobody can make a second certificate that these clients or this broker
+    The key of the authority is not kept, so nobody can make a second certificate that these clients or this broker
     trust. Only the owner may read the files.
 
     Args:
-        folder: where the files of the names above are written.
+        folder: where the files are written.
         password: the password of the stores for Java. The key of the client has no password.
 
     Raises:
@@ -71,7 +72,7 @@ def _certificate(
     issuer: Certificate | None,
     purpose: ObjectIdentifier | None = None,
 ) -> Certificate:
-    """Return a certificate for a purpose, or that of an authority if there is no issuer."""
+    """Return a certificate that ``issuer`` signed. Without an issuer return the certificate of a new authority."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
     from cryptography.x509.oid import NameOID
@@ -95,7 +96,7 @@ def _certificate(
         .issuer_name(subject if issuer is None else issuer.subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))  # clocks of two machines may differ
+        .not_valid_before(now - timedelta(days=1))  # earlier than now, because clocks may differ
         .not_valid_after(now + timedelta(days=_DAYS))
         .add_extension(x509.BasicConstraints(ca=is_authority, path_length=0 if is_authority else None), critical=True)
         .add_extension(usage, critical=True)

@@ -1,7 +1,7 @@
-"""A broker's libraries: fetched once, checked against a pinned SHA-512, and kept in the user's cache.
+"""A broker's libraries: downloaded once, checked against a known SHA-512, and kept in the user's cache.
 
-Several processes may ask at the same time (pytest-xdist). Each works in a directory of its own and a rename makes the
-result visible, so a reader sees all files or none. A lock saves the other processes the same download.
+Several processes may need the libraries at the same time (pytest-xdist). Each process works in a directory of its own,
+which it renames at the end, so that a reader sees all files or none. A lock lets only one process download them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Distribution:
 
     @property
     def class_path(self) -> str:
-        """Every library, sorted, because a class archive is valid for one order only."""
+        """The class path with all libraries. They are sorted, because a class archive is valid for one order only."""
         return os.pathsep.join(sorted(str(jar) for jar in (self.home / "lib").glob("*.jar")))
 
 
@@ -56,7 +56,7 @@ class Artefact:
         return f"{self.name}-{self.version}{classifier}.{self.packaging}"
 
     def download(self, target: Path, progress: ProgressFactory) -> None:
-        """Download the distribution, and place it at ``target`` if its content is the expected one.
+        """Download this file, and place it at ``target`` if its content is the expected one.
 
         Raises:
             BrokerError: there is no network, or the content has another checksum.
@@ -115,10 +115,10 @@ def ensure(version: str, home: Path, fill: Callable[[Path], None]) -> Distributi
 
 
 def check(file: Path, sha512: str) -> None:
-    """Check the SHA-512 of a file, and remove the file if the sum is wrong.
+    """Check the SHA-512 of a file, and remove the file if its SHA-512 is wrong.
 
     Raises:
-        BrokerError: the sum is wrong.
+        BrokerError: the SHA-512 is wrong.
     """
     digest = hashlib.sha512()
     with file.open("rb") as stream:
@@ -133,7 +133,7 @@ def check(file: Path, sha512: str) -> None:
 
 
 def _is_complete(home: Path) -> bool:
-    """Compare names and sizes with the manifest, which is written last."""
+    """Whether the libraries have the names and sizes in the manifest. A manifest is written after all other files."""
     try:
         manifest: object = json.loads((home / _MANIFEST).read_bytes())
         return manifest == _sizes(home / "lib")
@@ -148,7 +148,7 @@ def _sizes(directory: Path) -> dict[str, int]:
 @contextlib.contextmanager
 def _only_one_downloads(cache: Path) -> Iterator[None]:
     lock = FileLock(cache / "download.lock")
-    # a file system without locks costs a second download and nothing more, because the renames keep the result right
+    # without a lock several processes download the libraries, but the renames still keep the result right
     with contextlib.suppress(OSError):
         lock.acquire(wait=True)
     try:
@@ -163,15 +163,15 @@ def _make(home: Path, fill: Callable[[Path], None]) -> None:
         (fresh / "lib").mkdir(parents=True)
         fill(fresh)
         (fresh / _MANIFEST).write_text(json.dumps(_sizes(fresh / "lib")))
-        if home.exists():  # the caller found it damaged
+        if home.exists():  # damaged, as the caller found
             home.rename(Path(private) / "damaged")
         _publish(fresh, home)
 
 
 def _publish(fresh: Path, home: Path) -> None:
-    os.sync()  # the manifest has sizes only: so no file may have the right size and no content after a power cut
+    os.sync()  # the manifest has only sizes, so a power cut must not leave empty files of the right size
     try:
         fresh.rename(home)
     except OSError:
-        if not _is_complete(home):  # another process was faster, on a file system without locks
+        if not _is_complete(home):  # without locks another process may have been faster
             raise

@@ -41,10 +41,11 @@ class EmbeddedBroker(ABC):
         data_dir: keeps the data and the log. ``None`` = a temporary directory, which ``stop()`` removes.
         version: the version of the broker.
         ports: the ports for AMQP and STOMP; 0 = a free one.
-        tls: whether to make a certificate, also for clients (``"mutual"``), or the one to use.
-        configuration: path of a configuration file of the caller, which excludes ``tls``.
+        tls: ``True`` to make a certificate, ``"mutual"`` to make one for clients too, or the key store to use.
+        configuration: path of a configuration file of the caller. It cannot be given together with ``tls``.
         java: path of a Java executable; ``None`` = find one.
-        start_timeout, stop_timeout: seconds.
+        start_timeout: seconds until the broker must be ready.
+        stop_timeout: seconds that the broker has to end after SIGTERM, before SIGKILL.
 
     Raises:
         ValueError: both ``tls`` and ``configuration`` are given, or ``tls`` is another text.
@@ -76,16 +77,16 @@ class EmbeddedBroker(ABC):
 
     @abstractmethod
     def _fetch(self) -> Distribution:
-        """Return the libraries of the wanted version, fetched if they are missing."""
+        """Return the libraries of the wanted version. Missing libraries are downloaded."""
 
     @abstractmethod
     def _instance(self, directory: Path, java: Java, distribution: Distribution) -> Instance:
-        """Return the broker to start, without its ports."""
+        """Return the description of the broker to start, without its ports."""
 
     @staticmethod
     @abstractmethod
     def _training_instance(directory: Path, java: Java, distribution: Distribution) -> Instance:
-        """Return a broker with users, for the run that records its classes."""
+        """Return the description of a broker with users, for the run that records which classes a broker loads."""
 
     def __repr__(self) -> str:
         state = f"pid {self.pid}, {self.amqp_url}" if self.running else "not running"
@@ -101,8 +102,8 @@ class EmbeddedBroker(ABC):
 
     @property
     def amqp_url(self) -> str:
-        """``amqp://127.0.0.1:PORT``, or ``amqps://`` with the files that a client needs. The first start decides it,
-        and it stays the same.
+        """``amqp://127.0.0.1:PORT``, or ``amqps://`` with the files that a client needs. The URL stays the same after
+        the first start.
 
         Raises:
             BrokerError: the broker was not started yet, and a port is 0.
@@ -111,8 +112,8 @@ class EmbeddedBroker(ABC):
 
     @property
     def stomp_url(self) -> str:
-        """``stomp://127.0.0.1:PORT``, or ``stomp+ssl://`` with the files that a client needs. The first start decides
-        it, and it stays the same.
+        """``stomp://127.0.0.1:PORT``, or ``stomp+ssl://`` with the files that a client needs. The URL stays the same
+        after the first start.
 
         Raises:
             BrokerError: the broker was not started yet, and a port is 0.
@@ -121,19 +122,21 @@ class EmbeddedBroker(ABC):
 
     @property
     def trust_path(self) -> Path | None:
-        """With TLS, the PEM file with the authorities that clients trust. ``None`` = those of the system, or no TLS."""
+        """The PEM file with the authorities that clients trust. ``None`` = clients trust those of the system, or there
+        is no TLS.
+        """
         return self._keys.trust
 
     @property
     def client_certificate_path(self) -> Path | None:
-        """With TLS that asks clients for a certificate, the PEM file with such a certificate and its key. ``None`` =
-        there is none.
+        """The PEM file with a certificate and a key for clients. ``None`` = there is none, because the broker asks
+        clients for no certificate or has a key store without one.
         """
         return self._keys.client
 
     @property
     def pid(self) -> int | None:
-        """Process id of the broker; ``None`` when it does not run."""
+        """The process id of the broker; ``None`` if the broker does not run."""
         return self._workspace.process.pid if self._workspace is not None else None
 
     @property
@@ -143,7 +146,7 @@ class EmbeddedBroker(ABC):
 
     @property
     def data_dir(self) -> Path:
-        """The broker's directory: the given one, or a temporary one, which exists between start and stop.
+        """The broker's directory: the given one, or a temporary one that exists between start and stop.
 
         Raises:
             BrokerError: the directory is a temporary one, and the broker does not run.
@@ -251,7 +254,9 @@ class EmbeddedBroker(ABC):
         return workspace
 
     def _boot_on_free_ports(self, template: Instance, process: BrokerProcess, archive: ClassArchive) -> None:
-        """Start the broker. If another process took a port that was chosen here, choose other ports and try again."""
+        """Start the broker. If another process has taken a port that this method chose, choose other ports and try
+        again.
+        """
         for tries_left in reversed(range(_PORT_TRIES)):
             amqp_port, stomp_port = self._choose_ports()
             instance = replace(template, amqp_port=amqp_port, stomp_port=stomp_port)
@@ -271,7 +276,7 @@ class EmbeddedBroker(ABC):
         return amqp_port or pick_port(), stomp_port or pick_port()
 
     def _boot(self, instance: Instance, process: BrokerProcess, archive: ClassArchive) -> None:
-        """Start the broker. If it dies at once, try again without the class archive before giving up."""
+        """Start the broker. If its process ends at once, try again without the class archive."""
         flags = archive.flags()
         try:
             log = boot(process, instance, flags, self._start_timeout)

@@ -1,4 +1,4 @@
-"""The exception of the embedded broker, and the two cases to which its own code reacts."""
+"""The exception of the embedded broker, and two subclasses for the cases that its own code handles."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ _JVM_FLAGS = (
     "-XX:+UseSerialGC",
     "-Xss512k",
     "-Xms32m",
-    "-Xmx1g",  # a ceiling, not a reservation; measured: 256m ends in OutOfMemoryError at 80,000 messages of 1 KB
-    # a dead broker is noticed at once, a broker that does nothing but collect garbage is not
+    "-Xmx1g",  # only a limit; with 256m the broker ran out of memory at 80,000 messages of 1 KB
+    # exit, because a broker without memory would go on and only collect garbage, which nobody notices
     "-XX:+ExitOnOutOfMemoryError",
     "-XX:-CreateCoredumpOnCrash",
 )
@@ -31,10 +31,10 @@ _JVM_FLAGS = (
 
 @dataclass(frozen=True)
 class Instance(ABC):
-    """The directory, ports and logins of a broker.
+    """The description of a broker that can be started: its directory, ports and logins.
 
     Attributes:
-        logins: the entry of each name in the broker's file of users; ``None`` lets everybody in.
+        logins: the value of each name in the broker's file of users; ``None`` lets everybody in.
     """
 
     directory: Path
@@ -49,11 +49,11 @@ class Instance(ABC):
     tls: KeyStore | None = None
 
     etc_name: ClassVar[str]
-    """The folder with its configuration in this package's ``etc``."""
+    """The folder in this package's ``etc`` that has the broker's configuration."""
 
     @property
     def log_path(self) -> Path:
-        """The standard output and error of the broker. Every start appends to it."""
+        """The file with the standard output and error of the broker. Every start appends to the file."""
         return self.directory / "broker.log"
 
     @property
@@ -82,7 +82,9 @@ class Instance(ABC):
         ]
 
     def write_configuration(self) -> None:
-        """Write ``etc`` and make the directories that the broker writes in. Files of an earlier start are replaced."""
+        """Write the configuration, and make the directories that the broker needs. Replace the files of an earlier
+        start.
+        """
         for wanted in (self.etc, self.directory / "data", self.directory / "tmp"):
             wanted.mkdir(parents=True, exist_ok=True)
         source = resources.files("pyjmsack.broker").joinpath("etc")
@@ -97,7 +99,7 @@ class Instance(ABC):
 
     @abstractmethod
     def _with_wishes(self, name: str, text: bytes) -> bytes:
-        """Return a file of the package's ``etc`` with the wanted destinations and settings in it."""
+        """Return the content of a configuration file, with the wanted destinations and settings in it."""
 
     @abstractmethod
     def _main(self) -> Sequence[str]:
@@ -105,7 +107,7 @@ class Instance(ABC):
 
     @abstractmethod
     def _login_files(self) -> Mapping[str, Iterable[str]]:
-        """Return the files that only the owner may read, by name, with their lines."""
+        """Return the lines of each file with users, by the name of the file. Only the owner may read these files."""
 
     @abstractmethod
     def port_is_taken(self, log: str) -> bool:
@@ -113,11 +115,13 @@ class Instance(ABC):
 
     @abstractmethod
     def listens(self, log: str) -> bool:
-        """Whether the log names both ports as ports of this broker. An answer alone could come from another broker."""
+        """Whether the log says that this broker listens on both ports. An answer on a port does not prove this, because
+        another broker may have given it.
+        """
 
 
 def check_logins(users: Mapping[str, str]) -> None:
-    """Refuse names and passwords that the brokers' files of users cannot hold.
+    """Check that the brokers' files of users can hold these names and passwords.
 
     Raises:
         ValueError: a name or a password is empty, or a name has a comma or white space at its ends.
@@ -131,7 +135,7 @@ def check_logins(users: Mapping[str, str]) -> None:
 
 
 def as_properties_line(key: str, *values: str) -> str:
-    """Return a line of a Java properties file, its values joined with commas."""
+    """Return a line of a Java properties file. Several values are joined with commas."""
     return f"{_escape(key)} = {','.join(map(_escape, values))}"
 
 

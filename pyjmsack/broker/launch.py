@@ -13,11 +13,11 @@ from pyjmsack.broker.workspace import Workspace
 
 __all__ = ["boot", "train"]
 
-_TRAINING_SECONDS = 60.0  # seconds for the start, and again for the end, at which the JVM writes the archive
+_TRAINING_SECONDS = 60.0  # seconds for the start, and again for the end, when the JVM writes the archive
 
 
 def boot(process: BrokerProcess, instance: Instance, archive_flags: Sequence[str], timeout: float) -> str:
-    """Start the broker, and return its log when it is ready, within ``timeout`` seconds.
+    """Start the broker, wait at most ``timeout`` seconds until it is ready, and return its log.
 
     Raises:
         BrokerError: see :func:`pyjmsack.broker.readiness.await_ready`.

@@ -1,4 +1,4 @@
-"""Advisory locks between processes, released by the kernel when their holder dies."""
+"""Locks between processes. The kernel releases a lock when the process that holds it ends."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ __all__ = ["FileLock"]
 
 
 class FileLock:
-    """An exclusive ``flock`` on a file of its own.
+    """An exclusive ``flock`` on a file that has no other use.
 
-    The file stays, because removing it would race with the next holder.
+    The file stays, because another process may open it for the lock while this process would remove it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -41,7 +41,7 @@ class FileLock:
         return True
 
     def release(self) -> None:
-        """Release the lock. Does nothing if it is not held."""
+        """Release the lock. If this object does not hold the lock, do nothing."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

@@ -2,13 +2,15 @@
 
 Guarantees, on Linux and macOS:
 
-* Normal end of Python, or the owner garbage collected: ``Workspace.close`` runs from ``weakref.finalize``.
-* Python killed (SIGKILL, out of memory, ``os._exit``): a watchdog shell holds the read end of a pipe whose only write
-  end is Python's. The kernel closes it, the watchdog kills the broker and removes the temporary directory.
-  ``PR_SET_PDEATHSIG`` is not used, because it fires when the *thread* that started the broker ends.
-* A child made by a bare ``os.fork()`` holds that pipe too, so then the broker lives until both have ended. Such a child
-  never stops the broker on its own exit.
-* Only a SIGKILL to both Python and the watchdog leaves the broker running.
+* If Python ends normally, or the owner of the broker is garbage collected, ``weakref.finalize`` calls
+  ``Workspace.close``, which stops the broker.
+* If Python is killed (SIGKILL, out of memory, ``os._exit``), a watchdog kills the broker and removes the temporary
+  directory. The watchdog is a shell that reads from a pipe. Only Python has the write end of the pipe, which the kernel
+  closes when Python ends. ``PR_SET_PDEATHSIG`` is not used, because it acts when the *thread* that started the broker
+  ends.
+* A child made by ``os.fork()`` alone has the write end of the pipe too. The broker then runs until Python and the child
+  have ended, and the end of the child alone does not stop the broker.
+* The broker goes on running only if both Python and the watchdog get a SIGKILL.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ fi
 
 
 class BrokerProcess:
-    """The process of a broker, at most one at a time. The watchdog also removes the directory ``temporary``."""
+    """The process of a broker, at most one at a time. If Python is killed, the watchdog also removes ``temporary``."""
 
     def __init__(self, temporary: Path | None = None) -> None:
         self._temporary = temporary
@@ -52,7 +54,7 @@ class BrokerProcess:
 
     @property
     def pid(self) -> int | None:
-        """Process id, ``None`` when there is no living broker."""
+        """The process id of the broker; ``None`` if no broker runs."""
         return self._child.pid if self._child is not None and self.running else None
 
     @property
@@ -66,7 +68,9 @@ class BrokerProcess:
         return self._poll(self._child) if self._child is not None else None
 
     def _poll(self, child: subprocess.Popen[bytes]) -> int | None:
-        """Ask for the exit code. As soon as the end is known here, the watchdog no longer kills."""
+        """Return the exit code, ``None`` if the process runs. Tell the watchdog if the process has ended, because its
+        number may soon be that of another process.
+        """
         code = child.poll()
         if code is not None and not self._end_told and self._watchdog is not None and self._watchdog.stdin is not None:
             self._end_told = True
@@ -75,10 +79,10 @@ class BrokerProcess:
         return code
 
     def launch(self, command: Sequence[str], directory: Path, log: Path) -> None:
-        """Start ``command`` in a session of its own, so that Ctrl-C at the terminal reaches Python alone.
+        """Start ``command`` in a session of its own, so that only Python gets a Ctrl-C at the terminal.
 
         Raises:
-            BrokerError: the operating system refuses to start it.
+            BrokerError: the operating system cannot start the command.
         """
         self.kill()
         descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -120,10 +124,10 @@ class BrokerProcess:
         self._child.send_signal(number)
 
     def wait_stopped(self) -> None:
-        """Return when a SIGSTOP has taken effect, because the kernel stops a process a moment after the signal."""
+        """Wait until a SIGSTOP has taken effect, because the kernel stops a process a moment after the signal."""
         if sys.platform == "linux" and self._child is not None:
             with contextlib.suppress(ChildProcessError):
-                # WNOWAIT leaves the event for Popen, WEXITED ends the wait if the broker dies instead
+                # WNOWAIT leaves the event for Popen; WEXITED ends the wait if the broker ends before it stops
                 os.waitid(os.P_PID, self._child.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def terminate(self, timeout: float) -> None:

@@ -11,13 +11,14 @@ from contextlib import AbstractContextManager
 __all__ = ["ProgressFactory", "default_progress"]
 
 ProgressFactory = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
-"""Called with the file's name and size in bytes. Its context yields a function that takes each count of new bytes."""
+"""Called with a file's name and its size in bytes. The context manager that it returns yields a function, which gets
+the number of bytes of each piece that arrives."""
 
 _log = logging.getLogger("pyjmsack.broker")
 
 
 def default_progress(name: str, total: int) -> AbstractContextManager[Callable[[int], None]]:
-    """Show the download of ``name`` (``total`` bytes) in the way that fits standard error."""
+    """Show the download of a file: with a bar if standard error is a terminal, otherwise with one line in the log."""
     return _bar(name, total) if sys.stderr.isatty() else _line(name, total)
 
 

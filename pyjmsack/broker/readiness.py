@@ -1,4 +1,4 @@
-"""Finds out when a broker is ready: its log names our ports, and it answers the AMQP header on one of them."""
+"""Finds out when a broker is ready: its log names the ports, and it answers the AMQP header on one of them."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ from pyjmsack.broker.process import BrokerProcess
 __all__ = ["answers_amqp", "answers_stomp", "await_ready", "check_port_free", "pick_port"]
 
 _HOST = "127.0.0.1"
-# SASL layer, version 1.0.0; a broker that is ready sends the same bytes in its answer
+# the header of SASL, version 1.0.0; a broker that is ready answers with the same bytes
 _AMQP_HEADER = b"AMQP\x03\x01\x00\x00"
 _STOMP_CONNECT = b"CONNECT\naccept-version:1.2\nhost:localhost\n\n\0"
 _POLL_SECONDS = 0.02
 _ANSWER_SECONDS = 1.0
 _TAIL_CHARACTERS = 3000
 
-# Below the range from which Linux and macOS take the local ports of outgoing connections. In that range another
-# process could get the port while the broker is down, and a client that reconnects to it could connect to itself.
+# The ports are below the range from which Linux and macOS take the local ports of outgoing connections. With a port of
+# this range, another process could get the port while the broker is down, and a client that reconnects could connect to
+# itself.
 _FIRST_PORT = 20_000
 _PORT_COUNT = 12_000
 _PICK_TRIES = 100
 
 
 def pick_port() -> int:
-    """Return a port on which nobody listens now. The choice uses ``secrets``, because test workers often share one
-    random seed.
+    """Return a port on which no process listens now. The choice uses ``secrets``, because test processes often have the
+    same random seed.
 
     Raises:
         BrokerError: there is no free port.
@@ -48,13 +49,13 @@ def pick_port() -> int:
 
 
 def check_port_free(port: int) -> None:
-    """Check a port here, because the broker would need a second to find that the port is taken.
+    """Check that no process listens on a port. The broker would check this too, but a second later.
 
     Raises:
         PortTakenError: another process listens on the port.
     """
     with socket.socket() as probe:
-        # as the broker does, so that a port in TIME_WAIT is free
+        # so that a port in TIME_WAIT counts as free, as for the broker
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((_HOST, port))
@@ -63,16 +64,17 @@ def check_port_free(port: int) -> None:
 
 
 def await_ready(process: BrokerProcess, instance: Instance, log_start: int, timeout: float) -> str:
-    """Return the log of this start when the broker serves AMQP and STOMP; ``log_start`` is its size in bytes before.
+    """Wait until the broker serves AMQP and STOMP, and return the log of this start. ``log_start`` is the size of the
+    log in bytes before the start.
 
     Raises:
-        PortTakenError: another process was faster with a port.
-        BrokerExitedError: the process ended.
-        BrokerError: not ready within ``timeout`` seconds.
+        PortTakenError: another process took a port in the meantime.
+        BrokerExitedError: the process of the broker ended.
+        BrokerError: the broker is not ready within ``timeout`` seconds.
     """
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
-        exited = not process.running  # before the log is read, so that the last line of a broker that ended is complete
+        exited = not process.running  # read first, so that the log of a broker that ended is complete
         log = _read_log(instance, log_start)
         if instance.port_is_taken(log):
             raise PortTakenError(f"Another process took a port of the broker. {_tail(log)}")
@@ -101,7 +103,7 @@ def answers_stomp(port: int) -> bool:
 
 
 def _ask(port: int, question: bytes, size: int, *, tls: bool = False) -> bytes:
-    """Return the first bytes of the answer, or no bytes if nobody answers."""
+    """Send ``question`` to a port, and return the first bytes of the answer, or no bytes if there is no answer."""
     try:
         with socket.create_connection((_HOST, port), _ANSWER_SECONDS) as probe:
             if not tls:
@@ -109,13 +111,13 @@ def _ask(port: int, question: bytes, size: int, *, tls: bool = False) -> bytes:
                 return probe.recv(size, socket.MSG_WAITALL)
             with _unverified().wrap_socket(probe) as secured:
                 secured.sendall(question)
-                return secured.recv(size)  # the first record has all of these few bytes
+                return secured.recv(size)  # one read is enough, because the first record of TLS has these few bytes
     except OSError:
         return b""
 
 
 def _refuses_strangers(port: int) -> bool:
-    """Whether a broker on this port of 127.0.0.1 tells a client without a certificate that it wants one."""
+    """Whether a broker on this port of 127.0.0.1 refuses a client because the client has no certificate."""
     try:
         probe = socket.create_connection((_HOST, port), _ANSWER_SECONDS)
         with probe, _unverified().wrap_socket(probe) as secured:
@@ -128,7 +130,7 @@ def _refuses_strangers(port: int) -> bool:
 
 
 def _unverified() -> ssl.SSLContext:
-    """Return a context that trusts each certificate, because this client sends the broker nothing except a protocol
+    """Return a TLS context that trusts every certificate. This is safe, because the client sends only a protocol
     header.
     """
     context = ssl.create_default_context()

@@ -1,8 +1,8 @@
-"""The JVM's class archive (AppCDS): the broker's classes already parsed, which halves its start time.
+"""The JVM's class archive (AppCDS). It holds the broker's classes in parsed form, which halves the broker's start time.
 
-An archive only fits the JVM and the class path that wrote it, so its name carries a hash of both. A broker that is
-started only for this purpose writes the archive under another name. The archive is renamed when it is complete. If a
-step here fails, the broker starts without the archive and needs a second more.
+An archive fits only the JVM and the class path that wrote it, so its name has a hash of both. A broker that is started
+only for this purpose writes the archive under another name. The archive is renamed when it is complete. If one of these
+steps fails, the broker starts without the archive and needs a second more.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ClassArchive:
         self._lock = FileLock(directory / f"{key}.lock")
 
     def flags(self) -> list[str]:
-        """Return the JVM flags that use the archive; none when there is no archive."""
+        """Return the JVM flags that make use of the archive; no flags if there is no archive."""
         if not self._broker.exists():
             return []
         layers = [self._broker] if self._java.has_class_archive else [self._base, self._broker]
@@ -52,7 +52,9 @@ class ClassArchive:
 
     @staticmethod
     def was_refused(log: str) -> bool:
-        """Whether the JVM logged that it cannot use the archive, for a reason other than the options of the user."""
+        """Whether the JVM logged that it cannot use the archive. This does not count if the user set options for the
+        JVM, because they may be the reason.
+        """
         return "][cds" in log and not any(name in os.environ for name in _JVM_VARIABLES)
 
     def discard(self) -> None:
@@ -61,12 +63,12 @@ class ClassArchive:
             file.unlink(missing_ok=True)
 
     def build(self, train: Trainer) -> None:
-        """Write the archive if it is missing; returns at once when another process is writing it."""
+        """Write the archive if it is missing. If another process is writing it now, return at once."""
         try:
             if self._broker.exists() or not self._lock.acquire(wait=False):
                 return
         except OSError:
-            return  # this file system has no locks, so that this process cannot know whether it is the only writer
+            return  # without locks this process cannot know whether it is the only writer
         try:
             self._write(train)
         except (OSError, subprocess.SubprocessError, BrokerError) as error:
@@ -75,7 +77,7 @@ class ClassArchive:
             self._lock.release()
 
     def _write(self, train: Trainer) -> None:
-        if self._broker.exists():  # another process wrote it between the first look and the lock
+        if self._broker.exists():  # another process wrote it before this one got the lock
             return
         _log.info("preparing fast starts of the broker (once per Java, some seconds)")
         if not self._java.has_class_archive:
@@ -83,13 +85,15 @@ class ClassArchive:
         with _temporary_name(self._broker) as fresh:
             base = [] if self._java.has_class_archive else [f"-XX:SharedArchiveFile={self._base}"]
             train([*base, f"-XX:ArchiveClassesAtExit={fresh}"])
-            # the JVM ignores a file that a power cut filled with zeros, without a word
+            # fsync, because a power cut could leave a file full of zeros, which the JVM ignores without a message
             with fresh.open("rb") as stream:
                 os.fsync(stream.fileno())
             fresh.replace(self._broker)
 
     def _write_base(self) -> None:
-        """Dump the JDK's own classes into the cache, because the JVM's directory may be read-only and is not ours."""
+        """Write the archive of the JDK's own classes into the cache. The usual place, the directory of the JVM, may be
+        read-only and belongs to the user.
+        """
         with _temporary_name(self._base) as fresh:
             command = [str(self._java.executable), "-Xshare:dump", "-XX:+UseSerialGC", f"-XX:SharedArchiveFile={fresh}"]
             subprocess.run(  # noqa: S603 - the user's own java, no shell

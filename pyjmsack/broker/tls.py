@@ -34,11 +34,12 @@ class KeyStore:
         password: the password of the store and of its key.
         trust: a PEM file with the authorities that clients trust. The broker's URLs name it. ``None`` = the authorities
             of the system.
-        host: the name in the certificate, which the broker's URLs have. It must lead to 127.0.0.1.
-        clients: a trust store for Java, PKCS12 or JKS with the same password, with the authorities of clients, as
-            ``keytool -importcert`` makes it. With it a client must show a certificate of one of these authorities.
+        host: the name in the certificate. The broker's URLs have this name, which must lead to 127.0.0.1.
+        clients: a trust store for Java with the authorities of clients, as ``keytool -importcert`` makes it: a PKCS12
+            or JKS file with the same password. A client must then show a certificate of one of these authorities.
             ``None`` = clients need no certificate.
-        client: a PEM file with the certificate and the key of a client. The broker's URLs name it. ``None`` = none.
+        client: a PEM file with a certificate and a key for clients. The broker's URLs name it. ``None`` = the URLs name
+            no such file.
 
     Raises:
         ValueError: a path or the password contains ``${``, which the brokers read as a variable.
@@ -70,12 +71,12 @@ class Keys:
     """The keys of one embedded broker. All starts of the broker have the same keys, so that its URLs stay the same.
 
     Args:
-        wanted: ``True`` to make keys, ``"mutual"`` to ask clients for a certificate, too, ``False`` for no keys, or a
+        wanted: ``True`` to make keys, ``"mutual"`` to ask clients for a certificate too, ``False`` for no TLS, or a key
             store of the caller.
-        directory: where keys are made, and found by a later process; ``None`` = a temporary directory.
+        directory: where made keys are kept for later processes; ``None`` = in a temporary directory.
 
     Raises:
-        BrokerError: keys shall be made, and the extra ``pkcs12`` is missing.
+        BrokerError: ``wanted`` asks to make keys, and the extra ``pkcs12`` is missing.
         FileNotFoundError: a file of the caller does not exist.
         ValueError: ``wanted`` is another text.
     """
@@ -103,7 +104,7 @@ class Keys:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             if not all((folder / name).exists() for name in _MADE):
-                (folder / _WORD).unlink(missing_ok=True)  # a kill in the middle leaves no word of older stores
+                (folder / _WORD).unlink(missing_ok=True)  # so that a kill now leaves no password of older stores
                 password = secrets.token_hex(16)
                 write_stores(folder, password)
                 write_private(folder / _WORD, password.encode())
@@ -129,12 +130,14 @@ class Keys:
 
     @property
     def trust(self) -> Path | None:
-        """The authorities that clients trust; ``None``: those of the system, or no TLS."""
+        """The file with the authorities that clients trust. ``None`` = they trust those of the system, or there is no
+        TLS.
+        """
         return None if self.store is None else _absolute(self.store.trust)
 
     @property
     def client(self) -> Path | None:
-        """The certificate and the key of a client; ``None``: there are none."""
+        """The file with a certificate and a key for clients; ``None`` if there is none."""
         return None if self.store is None else _absolute(self.store.client)
 
 
@@ -143,7 +146,7 @@ def _absolute(file: str | os.PathLike[str] | None) -> Path | None:
 
 
 def _remove(folder: Path, owner: int) -> None:
-    if os.getpid() == owner:  # a forked copy of the owner ends, and the keys belong to the parent
+    if os.getpid() == owner:  # not in a fork of the owner, which does not own the keys
         shutil.rmtree(folder, ignore_errors=True)
 
 

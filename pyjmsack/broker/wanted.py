@@ -1,4 +1,4 @@
-"""What a caller wants of a broker: destinations, settings for them, or a configuration file."""
+"""The destinations and settings, or the configuration file, that a caller wants for an embedded broker."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Wanted:
 
     Attributes:
         queues, topics: names of destinations that the broker shall make.
-        settings: settings for destinations whose names match the key, with the broker's own names and wildcards. An
-            underscore in the name of a setting stands for a hyphen.
+        settings: for each key the settings of all destinations whose names match the key, with the broker's own names
+            and wildcards. An underscore in the name of a setting stands for a hyphen.
         configuration: the content of a file that replaces the broker's own.
 
     Raises:
-        ValueError: no broker takes the name, the file does not name the ports, or a file is given together with
-            destinations or settings.
+        ValueError: a name or a value is not possible, the file does not name the ports, or a file is given together
+            with destinations or settings.
     """
 
     queues: tuple[str, ...] = ()
@@ -46,10 +46,10 @@ class Wanted:
         settings: Mapping[str, Mapping[str, object]] | None,
         configuration: str | os.PathLike[str] | None,
     ) -> Wanted:
-        """Return what the arguments of a broker's class ask for. The file is read once, now.
+        """Return an object for these arguments of a broker's class. The configuration file is read now, and only now.
 
         Raises:
-            ValueError: as for the class; or the file is larger than 1 MiB.
+            ValueError: as for this class; or the file is larger than 1 MiB.
             OSError: the file cannot be read.
         """
         text = None
@@ -98,10 +98,10 @@ def with_artemis_wishes(template: bytes, wanted: Wanted) -> bytes:
 
 
 def _with_setting(text: str, match: str, values: Mapping[str, str]) -> str:
-    """Return the file with the settings of a match.
+    """Return ``text``, which is a ``broker.xml``, with the settings for a pattern of names.
 
-    If the file has an element for the match already, the settings go into this element. If there were two elements, the
-    broker would drop the first.
+    If the file has an element for the pattern already, the settings go into this element, because of two elements the
+    broker would drop the first one.
     """
     start = f"<address-setting match={quoteattr(match)}>"
     lines = [f"<{key}>{escape(value)}</{key}>" for key, value in values.items()]
@@ -139,7 +139,7 @@ def with_activemq_wishes(template: bytes, wanted: Wanted) -> bytes:
 
 
 def _before(text: str, end: str, lines: Iterable[str]) -> str:
-    """Return the text with lines inserted before ``end``, which occurs once."""
+    """Return the text with lines inserted before ``end``. The text has ``end`` exactly once."""
     before, found, after = text.partition(end)
     return "".join([before, *(f"{line}\n" for line in lines), found, after])
 

@@ -1,4 +1,4 @@
-"""A broker's directory with the process that works in it. It is claimed while the broker runs."""
+"""A broker's directory, and the process that works in it. No second broker can use the directory meanwhile."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ class Workspace:
         self._lock = FileLock(self.directory / "pyjmsack.lock")
 
     def claim(self) -> None:
-        """Reserve the directory until :meth:`kill` or :meth:`close`, because a second broker in it would wait for ever.
+        """Reserve the directory until :meth:`terminate`, :meth:`kill` or :meth:`close`. Otherwise a second broker in
+        the same directory would wait for ever.
 
         Raises:
             BrokerError: another broker works in it.
@@ -57,9 +58,9 @@ class Workspace:
         self._lock.release()
 
     def close(self) -> None:
-        """End the broker; remove the directory if it is a temporary one."""
+        """End the broker. Remove the directory if it is a temporary one."""
         if os.getpid() != self._owner:
-            return  # a forked copy of the owner ends, and the broker belongs to the parent
+            return  # not in a fork of the owner, which does not own the broker
         self.terminate()
         if self._temporary:
             shutil.rmtree(self.directory, ignore_errors=True)
