@@ -8,7 +8,7 @@ from __future__ import annotations
 from pyjmsack.extras import missing_extra
 
 try:
-    import pyarrow  # noqa: F401 - only for the error that names the missing extra
+    import pyarrow  # noqa: F401 - raises the error that names the missing extra
     import pyspark  # noqa: F401 - as above
 except ImportError as missing:
     raise ImportError(missing_extra("spark", "pyjmsack.spark", missing)) from missing

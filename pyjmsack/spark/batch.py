@@ -1,4 +1,4 @@
-"""``spark.read.format("jms")``: drains a queue into rows that stay the same, or browses it."""
+"""``spark.read.format("jms")``: takes all messages of a queue and keeps their rows, or browses the queue."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pyjmsack.spark.spool import Spool, write_once
 __all__ = ["JmsBrowseReader", "JmsDrainReader", "batch_reader"]
 
 _LOOK = 1000
-"""Messages per Arrow batch of a browser."""
+"""The most rows of one Arrow batch in the mode ``browse``."""
 
 
 def batch_reader(options: Options) -> DataSourceReader:
@@ -38,8 +38,8 @@ def batch_reader(options: Options) -> DataSourceReader:
 class JmsDrainReader(DataSourceReader):
     """Takes the messages of the queue once. Every later reading with the same ``drainId`` gives the same rows.
 
-    Spark may read a source several times, for a sort or for each action. So the reader keeps the messages, because a
-    second reading would otherwise miss some of them.
+    The reader keeps the messages in the spool, because Spark may read a source several times, for a sort or for each
+    action, and the queue has each message only once.
     """
 
     def __init__(self, options: Options) -> None:
@@ -68,9 +68,9 @@ class JmsDrainReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield all rows of one task: pull after pull until the queue is empty.
 
-        A short pull does not prove that the queue is empty, because the broker may be slow, or another task may have
-        prefetched the rest. So a browser looks into the queue, too. The end is recorded in the spool as a pull of its
-        own. So two readings at the same time yield the same pulls, and a later reading ends at the same place.
+        A pull with few messages does not prove that the queue is empty, because the broker may be slow, or another task
+        may have prefetched the rest. So a browser looks into the queue too. The end is recorded in the spool as a pull
+        of its own, so that each reading ends after the same pulls.
         """
         query, part, share = partition.value
         spool = Spool(self._options.spool, query)
@@ -90,8 +90,7 @@ class JmsDrainReader(DataSourceReader):
     def _is_empty(self, spool: Spool, last: int, part: int) -> bool:
         if not spool.was_short(last, part):
             return False
-        # a message that a browser shows and that two pulls do not get is reserved for others, for example in a message
-        # group
+        # if two pulls get nothing, the messages that a browser shows are for others, for example in a message group
         in_vain = last > 0 and spool.taken_by(last, part) == spool.taken_by(last - 1, part) == 0
         return in_vain or not is_waiting(self._options, self._options.idleMs)
 

@@ -34,10 +34,10 @@ _UNMARKED: dict[str, Callable[[Any], Any]] = {
 
 
 def body_of(message: Message) -> tuple[bytes | None, str]:
-    """Return the body as bytes, ``None`` if there is none, and its type.
+    """Return the body as bytes, or ``None`` if there is none, and its type.
 
-    Types: ``text``, ``bytes``, ``map``, ``stream``, ``none``; ``other`` for the body of another message class, as
-    JSON that ``message_of`` cannot turn back.
+    The type is ``text``, ``bytes``, ``map``, ``stream``, ``none`` or ``other``. The type ``other`` stands for another
+    class of message; its JSON cannot be turned back by ``message_of``.
 
     Raises:
         MessageFormatException: the body cannot be decoded.
@@ -56,9 +56,10 @@ def body_of(message: Message) -> tuple[bytes | None, str]:
 
 
 def message_of(session: Session, body: bytes | str | None, body_type: str | None) -> Message:
-    """Return a new message; the reverse of :func:`body_of`. Without a type ``str`` is text and ``bytes`` are bytes.
+    """Return a new message with this body, as the reverse of :func:`body_of`. Without a type, a ``str`` makes a text
+    message and ``bytes`` make a bytes message.
 
-    The session creates the message, so that the URL's options for properties apply.
+    The session creates the message, so that the message obeys the URL's options for properties.
 
     Raises:
         MessageFormatException: the type cannot be sent, or the body does not fit the type.
@@ -79,7 +80,7 @@ def message_of(session: Session, body: bytes | str | None, body_type: str | None
             return session.create_stream_message([_unmark(value) for value in json.loads(raw or b"[]")])
     except (ValueError, AttributeError, TypeError) as error:
         raise MessageFormatException(
-            f"a body of type {body_type!r} needs JSON as the column body has it after a read: {error}"
+            f"a body of type {body_type!r} needs JSON of the form that a read gives the column body: {error}"
         ) from error
     raise MessageFormatException(f"body_type {body_type!r}: expected text, bytes, map, stream or none")
 
@@ -93,7 +94,7 @@ def _dump(value: Any) -> bytes:
 
 
 def _with_texts(value: Any) -> Any:
-    """Return the value with each key of a type that JSON does not have replaced by a text."""
+    """Return the value with a text in the place of each key that JSON cannot hold."""
     if isinstance(value, dict):
         return {_key(key): _with_texts(each) for key, each in value.items()}
     return [_with_texts(each) for each in value] if isinstance(value, list | tuple) else value
@@ -104,7 +105,7 @@ def _key(key: Any) -> Any:
 
 
 def _mark(value: Any) -> Any:
-    """Return a JSON value that remembers a type JSON does not have: ``{"byte": 5}``."""
+    """Return a value for JSON. If JSON does not have its type, the result names the type, as in ``{"byte": 5}``."""
     kind = type(value)
     if kind is bytes:
         return {"bytes": base64.b64encode(value).decode()}

@@ -1,4 +1,4 @@
-"""A message as a row and back: the columns of the format ``jms``."""
+"""Makes rows of messages: the columns of the format ``jms``, and the values of properties for the way back."""
 
 from __future__ import annotations
 
@@ -104,9 +104,9 @@ def to_batch(
     """Return the messages as rows.
 
     Args:
-        messages: in the order of their arrival.
-        received: when each arrived, in UTC.
-        place: pull and partition.
+        messages: the messages in the order of their arrival.
+        received: the time of each arrival, in UTC.
+        place: the numbers of the pull and of the partition.
         key: the property by which the application identifies its messages, or ``None``.
         with_body: whether there is a column ``body``.
     """
@@ -119,21 +119,20 @@ def to_batch(
 
 
 _MOST = (1 << 31) - 1
-"""The largest number that fits in the column. AMQP counts further."""
+"""The largest number that fits in the column ``delivery_count``. The count of AMQP may be larger."""
 _FROM_MESSAGE = [name for name in SPARK_SCHEMA if name not in ("received", "batch", "part", "idx")]
 
 
 def _row(message: Message, key: str | None) -> tuple[Any, ...]:
-    """Return the columns ``_FROM_MESSAGE``."""
+    """Return the values of the columns ``_FROM_MESSAGE`` for a message."""
     body, body_type, origin, error = None, "other", None, None
     properties: dict[str, Any] = {}
     try:
         body, body_type = body_of(message)
         properties = message.properties.copy()
         origin = _origin(message)
-    except (
-        JMSException
-    ) as failure:  # the row holds the error, because the rest of the batch must go on and no message may be lost
+    except JMSException as failure:
+        # the row gets the error, because no message may be lost and the other rows of the batch must not fail
         error = str(failure)
     group_id = properties.pop(GROUP, None)
     kinds = {name: _kind(value) for name, value in properties.items() if not _is_text(value)}
@@ -202,7 +201,8 @@ def _as_text(value: Any) -> str | None:
 
 
 def property_value(text: str | None, kind: str | None) -> Any:
-    """Return a property's value of the type that the column ``property_types`` names; without one it is text.
+    """Return the value of a property. ``kind`` is its type in the column ``property_types``; without a type the value
+    is text.
 
     Raises:
         ValueError: the type is unknown, or the text does not fit the type.

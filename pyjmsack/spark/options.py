@@ -43,7 +43,7 @@ def _seconds_from_ms(value: str) -> float:
 
 
 def _wait_from_ms(value: str) -> float:
-    """Return a wait above zero, because a wait of no time would find every queue empty."""
+    """Return a number of seconds above zero, because with a wait of 0 seconds every queue would seem empty."""
     return _count(value) / 1000
 
 
@@ -60,9 +60,9 @@ def _mode(value: str) -> str:
 
 
 def _directory(value: str) -> Path:
-    """Return a directory that driver and executors share.
+    """Return the path of a directory that driver and executors share.
 
-    It must be mounted, because the spool needs ``link``, which object stores lack.
+    The directory must be mounted, because the spool needs ``link()``, which object stores do not have.
     """
     parts = urlsplit(value)
     if parts.scheme not in ("", "file"):
@@ -90,9 +90,9 @@ def _secret_reference(value: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """The checked options; times are in seconds.
+    """The checked options. Times are in seconds.
 
-    The object holds no secret, because Spark pickles it to the executors.
+    The object holds no secret, because Spark sends the pickled object to the executors.
     """
 
     url: str
@@ -123,11 +123,11 @@ class Options:
         """Return an open connection. The secrets are read here, on the host that needs them.
 
         Args:
-            credit: the prefetch; ``None`` takes the option's.
+            credit: the prefetch; ``None`` = the value of the option ``credit``.
 
         Raises:
-            OptionError: the variable or the file that the option names is not on this host.
-            JMSException: as ``create_connection``.
+            OptionError: the variable or the file that ``credentialRef`` names is not on this host.
+            JMSException: the broker cannot be reached, or refuses the login.
         """
         factory = ConnectionFactory(
             self.url,
@@ -141,7 +141,7 @@ class Options:
             },
         )
         connection = factory.create_connection()
-        # the call that needs the connection raises the error that this listener would get
+        # ignored here, because the next call that needs the connection raises it
         connection.exception_listener = lambda error: None
         return connection
 
@@ -185,7 +185,7 @@ def parse_options(given: Mapping[str, str]) -> Options:
     """Return the options of a source.
 
     Args:
-        given: names in any case, as Spark treats them, and texts.
+        given: the texts by the names of the options. As usual in Spark, the case of a name does not matter.
 
     Raises:
         OptionError: a name is unknown, a value is wrong, ``url`` is missing, or an option holds a secret.
@@ -206,7 +206,7 @@ def parse_options(given: Mapping[str, str]) -> Options:
         raise OptionError("option 'url' is missing, such as amqp://broker:5672")
     _check_url(values["url"])
     if ("user" in values) != ("credentialRef" in values):
-        raise OptionError("options 'user' and 'credentialRef' need each other")
+        raise OptionError("options 'user' and 'credentialRef' must be given together")
     return Options(**values)
 
 
@@ -216,9 +216,8 @@ def _nearest(written: str) -> str:
 
 
 def _check_url(url: str) -> None:
-    """Refuse a wrong URL now, on the driver.
-
-    Refuse a URL with a secret too, because options appear in plans and logs.
+    """Check the URL on the driver, before a task uses it. A URL with a secret is refused, because Spark shows options
+    in plans and logs.
     """
     shown = repr(ConnectionFactory(url))
     # the repr hides all options of a failover URL

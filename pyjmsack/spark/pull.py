@@ -1,9 +1,9 @@
 """One pull, in an executor: receive in a transaction, spool, commit. This order loses nothing.
 
-The commit of the transaction acknowledges the messages, and the answer to the commit proves the acknowledgement. A
-settled AMQP delivery without a transaction gets no answer (AMQP 1.0, 2.6.12). If this process dies before the commit,
-the broker delivers all messages again. After the spool is published, its rows are the rows of this pull, and a message
-that is delivered again is dropped by its identity.
+The commit of the transaction acknowledges the messages, and the answer to the commit proves the acknowledgement. An
+acknowledgement outside of a transaction gets no answer in AMQP (AMQP 1.0, 2.6.12). If this process dies before the
+commit, the broker delivers all messages again. The rows in the spool are then the rows of this pull, and a message that
+arrives again is recognised by its identity and dropped.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ class Received(NamedTuple):
     messages: list[Message]
     times: list[datetime]
     short: bool
-    """Whether the queue was empty before the pull was full."""
+    """Whether the queue was empty before the pull had as many messages as it may take."""
 
 
 def read_pull(options: Options, place: Place) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a pull: from the spool if a task finished the pull before, otherwise from the broker.
+    """Yield the rows of a pull: from the spool if a task has spooled the pull already, otherwise from the broker.
 
     Raises:
-        JMSException: the broker cannot be reached, or refuses; Spark tries again.
-        FileNotFoundError: this attempt is so late that its batch is processed already, or the spool is not shared.
+        JMSException: the broker cannot be reached, or refuses the pull. Spark then runs the task again.
+        FileNotFoundError: the batch of this late task is processed already, or the spool is not shared.
         OptionError: the rows were spooled without the bodies that are asked for now.
         OSError: the spool cannot be written to, or has no room. Nothing was taken.
     """
@@ -69,7 +69,7 @@ def read_pull(options: Options, place: Place) -> Iterator[pa.RecordBatch]:
 def pull(options: Options, spool: Spool, place: Place) -> None:
     """Take messages from the queue into the spool."""
     spool.require_room(place.pull, options.maxBytesPerPartition)
-    credit = min(options.credit, place.cap)  # so that no other consumer holds prefetched messages that nobody pulls
+    credit = min(options.credit, place.cap)  # more would keep messages from other consumers
     with options.connect(credit) as connection, connection.create_session(AckMode.SESSION_TRANSACTED) as session:
         connection.start()
         with _without_collector():
@@ -79,12 +79,12 @@ def pull(options: Options, spool: Spool, place: Place) -> None:
             )
             known = identities(received.messages, batch)
         if options.dedup:
-            # after receiving: a message is delivered again only when the connection of its first holder is gone, so its
-            # first copy is spooled by then
+            # after receive(), because a message is delivered again only after the connection that had it has ended, and
+            # its row was spooled before that
             batch, known = _without_known(batch, known, spool)
         taken = len(received.messages)
         if not spool.publish(place.pull, place.part, batch, known, taken=taken, short=received.short):
-            session.rollback()  # another attempt was faster and its rows count; these messages go back to the queue
+            session.rollback()  # another task spooled this pull first, so these messages go back to the queue
             return
         try:
             session.commit()
@@ -96,10 +96,10 @@ def pull(options: Options, spool: Spool, place: Place) -> None:
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Turn off the search for cyclic garbage.
+    """Turn off Python's search for cyclic garbage while the context is open.
 
-    It would look at all messages of a pull again and again, for a tenth of the time, and find nothing. A pull lasts
-    seconds, and this process does nothing else meanwhile.
+    The search would take a tenth of the time, because it visits all messages of a pull again and again, and would find
+    nothing. A pull takes only seconds, and the process does nothing else meanwhile.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -111,7 +111,9 @@ def _without_collector() -> Iterator[None]:
 
 
 def receive(session: Session, options: Options, cap: int) -> Received:
-    """Receive until ``cap``, ``maxBytesPerPartition``, ``idleMs`` without a message, or ``maxWaitMs`` in all."""
+    """Receive until ``cap`` messages or ``maxBytesPerPartition`` bytes have arrived, no message arrived for ``idleMs``,
+    or ``maxWaitMs`` are over.
+    """
     assert options.queue is not None
     messages: list[Message] = []
     times: list[datetime] = []
@@ -130,11 +132,11 @@ def receive(session: Session, options: Options, cap: int) -> Received:
 
 
 def identities(messages: Sequence[Message], batch: pa.RecordBatch) -> pa.Array:
-    """Return for each message a text that is the same at each delivery, and that no other message has.
+    """Return the identity of each message: a text that is the same at each delivery, and that no other message has.
 
-    The message id alone is not enough, because the sender chooses the id. Another sender may choose the same one, and
-    the dead letters of several subscribers have the id of the one message. The identity of a message without
-    an id is null, because its sender may repeat the message on purpose.
+    The message id alone is not enough, because two senders may choose the same id, and because the dead letters of
+    several subscribers have the id of the same message. The identity of a message without an id is null, because its
+    sender may send the message twice on purpose.
 
     Args:
         messages: the messages, as they were received.
@@ -151,7 +153,9 @@ def _identity(identity: bytes | None, origin: str | None) -> str | None:
 
 
 def _without_known(batch: pa.RecordBatch, identity: pa.Array, spool: Spool) -> tuple[pa.RecordBatch, pa.Array]:
-    """Return the rows of new messages, and their identities. A message that is twice in the batch counts once."""
+    """Return the rows of the messages that the spool does not have yet, and the identities of these messages. If a
+    message is twice in the batch, only its first row is returned.
+    """
     seen = spool.known(Span.of(batch["created"]), identity)
     fresh = []
     for number, found in enumerate(identity.to_pylist()):
@@ -161,7 +165,7 @@ def _without_known(batch: pa.RecordBatch, identity: pa.Array, spool: Spool) -> t
             fresh.append(number)
             seen.add(found)
     if nameless := identity.null_count:
-        log.warning("%d messages have no id; should they come again after a crash, nobody can tell", nameless)
+        log.warning("%d messages have no id; after a crash they may be in the rows twice", nameless)
     if len(fresh) == batch.num_rows:
         return batch, identity
     log.info("%d redelivered messages dropped", batch.num_rows - len(fresh))
@@ -170,11 +174,11 @@ def _without_known(batch: pa.RecordBatch, identity: pa.Array, spool: Spool) -> t
 
 
 def is_waiting(options: Options, timeout: float) -> bool:
-    """Whether the queue has a message for us, within ``timeout`` seconds.
+    """Whether the queue has a message for this query, or gets one within ``timeout`` seconds.
 
-    This asks a browser, because it takes no message and does not see those that other consumers hold. STOMP on Artemis
-    has no browsers. There one message is received and given back; it goes back to the front of the queue, and the
-    redelivery is not counted.
+    A browser shows this, because it takes no message and leaves out the messages that other consumers hold. Over STOMP
+    Artemis has no browsers. There this function receives one message and gives it back to the front of the queue,
+    without counting a delivery.
     """
     queue = Queue(str(options.queue))
     with options.connect(credit=1) as connection, connection.create_session(AckMode.CLIENT_ACKNOWLEDGE) as session:
@@ -192,7 +196,7 @@ def is_waiting(options: Options, timeout: float) -> bool:
 
 
 def count_waiting(options: Options) -> int:
-    """Return how many messages the queue has for us, by browsing all of it.
+    """Return how many messages the queue has for this query. A browser counts all of them.
 
     Raises:
         UnsupportedFeatureException: the broker has no browsers.

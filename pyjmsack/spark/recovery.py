@@ -14,17 +14,17 @@ __all__ = ["recover"]
 
 
 def recover(spark: SparkSession, spool_location: str | Path) -> DataFrame:
-    """Return the rows in a spool: acknowledged messages that were perhaps not processed.
+    """Return the rows in a spool. Their messages are acknowledged, and perhaps not processed.
 
-    A query whose checkpoint is lost leaves such rows, and the broker does not have the messages any more. The rows are
-    read at once into the driver. Nothing is deleted.
+    A query whose checkpoint is lost leaves such rows, and the broker does not have the messages any more. This function
+    reads the rows into the driver at once, and deletes nothing.
 
     Args:
         spark: the session that makes the data frame.
         spool_location: the directory that the query had as its option ``spoolLocation``.
 
     Returns:
-        One row for each message. The column with the body is left out if a part of the spool has none.
+        One row for each message. The column ``body`` is left out if a part of the spool does not have this column.
     """
     tables = []
     for path in sorted(Path(spool_location).glob(f"*/{PULLS}/*.arrow")):

@@ -1,4 +1,4 @@
-"""Dead letters as a table, and the way back to their queues."""
+"""Reads dead letters as a table, and sends them back to their queues."""
 
 from __future__ import annotations
 
@@ -11,26 +11,30 @@ _HOMELESS = {
     "have no origin": "origin is null",
     "come from a subscription, whose topic would hand them to every subscriber": "origin like '%::%'",
 }
-"""Rules for dead letters that cannot be sent back: the reason, and the rows that it concerns."""
+"""Why a dead letter cannot be sent back. Each reason has the condition for the rows that it concerns."""
 
 _PLACE = ("received", "batch", "part", "idx")
-"""The columns that say when and where a row was drained. They are the same in each reading of a drain."""
+"""The columns with the time of a row and its place in the drain. They are the same in each reading of a drain."""
 
 
 def _text(name: str) -> Column:
-    """Return a column of a place as text. A time is a number, because its text depends on the session's time zone."""
+    """Return one of the columns ``_PLACE`` as text. A time becomes the text of a number, because its usual text depends
+    on the time zone of the session.
+    """
     return (f.expr("unix_micros(received)") if name == "received" else f.col(name)).cast("string")
 
 
 def dead_letters(spark: SparkSession, **options: str) -> DataFrame:
-    """Take the messages of a dead-letter queue, as rows with ``origin``.
+    """Take the messages of a dead-letter queue. The column ``origin`` of a row names the queue that the letter came
+    from.
 
-    A second read with the same ``drainId`` gives the same rows, because the messages left the queue only when they were
-    safe in the spool. So :func:`send_back` can be repeated after a crash.
+    A second read with the same ``drainId`` gives the same rows, because the spool keeps the rows of all messages that
+    left the queue. So :func:`send_back` can be repeated after a crash.
 
     Args:
         spark: a session in which the format ``jms`` is registered.
-        options: options of a drain: ``url``, ``queue``, ``spoolLocation``, ``drainId``, and others.
+        options: the options of a read in the mode ``drain``: ``url``, ``queue``, ``spoolLocation``, ``drainId``, and
+            others.
     """
     return spark.read.format("jms").options(mode="drain", **options).load()
 
@@ -38,9 +42,9 @@ def dead_letters(spark: SparkSession, **options: str) -> DataFrame:
 def send_back(letters: DataFrame, attempt: int = 1, to: str | None = None, **options: str) -> None:
     """Send dead letters to the queues they came from. A repeated call sends no letter twice.
 
-    Each gets a duplicate id that is made from ``attempt``, the message id and the place of the row in its drain. With
-    the old id Artemis would accept the letter and drop it. The message id alone is not enough, because two letters may
-    have the same one.
+    Each letter gets a new duplicate id, because with the old one Artemis would accept the letter and drop it. The new
+    id is made from ``attempt``, the message id and the place of the row in its drain, because two letters may have the
+    same message id.
 
     Args:
         letters: rows of :func:`dead_letters`, which may be changed or filtered.

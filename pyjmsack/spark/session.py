@@ -17,9 +17,9 @@ __all__ = ["JavaError", "check_java", "local_session"]
 
 OLDEST = 17
 MODULE = "jdk.incubator.vector"
-"""The module that Spark's launcher needs.
+"""The module of Java that Spark's launcher needs.
 
-Trimmed runtime images lack it, and then Java says only that it is not found.
+Trimmed runtime images do not have this module, and Java's own error then says only that the module is not found.
 """
 
 
@@ -31,7 +31,7 @@ def check_java() -> None:
     """Check that Spark finds a full JDK of version 17 or newer, in ``JAVA_HOME`` or on the path.
 
     Raises:
-        JavaError: there is none. The text says what was found.
+        JavaError: there is no such JDK. The text says what was found.
     """
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else shutil.which("java")
@@ -51,8 +51,8 @@ def check_java() -> None:
 
 
 def local_session(master: str = "local[2,4]", name: str = "pyjmsack", **settings: str) -> SparkSession:
-    """Return a session with the format ``jms`` registered. It uses the loopback address only, unless ``settings``
-    change that.
+    """Return a session with the format ``jms``. The session listens on the loopback address only, unless ``settings``
+    say otherwise.
 
     Args:
         master: the URL of the Spark master. The second number of ``local[2,4]`` is the number of tries of a task.

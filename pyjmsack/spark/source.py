@@ -51,7 +51,7 @@ class JmsDataSource(DataSource):
         """Return the reader for ``spark.read``.
 
         Args:
-            schema: the columns; those of :meth:`schema`.
+            schema: the columns, which must be those of :meth:`schema`.
 
         Raises:
             OptionError: the program gave other columns, or an option does not fit a batch.
@@ -63,7 +63,7 @@ class JmsDataSource(DataSource):
         """Return the reader for ``spark.readStream``.
 
         Args:
-            schema: the columns; those of :meth:`schema`.
+            schema: the columns, which must be those of :meth:`schema`.
 
         Raises:
             OptionError: the program gave other columns, or an option does not fit a stream.

@@ -2,11 +2,11 @@
 
 ::
 
-    <spoolLocation>/<query>/<pull>/<partition>.arrow    rows that one task pulled; appears whole or not at all
-                                  /<partition>.acked    the broker has confirmed the acknowledgement
-                           /processed                   pulls below this number are processed, and gone
-                           /ids/...                     the identities of their messages
-                           /tmp/...                     being written, or being deleted
+    <spoolLocation>/<query>/<pull>/<partition>.arrow    rows that one task pulled; the file appears only when complete
+                                  /<partition>.acked    exists if the broker has confirmed the acknowledgement
+                           /processed                   a number; the pulls below it are processed, and deleted
+                           /ids/...                     the identities of the messages of these deleted pulls
+                           /tmp/...                     files that are being written or deleted
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ import pyarrow.compute as pc
 __all__ = ["PULLS", "Span", "Spool", "write_once"]
 
 _IDENTITY = "identity"
-"""The column of the spool that tells a message from all others; Spark does not get it."""
+"""The column of the spool with the identity of a message, which no other message has. Spark does not get it."""
 PULLS = "[0-9]" * 10
-"""The names of the pulls. Anything else in the directory is left alone."""
+"""The pattern for the names of the directories of pulls."""
 _SPAN, _TAKEN, _SHORT, _END = (f"pyjmsack.{name}".encode() for name in ("created", "taken", "short", "end"))
 
 
 class Span(NamedTuple):
     """The earliest and the latest ``created`` of some messages, in ms.
 
-    Two sets have no common message if their spans do not touch. A redelivered message keeps its time. So most old ids
-    need not be read.
+    A redelivered message keeps its time. So if two spans do not touch, no message belongs to both, and the ids need not
+    be compared.
     """
 
     first: int
@@ -45,7 +45,7 @@ class Span(NamedTuple):
 
     @classmethod
     def of(cls, created: pa.Array) -> Span:
-        """Return the span. A message without a time may be of any time."""
+        """Return the span of these times. If a time is missing, the span has no limits."""
         if created.null_count:
             return cls(0, 1 << 62)
         if not len(created):
@@ -72,29 +72,30 @@ class Spool:
         self._tmp = self.root / "tmp"
 
     def prepare(self, pull: int) -> None:
-        """Make the directories that tasks of a pull write to. A task never makes them, because a task that is too late
-        for its batch must not create a retired pull again.
+        """Make the directories that tasks of a pull write to. A task does not make them itself, because a late task
+        would create the directory of a processed pull again.
 
         Raises:
-            FileExistsError: the pull is processed. Otherwise Spark might think that rows under its number are done.
+            FileExistsError: the pull is processed already. New rows must not get its number, because Spark would take
+                them for processed.
         """
         for folder in (self._ids, self._tmp, self._pull(pull)):
             folder.mkdir(parents=True, exist_ok=True)
         _sync_directory(self.root.parent)
         _sync_directory(self.root)
-        if pull < self._processed():  # checked last, because the process that retires a pull says so first
+        if pull < self._processed():  # after mkdir(), because retire() writes the number first
             raise FileExistsError(f"pull {pull} of {self.root} is processed")
 
     def _processed(self) -> int:
         path = self.root / "processed"
-        # a machine that crashed may have left an empty file
+        # after a crash of the machine the file may be empty
         return int(path.read_text(encoding="utf-8") or 0) if path.exists() else 0
 
     def require_room(self, pull: int, room: int) -> None:
-        """Check that the rows of a pull (a numbered batch) can be written, before a message is taken.
+        """Check, before a message is taken, that the rows of a pull (a numbered batch) can be written.
 
-        Otherwise the messages would have to be given back. That counts as a delivery, and after a few deliveries the
-        broker makes a message a dead letter.
+        Without this check the task would have to give the messages back. Each time counts as a delivery, and after a
+        few deliveries the broker makes a message a dead letter.
 
         Args:
             room: bytes that must be free.
@@ -120,7 +121,7 @@ class Spool:
         return self.root / f"{pull:010d}"
 
     def file(self, pull: int, part: int) -> Path:
-        """Return the path of this partition's messages, after they are published."""
+        """Return the path of the file that has the rows of this partition after :meth:`publish`."""
         return self._pull(pull) / f"{part}.arrow"
 
     # -- writing ------------------------------------------------------------------------------------------------
@@ -136,17 +137,18 @@ class Spool:
         short: bool,
         end: bool = False,
     ) -> bool:
-        """Make the rows durable under their name, all at once.
+        """Write the rows of a pull durably. Other processes see all of them or none.
 
         Args:
-            identities: for each row a text that no other message has, by which a redelivery is recognised; null for a
+            identities: the identity of each row's message, by which a redelivery is recognised. It is null for a
                 message without an id.
             taken: how many messages were received, including those that were dropped as redelivered.
-            short: whether the queue ran empty before the pull had as many messages as it may take.
+            short: whether the queue was empty before the pull had as many messages as it may take.
             end: whether this partition is finished, in a read that ends when the queue is empty.
 
         Returns:
-            False if another attempt was faster, or the batch is processed already. Then these rows do not count.
+            False if another task published this partition first, or the batch is processed already. These rows are then
+            not used.
         """
         span = Span.of(batch["created"])
         notes = {_SPAN: _pair(span), _TAKEN: b"%d" % taken, _SHORT: b"%d" % short, _END: b"%d" % end}
@@ -171,14 +173,14 @@ class Spool:
         return True
 
     def confirm(self, pull: int, part: int) -> None:
-        """Note that the broker confirmed the acknowledgement."""
+        """Note that the broker confirmed the acknowledgement of this partition's messages."""
         with suppress(FileNotFoundError):  # the batch was processed in the meantime
             self.file(pull, part).with_suffix(".acked").touch()
 
     # -- reading ------------------------------------------------------------------------------------------------
 
     def read(self, pull: int, part: int) -> Iterator[pa.RecordBatch]:
-        """Yield the published rows, in slices that suit Spark."""
+        """Yield the published rows of a partition, in batches of a size that suits Spark."""
         with pa.memory_map(str(self.file(pull, part))) as source:
             table = pa.ipc.open_file(source).read_all().replace_schema_metadata(None)
             yield from table.to_batches(max_chunksize=10_000)
@@ -188,7 +190,7 @@ class Spool:
         return sum(int(_notes(path)[_TAKEN]) for path in self._pull(pull).glob("*.arrow"))
 
     def taken_by(self, pull: int, part: int) -> int:
-        """Return the same number for one partition, which must be published."""
+        """Return how many messages one published partition of a pull took from the queue."""
         return int(_notes(self.file(pull, part))[_TAKEN])
 
     def was_short(self, pull: int, part: int) -> bool:
@@ -200,30 +202,30 @@ class Spool:
         return _notes(self.file(pull, part)).get(_END) == b"1"
 
     def known(self, span: Span, asked: pa.Array) -> set[str]:
-        """Return the identities among ``asked`` that belong to spooled messages. Only messages whose times are in
-        ``span`` are looked at.
+        """Return those of the identities ``asked`` that belong to messages which were spooled before. Only files with a
+        message of this ``span`` of time are read.
         """
         known: set[str] = set()
         ids = asked.drop_null()
         for path in self._rows():
-            # retired in this moment: its ids are listed below, because they were written first
+            # if the file was deleted just now, its ids are in the list below, because they are written before that
             with suppress(FileNotFoundError):
                 if span.touches(_span(_notes(path)[_SPAN].decode())):
                     known.update(_common_ids(path, ids))
         for path in self._ids.glob("*.ids"):
             if span.touches(_span(path.name.split("_")[2])):
-                with suppress(FileNotFoundError):  # expired in this moment
+                with suppress(FileNotFoundError):  # deleted just now
                     known.update(_common_ids(path, ids))
         return known
 
     # -- retention ----------------------------------------------------------------------------------------------
 
     def retire(self, before: int, window: float) -> None:
-        """Delete the rows of pulls below ``before``, which are processed; their ids stay.
+        """Delete the rows of processed pulls, which are those below ``before``. Keep the identities of their messages.
 
         Args:
-            window: seconds to keep ids of confirmed pulls. The ids of unconfirmed pulls stay for ever, because the
-                broker may still have the messages.
+            window: seconds to keep the identities of confirmed pulls. Those of unconfirmed pulls are kept for ever,
+                because the broker may still have the messages.
         """
         if not self.root.exists():
             return  # a call that needs the spool reports its error
@@ -244,18 +246,18 @@ class Spool:
     def _retire(self, folder: Path) -> None:
         for path in folder.glob("*.arrow"):
             state = "acked" if path.with_suffix(".acked").exists() else "open"
-            # Arrow all the way, because the first pa.array() of Python objects imports pandas, which takes a quarter of
-            # a second
+            # without Python objects, because the first pa.array() of such objects imports pandas for a quarter of a
+            # second
             ids = pa.record_batch({_IDENTITY: _read_identities(path).combine_chunks()})
             self._link(ids, self._ids / f"{int(folder.name)}_{path.stem}_{_notes(path)[_SPAN].decode()}_{state}.ids")
-        # this one first, because in a half empty directory a late attempt could publish
+        # renamed before it is deleted, because a late task could publish in a half empty directory
         gone = folder.rename(self._tmp / uuid.uuid4().hex)
         shutil.rmtree(gone)
 
     def sweep(self) -> None:
         """Delete unfinished files of killed tasks.
 
-        A task that is still running cannot publish after that, and gives its messages back.
+        If a task is still running, it cannot publish its rows after this, and gives its messages back.
         """
         for path in self._tmp.glob("*"):
             if path.is_dir():
@@ -299,8 +301,8 @@ def _notes(path: Path) -> dict[bytes, bytes]:
 
 
 def _common_ids(path: Path, ids: pa.Array) -> list[str]:
-    """Return the ids that are in the file and in ``ids``. Arrow compares them, because the identities of several hours
-    would not fit in memory as Python objects.
+    """Return the identities that are both in the file and in ``ids``. Arrow compares them, because as Python objects
+    the identities of several hours would not fit in memory.
     """
     column = _read_identities(path)
     known = pc.is_in(column, value_set=ids)  # pyright: ignore[reportAttributeAccessIssue] - made when imported
@@ -308,7 +310,7 @@ def _common_ids(path: Path, ids: pa.Array) -> list[str]:
 
 
 def _read_identities(path: Path) -> pa.ChunkedArray:
-    """Return the identities. Messages without an id have null."""
+    """Return the identities in a file. The identity of a message without an id is null."""
     with pa.memory_map(str(path)) as source:
         return pa.ipc.open_file(source).read_all()[_IDENTITY]
 

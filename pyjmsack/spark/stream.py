@@ -1,4 +1,4 @@
-"""``spark.readStream.format("jms")``: a micro-batch is a numbered pull, spooled until it is processed."""
+"""``spark.readStream.format("jms")``: a micro-batch is a numbered pull, which the spool keeps until it is processed."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ __all__ = ["JmsStreamReader"]
 
 
 class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets are ``{"q": query uuid, "n": pull, "p": partitions, "c": messages per partition}``.
+    """Reads a queue as a stream. An offset is ``{"q": query uuid, "n": pull, "p": partitions, "c": messages per
+    partition}``.
 
-    The partitions and the cap of a pull come from its offset and not from the options. So a pull that is read again has
-    as many parts as before, even if the options have changed since.
+    The partitions and the size of a pull come from its offset and not from the options. So a pull that is read again
+    has as many parts as before, even if the options have changed since.
     """
 
     def __init__(self, options: Options) -> None:
@@ -32,18 +33,19 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._initial: dict[str, Any] | None = None
         self._retired = False
         self._target: int | None = None
-        """Messages that a run with the trigger AvailableNow has still to take."""
+        """How many messages a run with the trigger AvailableNow still has to take; ``None`` for other triggers."""
         self._counted: int | None = None
-        """The last pull whose messages were subtracted from it."""
+        """The last pull whose messages were subtracted from ``_target``."""
         self._in_vain = 0
-        """Consecutive pulls of that run, up to the last one, that took no message."""
+        """How many of the last pulls in a row took no message."""
 
     # -- in the driver ------------------------------------------------------------------------------------------
 
     def initialOffset(self) -> dict[str, Any]:
-        """Return where a query without a committed batch begins; Spark asks twice.
+        """Return the offset at which a new query begins. Spark calls this twice, and both results must be the same.
 
-        It also asks before it repeats the first batch of a checkpoint; the offset of this batch then names the spool.
+        Spark also calls this before it repeats the first batch of a checkpoint. It then does not use this offset,
+        because the offset of the batch names the spool.
         """
         if self._initial is None:
             self._initial = self._offset(str(uuid.uuid4()), 0, self._options.maxMessagesPerPartition)
@@ -68,7 +70,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"q": query, "n": number, "p": self._options.partitions, "c": cap}
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """The number of rows of a micro-batch: all partitions together."""
+        """Return the most rows of a micro-batch, in all partitions together."""
         return ReadMaxRows(self._options.partitions * self._options.maxMessagesPerPartition)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
@@ -80,7 +82,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not self._retired:
             if start == self._initial:
                 self._begin(start["q"])
-            # Spark never commits the last batch of a run; the pulls before start are processed
+            # Spark never commits the last batch of a run, so this call retires the pulls before start
             self._spool(start).retire(start["n"], self._options.dedupWindow)
             self._spool(start).sweep()
             self._retired = True
@@ -98,7 +100,9 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return most if rows is None else min(most, -(-rows // self._options.partitions))
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Count the waiting messages. With a producer at work, the queue would never be empty."""
+        """Count the waiting messages, which are all that this run takes. If the run waited for an empty queue, it might
+        never end, because producers go on sending.
+        """
         self._target = count_waiting(self._options)
 
     def _count(self, reached: dict[str, Any]) -> None:
@@ -112,18 +116,15 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._target = max(0, self._target - taken)
             self._in_vain = 0 if taken else self._in_vain + 1
         if self._in_vain > 1:
-            self._target = (
-                # a browser shows messages that this reader does not get: the queue is paused, or they are reserved for
-                # others
-                0
-            )
+            # two pulls got no message, although a browser shows some: the queue is paused, or they are for others
+            self._target = 0
         self._counted = max(first, reached["n"])
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Return the tasks of a micro-batch; after a restart the same as before.
+        """Return the tasks of a micro-batch. After a restart they are the same as before.
 
         Raises:
-            OptionError: the spool of this checkpoint is gone, with the acknowledged messages in it; or the spool is
+            OptionError: the spool of this checkpoint is gone, and the acknowledged messages with it; or the spool is
                 newer than the checkpoint.
         """
         spool = self._spool(end)
@@ -149,7 +150,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ]
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Forget the rows of batches up to ``end``; Spark calls it when the next batch is planned."""
+        """Delete the rows of all pulls up to ``end``. Spark calls this when it plans the next batch."""
         self._count(end)
         self._spool(end).retire(end["n"] + 1, self._options.dedupWindow)
 

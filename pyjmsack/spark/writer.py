@@ -49,7 +49,7 @@ SENT = {
 }
 """The columns that become a message, and the types they may have; all but ``body`` are optional."""
 NOTES = SPARK_SCHEMA.keys() - SENT.keys()
-"""The columns that a read adds and a write leaves out, because the broker and the producer set them again."""
+"""The columns of a read that a write ignores, because the broker or the producer sets their values anew."""
 
 
 @dataclass
@@ -82,7 +82,7 @@ def send_rows(options: Options, batches: Iterator[pa.RecordBatch]) -> Sent:
     """Send all rows and wait until the broker has confirmed each.
 
     Raises:
-        JMSException: a row was refused or not confirmed; Spark runs the task again, and sends all its rows again.
+        JMSException: a row was refused or not confirmed. Spark then runs the task again, and sends all its rows again.
         ValueError: a row cannot be sent.
     """
     fixed = None if options.queue is None else Queue(options.queue)
@@ -95,7 +95,7 @@ def send_rows(options: Options, batches: Iterator[pa.RecordBatch]) -> Sent:
             for batch in batches:
                 sent = [_send(session, producer, options, fixed, row) for row in batch.to_pylist()]
                 count += len(sent)
-                _confirm(pending, options)  # of the batch before, while this batch is on its way
+                _confirm(pending, options)  # waits for the last batch while this one is on its way
                 pending = sent
             _confirm(pending, options)
     return Sent(count)
@@ -168,7 +168,7 @@ class _Writer:
         return send_rows(self._options, iterator)
 
     def _committed(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Log a warning if the task sent more messages than the broker can recognise when the task is repeated."""
+        """Log a warning if more rows were sent than the broker can recognise when Spark repeats a task."""
         rows, most = sum(m.count for m in messages if isinstance(m, Sent)), self._options.brokerIdCacheSize
         if self._options.dedupColumn is not None and rows * 2 > most:
             log.warning(
@@ -180,7 +180,9 @@ class _Writer:
 
 
 class JmsWriter(_Writer, DataSourceArrowWriter):
-    """Writes a data frame. A repeated task repeats its rows, unless ``dedupColumn`` lets the broker recognise them."""
+    """Writes a data frame. If Spark repeats a task, its rows are stored twice, unless ``dedupColumn`` lets the broker
+    recognise them.
+    """
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Check the counts in the driver, after all tasks have sent and the broker has confirmed."""
@@ -193,7 +195,8 @@ class JmsWriter(_Writer, DataSourceArrowWriter):
 class JmsStreamWriter(_Writer, DataSourceStreamArrowWriter):
     """Writes the micro-batches of a stream.
 
-    A batch that is repeated after a crash sends its rows again, unless ``dedupColumn`` lets the broker recognise them.
+    If Spark repeats a batch after a crash, its rows are stored twice, unless ``dedupColumn`` lets the broker recognise
+    them.
     """
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:

@@ -31,7 +31,7 @@ URL = "amqp://127.0.0.1:1"
         ({"spoolLocation": "s3a://bucket/spool"}, "expected a mounted directory, not s3a"),
         ({"spoolLocation": "spool"}, "expected an absolute path"),
         ({"drainId": "../other"}, "option 'drainId'"),
-        ({"user": "alice"}, "need each other"),
+        ({"user": "alice"}, "must be given together"),
         ({"user": "alice", "credentialRef": "wonderland"}, "expected env:VARIABLE or file:/path"),
         ({"queue": " "}, "option 'queue'"),
     ],

@@ -2,9 +2,9 @@
 
 See docs/ledger.md.
 
-``outages`` finds the times without a broker. ``rows`` makes one narrow row per message. ``findings`` counts and judges.
-``looking`` asks the broker which messages it still has. ``page`` is the report for a browser. ``session`` starts Spark
-for the command.
+``outages`` finds the times without a broker. ``rows`` makes one small row with a verdict for each message. ``findings``
+runs the audit and counts the verdicts. ``looking`` asks the broker which messages it still has. ``page`` is the report
+for a browser. ``session`` starts Spark for the command.
 """
 
 from __future__ import annotations

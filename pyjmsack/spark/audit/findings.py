@@ -1,4 +1,4 @@
-"""Runs the audit: a scan of the tables, a shuffle by message, a shuffle by producer and consumer, and small results."""
+"""Runs the audit on Spark: it scans the tables, and shuffles them once by message and once by producer and consumer."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Finding:
     title: str
     count: int = 0
     ids: list[str] = field(default_factory=list)
-    """The message ids of some of them."""
+    """The ids of some of these messages."""
 
 
 @dataclass(frozen=True)
@@ -86,10 +86,11 @@ class Audit:
     receives: dict[str, int]
     """Deliveries by outcome."""
     findings: dict[str, Finding]
-    """By name: ``lost``, ``still_queued``, ``unknown``, ``torn``, ``duplicated``, ``redelivered``, ``out_of_order``,
-    ``in_doubt``, ``ack_in_doubt``, ``dead_lettered``, ``unsent``."""
+    """The findings by name: ``lost``, ``still_queued``, ``unknown``, ``torn``, ``duplicated``, ``redelivered``,
+    ``out_of_order``, ``in_doubt``, ``ack_in_doubt``, ``dead_lettered``, ``unsent``."""
     never_delivered: int
-    """The lost, queued and unknown messages that were not delivered. The others were delivered and not acknowledged."""
+    """How many of the lost, queued and unknown messages were never delivered. All others were delivered and not
+    acknowledged."""
     latencies: list[Latency]
     outages: list[Outage]
     unclosed: list[str]
@@ -97,28 +98,28 @@ class Audit:
     timeline: list[tuple[datetime, str, int]]
     """``(time, "sends" or "receives", messages per second)``."""
     kills: list[tuple[datetime, str]] = field(default_factory=list)
-    """The time of the last row of each connection that was not closed, and the connection."""
+    """Each connection that was not closed, with the time of its last row before it."""
     look: Look | None = None
-    """The answer of the broker; ``None`` if nobody asked it."""
+    """What a look into the queues of the broker found; ``None`` if there was no look."""
 
     @property
     def lost(self) -> int:
-        """Messages that were confirmed, that nobody acknowledged, and that are not in the queues."""
+        """The number of messages that were confirmed, that nobody acknowledged, and that are not in the queues."""
         return self.findings["lost"].count
 
     @property
     def queued(self) -> int:
-        """Messages without an acknowledgement that are in the queues."""
+        """The number of messages that were not acknowledged and are in the queues."""
         return self.findings["still_queued"].count
 
     @property
     def unknown(self) -> int:
-        """Messages without an acknowledgement that may be lost or in a queue."""
+        """The number of messages that were not acknowledged, and that may be lost or in a queue."""
         return self.findings["unknown"].count
 
     @property
     def verdict(self) -> str:
-        """One sentence with the lost, the queued and the unknown messages."""
+        """One sentence that counts the lost, the queued and the unknown messages."""
         torn = self.findings["torn"].count
         parts = []
         if self.unknown and not self.lost and not self.queued:
@@ -168,14 +169,14 @@ def run_audit(
     still_queued: int | None = None,
     look: Look | None = None,
 ) -> Audit:
-    """Judge ledgers together. Give the ledgers of producers and of consumers together.
+    """Run an audit of ledgers. Give the ledgers of all producers and all consumers in one call.
 
     Args:
-        spark: the session to run in; its executors read the directories.
+        spark: the session that runs the audit. Its executors read the directories of the ledgers.
         paths: the ledgers.
-        suspects: how many message ids are listed of each class.
+        suspects: the most message ids to list for each finding.
         still_queued: how many messages are known to be in the queues and dead-letter queues.
-        look: what the broker has in its queues (:func:`look_into`); instead of ``still_queued``.
+        look: what the broker has in its queues, from :func:`look_into`. Give either ``look`` or ``still_queued``.
 
     Raises:
         LedgerError: a path is not a ledger, or a ledger is damaged.
@@ -219,10 +220,10 @@ def run_audit(
 
 
 def _cannot_tell(findings: dict[str, Finding], hidden: int | None) -> None:
-    """Count lost messages as unknown, up to the number of messages in the queues that nobody saw."""
+    """Count up to ``hidden`` lost messages as unknown, because they may be in a queue without being shown."""
     lost, unknown = findings["lost"], findings["unknown"]
     count = lost.count if hidden is None else min(hidden, lost.count)
-    if count == lost.count:  # otherwise the ids stay with the lost ones, because nobody knows which they are
+    if count == lost.count:  # otherwise nobody knows which ids are unknown
         unknown.ids, lost.ids = sorted(unknown.ids + lost.ids), []
     unknown.count += count
     lost.count -= count
@@ -243,7 +244,7 @@ def _believe(findings: dict[str, Finding], still_queued: int | None) -> None:
 def _kills(
     left_open: list[str], events: list[dict[str, Any]], sends: DataFrame, receives: DataFrame
 ) -> list[tuple[datetime, str]]:
-    """Return when each connection that was not closed wrote its last row."""
+    """Return each connection that was not closed, with the time of its last row before it."""
     if not left_open:
         return []
     last: dict[str, datetime] = {}
@@ -263,7 +264,7 @@ def _later(last: dict[str, datetime], name: str, moment: datetime) -> None:
 
 
 def _frame(spark: SparkSession, files: LedgerFiles, name: str) -> DataFrame:
-    """Return a table from the Parquet parts and the few raw rows."""
+    """Return a table of the ledgers: the rows in Parquet files, and the few rows that are not in such a file yet."""
     table, parts = files.raw[name].cast(SCHEMAS[name]), files.parquet[name]
     raw = spark.createDataFrame(table)
     if not parts:
@@ -273,7 +274,9 @@ def _frame(spark: SparkSession, files: LedgerFiles, name: str) -> DataFrame:
 
 
 def _suspects_and_counts(messages: DataFrame) -> DataFrame:
-    """Return a row with its key for each suspicious message, and one row for each kind of the others."""
+    """Return one row for each suspicious message, with its key. Return one row with a count for all other messages that
+    have the same judgement.
+    """
     suspect = sf.when(_is(*_TITLES), sf.col("key")).alias("suspect")
     return messages.groupBy(suspect, "judgement").count()
 
@@ -306,8 +309,8 @@ def _list_suspects(
     receives: DataFrame,
     limit: int,
 ) -> None:
-    """Find the full ids of some suspects by a second scan of the tables, because the first scan kept only the hashes of
-    the ids.
+    """Find the ids of some suspicious messages by a second scan of the tables, because the first scan kept only the
+    hashes of the ids.
     """
     keys: dict[str, list[int]] = {}
     for verdict in _TITLES:
@@ -330,7 +333,7 @@ def _ids(spark: SparkSession, rows: DataFrame, keys: set[int]) -> dict[int, str]
 
 
 def _add_torn_transactions(torn: Finding, result: DataFrame, sends: DataFrame, limit: int) -> None:
-    """Find the torn transactions: of a transaction in doubt, all messages or none must have arrived."""
+    """Add the messages of torn transactions. A transaction in doubt is torn if only some of its messages arrived."""
     doubtful = sends.where("send_outcome = 'unknown' and transaction is not null").select(
         key_of().alias("suspect"), "message_id", "transaction"
     )
@@ -377,7 +380,7 @@ def _seconds(bucket: int) -> float:
 
 
 def _width(events: list[dict[str, Any]]) -> float:
-    """Return the seconds of one point of the time line."""
+    """Return how many seconds each point of the time line covers."""
     times = [event["time"] for event in events]
     span = (max(times) - min(times)).total_seconds() if times else 0
     return max(0.1, span / _TIMELINE_POINTS)
@@ -386,7 +389,7 @@ def _width(events: list[dict[str, Any]]) -> float:
 def _over_time(
     tables: dict[str, tuple[DataFrame, str]], width: float
 ) -> tuple[dict[str, dict[str, int]], list[tuple[datetime, str, int]]]:
-    """Return the counts by outcome, and the messages per second over time."""
+    """Return the number of rows by outcome, and the messages per second over time."""
     counts: dict[str, dict[str, int]] = {}
     timeline: list[tuple[datetime, str, int]] = []
     for name, (frame, time) in tables.items():
@@ -405,7 +408,7 @@ def _over_time(
 
 
 def with_zeros(slots: Mapping[int, int]) -> list[tuple[int, int]]:
-    """Return the slots in order, with a zero at both ends of each gap, so that no line crosses a gap."""
+    """Return the slots in order, with a zero at both ends of each gap, so that the line of the chart drops to zero."""
     points: list[tuple[int, int]] = []
     for slot in sorted(slots):
         if points and slot > points[-1][0] + 1:

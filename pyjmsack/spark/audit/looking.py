@@ -19,7 +19,7 @@ MOST_IDS = 1_000_000
 _MOST_QUEUES = 1000
 _QUEUE = "queue://"
 _GRAVES = {"artemis": ("DLQ", "ExpiryQueue"), "classic": ("ActiveMQ.DLQ",)}
-"""Where the brokers put dead letters unless they are configured otherwise."""
+"""The queues into which the brokers put dead letters by default."""
 
 
 @dataclass
@@ -27,19 +27,19 @@ class Look:
     """The content of the queues of a broker when it was asked."""
 
     protocol: str
-    """``AMQP`` or ``STOMP``, over which the broker was asked."""
+    """The protocol over which the broker was asked: ``AMQP`` or ``STOMP``."""
     begun: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
-    """When the look began. A message that was confirmed later may be in a queue without being seen."""
+    """When the look began. If a message was confirmed later, the look may have missed it in its queue."""
     ids: list[str] = field(default_factory=list)
     seen: dict[str, int] = field(default_factory=dict)
-    """The messages that were seen, by queue."""
+    """The number of messages that were seen in each queue."""
     absent: list[str] = field(default_factory=list)
     """Queues that the broker does not have."""
     hidden: int | None = 0
-    """Messages in the queues that no browser shows: consumers hold them, they are scheduled, or a limit was reached.
-    ``None``: nobody could count them."""
+    """The number of messages in the queues that no browser shows, because consumers hold them, they are scheduled, or a
+    limit was reached. ``None`` = they could not be counted."""
     reason: str = ""
-    """The reason if nobody could count the hidden messages."""
+    """Why the hidden messages could not be counted."""
 
 
 def queues_of(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
@@ -70,11 +70,11 @@ def look_into(factory: ConnectionFactory, queues: Iterable[str], *, jolokia: str
 
     Raises:
         UnsupportedFeatureException: this broker has no browser over this protocol.
-        ValueError: these are too many queues.
-        JMSException: the broker cannot be reached, or refuses.
+        ValueError: there are too many queues.
+        JMSException: the broker cannot be reached, or refuses the look.
     """
     with factory.create_connection() as connection:
-        # the browser raises the error that this listener would get
+        # ignored here, because the browser raises it
         connection.exception_listener = lambda error: None
         connection.start()
         broker = connection.metadata.broker.partition("-")[0]
@@ -90,7 +90,9 @@ def look_into(factory: ConnectionFactory, queues: Iterable[str], *, jolokia: str
 
 
 def _manager(factory: ConnectionFactory, jolokia: str | None, look: Look) -> Manager | None:
-    """Return an open manager. ``None`` if the user may not manage; the look then says so."""
+    """Return a connected manager. If the user may not manage the broker, note the reason in the look and return
+    ``None``.
+    """
     try:
         manager = Manager(factory, jolokia=jolokia)
     except (ManagementDeniedError, UnsupportedFeatureException) as error:
@@ -112,7 +114,7 @@ def _look(connection: Connection, manager: Manager | None, name: str, look: Look
     own = Queue(name).name.rpartition("::")[2]
     if manager is None:
         if name in {grave for some in _GRAVES.values() for grave in some}:
-            return  # nobody can say whether it exists, and a look might create it
+            return  # a look might create the queue, and nobody can tell whether it exists
         _browse(connection, name, look)
         return
     try:

@@ -10,12 +10,12 @@ from typing import Any
 __all__ = ["Outage", "find_outages", "phase_name", "unclosed"]
 
 LIMIT = 50
-"""The most outages that are kept apart. All later ones count as a part of the last."""
+"""The most outages in a report. If there are more, the last one includes all later ones."""
 
 
 @dataclass(frozen=True)
 class Outage:
-    """The time from the first connection that noticed a loss to the last connection that was restored."""
+    """A time without a broker: from the first connection that noticed a loss to the last one that was restored."""
 
     start: datetime
     end: datetime
@@ -27,7 +27,7 @@ class Outage:
 
 
 def find_outages(events: Iterable[dict[str, Any]]) -> list[Outage]:
-    """Return the outages in order. Overlapping outages of several connections are one.
+    """Return the outages in order. If the outages of several connections overlap, they become one outage.
 
     For a connection that was not restored, the outage ends at the next event ``established`` of any connection, or at
     the last event.
@@ -62,7 +62,9 @@ def _end(event: dict[str, Any], later: list[dict[str, Any]]) -> datetime:
 
 
 def unclosed(events: Iterable[dict[str, Any]]) -> list[str]:
-    """Return the connections that were not closed: killed, still open, or with a ledger that stopped."""
+    """Return the connections that were not closed. Their process was killed, they are still open, or their ledger
+    stopped.
+    """
     rows = [*events]
     closed = {event["connection_id"] for event in rows if event["kind"] == "closed"}
     return sorted({event["connection_id"] for event in rows} - closed)

@@ -31,7 +31,7 @@ _LOOK = {
 }
 _AXES = {"gridcolor": "rgba(128,128,128,.3)", "linecolor": "#888", "zeroline": False}
 _MARGIN = 1.2
-"""The factor by which a chart goes on beyond its highest value and, if it is logarithmic, beyond its ends."""
+"""The factor between the highest value of a chart and the end of its axis. A logarithmic axis has it at both ends."""
 _NAMED = 4
 """The most outages with names. With more outages the names would overlap, so that only the numbers are written."""
 
@@ -68,7 +68,7 @@ def _timeline(audit: Audit) -> Any:
     import plotly.graph_objects as go
 
     figure = go.Figure()
-    for name, dash in (("sends", "solid"), ("receives", "dot")):  # where both lines are the same, both stay visible
+    for name, dash in (("sends", "solid"), ("receives", "dot")):  # so that both are visible
         points = [(time, rate) for time, table, rate in audit.timeline if table == name]
         times, rates = [time for time, _ in points], [rate for _, rate in points]
         figure.add_scatter(x=times, y=rates, name=name, mode="lines", line_dash=dash)
@@ -79,12 +79,12 @@ def _timeline(audit: Audit) -> Any:
             x1=outage.end,
             fillcolor="red",
             opacity=0.3,
-            line_width=1,  # an outage that is too short for an area stays visible
+            line_width=1,  # a short outage would be invisible without a line
             line_color="red",
             annotation_text=f"outage {number}, {outage.seconds:.1f} s" if few else str(number),
             annotation_position="top left",
         )
-    if audit.outages:  # an area has no entry of its own in the legend
+    if audit.outages:  # for the legend, which has no entries for areas
         square = {"color": "red", "symbol": "square", "size": 12, "opacity": 0.3}
         name = "outage: the connection was lost, until it was restored"
         figure.add_scatter(x=[None], y=[None], name=name, mode="markers", marker=square)
@@ -99,7 +99,7 @@ def _timeline(audit: Audit) -> Any:
 def _mark_kills(figure: Any, audit: Audit) -> None:
     for moment, _ in audit.kills:
         figure.add_vline(x=moment, line_color="#888", line_dash="dash", line_width=1)
-    if audit.kills:  # a line across the chart has no entry of its own in the legend
+    if audit.kills:  # for the legend, which has no entries for vertical lines
         name = "the last row of a connection that was not closed: killed, or still open"
         line = {"color": "#888", "dash": "dash", "width": 1}
         figure.add_scatter(x=[None], y=[None], name=name, mode="lines", line=line)
@@ -138,7 +138,7 @@ def _summary(audit: Audit) -> str:
 
 
 def looked_into(audit: Audit) -> list[str]:
-    """Return lines about the queues that were looked into."""
+    """Return lines of text about the queues that the audit looked into."""
     look = audit.look
     if look is None:
         return []

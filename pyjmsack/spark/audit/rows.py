@@ -1,8 +1,8 @@
-"""From the tables of a ledger to one narrow row per message.
+"""Makes one small row for each message from the tables of a ledger.
 
-Ten million messages are grouped by the hash of their id, and every column has a fixed number of bytes. With strings as
-keys or in the buffers, Spark would sort, which takes three times as long. The 64-bit hashes of ten million ids collide
-with a probability of 3e-6; a suspicious message is listed by its full id.
+Messages are grouped by the hash of their id, and every column has a fixed number of bytes. With strings as keys or as
+values Spark would sort the rows, which takes three times as long. The probability that two of ten million ids have the
+same 64-bit hash is 3e-6. The report lists suspicious messages by their full ids.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ __all__ = [
 ]
 
 BUCKETS_PER_E = 50
-"""Latencies are counted in buckets whose limits are 2 % apart."""
+"""The number of buckets from a latency to e times this latency, so that each bucket ends 2 % above its start."""
 MODES = 1000
-"""A number above any acknowledge mode, so that a mode and a protocol make one number."""
+"""A number above every acknowledge mode. It is a factor by which several values are packed into one number."""
 PROTOCOLS = ("amqp", "stomp")
 _TOPIC = "topic://"
 _SPREAD = 4096
@@ -57,17 +57,17 @@ class Verdict(IntFlag):
 
 
 _MODE, _PHASE, _BUCKET = 1 << 12, 1 << 24, 1 << 32
-"""The lowest bits of the parts of a judgement; the verdict is below them."""
+"""The place values by which a judgement holds the mode, the phase and the bucket in one number, above the verdict."""
 
 
 class Judgement(NamedTuple):
-    """The parts of a judgement. The rows hold a judgement as one number, and messages with the same number are counted
-    together.
+    """What the audit knows of a message, except its id. The rows hold a judgement as one number, and messages with the
+    same number are counted together.
     """
 
     verdict: int
     timed: bool
-    """Whether the send and the delivery are known. Otherwise the other fields are empty."""
+    """Whether both the send and the delivery are known. If not, the fields below this one mean nothing."""
     mode: int
     """Twice the acknowledge mode, and 1 more for the second protocol."""
     phase: int
@@ -103,12 +103,12 @@ REFUSED = ("rejected", "modified_failed_undeliverable", "refused")
 
 
 def key_of(column: str = "message_id") -> Column:
-    """Return the key of a message."""
+    """Return the key of a message, which is the hash of its id."""
     return sf.xxhash64(column)
 
 
 def receive_key() -> Column:
-    """Return the key of a delivery. Each subscription of a topic gets a copy, so the copy has a key of its own."""
+    """Return the key of a delivery. A copy that a subscription of a topic got has a key of its own."""
     topic = sf.col("destination").startswith(_TOPIC)
     return sf.when(topic, sf.xxhash64("message_id", "destination")).otherwise(key_of())
 
@@ -118,7 +118,7 @@ def _flag(condition: Column, flag: _Seen) -> Column:
 
 
 def send_rows(sends: DataFrame) -> DataFrame:
-    """Return the sends that have an id, in the columns of :func:`receive_rows`, with few bytes for the shuffle."""
+    """Return the sends that have a message id. They have the same columns as the rows of :func:`receive_rows`."""
     outcome = sf.col("send_outcome")
     seen = (
         sf.when(outcome == "confirmed", int(_Seen.CONFIRMED))
@@ -138,7 +138,7 @@ def send_rows(sends: DataFrame) -> DataFrame:
 
 
 def receive_rows(receives: DataFrame) -> DataFrame:
-    """Return the deliveries that have an id."""
+    """Return the deliveries that have a message id, in small columns of numbers."""
     outcome, given = sf.col("ack_outcome"), sf.col("ordinal") > 0
     topic = sf.col("destination").startswith(_TOPIC)
     processed = sf.when(given, int(_Seen.ACKNOWLEDGED | _Seen.PROCESSED)).otherwise(0)
@@ -158,7 +158,7 @@ def receive_rows(receives: DataFrame) -> DataFrame:
         receive_key().alias("key"),
         seen.cast("long").alias("seen"),
         sf.xxhash64("consumer_id").alias("who"),
-        # one number for the place among its consumer's deliveries, and one for mode and protocol
+        # one number holds the place among the consumer's deliveries, the mode and the protocol
         (sf.col("ordinal") * (2 * MODES) + sf.col("ack_mode") * 2 + protocol).cast("long").alias("number"),
         sf.unix_micros("t_recv").alias("time"),
     )
@@ -167,8 +167,8 @@ def receive_rows(receives: DataFrame) -> DataFrame:
 def per_message(sends: DataFrame, receives: DataFrame) -> DataFrame:
     """Return one row for each message, and for each copy that a subscription of a topic got.
 
-    Rows are shuffled before they are grouped. If they were grouped before the shuffle as well, this step would take
-    half of the time of the audit, and would not reduce the number of rows, because nearly all keys occur twice, in
+    The rows are grouped after the shuffle only. Spark could group them in each task before the shuffle too, but this
+    would take half of the time of the audit and save nothing, because the two rows of a key are nearly always in
     different tasks.
     """
     sent, received = _has(_Seen.SENT), _has(_Seen.RECEIVED)
@@ -199,7 +199,7 @@ def judged(messages: DataFrame, outages: Sequence[Outage]) -> DataFrame:
     """
     delivered = sf.col("counts").bitwiseAND((1 << 32) - 1)
     once = (delivered == 1) & ~_has(_Seen.FLAGGED) & sf.col("producer").isNotNull()
-    # one key to sort by instead of two; messages without an order are spread, because one task would get them all
+    # one key for producer and consumer; other messages get many keys, because with one key one task would get them all
     pair = sf.when(once, sf.xxhash64("producer", "consumer")).otherwise(sf.pmod("key", sf.lit(_SPREAD)))
     narrow = messages.select(
         "key",
@@ -218,9 +218,10 @@ def judged(messages: DataFrame, outages: Sequence[Outage]) -> DataFrame:
 def looked(result: DataFrame, sends: DataFrame, look: Look) -> DataFrame:
     """Correct the verdict "lost" by a look into the queues of a broker.
 
-    A message that was seen there is still queued. A message that was not seen there is unknown in two cases. Either it
-    was confirmed after the look began. Or it was sent over another protocol than that of the look, and the queues have
-    ids that no send of the ledger has. A broker gives such a message a new id, so one of these may be its id.
+    A message that the look saw is still queued. A message that the look did not see is unknown in two cases. In the
+    first case it was confirmed after the look began. In the second case it was sent over another protocol than that of
+    the look, and the queues have ids that are not in the ledger: the broker shows such a message with a new id, so one
+    of these ids may belong to it.
     """
     ids = sends.sparkSession.createDataFrame(pa.table({"message_id": pa.array(look.ids, pa.string())}))
     there = ids.select(key_of().alias("key")).distinct()
@@ -253,7 +254,7 @@ def _verdict(delivered: Column) -> Column:
         Verdict.ACK_IN_DOUBT: unanswered & _has(_Seen.DOUBTED),
         Verdict.DUPLICATED: processed > 1,
         Verdict.REDELIVERED: (delivered > 1) | _has(_Seen.FLAGGED),
-        # an error may hide that the broker has the message, but the message's arrival shows it
+        # a failed send whose message arrived is in doubt too, because the broker has the message
         Verdict.IN_DOUBT: (_has(_Seen.UNKNOWN) | (_has(_Seen.FAILED) & _has(_Seen.RECEIVED))) & ~_has(_Seen.CONFIRMED),
         Verdict.TORN: _has(_Seen.ROLLED_BACK) & ~_has(_Seen.CONFIRMED, _Seen.UNKNOWN) & _has(_Seen.RECEIVED),
         Verdict.DEAD_LETTERED: _has(_Seen.REFUSED) & ~_has(_Seen.ACKNOWLEDGED),
@@ -267,8 +268,8 @@ def _verdict(delivered: Column) -> Column:
 
 
 def _timing(outages: Sequence[Outage]) -> Column:
-    """Return the part of a judgement that tells the time from a send to its first delivery. The clocks may differ, so
-    the time is 1 microsecond or more.
+    """Return the part of a judgement with the time from a send to its first delivery. A time below 1 microsecond counts
+    as 1 microsecond, because the clocks of two hosts may differ.
     """
     taken = sf.greatest(sf.col("received") - sf.col("sent"), sf.lit(1))
     bucket = sf.floor(sf.log(taken.cast("double")) * BUCKETS_PER_E).cast("long")
@@ -278,7 +279,9 @@ def _timing(outages: Sequence[Outage]) -> Column:
 
 
 def _phase(outages: Sequence[Outage]) -> Column:
-    """Return the phase of a message: before an outage, during it (on its way at any moment of it) or after it."""
+    """Return the phase of a message: before an outage, during it, or after it. A message that was on its way at any
+    moment of an outage belongs to the outage.
+    """
     phase = sf.lit(2 * len(outages))
     for number, outage in reversed([*enumerate(outages)]):
         start, end = (int(time.timestamp() * 1_000_000) for time in (outage.start, outage.end))

@@ -1,4 +1,4 @@
-"""The Spark session of an audit: settings for large data, and a check that the named cluster is there."""
+"""The Spark session of an audit: settings for large data, and a check that the cluster answers."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["ClusterError", "audit_session"]
 _PREFIX = "spark://"
 _ANSWER = 10.0  # seconds for the port of a master to answer
 _SETTINGS = {
-    "spark__driver__memory": "4g",  # memory of a local Spark: ten million messages are grouped without spilling to disk
+    "spark__driver__memory": "4g",  # of a local Spark: enough for ten million messages without the disk
     "spark__log__level": "ERROR",
     "spark__sql__shuffle__partitions": "32",  # Spark joins the small partitions
-    # pauses do not matter here, and this collector takes an eighth less processor time than the default
+    # takes an eighth less processor time than the default collector; its longer pauses do not matter here
     "spark__driver__defaultJavaOptions": "-XX:+UseParallelGC",
     "spark__executor__defaultJavaOptions": "-XX:+UseParallelGC",
 }
@@ -30,11 +30,11 @@ class ClusterError(RuntimeError):
 
 
 def audit_session(master: str = "local[*]", *, patience: float = 60.0, **settings: str) -> SparkSession:
-    """Return a session for :func:`run_audit`; the caller stops it.
+    """Return a session for :func:`run_audit`. The caller has to stop the session.
 
     Args:
         master: the URL of the Spark master.
-        patience: seconds for the first worker of a cluster. Spark itself would wait for ever.
+        patience: seconds to wait for the first worker of a cluster. Spark itself would wait for ever.
         settings: more Spark settings, with ``__`` for the dot.
 
     Raises:
@@ -59,7 +59,7 @@ def audit_session(master: str = "local[*]", *, patience: float = 60.0, **setting
 
 
 def _ask(master: str) -> None:
-    """Check that a port of ``spark://host:7077,other:7077`` answers, because Spark itself would try for a minute."""
+    """Check that one of the ports in ``spark://host:7077,other:7077`` answers. Spark itself would try for a minute."""
     problems = []
     for place in master.removeprefix(_PREFIX).split(","):
         host, _, port = place.rpartition(":")
@@ -76,7 +76,7 @@ def _ask(master: str) -> None:
 
 def _wait_for_worker(session: SparkSession, master: str, patience: float) -> None:
     context: Any = session.sparkContext._jsc
-    tracker = context.sc().statusTracker()  # Python's own tracker does not count executors
+    tracker = context.sc().statusTracker()  # Java's, because Python's does not count executors
     end = time.monotonic() + patience
     while len(tracker.getExecutorInfos()) < 2:  # the first executor in the list is this program
         if time.monotonic() > end:
