@@ -69,8 +69,8 @@ def jolokia_option(command: Command) -> Command:
 
 
 def jolokia_of_environment(login: Login) -> str | None:
-    """Return the URL of Jolokia from the environment, if the URL of the broker comes from there too. With another broker
-    a command would look at one broker and change another one.
+    """Return the URL of Jolokia from the environment, if the URL of the broker comes from there too. Otherwise a
+    command would look at one broker and change another one.
     """
     given = os.environ.get(_JOLOKIA_VARIABLE) or None
     if given is not None and not login.of_environment:
