@@ -56,8 +56,10 @@ class Tracing:
         return list(self._exporter.get_finished_spans())
 
     def named(self, operation: str) -> list[ReadableSpan]:
-        """Return the ended spans of one operation."""
-        return [span for span in self.spans if attributes(span).get("messaging.operation.name") == operation]
+        """Return the ended spans of one operation in the order of their starts. The span of an answer can end
+        before the caller who sent the question has noted the end of that send."""
+        found = [span for span in self.spans if attributes(span).get("messaging.operation.name") == operation]
+        return sorted(found, key=lambda span: span.start_time or 0)
 
     def one(self, operation: str) -> ReadableSpan:
         """Return the only span of an operation."""
