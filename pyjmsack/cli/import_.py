@@ -78,7 +78,7 @@ class _Progress:
             raise Failure(
                 f"{path} was written by another version of pyjmsack, so the broker would not recognise the lines that"
                 " it has already: finish this import with that version, or import only the lines after line"
-                f" {made.lines:,}, with another --resume FILE; the first of these lines may be in the queue already"
+                f" {made.lines:,}, with another --resume FILE; up to one batch of these may be in the queue already"
             )
         return made
 

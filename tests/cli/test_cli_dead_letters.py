@@ -106,7 +106,7 @@ def test_letters_of_a_sender_whose_clock_is_ahead_are_taken_once(
     """They were left: only letters with a time stamp up to now were chosen, by the clock of this process."""
     give_up(cli.url, queue_name, ["a", "b", "c"])
     behind = SimpleNamespace(time=lambda: time.time() - 3600)
-    monkeypatch.setattr("pyjmsack.cli.dlq.time", behind)
+    monkeypatch.setattr("pyjmsack.cli.dlq.moving.time", behind)
     target = f"{queue_name}.parked" if command == "move" else queue_name
     arguments = [command, *([target] if command == "move" else ["--yes"])]
     for number in (2, 1):

@@ -10,15 +10,17 @@ from unittest.mock import MagicMock
 import pytest
 
 from pyjmsack import Queue
-from pyjmsack.cli import dlq, transfer
-from pyjmsack.cli.dead_letters import Choice, place_of
+from pyjmsack.cli import transfer
+from pyjmsack.cli.dlq import command
+from pyjmsack.cli.dlq.groups import MOST_GROUPS, Groups
+from pyjmsack.cli.dlq.letters import Choice, place_of
 from pyjmsack.cli.errors import Failure
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)
 
 
 def test_a_group_knows_its_number_its_oldest_and_its_newest_letter() -> None:
-    groups = dlq._Groups()
+    groups = Groups()
     for hours in (3, -2, None, 1):
         groups.add("orders", "boom", None if hours is None else NOON + timedelta(hours=hours))
     groups.add("bills", "", None)
@@ -31,12 +33,12 @@ def test_a_group_knows_its_number_its_oldest_and_its_newest_letter() -> None:
 
 def test_causes_without_number_share_one_group_beyond_the_limit() -> None:
     """A cause may name the message."""
-    groups = dlq._Groups()
-    for number in range(dlq._MOST_GROUPS + 500):
+    groups = Groups()
+    for number in range(MOST_GROUPS + 500):
         groups.add("orders", f"message {number} failed", NOON)
     groups.add("orders", "message 3 failed", NOON)
     rows = groups.rows()
-    assert len(rows) == dlq._MOST_GROUPS + 1
+    assert len(rows) == MOST_GROUPS + 1
     assert [row[1] for row in rows if row[4] == "(more origins and causes)"] == [500]
     assert [row[1] for row in rows if row[4] == "message 3 failed"] == [2]
     assert groups.total == sum(row[1] for row in rows)
@@ -51,7 +53,7 @@ def test_a_purge_does_not_hold_letters_without_number(monkeypatch: pytest.Monkey
     session = letters.connection.create_session.return_value.__enter__.return_value
     session.create_consumer.return_value.receive_nowait.side_effect = [*fitting, *others]
     with pytest.raises(Failure, match=r"1 dead letter removed. The rest was not .* more than 3 messages .* --selector"):
-        dlq._destroy(letters, 5)
+        command._destroy(letters, 5)
     fitting[0].acknowledge.assert_called_once_with()
 
 

@@ -1,0 +1,133 @@
+"""The options that choose dead letters, and the chosen dead letters on an open connection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+
+import click
+
+from pyjmsack import Connection, Message, Queue
+from pyjmsack.cli.dlq.letters import Choice, choice_of, dead_letter_queue
+from pyjmsack.cli.existing import Checked, check_queue
+from pyjmsack.cli.export import check_whole
+from pyjmsack.cli.managing import duration, jolokia_option
+from pyjmsack.cli.options import Command, Login
+from pyjmsack.management import UnknownQueueError
+
+__all__ = ["AHEAD", "Letters", "Wanted", "choosing", "opened_letters"]
+
+AHEAD = 400
+"""The most dead letters with a time stamp in the future that one run takes, because a browser of ActiveMQ Classic shows
+no more messages than this."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The values of the options that choose dead letters."""
+
+    queue: str | None
+    origin: str | None
+    selector: str | None
+    cause: str | None
+    older_than: float | None
+    jolokia: str | None
+
+
+def choosing(command: Command) -> Command:
+    """Add the options that choose dead letters. The command gets them as a :class:`Wanted` with the name ``wanted``."""
+
+    def chosen(
+        *arguments: object,
+        queue: str | None,
+        origin: str | None,
+        selector: str | None,
+        cause: str | None,
+        older_than: float | None,
+        jolokia: str | None,
+        **options: object,
+    ) -> object:
+        return command(*arguments, wanted=Wanted(queue, origin, selector, cause, older_than, jolokia), **options)
+
+    chosen.__doc__, chosen.__name__ = command.__doc__, command.__name__
+    chosen.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined] # click reads it
+    made: Command = chosen
+    for option in (
+        click.option(
+            "--queue", metavar="NAME", help="The dead-letter queue; by default DLQ, or ActiveMQ.DLQ on Classic."
+        ),
+        click.option("--origin", metavar="QUEUE", help="Only those that came from QUEUE."),
+        click.option("--selector", metavar="TEXT", help="Only those that fulfil this condition."),
+        click.option(
+            "--cause", metavar="TEXT", help="Only this cause. Artemis: expired or failed. Classic: a part of it."
+        ),
+        click.option("--older-than", type=duration, metavar="TIME", help="Only those sent longer ago, such as 2h."),
+    ):
+        made = option(made)
+    return jolokia_option(made)
+
+
+@dataclass
+class Letters:
+    """An open connection and the choice of dead letters on it."""
+
+    connection: Connection
+    queue: str
+    choice: Choice
+    absent: bool = False
+    """Whether the dead-letter queue does not exist yet, because the broker had no dead letter."""
+    checked: Checked | None = None
+    """The result of the check of the queue's name; ``None`` if the user did not give the name."""
+
+    def browse(self, limit: int | None = None) -> Iterator[Message]:
+        """Yield the chosen dead letters without taking them."""
+        if self.absent:
+            return
+        seen = 0
+        with (
+            self.connection.create_session() as session,
+            session.create_browser(Queue(self.queue), self.choice.selector) as browser,
+        ):
+            fitting = (each for each in browser if self.choice.fits(each, self.queue))
+            for seen, message in enumerate(islice(fitting, limit), 1):  # noqa: B007 - the last number is used below
+                yield message
+        if seen != limit:
+            check_whole(self.connection, seen)
+        if self.checked is not None:
+            self.checked.warn_if_empty(seen)
+
+    def shown(self, limit: int | None, fits: Callable[[Message], bool]) -> int:
+        """Return how many of the chosen dead letters a browser shows, at most ``limit``. On Artemis return 0.
+
+        The number shows whether another consumer held letters while a command ran. On Artemis this is not needed,
+        because a command receives only the letters that it chose.
+        """
+        if self.artemis:
+            return 0
+        most = AHEAD - 1 if limit is None else min(limit, AHEAD - 1)  # a browser shows no more than AHEAD letters
+        return sum(map(fits, self.browse(most)))
+
+    @property
+    def artemis(self) -> bool:
+        """Whether the broker is Artemis."""
+        return not self.connection.metadata.broker.startswith("classic")
+
+
+@contextmanager
+def opened_letters(login: Login, wanted: Wanted) -> Iterator[Letters]:
+    with login.factory(jms__receiveLocalOnly=True).create_connection() as connection:
+        # ignored here, because the call under way raises it
+        connection.exception_listener = lambda error: None
+        connection.start()
+        letters = Letters(connection, dead_letter_queue(connection, wanted.queue), Choice())
+        try:
+            checked = check_queue(connection, login, wanted.jolokia, letters.queue)
+            letters.checked = checked if wanted.queue is not None else None
+        except UnknownQueueError:
+            if wanted.queue is not None:
+                raise
+            letters.absent = True
+        letters.choice = choice_of(letters.artemis, wanted.selector, wanted.origin, wanted.cause, wanted.older_than)
+        yield letters

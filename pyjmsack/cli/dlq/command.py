@@ -1,0 +1,294 @@
+"""The commands of ``pyjmsack dlq``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from pyjmsack import AckMode, Message, Queue
+from pyjmsack.cli.dlq.choosing import Letters, Wanted, choosing, opened_letters
+from pyjmsack.cli.dlq.groups import Groups
+from pyjmsack.cli.dlq.letters import cause_of, origin_of, place_of
+from pyjmsack.cli.dlq.moving import rounds_of, run_rounds
+from pyjmsack.cli.export import LeftOut, opened_output, write_all
+from pyjmsack.cli.managing import (
+    ask_before,
+    by_broker,
+    json_option,
+    print_json,
+    print_table,
+    remark,
+    yes_option,
+)
+from pyjmsack.cli.move import moving_options
+from pyjmsack.cli.options import Login, connection_options
+from pyjmsack.cli.receive_output import as_document
+from pyjmsack.cli.stopping import stop_on_signals
+from pyjmsack.cli.terminal import amount, visible
+from pyjmsack.cli.transfer import DEFAULT_BATCH, Target, Transfer, check_left
+
+__all__ = ["dlq"]
+
+_SHOWN = 20
+_DEAD = "dead letter"
+
+
+@click.group()
+def dlq() -> None:
+    """Dead letters: list them by origin, show, retry, move, export, purge.
+
+    \b
+    pyjmsack dlq ls
+    pyjmsack dlq show --origin orders --limit 5
+    pyjmsack dlq retry --origin orders --dry-run
+    """
+
+
+@dlq.command()
+@connection_options
+@choosing
+@json_option
+def ls(login: Login, wanted: Wanted, as_json: bool) -> None:
+    """Count the dead letters by the queue that they came from, with their age and their cause.
+
+    \b
+    pyjmsack dlq ls
+    pyjmsack dlq ls --older-than 1d --json
+    """
+    groups = Groups()
+    with opened_letters(login, wanted) as letters:
+        for message in letters.browse():
+            groups.add(origin_of(message, letters.queue) or "", cause_of(message)[:200], message.timestamp)
+        queue = letters.queue
+    rows = groups.rows()
+    if as_json:
+        names = ("origin", "messages", "oldest", "newest", "cause")
+        print_json({"queue": queue, "groups": [dict(zip(names, row, strict=True)) for row in rows]})
+        return
+    click.echo(f"{visible(queue)}: {amount(groups.total, _DEAD)}")
+    if rows:
+        table = [(origin or "unknown", oldest, newest, cause, number) for origin, number, oldest, newest, cause in rows]
+        print_table(("origin", "oldest sent (UTC)", "newest sent (UTC)", "cause", "messages"), table, numbers=1)
+
+
+@dlq.command()
+@connection_options
+@choosing
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", default=_SHOWN, show_default=True, help="At most N.")
+@json_option
+def show(login: Login, wanted: Wanted, limit: int, as_json: bool) -> None:
+    """Show dead letters with origin, cause, properties and body; the queue keeps them.
+
+    \b
+    pyjmsack dlq show --origin orders --limit 3
+    pyjmsack dlq show --json
+    """
+    documents = []
+    with opened_letters(login, wanted) as letters:
+        for message in letters.browse(limit):
+            noted = {"origin": origin_of(message, letters.queue), "cause": cause_of(message)}
+            documents.append(noted | as_document(message))
+    if as_json:
+        print_json({"messages": documents})
+        return
+    for document in documents:
+        click.echo("")
+        for name, value in document.items():
+            click.echo(visible(f"{name}: {value}"))
+
+
+@dlq.command()
+@connection_options
+@choosing
+@moving_options
+@click.option("--dry-run", is_flag=True, help="Say what would be sent back, and do nothing.")
+@yes_option
+@json_option
+def retry(
+    login: Login,
+    wanted: Wanted,
+    limit: int | None,
+    rate: float | None,
+    transaction: int | None,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Send dead letters back to the queue that each came from.
+
+    \b
+    pyjmsack dlq retry --origin orders
+    pyjmsack dlq retry --older-than 1h --limit 100 --rate 10
+    pyjmsack dlq retry --dry-run --json
+
+    A message that fails again becomes a dead letter again, so fix the cause first. The broker sends the messages back
+    itself if the user may manage the broker. Otherwise, and with --limit, --rate or --transaction, this process sends
+    them back, without their old duplicate ids, because the broker remembers the ids and would drop the messages.
+    """
+    with opened_letters(login, wanted) as letters:
+        if dry_run:
+            _say_what(letters, limit, "would be sent back to", as_json)
+            return
+        queue, choice, artemis = letters.queue, letters.choice, letters.artemis
+        count = 0 if letters.absent else None
+    if count is None and limit is None and rate is None and transaction is None and not choice.choosy:
+        count = by_broker(
+            login, wanted.jolokia, "Sent back by this process", lambda manager: manager.retry(queue, choice.selector)
+        )
+    by = "broker"
+    if count is None:
+        by = "client"
+        strays = 0
+
+        def target(message: Message) -> Queue | None:
+            nonlocal strays
+            if not choice.fits(message, queue):
+                return None
+            place = place_of(message, queue)
+            strays += place is None
+            return place
+
+        job = Transfer(queue, target, choosy=not artemis, limit=limit, batch=transaction or DEFAULT_BATCH)
+        with opened_letters(login, wanted) as letters:  # Artemis leaves out letters without an origin
+            rounds = rounds_of(letters, *(["_AMQ_ORIG_QUEUE IS NOT NULL"] if artemis else []))
+            shown = letters.shown(limit, lambda message: place_of(message, queue) is not None)
+        count = run_rounds(job, rounds, login, rate, "Retrying", shown)
+        if strays:
+            remark(f"{strays:,} stay in {queue}, because nothing says where they came from.")
+    if as_json:
+        print_json({"queue": queue, "retried": count, "by": by})
+    else:
+        click.echo(f"Sent {amount(count, _DEAD)} back from {visible(queue)}, by the {by}.")
+
+
+def _say_what(letters: Letters, limit: int | None, done: str, as_json: bool) -> None:
+    counts: dict[str, int] = {}
+    for message in letters.browse(limit):
+        place = place_of(message, letters.queue)
+        name = "" if place is None else place.name
+        counts[name] = counts.get(name, 0) + 1
+    if as_json:
+        print_json({"queue": letters.queue, "dry_run": True, "targets": counts})
+        return
+    for name, count in sorted(counts.items()):
+        told = f"{done} {visible(name)}" if name else "stay: nothing says where they came from"
+        click.echo(f"{count:,} {told}")
+    if not counts:
+        click.echo("No dead letter fits these options.")
+
+
+@dlq.command("move")
+@click.argument("target")
+@connection_options
+@choosing
+@moving_options
+@click.option("--dry-run", is_flag=True, help="Say how many would be moved, and do nothing.")
+@yes_option
+@json_option
+def move_letters(
+    target: str,
+    login: Login,
+    wanted: Wanted,
+    limit: int | None,
+    rate: float | None,
+    transaction: int | None,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Move dead letters to the queue TARGET.
+
+    \b
+    pyjmsack dlq move orders.parked --origin orders
+    """
+    moved = _each_to(Queue(target), login, wanted, limit, rate, transaction, dry_run)
+    if as_json:
+        print_json({"target": target, "moved": moved, "dry_run": dry_run})
+    else:
+        click.echo(f"{'Would move' if dry_run else 'Moved'} {amount(moved, _DEAD)} to {visible(target)}.")
+
+
+def _each_to(
+    target: Queue,
+    login: Login,
+    wanted: Wanted,
+    limit: int | None,
+    rate: float | None,
+    transaction: int | None,
+    dry_run: bool,
+) -> int:
+    with opened_letters(login, wanted) as letters:
+        queue, choice = letters.queue, letters.choice
+        if target.name == queue:
+            raise click.UsageError(f"TARGET is the dead-letter queue {queue} itself")
+        if dry_run:
+            return sum(1 for _ in letters.browse(limit))
+        rounds = rounds_of(letters)
+        shown = letters.shown(limit, lambda message: True)
+    places: Target = lambda message: target if choice.fits(message, queue) else None  # noqa: E731 - one expression
+    job = Transfer(queue, places, choosy=choice.choosy, limit=limit, batch=transaction or DEFAULT_BATCH)
+    return run_rounds(job, rounds, login, rate, "Moving", shown)
+
+
+@dlq.command("export")
+@click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@connection_options
+@choosing
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N.")
+@json_option
+def export_letters(file: Path | None, login: Login, wanted: Wanted, limit: int | None, as_json: bool) -> None:
+    """Write dead letters to FILE, or to standard output, as JSON lines; the queue keeps them.
+
+    \b
+    pyjmsack dlq export dead.jsonl --origin orders
+    """
+    with stop_on_signals() as stop, opened_letters(login, wanted) as letters:
+        left = LeftOut(letters.queue)
+        written = write_all(letters.browse(limit), opened_output(file, stop), left)
+    if as_json and file is not None:
+        print_json({"written": written, "file": str(file)})
+    elif not left.count:
+        remark(f"Exported {amount(written, _DEAD)}.")
+    left.check(f"Exported {amount(written, _DEAD)}")
+
+
+@dlq.command("purge")
+@connection_options
+@choosing
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N.")
+@click.option("--dry-run", is_flag=True, help="Say how many would be destroyed, and do nothing.")
+@yes_option
+@json_option
+def purge_letters(login: Login, wanted: Wanted, limit: int | None, dry_run: bool, yes: bool, as_json: bool) -> None:
+    """Destroy dead letters for ever.
+
+    \b
+    pyjmsack dlq export dead.jsonl --older-than 30d && pyjmsack dlq purge --older-than 30d --yes
+    """
+    with opened_letters(login, wanted) as letters:
+        number = sum(1 for _ in letters.browse(limit))
+        if not dry_run and number:
+            ask_before(f"{amount(number, _DEAD)} of {letters.queue} will be destroyed.", yes)
+            number = _destroy(letters, number)
+    if as_json:
+        print_json({"removed": 0 if dry_run else number, "found": number, "dry_run": dry_run})
+    else:
+        click.echo(f"{'Would remove' if dry_run else 'Removed'} {amount(number, _DEAD)}.")
+
+
+def _destroy(letters: Letters, number: int) -> int:
+    """Take and acknowledge the chosen letters, but no more than ``number``, which the user agreed to."""
+    removed = left = 0
+    with letters.connection.create_session(AckMode.INDIVIDUAL_ACKNOWLEDGE) as session:
+        consumer = session.create_consumer(Queue(letters.queue), letters.choice.selector)
+        receive: Callable[[], Message | None] = consumer.receive_nowait
+        while removed < number and (message := receive()) is not None:
+            if letters.choice.fits(message, letters.queue):
+                message.acknowledge()
+                removed += 1
+            else:
+                left += 1
+                check_left(left, f"{amount(removed, _DEAD)} removed")
+    return removed

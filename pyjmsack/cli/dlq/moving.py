@@ -1,0 +1,82 @@
+"""Moves the dead letters that are in the queue now, and not those that become dead letters meanwhile."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from pyjmsack import UnsupportedFeatureException
+from pyjmsack.cli.dlq.choosing import AHEAD, Letters
+from pyjmsack.cli.managing import remark
+from pyjmsack.cli.options import Login
+from pyjmsack.cli.stopping import stop_on_signals
+from pyjmsack.cli.terminal import counting
+from pyjmsack.cli.transfer import Pace, Transfer
+
+__all__ = ["Round", "rounds_of", "run_rounds"]
+
+
+@dataclass(frozen=True)
+class Round:
+    """One run over the queue: which letters it takes, and how many at most."""
+
+    selector: str
+    limit: int | None = None
+
+
+def rounds_of(letters: Letters, *parts: str) -> list[Round]:
+    """Return the rounds that take the chosen dead letters which are in the queue now.
+
+    A copy that this process sends may become a dead letter again. The first round does not take such a copy, because
+    its time stamp is later than now. But if the clock of a sender is ahead, its letters have a later time stamp too. A
+    second round takes these letters, and no more of them than the queue has now.
+
+    Args:
+        letters: the chosen dead letters.
+        parts: further conditions for the selectors of the rounds.
+    """
+    if letters.absent:
+        return []
+    now = int(time.time() * 1000)
+    shared = [*filter(None, [letters.choice.selector]), *parts]
+    rounds = [Round(" AND ".join([*shared, f"JMSTimestamp <= {now}"]))]
+    later = replace(letters.choice, selector=" AND ".join([*shared, f"JMSTimestamp > {now}"]))
+    ahead = replace(letters, choice=later, checked=None)
+    times: list[int] = []
+    with suppress(UnsupportedFeatureException):  # STOMP on Artemis has no browser: such letters stay
+        times = [round(each.timestamp.timestamp() * 1000) for each in ahead.browse(AHEAD) if each.timestamp]
+    if times:
+        rounds.append(Round(f"{ahead.choice.selector} AND JMSTimestamp <= {max(times)}", len(times)))
+    if len(times) == AHEAD:
+        remark(f"Only {AHEAD} of the letters with a time stamp in the future are taken: run the command again.")
+    return rounds
+
+
+def run_rounds(job: Transfer, rounds: list[Round], login: Login, rate: float | None, what: str, shown: int) -> int:
+    """Run a job once for each round. Return how many letters were moved.
+
+    Args:
+        job: moves letters of one selector.
+        rounds: the selectors and the limits of the rounds.
+        login: how to connect.
+        rate: letters a second; ``None`` = as many as possible.
+        what: the word for the work in the display, such as ``Retrying``.
+        shown: how many of the letters a browser showed before the run. If fewer are moved, a remark says so.
+    """
+    wanted, moved, unsendable = job.limit, 0, 0
+    with stop_on_signals() as stop, counting(what, wanted) as show_count:
+        for each in rounds:
+            left = None if wanted is None else wanted - moved
+            limit = min((number for number in (left, each.limit) if number is not None), default=None)
+            if stop.requested or limit == 0:
+                break
+            part = replace(job, selector=each.selector, limit=limit)
+            moved += part.run(login, Pace(rate, stop), stop, show_count)
+            unsendable += part.unsendable
+    if moved + unsendable < shown and not stop.requested:
+        remark(
+            f"{shown - moved - unsendable:,} of {shown:,} were not moved, because another consumer of {job.source}"
+            " holds them or took them: run the command again when no other command works on the dead letters."
+        )
+    return moved
