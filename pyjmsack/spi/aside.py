@@ -1,8 +1,9 @@
-"""Bounds the messages that a consumer cannot pass on, and that no outcome can remove.
+"""Limits how many messages one consumer can set aside (S118, S166).
 
-Some messages wait, unacknowledged, until their consumer ends (S118, S166). A sender decides how many there are. So
-there is a limit. A consumer that reaches the limit takes no more, and ends with an error when its inbox is empty. Then
-all these messages go back to the broker.
+A message is set aside if its consumer can neither hand it out nor remove it. The message waits, unacknowledged, until
+the consumer ends. There is a limit, because a sender can send any number of such messages. A consumer that reaches the
+limit takes no more messages, and ends with an error when its inbox is empty. Then the messages that it set aside go
+back to the broker.
 """
 
 from __future__ import annotations
@@ -18,19 +19,21 @@ from pyjmsack.spi.resources import ConsumerInfo
 __all__ = ["MOST_ASIDE", "MOST_COPIES", "Aside"]
 
 MOST_ASIDE = 1_000
-"""The number of such messages at which their consumer ends."""
+"""A consumer ends after it has set aside this number of messages."""
 MOST_COPIES = 100
-"""The number of copies of dead letters that a consumer has on their way before it asks for no more messages."""
+"""A consumer asks for no more messages while this number of its messages are being copied to the dead-letter queue."""
 
 _LOOK = 0.1
-"""Seconds between two looks whether the inbox is empty."""
+"""Seconds between two checks whether the inbox is empty."""
 
 Stop = Callable[[Completion[None]], None]
-"""Stops the deliveries of a consumer."""
+"""A function that stops the deliveries of a consumer, and then completes its argument."""
 
 
 class Aside:
-    """Counts the messages of one consumer that wait for its end. All methods run on the loop.
+    """Counts the messages that one consumer has set aside, and ends the consumer at the limit.
+
+    All methods run on the loop.
 
     Args:
         info: describes the consumer.
@@ -45,17 +48,19 @@ class Aside:
         self._count = 0
         self._timer: Timer | None = None
         self.copying = 0
-        """The number of copies on their way to the dead-letter queue. Their originals wait for the answer."""
+        """The number of copies that are on their way to the dead-letter queue. Each original message waits until the
+        broker has answered for its copy."""
 
     @property
     def busy(self) -> bool:
-        """Whether the consumer has so many copies on their way that it must not ask for more messages."""
+        """True if so many copies are on their way that the consumer must not ask for more messages."""
         return self.copying >= MOST_COPIES
 
     def add(self, stop: Stop) -> None:
-        """Count one more message, and end the consumer if this is the last one that it may set aside.
+        """Count one more message that was set aside. End the consumer if this message reaches the limit.
 
-        The inbox is handed out first. Messages that the caller holds may still be acknowledged after the end.
+        Before the end, the consumer hands out the messages in its inbox. The caller may acknowledge the messages that
+        it holds even after the end.
 
         Args:
             stop: stops the deliveries of the consumer.
@@ -72,14 +77,14 @@ class Aside:
         self._timer = None
         self._sink.detached(
             JMSException(
-                f"the consumer of {self._name} ended, because {MOST_ASIDE:,} messages wait that it can neither hand out"
-                " nor remove; the log names the reasons. Close the consumer, so that the messages go back to the"
-                " broker, and remove them there (S166)"
+                f"the consumer of {self._name} ended, because it could neither hand out nor remove {MOST_ASIDE:,}"
+                " messages; the log names the reasons. Close the consumer, so that these messages go back to the broker,"
+                " and remove them there (S166)"
             )
         )
 
     def cancel(self) -> None:
-        """End the wait for the empty inbox, because the consumer or its connection ended."""
+        """Stop waiting until the inbox is empty, because the consumer or its connection ended."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

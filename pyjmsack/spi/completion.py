@@ -36,14 +36,14 @@ class Completion(Generic[T]):
             self._run_callbacks()
 
     def fail(self, error: BaseException) -> None:
-        """Set an error as the result. It is ignored if there is a result already."""
+        """Set an error as the result. The error is ignored if there is a result already."""
         if not self.done:
             self._error = error
             self.done = True
             self._run_callbacks()
 
     def settle(self, error: BaseException | None) -> None:
-        """Fail with an error, or succeed if the error is ``None``. ``Outbound.done`` has the same argument."""
+        """Succeed if ``error`` is ``None``, and fail with ``error`` otherwise."""
         if error is None:
             self.succeed()
         else:
@@ -60,14 +60,14 @@ class Completion(Generic[T]):
 
     @property
     def error(self) -> BaseException | None:
-        """The error; ``None`` if there is no result yet, and after a success."""
+        """The error of the request; ``None`` if the request succeeded or has no result yet."""
         return self._error
 
     def result(self) -> T:
         """Return the value, or raise the error. Each call raises a new copy of a JMS exception."""
         error = self._error
         if error is None:
-            return self._value  # type: ignore[return-value]  # done: the value is there, and T may itself be None
+            return self._value  # type: ignore[return-value]  # the value was set, and may be None for some T
         if isinstance(error, JMSException):
             raise error.fresh()
         raise error
@@ -76,6 +76,6 @@ class Completion(Generic[T]):
         while self._callbacks:
             try:
                 callback = self._callbacks.pop()
-            except IndexError:  # the other side took it
+            except IndexError:  # another thread took the last callback
                 return
             callback(self)

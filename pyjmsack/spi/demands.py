@@ -23,7 +23,9 @@ def require(metadata: ConnectionMetadata, feature: str) -> None:
     """
     support = metadata.capabilities.support(feature)
     if support.level is Level.REFUSED:
-        raise UnsupportedFeatureException(f"{FEATURES[feature]}: not here; {support.note}")
+        raise UnsupportedFeatureException(
+            f"{FEATURES[feature]}: not available with this protocol and broker; {support.note}"
+        )
 
 
 def check_consumer(metadata: ConnectionMetadata, info: ConsumerInfo) -> None:

@@ -16,14 +16,14 @@ from pyjmsack.uri import BrokerUrl, Endpoint
 __all__ = ["Connector", "Engine", "Piece", "Reading", "Spool", "Stream", "Timer", "loss"]
 
 Piece = Callable[[bytes, "JMSException | None"], None]
-"""A function that is called with the next piece of a body, or with the error because of which there is no piece."""
+"""A function that takes the next piece of a body. If the piece cannot be read, the second argument is the error."""
 
 
 class Engine(Protocol):
     """The protocol of one connection, without a socket and without a clock. Every method runs on the loop."""
 
     def connection_made(self, stream: Stream) -> None:
-        """Begin the protocol, because the stream is open. ``stream.encrypted`` tells whether it uses TLS."""
+        """Begin the protocol, because the stream is open. ``stream.encrypted`` tells whether the stream uses TLS."""
         ...
 
     def receive_data(self, data: bytes) -> None:
@@ -38,8 +38,8 @@ class Engine(Protocol):
         """Handle the end of the stream.
 
         Args:
-            error: ``None`` = the peer closed the stream in an orderly way. A JMS exception is passed on to the user as
-                it is; any other error is the cause of a :class:`ConnectionLostException`.
+            error: ``None`` = the peer closed the stream in an orderly way. The user gets a JMS exception unchanged. Any
+                other error becomes the cause of a :class:`ConnectionLostException`.
         """
         ...
 
@@ -123,11 +123,11 @@ class Spool(Protocol):
 
     @property
     def error(self) -> JMSException | None:
-        """The error because of which nothing more can be written; ``None`` if there is none."""
+        """The error that made writing fail; ``None`` if bytes can still be written."""
         ...
 
     def write(self, data: bytes) -> None:
-        """Let a thread append bytes. Called on the loop; it does not wait."""
+        """Let a thread append bytes. Called on the loop; the call does not wait for the disk."""
         ...
 
     def finish(self) -> None:

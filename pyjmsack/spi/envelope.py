@@ -86,7 +86,7 @@ class NotOneMessageError(MessageFormatException):
 def identify(inbounds: Iterable[Inbound]) -> None:
     """Compute the identities of large messages. This takes long, so it does not run on the loop."""
     for inbound in inbounds:
-        with suppress(Exception):  # the next call raises it again
+        with suppress(Exception):  # the next call of identity() raises the same error
             inbound.identity()
 
 
@@ -102,7 +102,8 @@ class Outbound:
     producer_id: int
     payload: Payload
     encoder: Encoder
-    """The function that made the payload. After a failover it tells for which broker the payload was made (S91)."""
+    """The function that made the payload. After a failover, the provider learns from the encoder for which broker the
+    payload was made (S91)."""
     notifies: bool
     """Whether a completion listener gets the outcome. Such a send is never repeated (S102)."""
     left: bool
@@ -114,8 +115,8 @@ class Outbound:
     def done(self, error: BaseException | None) -> None:
         """Handle the outcome of the send; called once, on the loop.
 
-        ``error`` is ``None`` if the broker confirmed the message. A presettled message is not confirmed, so the call
-        comes when its bytes were sent.
+        ``error`` is ``None`` if the broker confirmed the message. The broker confirms no presettled message, so this
+        method is called as soon as the bytes of such a message are sent.
         """
         raise AssertionError("a subclass defines what a finished send does")
 
@@ -130,8 +131,8 @@ class Inbound(Protocol):
     redeliveries: int
     """The number of local redeliveries by ``recover()``, which the broker does not count (S32)."""
     known: bool | None
-    """True if the message was processed before, according to the file that the guard against duplicates keeps. ``None``
-    until the file was asked (S105)."""
+    """True if the file of the guard says that the message was processed before. ``None`` until the guard has looked
+    into the file (S105)."""
     settled: bool
     """True once an outcome was chosen. True from the start if the broker sent the message presettled."""
 
@@ -168,7 +169,8 @@ class Inbound(Protocol):
         """Return bytes that are the same for all deliveries of this message and differ for all other messages.
 
         They contain what the sender wrote, and nothing that the broker changes at a redelivery. A digest replaces long
-        parts. Returns ``None`` for a message without an id, because its sender may repeat it on purpose (S105).
+        parts. Returns ``None`` for a message without an id, because a sender may send two such messages with
+        the same content on purpose (S105).
         """
         ...
 
@@ -176,7 +178,8 @@ class Inbound(Protocol):
     def heavy(self) -> bool:
         """Whether the next call of :meth:`identity` takes long, because it must read more than :data:`HEAVY` bytes.
 
-        If so, a separate thread calls :meth:`identity` before the message is handed out. Later calls are fast.
+        For a heavy message, a separate thread calls :meth:`identity` before the message is handed out. Later calls are
+        fast.
         """
         ...
 
@@ -188,9 +191,9 @@ class Inbound(Protocol):
         ...
 
     def original_destination(self) -> Destination | None:
-        """Return the destination that the broker noted when it moved the message here, such as to its dead letters.
+        """Return the destination from which the broker moved this message, such as to a dead-letter queue.
 
-        Returns ``None`` if the broker notes it elsewhere or not at all.
+        Returns ``None`` if the broker did not move the message, or notes the destination elsewhere or not at all.
         """
         ...
 

@@ -46,15 +46,15 @@ def _refused(note: str) -> Support:
 FEATURES: Final[Mapping[str, str]] = {
     "transacted-send": "sends of a transaction appear together at the commit",
     "transacted-receive": "received messages are acknowledged together with the sends of their transaction",
-    "reject": "reject(): to the dead-letter queue",
-    "release": "release(): hand one message back, uncounted",
-    "modified-failed": "modify(): hand one message back, counted",
-    "undeliverable-here": "modify(undeliverable_here=True): not to this consumer again",
+    "reject": "reject(): move one message to the dead-letter queue",
+    "release": "release(): give one message back, uncounted",
+    "modified-failed": "modify(): give one message back, counted",
+    "undeliverable-here": "modify(undeliverable_here=True): do not deliver the message to this consumer again",
     "delivery-count": "JMSXDeliveryCount",
     "pull": "prefetch 0: one message per receive()",
     "browser": "queue browser",
     "selector": "message selector",
-    "no-local": "no_local: not one's own messages",
+    "no-local": "no_local: do not deliver the messages of this connection to itself",
     "durable-subscription": "durable subscription",
     "shared-subscription": "shared subscription, durable or not",
     "temporary-destination": "temporary queue and topic",
@@ -79,69 +79,80 @@ BROKERS: Final[Mapping[str, str]] = {
 }
 """The name of each known kind of broker, by its key."""
 
-_LOCAL = "kept in the client and delivered again to the same consumer"
-_UNCOUNTED_BY_STOMP = "counted in the client: STOMP carries no number, so the value is an estimate"
+_LOCAL = "the client keeps the message and delivers it again to the same consumer"
+_UNCOUNTED_BY_STOMP = "the client counts, because STOMP carries no delivery count; the value is an estimate"
 _NO_SHARED_CLASSIC = "ActiveMQ Classic gives every subscriber every message; use a virtual topic"
-_SCHEDULER = "only with schedulerSupport on at the broker, which a client cannot see: say so by broker.scheduler=true"
+_NOT_KNOWN = "it is not known whether this broker has this feature"
+_PRIORITY = "the broker orders messages by priority only if its queue policy has prioritizedMessages"
+_SCHEDULER = "the broker needs schedulerSupport, which a client cannot see; if it is on, set broker.scheduler=true"
 
 _ARTEMIS: Final = dict.fromkeys(FEATURES, _NATIVE) | {
-    "exclusive-consumer": _refused("Artemis decides it by queue setting, not by consumer"),
-    "retroactive-consumer": _refused("only ActiveMQ Classic has it, over STOMP"),
-    "pending-limit": _refused("only ActiveMQ Classic has it, over STOMP; ignored with a warning"),
+    "exclusive-consumer": _refused("in Artemis this is a setting of the queue, and not of a consumer"),
+    "retroactive-consumer": _refused("only ActiveMQ Classic has this feature, and only over STOMP"),
+    "pending-limit": _refused(
+        "only ActiveMQ Classic has this feature, and only over STOMP; the option is ignored with a warning"
+    ),
 }
 """The features of Artemis with both protocols. The tables of the other brokers list only the differences."""
 _AMQP_ARTEMIS: Final = _ARTEMIS
 _AMQP_CLASSIC: Final = _AMQP_ARTEMIS | {
-    "reject": _emulated("copied to the dead-letter queue first if not persistent: the broker would discard it"),
-    "modified-failed": _emulated("the broker counts only as long as the consumer lives, and has no limit of its own"),
-    "undeliverable-here": _refused("ActiveMQ Classic dead-letters such a message at once; use reject()"),
+    "reject": _emulated(
+        "the client first copies a message that is not persistent to the dead-letter queue, because the broker would"
+        " discard the message"
+    ),
+    "modified-failed": _emulated("the broker counts only until the consumer is closed, and has no limit of its own"),
+    "undeliverable-here": _refused(
+        "ActiveMQ Classic moves such a message to the dead-letter queue at once; use reject()"
+    ),
     "shared-subscription": _refused(_NO_SHARED_CLASSIC),
     "delivery-delay": _refused(_SCHEDULER),
-    "priority": _emulated("carried; the broker orders by it only if its queue policy says prioritizedMessages"),
-    "exclusive-consumer": _refused("an AMQP client cannot ask ActiveMQ Classic for it"),
-    "consumer-priority": _refused("an AMQP client cannot ask ActiveMQ Classic for it"),
-    "duplicate-detection": _refused("ActiveMQ Classic has none for AMQP clients"),
+    "priority": _emulated(_PRIORITY),
+    "exclusive-consumer": _refused("an AMQP client cannot ask ActiveMQ Classic for this feature"),
+    "consumer-priority": _refused("an AMQP client cannot ask ActiveMQ Classic for this feature"),
+    "duplicate-detection": _refused("ActiveMQ Classic has no duplicate detection for AMQP clients"),
 }
 _AMQP_UNKNOWN: Final = _AMQP_ARTEMIS | {
-    "exclusive-consumer": _refused("not known of this broker"),
-    "consumer-priority": _refused("not known of this broker"),
-    "duplicate-detection": _refused("not known of this broker"),
+    "exclusive-consumer": _refused(_NOT_KNOWN),
+    "consumer-priority": _refused(_NOT_KNOWN),
+    "duplicate-detection": _refused(_NOT_KNOWN),
 }
 _STOMP_ARTEMIS: Final = _ARTEMIS | {
-    "transacted-receive": _emulated("this broker applies every ACK at once, so they are sent after the COMMIT receipt"),
-    "reject": _emulated("copied to the dead-letter queue with a receipt, then acknowledged: NACK would lose it"),
+    "transacted-receive": _emulated(
+        "this broker applies each ACK at once, so the client sends the ACKs after the commit"
+    ),
+    "reject": _emulated(
+        "the client copies the message to the dead-letter queue and then acknowledges it, because NACK would lose it"
+    ),
     "release": _emulated(_LOCAL),
     "modified-failed": _emulated(_LOCAL),
-    "undeliverable-here": _refused("STOMP has no such verb"),
+    "undeliverable-here": _refused("STOMP has no frame for this"),
     "delivery-count": _emulated(_UNCOUNTED_BY_STOMP),
-    "pull": _emulated("a window of one message, acknowledged when it is handed out"),
+    "pull": _emulated("a window of one message, which is acknowledged when it is handed out"),
     "browser": _refused("this broker ignores browser:true and would consume the queue; use AMQP"),
-    "shared-subscription": _emulated("durable ones with a client id; Artemis has no others over STOMP"),
+    "shared-subscription": _emulated("only durable ones with a client id, because Artemis has no others over STOMP"),
     "temporary-destination": _emulated("a queue with a random name, deleted by the broker when it is empty and unused"),
-    "consumer-priority": _refused("not known over STOMP"),
-    "typed-properties": _emulated("STOMP carries strings; types are told by a header that this library writes"),
+    "consumer-priority": _refused("no way to ask for this over STOMP is known"),
+    "typed-properties": _emulated("STOMP carries strings only, so this library writes the types into a header"),
 }
 _STOMP_CLASSIC: Final = _STOMP_ARTEMIS | {
     "transacted-receive": _NATIVE,
-    "reject": _emulated("NACK for persistent messages; others are copied to the dead-letter queue first"),
+    "reject": _emulated("NACK for persistent messages; the client first copies others to the dead-letter queue"),
     "browser": _NATIVE,
     "shared-subscription": _refused(_NO_SHARED_CLASSIC),
     "temporary-destination": _NATIVE,
     "delivery-delay": _refused(_SCHEDULER),
-    "priority": _emulated("carried; the broker orders by it only if its queue policy says prioritizedMessages"),
+    "priority": _emulated(_PRIORITY),
     "exclusive-consumer": _NATIVE,
     "consumer-priority": _NATIVE,
     "retroactive-consumer": _NATIVE,
     "pending-limit": _NATIVE,
-    "duplicate-detection": _refused("ActiveMQ Classic has none for STOMP clients"),
+    "duplicate-detection": _refused("ActiveMQ Classic has no duplicate detection for STOMP clients"),
 }
 _UNKNOWN_OF_STOMP: Final = (
     "reject no-local durable-subscription shared-subscription delivery-delay priority message-groups"
     " duplicate-detection"
 )
-_STOMP_UNKNOWN: Final = _STOMP_ARTEMIS | {
-    name: _refused("not known of this broker") for name in _UNKNOWN_OF_STOMP.split()
-}
+_STOMP_UNKNOWN: Final = _STOMP_ARTEMIS | {name: _refused(_NOT_KNOWN) for name in _UNKNOWN_OF_STOMP.split()}
 
 _TABLE: Final[Mapping[tuple[str, str], Mapping[str, Support]]] = {
     ("amqp", "artemis"): _AMQP_ARTEMIS,

@@ -1,6 +1,6 @@
-"""The begin and the end of a provider's connection, which are the same for all protocols.
+"""The beginning and the end of a provider's connection, which are the same for all protocols.
 
-At the end of the connection, this module completes the requests that wait for it and calls its listener.
+When the connection ends, this module calls the listener of the connection and ends the requests that still wait.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ class Lifecycle(ABC, Generic[E]):
         return self._engine
 
     def on_failure(self, error: JMSException) -> None:
-        """Handle the end of the connection, either after a close or after a loss."""
+        """Handle the end of the connection, which was closed or lost."""
         if self._closing is None and self._opening is None and self._listener is not None:
             self._listener.on_failure(error)
         self._fail_everything(error)
         self._end_closing()
 
     def _end_closing(self) -> None:
-        """Complete the request that closes the connection, if there is one. A new connection may be opened then."""
+        """Complete the request that closes the connection, if there is one. Then ``connect`` may be called again."""
         closing, self._closing = self._closing, None
         if closing is not None:
             closing.succeed()
@@ -85,10 +85,12 @@ class Lifecycle(ABC, Generic[E]):
     # -- duplicate marks (S106) ---------------------------------------------------------------------------------
 
     def _decide_marks(self, table: Mapping[str, Support]) -> None:
-        """Decide whether sends get a duplicate mark: if they may be repeated, and the broker recognises the mark."""
+        """Decide whether sends get a duplicate mark. They do if the client may repeat sends and the broker recognises
+        duplicate marks."""
         self._marks_repetitions = self._the_info.resends and table["duplicate-detection"].level is not Level.REFUSED
 
     def _marks(self, destination: Destination) -> bool:
-        """Return True if sends to a destination get a duplicate mark. An option of the destination decides first."""
+        """Return True if sends to a destination get a duplicate mark. An option of the destination overrides
+        :meth:`_decide_marks`."""
         wanted = parse_destination_options(destination).duplicate_detection
         return self._marks_repetitions if wanted is None else wanted

@@ -108,7 +108,10 @@ class Provider(Protocol):
         ...
 
     def start_consumer(self, consumer_id: int) -> None:
-        """Let the broker send messages up to the prefetch, at the start and after a drain. Prefetch 0 needs nothing."""
+        """Let the broker send messages up to the prefetch. Called at the start of the consumer and after a drain.
+
+        Does nothing for a consumer with prefetch 0, because such a consumer pulls each message.
+        """
         ...
 
     def stop_consumer(self, consumer_id: int, done: Completion[None]) -> None:
@@ -117,7 +120,7 @@ class Provider(Protocol):
         ...
 
     def close_consumer(self, consumer_id: int, done: Completion[None]) -> None:
-        """Detach a receiver. Its messages can get no outcome any more. A durable subscription stays (S141)."""
+        """Detach a receiver. After that, its messages can get no outcome. A durable subscription stays (S141)."""
         ...
 
     def create_temporary(self, info: TemporaryInfo, done: Completion[str]) -> None:
@@ -158,7 +161,8 @@ class Provider(Protocol):
     def withdraw(self, outbound: Outbound, withdrawn: Completion[bool]) -> None:
         """Take back a send that timed out.
 
-        ``withdrawn`` gets True if the message was not sent and never will be (S66). The send is finished then.
+        ``withdrawn`` gets True if the message was not sent and never will be (S66). In this case ``outbound.done`` is
+        called, too.
         """
         ...
 

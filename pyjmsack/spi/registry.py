@@ -47,7 +47,7 @@ def create_provider(url: BrokerUrl, connector: Connector) -> Provider:
             installed.
     """
     if url.scheme not in _FACTORIES:
-        raise UnsupportedFeatureException(f"{url.scheme} URLs are understood, but cannot be connected to yet")
+        raise UnsupportedFeatureException(f"pyjmsack can read {url.scheme} URLs, but cannot connect to them yet")
     module, name = _FACTORIES[url.scheme]
     try:
         factory = cast(ProviderFactory, getattr(import_module(module), name))

@@ -49,8 +49,7 @@ NATIVE_MESSAGE_ID __HDR_MESSAGE_ID _AMQ_GROUP_ID _AMQ_SCHED_DELIVERY _AMQ_LARGE_
 """
 _TAKEN = frozenset(_TAKEN_TEXT.split())
 """The headers of the frame, of the broker and of JMS, which are not properties of the application. They include
-``receipt`` and ``destination-type``, because Artemis delivers these headers of the sender with the message (trap 25 of
-STOMP on Artemis)."""
+``receipt`` and ``destination-type``, because Artemis delivers these headers of the sender with the message."""
 _ORDERS = frozenset(("AMQ_SCHEDULED_TIME",))
 """The headers of ``_TAKEN`` that an application may set, to ask the broker for a service."""
 _OURS = frozenset((BODY, TYPES))
@@ -74,7 +73,7 @@ def sent_over_stomp(properties: Mapping[str, Any], address: str | None) -> bool:
     destination = properties.get("destination")
     if not address or not isinstance(destination, str) or _FRAME.isdisjoint(properties):
         return False
-    return destination.endswith(address)  # an acceptor of Artemis may have a prefix for it
+    return destination.endswith(address)  # the acceptor of Artemis may put a prefix before the address
 
 
 def properties_of(headers: Mapping[str, Any]) -> dict[str, Any]:
@@ -100,7 +99,8 @@ def property_name(header: str) -> str:
 
 
 def text_of(value: Any) -> str:
-    """Return a property's value as the text of a header. ``types_line`` keeps its type."""
+    """Return a property's value as the text of a header. The header of :func:`types_line` keeps the type of the
+    value."""
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -63,7 +63,7 @@ def test_a_stomp_consumer_with_too_many_messages_aside_ends_and_gives_all_back(f
     consumer = session.create_consumer(dead_letters(server))
     for _ in range(3):
         consumer.receive(timeout=60).reject()
-    with pytest.raises(JMSException, match="3 messages wait that it can neither hand out nor remove"):
+    with pytest.raises(JMSException, match="could neither hand out nor remove 3 messages"):
         reject_all(consumer)  # one more may have been on its way before the third was rejected
     consumer.close()
     session.create_producer(Queue("other")).send("the connection stays")
@@ -81,7 +81,7 @@ def test_a_stomp_consumer_hands_out_its_inbox_before_it_ends(face: Face) -> None
         message = consumer.receive(timeout=60)
         assert message.text == text
         message.acknowledge()
-    with pytest.raises(JMSException, match="3 messages wait"):
+    with pytest.raises(JMSException, match="nor remove 3 messages"):
         consumer.receive(timeout=60)
     consumer.close()
     assert peer.log("ACK", "UNSUBSCRIBE") == ["ACK s1,3", "ACK s1,4", "UNSUBSCRIBE s1"]

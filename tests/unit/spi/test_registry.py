@@ -16,7 +16,7 @@ CONNECTOR: Any = object()
 
 def test_scheme_without_a_provider_is_refused() -> None:
     url = replace(parse_url("amqp://h"), scheme="wire")
-    with pytest.raises(UnsupportedFeatureException, match="wire URLs are understood"):
+    with pytest.raises(UnsupportedFeatureException, match="pyjmsack can read wire URLs"):
         registry.create_provider(url, CONNECTOR)
 
 
