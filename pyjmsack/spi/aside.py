@@ -78,8 +78,8 @@ class Aside:
         self._sink.detached(
             JMSException(
                 f"the consumer of {self._name} ended, because it could neither hand out nor remove {MOST_ASIDE:,}"
-                " messages; the log names the reasons. Close the consumer, so that these messages go back to the broker,"
-                " and remove them there (S166)"
+                " messages; the log names the reasons. Close the consumer, so that these messages go back to the"
+                " broker, and remove them there (S166)"
             )
         )
 

@@ -72,7 +72,7 @@ async def test_a_transaction_whose_messages_went_to_another_consumer_is_rolled_b
         assert texts(await take(other, 1)) == ["a"]
         wire.heal()
         await producer.send("more")
-        with pytest.raises(TransactionRolledBackException, match="not replayed: 1 message"):
+        with pytest.raises(TransactionRolledBackException, match="not replayed: 1 received message"):
             await session.commit()
         await nothing(consumer)
         await jms.close()

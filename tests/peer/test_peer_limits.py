@@ -59,7 +59,7 @@ def test_a_rebuilt_link_that_ends_each_connection_is_closed_and_the_neighbour_go
     guilty = session.create_consumer(GUILTY)
     first.stop_listening()
     first.drop()
-    with pytest.raises(ResourceAllocationException, match="this link is given up"):
+    with pytest.raises(ResourceAllocationException, match="gave up this link"):
         guilty.receive(timeout=60)
     neighbour.send("after")
     assert [transfer.message.body for transfer in second.wait_transfers(1)] == ["after"]

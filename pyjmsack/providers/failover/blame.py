@@ -1,6 +1,6 @@
 """Decides whether one request or one link makes brokers end connections, or whether the network is bad (S104, S109).
-``requests.py`` asks for requests and ``restore.py`` for links. ``search.py`` decides when to connect again, and
-``brokers.py`` to which broker."""
+``requests.py`` uses this module for requests, and ``restore.py`` for links. ``search.py`` decides when to connect
+again, and ``brokers.py`` to which broker."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from pyjmsack.uri import BrokerUrl
 __all__ = ["MOST_LOSSES", "MOST_SILENT_LOSSES", "Blame", "blamed", "says_why"]
 
 MOST_LOSSES: Final = 3
-"""If the broker gives a reason, one request or link is given up after this number of lost connections. When the last of
-them was lost, nothing else was requested."""
+"""A request or link is given up after this number of lost connections for which the broker gave a reason. Nothing else
+was pending when the last of them was lost."""
 MOST_SILENT_LOSSES: Final = 10
-"""If the broker gives no reason, a request or link is given up after this number of lost connections in a row, during
-each of which nothing else was requested."""
+"""A request or link is given up after this number of connections in a row that were lost without a reason from the
+broker. Nothing else was pending when each of them was lost."""
 _NOT_OVER_A_LINK: Final = ("amqp:connection:forced", "amqp:connection:redirect")
 """Error codes for which no link is to blame: the broker stops, or an operator ends the connection or redirects the
 client."""
 _LOST_US: Final = re.compile(r"idle-?\s?timeout|connection TTL|heart-?beat", re.IGNORECASE)
-"""Words in the error of a broker that received nothing from this client for too long. Then the network is to blame."""
+"""Words in the error of a broker that received nothing from this client for too long. The network causes such an
+error."""
 
 
 def says_why(error: BaseException) -> bool:
@@ -90,8 +91,8 @@ def blamed(what: str, error: BaseException) -> JMSException:
     """Return the error for a request or link that makes brokers end connections. ``what`` names it."""
     losses = MOST_LOSSES if says_why(error) else MOST_SILENT_LOSSES
     guilty = ResourceAllocationException(
-        f"{what} is given up, and not the connection: {losses} connections in a row were lost while a broker was"
-        f" asked for it; the last one said: {error}"
+        f"pyjmsack gave up {what} and keeps the connection, because {losses} connections were lost while {what} waited"
+        f" for an answer; the last error was: {error}"
     )
     guilty.__cause__ = error
     return guilty

@@ -51,7 +51,7 @@ class Brokers:
         """Return the brokers to try, in order, after this number of rounds without success."""
         options = self._options
         members = with_file(self._known, options.update_uris_url)
-        if rounds:  # none of these: a broker may have named others as they are called in a network of its own
+        if rounds:  # try those of the URL, too: a broker may have named others by names of its own network
             known = {str(member) for member in members}
             members = [*members, *(member for member in self._given if str(member) not in known)]
         ordered = in_order(members, self._lost, shuffled=options.randomize)
@@ -102,8 +102,8 @@ def learn(
 
     Each new broker gets the options of the broker that named it. A broker without TLS is not accepted from a broker
     with TLS, unless ``amqp.allowNonSecureRedirects`` allows it. Only the first :data:`MOST` entries of a list are read,
-    and this client knows at most as many brokers besides those of the URL, because a broker must not be able to cost
-    this client time and memory without a limit.
+    and this client remembers at most that many brokers besides those of the URL. Without these limits, a broker could
+    use up the time and the memory of this client.
 
     Args:
         given: the brokers of the URL.
@@ -114,14 +114,14 @@ def learn(
     if action == "IGNORE" or not isinstance(offered, Sequence):
         return [*members]
     if len(offered) > MOST:
-        log.warning("a broker named %d others: the first %d are looked at", len(offered), MOST)
+        log.warning("a broker named %d other brokers; only the first %d are used", len(offered), MOST)
     named = [_member(present, entry) for entry in offered[:MOST] if isinstance(entry, Mapping)]
     learned = {} if action == "REPLACE" else {str(member): member for member in members}
     for member in (present, *(member for member in named if member is not None)):
         if len(learned) < MOST + len(given):
             learned.setdefault(str(member), member)
     if [*learned] != [*map(str, members)]:
-        log.info("brokers from now on: %s", ", ".join(learned))
+        log.info("the brokers to try from now on: %s", ", ".join(learned))
     return [*learned.values()]
 
 
@@ -135,10 +135,10 @@ def _member(present: BrokerUrl, entry: Mapping[object, object]) -> BrokerUrl | N
     secure = present.endpoints[0].tls and not present.amqp.allow_non_secure_redirects
     understood = isinstance(host, str) and len(host) <= _LONGEST_NAME and isinstance(port, int) and 0 < port < 65536
     if not understood or not host or scheme not in SCHEMES:
-        log.warning("a broker named one that cannot be understood: %.200s", fields)
+        log.warning("a broker named another broker in a way that cannot be used: %.200s", fields)
         return None
     if SCHEMES[scheme].protocol != present.protocol or (secure and not SCHEMES[scheme].tls):
-        log.warning("a broker named one that is not as secure, or speaks another protocol: %.200s", fields)
+        log.warning("a broker named another broker that is less secure or speaks another protocol: %.200s", fields)
         return None
     endpoint = Endpoint(scheme, str(host), cast(int, port), SCHEMES[scheme].tls)
     return replace(present, scheme=scheme, endpoints=(endpoint,))
@@ -162,7 +162,7 @@ def with_file(members: Sequence[BrokerUrl], path: str | None) -> list[BrokerUrl]
         with Path(path).open(encoding="utf-8") as file:
             text = file.read(MOST_CHARACTERS + 1)
         if len(text) > MOST_CHARACTERS:
-            raise ValueError(f"it has more than {MOST_CHARACTERS:,} characters")
+            raise ValueError(f"the file has more than {MOST_CHARACTERS:,} characters")
         named = [parse_url(part.strip()) for part in text.replace("\n", ",").split(",") if part.strip()]
     except (OSError, ValueError, JMSException) as error:
         log.warning("failover.updateURIsURL: %s: %s", path, error)

@@ -28,10 +28,11 @@ __all__ = ["Connection"]
 log = logging.getLogger("pyjmsack.failover")
 
 _SETTLED = 1.0
-"""A connection that was in use for this number of seconds is not new any more. A request or link that makes a broker
-end connections does so sooner."""
+"""A connection that was in use for this number of seconds is not new any more. If a request or link makes a broker
+end connections, the connection ends sooner than this."""
 _MOST_SHORT_LIVED = 2
-"""This number of connections in a row may be lost while they are new. Then there is a pause before each search."""
+"""There is a pause before each search if more than this number of connections in a row were lost while they were
+new."""
 
 
 class Connection:
@@ -40,7 +41,7 @@ class Connection:
     Args:
         requests: the requests and sends that the broker in use has not answered.
         resources: the open sessions, producers and consumers, which are restored at the next broker.
-        create: makes the provider of one member.
+        create: makes the provider for one broker of the URL.
     """
 
     def __init__(
@@ -156,7 +157,7 @@ class Connection:
         assert self._listener is not None  # connect() came first
         return self._listener
 
-    # -- and lost -----------------------------------------------------------------------------------------------
+    # -- the broker is lost -------------------------------------------------------------------------------------
 
     def _on_lost(self, error: BaseException) -> None:
         """Keep the requests and sends that the lost broker did not answer, and look for another broker."""
@@ -165,7 +166,7 @@ class Connection:
         if member is None:
             return
         self._end_watch()
-        if self._settling is not None:  # it was in use for a moment only
+        if self._settling is not None:  # the connection was still new
             self._settling.cancel()
             self._short_lived += 1
         generation, self.generation = self.generation, 0
@@ -190,7 +191,7 @@ class Connection:
         self._transactions.give_up(self._resources.sessions.get(number))
         self._resources.closed_by_broker(number, error)
 
-    # -- a better one is back -----------------------------------------------------------------------------------
+    # -- a preferred broker is back -----------------------------------------------------------------------------
 
     def _watch_priority(self, member: Member) -> None:
         """Look for a preferred broker while the broker in use is not a preferred one."""

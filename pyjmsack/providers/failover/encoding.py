@@ -1,4 +1,4 @@
-"""Remembers for which broker a payload was encoded, and encodes it for another one (S91)."""
+"""Remembers for which broker a payload was encoded, and encodes its message again for another broker (S91)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Encoding", "MemberEncoder", "translate"]
 
 
 class Encoding:
-    """The way in which payloads are encoded for one broker. Brokers that agree in this share one encoding.
+    """The way in which payloads are encoded for one broker. Brokers that need the same bytes can share one encoding.
 
     Args:
         provider: encodes and decodes the payloads.
@@ -49,7 +49,7 @@ class MemberEncoder(partial[Payload]):
 
 
 def translate(kept: PendingSend, encoding: Encoding, present_name: Callable[[str], str]) -> None:
-    """Encode a kept message for another broker.
+    """Encode the message of a kept send again, for another broker.
 
     Args:
         present_name: returns the present name of a temporary destination for an earlier name (S133).
@@ -58,7 +58,7 @@ def translate(kept: PendingSend, encoding: Encoding, present_name: Callable[[str
         JMSException: the other protocol cannot carry the message, or the other broker cannot delay it.
     """
     old = kept.encoder
-    assert isinstance(old, MemberEncoder)  # the core has its encoders from us
+    assert isinstance(old, MemberEncoder)  # the core gets its encoders from FailoverProvider
     payload = kept.payload
     if isinstance(payload, StreamedPayload):
         message, ttl_ms = old.encoding.provider.decode(payload.without_body, old.destination)

@@ -19,7 +19,8 @@ _CLOSING = 5.0
 """The longest wait in seconds for the answer of a broker that the connection leaves."""
 
 Restore = Callable[[Provider, ConnectionMetadata], Iterator[Completion[Any]]]
-"""The steps that restore what was open. The member waits for each completion; an exception ends the steps."""
+"""A function that returns the steps to restore everything that was open. The member waits for each completion. An
+exception ends the steps."""
 
 
 class Member:
@@ -155,7 +156,7 @@ class Member:
             self._lost(error)
 
     def on_resource_closed(self, number: int, error: BaseException) -> None:
-        """Pass on that the broker closed a session or producer."""
+        """Report that the broker closed a session or producer. Do nothing after the connection was given up."""
         if not self._dead:
             self._closed(number, error)
 

@@ -19,9 +19,9 @@ class Without(Enum):
     """What happens to a request that was made while there was no broker, or that had no answer when the connection was
     lost."""
 
-    HELD = "asked again, in order, when there is one"
-    SUCCEEDS = "done: the broker has done it by losing the connection"
-    ROLLED_BACK = "fails: the transaction is, or counts as, rolled back"
+    HELD = "sent to the next broker, in the order of the calls"
+    SUCCEEDS = "succeeds: the loss of the connection has done the same"
+    ROLLED_BACK = "fails: the transaction is rolled back, or counts as rolled back"
 
 
 WITHOUT_BROKER = {
@@ -48,7 +48,7 @@ class Request:
     """One request that a broker answers.
 
     Args:
-        verb: the name of its row in the table.
+        verb: the name of the request in :data:`WITHOUT_BROKER`.
         owner: ids of the resources for which the request is made. The request is given up when one of them is closed.
         ask: makes the request at a provider.
         done: the completion that gets the answer.
@@ -73,8 +73,8 @@ class Request:
         self.asked = False
         """True if the request may have reached a broker."""
         self.abandoned: BaseException | None = None
-        """Why the result of the request is not wanted any more. A broker that grants the request must undo it, and the
-        request is not repeated."""
+        """The error if the owner was closed before the broker answered; ``None`` otherwise. The request is then not
+        repeated at another broker, and its answer opens nothing."""
         self.losses = 0
         """The number of connections that were lost before the broker answered."""
         self.reasons = 0
@@ -96,13 +96,13 @@ class Request:
 
 
 class PendingSend(Outbound):
-    """A send on its way through one connection. It passes its outcome on to the send of the core, unless that
-    connection was lost first.
+    """A send on its way through one connection. The send of the core gets its outcome, unless the connection was lost
+    before the outcome was known.
 
     Args:
         table: holds the send until its outcome is known. The code that takes the send out of the table decides what
             happens to it.
-        session_id: its session. The send is given up when the session is closed.
+        session_id: the session of the send. The send is given up when the session is closed.
     """
 
     __slots__ = ("encoding", "origin", "session_id", "table", "timer", "undone", "withdrawn")
@@ -111,7 +111,7 @@ class PendingSend(Outbound):
         self.producer_id = origin.producer_id
         self.payload = origin.payload
         self.encoder = origin.encoder
-        self.encoding: object = origin.encoder.encoding  # type: ignore[attr-defined]  # the core has its encoders from us
+        self.encoding: object = origin.encoder.encoding  # type: ignore[attr-defined]  # made by FailoverProvider
         self.notifies = origin.notifies
         self.message_id = origin.message_id
         self.presettled = origin.presettled
@@ -121,21 +121,21 @@ class PendingSend(Outbound):
         self.session_id = session_id
         self.left = False
         self.withdrawn = False
-        """True if the caller already got an error because the send timed out. Then it is not sent again (S91)."""
+        """True if the caller already got an error because the send timed out. Such a send is not repeated (S91)."""
         self.undone = False
-        """True if its transaction was rolled back. Then it is not sent again, because it would become part of the next
-        transaction (S99)."""
+        """True if the transaction of this send was rolled back. Such a send is not repeated, because it would become
+        part of the next transaction (S99)."""
         self.timer: Timer | None = None
 
     def done(self, error: BaseException | None) -> None:
-        """Pass the answer of the broker on, unless the connection was lost before and this send is kept for the next
-        one."""
+        """Give the answer of the broker to the send of the core. Do nothing if the connection was lost before, because
+        :meth:`again` has made another send for the next connection."""
         if self.table.pop(self, None) is not None:
             self.origin.done(error)
 
     def again(self) -> PendingSend:
-        """Return the same send for the next connection. Answers over this connection do not count any more. Such
-        answers still come from a broker that the connection leaves."""
+        """Return a new object with the same send for the next connection. A broker that the connection leaves may still
+        answer the old object, and such an answer is ignored."""
         made = PendingSend(self.origin, self.table, self.session_id)
         made.payload, made.encoder, made.encoding = self.payload, self.encoder, self.encoding
         made.left, made.withdrawn, made.undone = self.left, self.withdrawn, self.undone

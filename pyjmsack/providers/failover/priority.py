@@ -25,12 +25,12 @@ _PATIENCE = 10.0
 
 
 class PriorityWatch:
-    """Tries the preferred brokers while the connection is at another one, with the waits of a search.
+    """Tries the preferred brokers while the connection is at another one. Between its rounds it waits as a search does.
 
-    Each attempt opens a connection of its own, logs in, and closes it at once. When an attempt succeeds, the connection
-    moves as if it had been lost. It moves when no request waits for an answer, so that nothing has to be repeated, or
-    at the latest after ten seconds. A broker that refuses the login is not tried again, because several wrong logins
-    may lock an account.
+    Each attempt opens a connection of its own, logs in, and closes it at once. After a successful attempt, the
+    connection in use moves to the preferred broker as if it had been lost. It moves as soon as no request waits for an
+    answer, so that nothing has to be repeated, and at the latest after ten seconds. A broker that refuses the login is
+    not tried again, because several wrong logins may lock an account.
 
     Args:
         url: the failover URL.
@@ -54,7 +54,7 @@ class PriorityWatch:
         self._preferred = [*preferred]
         self._connector = connector
         self._create = create
-        # another client id: some brokers take a second connection of the same one for an error
+        # another client id, because some brokers refuse a second connection with the same client id
         self._info = replace(info, client_id=f"{info.client_id}-priority", explicit_client_id=False)
         self._idle = idle
         self._move = move
@@ -122,12 +122,12 @@ class PriorityWatch:
     def _found(self, member: Member) -> None:
         if not self._stopped and self._trying is member:
             self._trying = None
-            member.abandon(ConnectionLostException("it was only looked at"))
+            member.abandon(ConnectionLostException("this connection only tested the broker"))
             self._wait_until_idle(str(member.url), int(_PATIENCE / _LOOK_EVERY))
 
     def _wait_until_idle(self, name: str, looks: int) -> None:
         if looks and not self._idle():
             self._after(_LOOK_EVERY, lambda: self._wait_until_idle(name, looks - 1))
         else:
-            log.info("the preferred broker %s is there again", name)
+            log.info("the preferred broker %s can be reached again", name)
             self._move(ConnectionLostException(f"moving to the preferred broker {name}"))

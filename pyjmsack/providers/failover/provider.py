@@ -40,7 +40,7 @@ class FailoverProvider:
     """One connection that survives the loss of its brokers. Everything runs on the I/O loop.
 
     Args:
-        create: makes the provider of one member.
+        create: makes the provider for one broker of the URL.
     """
 
     def __init__(
@@ -196,7 +196,7 @@ class FailoverProvider:
         if record is not None:
             record.stopped = True
             if self._requests.member is None and not self._transactions.expects(consumer_id):
-                # no later broker may deliver to it; a consumer that is stopped when a broker is lost is forgotten, too
+                # so that no later broker delivers to it (Resources.interrupted forgets one that was stopped earlier)
                 self._resources.forget_consumer(consumer_id)
         self._requests.ask(
             Request("stop_consumer", (), lambda provider, a: provider.stop_consumer(consumer_id, a), done)
@@ -217,8 +217,8 @@ class FailoverProvider:
                 self._requests.member.provider.pull(consumer_id)
 
     def drain(self, consumer_id: int, done: Completion[None]) -> None:
-        """Ask the broker to send what it has for this consumer. Without a broker there is nothing to wait for, except
-        for a browser: its request waits for the next broker, so that it does not end too early."""
+        """Ask the broker to send what it has for this consumer. Without a broker the drain succeeds at once. Only the
+        drain of a browser waits for the next broker, because otherwise the browser would end too early."""
         record = self._resources.consumers.get(consumer_id)
         verb = "drain"
         if record is not None:
@@ -262,7 +262,7 @@ class FailoverProvider:
         self._requests.ask(Request("begin", (), lambda provider, a: provider.begin(session_id, a), done))
 
     def commit(self, session_id: int, done: Completion[None]) -> None:
-        """Commit the transaction. If it lost work with a broker, roll back instead and fail (S92, S97)."""
+        """Commit the transaction. If a part of its work was lost with a broker, roll it back and fail (S92, S97)."""
         session = self._resources.sessions.get(session_id)
         if session is None or not session.in_doubt:
             if session is not None and self._transactions.wait(session, partial(self.commit, session_id, done)):
@@ -272,16 +272,16 @@ class FailoverProvider:
                 self._requests.ask(Request("commit", (), lambda provider, a: provider.commit(session_id, a), done))
                 return
         missing = 0 if session.replay is None else session.replay.missing.total()
-        lost = "the connection was lost while the transaction was open; its work is undone (S92, S97)"
+        lost = "the connection was lost while the transaction was open, so the transaction was rolled back (S92, S97)"
         if missing:
-            lost = f"not replayed: {missing} message(s) that the transaction received did not come again (S107)"
+            lost = f"the transaction was not replayed: {missing} received message(s) were not delivered again (S107)"
         session.clear()
         undone: Completion[None] = Completion()
         undone.add_callback(lambda _: done.fail(TransactionRolledBackException(lost)))
         self._requests.ask(Request("rollback", (), lambda provider, a: provider.rollback(session_id, a), undone))
 
     def rollback(self, session_id: int, done: Completion[None]) -> None:
-        """Roll the transaction back. A lost broker has already done so for the work that it had (S99)."""
+        """Roll the transaction back. A lost broker has already rolled back the work that it had (S99)."""
         session = self._resources.sessions.get(session_id)
         self._transactions.give_up(session)
         self._clear(session)
@@ -296,8 +296,8 @@ class FailoverProvider:
     # -- names and encoding -------------------------------------------------------------------------------------
 
     def encoder(self, destination: Destination) -> Encoder:
-        """Return an encoder for the present broker, or for the last one. The encoder remembers for which broker it
-        encodes (S91).
+        """Return an encoder for the broker in use, or for the last one if there is none. The encoder remembers for
+        which broker it encodes (S91).
         """
         if self._requests.encoding is None:
             raise IllegalStateException("the connection is not open")

@@ -29,7 +29,7 @@ __all__ = ["Requests"]
 
 _ALONE = 1.0
 """Seconds for which other requests wait behind a suspect, which is a request that may make the broker end connections.
-If it is guilty, the connection ends sooner than this."""
+If the suspect is guilty, the connection ends sooner than this."""
 
 
 class Interrupted(NamedTuple):
@@ -65,15 +65,16 @@ class Requests:
         self.failure: BaseException | None = None
         """The reason why no request is made any more; ``None`` while requests are made."""
         self.open: dict[PendingSend | Request, Member] = {}
-        """The requests and sends that a broker has not answered, and the connection over which it got them. An answer
-        over another connection does not count. Such answers still come from a broker that the connection leaves."""
+        """The requests and sends without an answer, each with the connection over which it was sent. An answer over
+        another connection is ignored. Such an answer may come from a broker that the client is leaving."""
         self.held: dict[PendingSend | Request, None] = {}
         """The requests and sends that wait for the next broker, or behind a request that must be sent alone."""
         self._resources = resources
         self._connector = connector
         self._patience = patience
         self._alone: Request | None = None
-        """A request that was sent alone, so that no other one is blamed if the connection is lost."""
+        """The request that was sent alone, so that no other request is blamed if the connection is lost; ``None`` if
+        there is none."""
         self._alone_timer: Timer | None = None
         self._blame = Blame()
         """Counts the connections that were lost while one request was sent alone."""
@@ -81,8 +82,8 @@ class Requests:
     @property
     def metadata(self) -> ConnectionMetadata:
         """The description of the broker in use."""
-        assert self.member is not None  # the caller has looked
-        assert self.member.metadata is not None  # it is in use
+        assert self.member is not None  # the caller has checked this
+        assert self.member.metadata is not None  # a member in use has metadata
         return self.member.metadata
 
     # -- requests -----------------------------------------------------------------------------------------------
@@ -98,7 +99,7 @@ class Requests:
 
     def _issue(self, request: Request) -> None:
         member = self.member
-        assert member is not None  # the caller has looked
+        assert member is not None  # the caller has checked this
         self.open[request] = member
         request.asked = True
         if request.suspect:
@@ -218,8 +219,8 @@ class Requests:
         elif without is Without.SUCCEEDS:
             request.done.succeed()
         else:
-            text = "the connection was lost before the answer: it may have taken effect (S94)"
-            text = text if request.asked else "there is no broker now (S90)"
+            text = "the connection was lost before the broker answered, so the commit may have taken effect (S94)"
+            text = text if request.asked else "the commit was not sent, because there is no broker now (S90)"
             request.give_up(TransactionRolledBackException(text, in_doubt=request.asked))
 
     def drop(self, number: int, what: str) -> None:
@@ -251,11 +252,11 @@ class Requests:
         elif send in self.held:
             del self.held[send]
             withdrawn.succeed(not send.left)
-            send.give_up(SendTimedOutException("withdrawn, because no broker was there"))
+            send.give_up(SendTimedOutException("the send was withdrawn, because there was no broker"))
         elif self.member is not None:
             send.withdrawn = True
             self.member.provider.withdraw(send, withdrawn)
-        else:  # the connection is being closed: the send is the last broker's, and nobody will tell of it
+        else:  # the connection is being closed; the last broker may have the message, and its answer is not awaited
             send.withdrawn = True
             withdrawn.succeed(False)
 
@@ -267,12 +268,14 @@ class Requests:
         for send in [*self.held]:
             if isinstance(send, PendingSend) and send.transacted and send.session_id == session_id:
                 del self.held[send]
-                send.give_up(TransactionRolledBackException("rolled back before it could be sent"))
+                send.give_up(
+                    TransactionRolledBackException("the transaction was rolled back before this message was sent")
+                )
 
     def transmit(self, send: PendingSend) -> None:
         """Give a send to the broker in use, or keep it until there is one."""
         if send.transacted and self._is_in_doubt(send):
-            send.origin.done(None)  # appears to succeed: the commit will say what became of it (S92)
+            send.origin.done(None)  # the send appears to succeed, and the commit will fail (S92)
         elif self.member is None or self._alone is not None:
             self._hold(send)
         elif send.encoding is self.encoding or self._translated(send):
@@ -303,9 +306,11 @@ class Requests:
         not be repeated (S91, S92, S102)."""
         session = self._resources.sessions.get(send.session_id)
         if send.undone:
-            send.origin.done(TransactionRolledBackException("rolled back before it was answered"))
+            send.origin.done(
+                TransactionRolledBackException("the transaction was rolled back before the broker answered")
+            )
         elif send.transacted and session is not None and session.in_doubt:
-            send.origin.done(None)  # appears to succeed: the commit will say what became of it
+            send.origin.done(None)  # the send appears to succeed, and the commit will fail
         elif send.withdrawn or (send.notifies and send.left):
             send.origin.done(ConnectionLostException(f"the connection was lost before the outcome was known: {error}"))
         elif not send.repeatable:
@@ -327,7 +332,7 @@ class Requests:
         if send in self.held:
             del self.held[send]
             text = "the message may have been stored" if send.left else "the message was not sent"
-            send.give_up(SendTimedOutException(f"no broker within {self._patience:g} s; {text}"))
+            send.give_up(SendTimedOutException(f"there was no broker within {self._patience:g} s; {text}"))
 
 
 def _never_left(provider: Provider, send: PendingSend) -> bool:

@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 MOST_NAMES: Final = 10_000
-"""The most former names of temporary destinations that a connection remembers, because each new broker renames all."""
+"""The most former names of temporary destinations that a connection remembers. Each new broker renames all of them."""
 
 
 class SessionRecord:
@@ -51,10 +51,10 @@ class SessionRecord:
 
 
 class ConsumerRecord:
-    """A consumer.
+    """A consumer, with the state that is needed to restore it at the next broker.
 
     Args:
-        core: the consumer's own sink.
+        core: the inbox of the consumer.
         closed: called when the broker closes this consumer, and not the connection.
         elsewhere: ``elsewhere(work, then)`` runs work that takes long on another thread (``Connector.elsewhere``).
     """
@@ -74,16 +74,16 @@ class ConsumerRecord:
         self.pulling = False
         """True if a ``pull`` has not brought a message yet."""
         self.takes: Callable[[Inbound], bool] | None = None
-        """Takes the messages that the open transaction acknowledged at an earlier broker. Set while such messages are
-        missing (S107)."""
+        """Returns True for a message that the open transaction acknowledged at an earlier broker, and acknowledges the
+        message again. Set while such messages are missing (S107)."""
         self.created = False
-        """True after a broker has confirmed the consumer. Until then an error arrives as the answer to the request."""
+        """True after a broker has confirmed the consumer. Before, an error is the answer to the request."""
         self.sink: MemberSink | None = None
-        """The sink of the present member. The core ignores deliveries to earlier sinks."""
+        """The sink for the present connection. Deliveries to earlier sinks are ignored."""
         self._closed = closed
 
     def attach(self) -> MemberSink:
-        """Return a new sink for the next member."""
+        """Return a new sink for the next connection."""
         self.sink = MemberSink(self)
         return self.sink
 
@@ -95,7 +95,7 @@ class ConsumerRecord:
         return self.sink is not None and bool(self.sink.held)
 
     def behind(self, done: Completion[None]) -> Completion[None]:
-        """Return a completion that settles ``done`` as soon as :attr:`identifies` is false."""
+        """Return a completion that passes its result to ``done``, but not before :attr:`identifies` is false."""
 
         def settle(_: object) -> None:
             if self.identifies and self.sink is not None:
@@ -114,10 +114,11 @@ class ConsumerRecord:
 
 
 class MemberSink:
-    """Stands between one member and the sink of the core. In the usual case it adds no call for each message.
+    """Takes the messages of one consumer from one connection, and puts them into the inbox of the core.
 
-    Until its member is in use, the sink keeps the messages that arrive, because STOMP brokers deliver at once. If the
-    member is lost before everything is restored, these messages are dropped and count as not delivered.
+    Usually the sink adds no call for each message. Before its connection is in use, the sink keeps the messages that
+    arrive, because STOMP brokers deliver at once. If the connection is lost before everything is restored, these
+    messages are dropped and count as not delivered.
     """
 
     def __init__(self, record: ConsumerRecord) -> None:
@@ -135,7 +136,7 @@ class MemberSink:
         self.buffered: Callable[[], int] = lambda: len(self._early) + len(self.held) + core.buffered()
 
     def open(self) -> None:
-        """Pass the messages that arrived to the core, and from now on each new one. The member is in use now."""
+        """Put the messages that arrived, and from now on each new message, into the inbox. The connection is in use."""
         core = self._record.core
         self.arrived = core.arrived
         if self._record.takes is not None:
@@ -176,8 +177,9 @@ class MemberSink:
         self._record.elsewhere(partial(identify, [self.held[0]]), self._identified)
 
     def _identified(self) -> None:
-        """Go on with the first message that is held, and with those behind it; on the loop."""
-        if not self.held:  # the member was left
+        """Deliver the first message that is held, and those behind it, because its identity is known now. Runs on the
+        loop."""
+        if not self.held:  # the connection was left
             return
         self._take_or_deliver(self.held.popleft())
         while self.held and not self._is_heavy(self.held[0]):
@@ -198,7 +200,7 @@ class MemberSink:
         self._deliver(inbound)
 
     def leave(self) -> None:
-        """Ignore the messages that the member still delivers while it is being left, because they will be delivered
+        """Ignore the messages that still arrive while the connection is being left, because they will be delivered
         again. Only presettled messages are still handed out, because their broker has forgotten them."""
         self.deliver = self._deliver_settled
         held = [*self.held]
@@ -243,7 +245,7 @@ class Resources:
         """For each producer that a broker refused or closed: its session and the error."""
         self.blame = Blame()
         """Counts the connections that were lost while everything was being restored. From the second attempt on, each
-        link is requested alone, so that the guilty one is known."""
+        link is requested alone, so that the guilty link can be found."""
 
     def rebuilt(self) -> None:
         """Note that everything is open again at a broker, so that no link is suspected of causing losses any more."""
@@ -274,7 +276,7 @@ class Resources:
         """Remember a consumer that a broker has attached, and let its messages through."""
         info = record.info
         record.created = True
-        assert record.sink is not None  # it is attached
+        assert record.sink is not None  # the request called attach()
         record.sink.open()
         self.consumers[info.id] = record
         session = self.sessions.get(info.session_id)

@@ -147,9 +147,9 @@ class Restoration:
     def _close_refused(
         self, asked: Sequence[tuple[I, Completion[None]]], close: Callable[[int, BaseException], None]
     ) -> None:
-        """Close each refused link at the moment of the refusal. Over STOMP most brokers end the connection then, and
-        the next attempt must not request the link again. A link that fails because this attempt was given up does not
-        count as refused."""
+        """Close each refused link at the moment of the refusal. Over STOMP most brokers end the connection after a
+        refusal, and the next attempt must not request the link again. A link that fails because this attempt was given
+        up does not count as refused."""
         attempt = self._resources.interruptions
 
         def look(number: int, attached: Completion[None]) -> None:
@@ -194,8 +194,8 @@ def _ask_all(create: Callable[[I, Completion[R]], None], infos: Sequence[I]) -> 
 
 
 def _answered(asked: Sequence[tuple[object, Completion[R]]], *, or_refused: bool = False) -> Completion[None]:
-    """Return a completion that succeeds with the last answer or, with ``or_refused``, with the first refusal. So one
-    wait is enough for a whole burst."""
+    """Return a completion that succeeds when the last answer comes or, with ``or_refused``, when the first refusal
+    comes. So one wait is enough for a whole burst."""
     complete: Completion[None] = Completion()
     left = len(asked)
 

@@ -26,9 +26,9 @@ __all__ = ["LONGEST_PAUSE", "Search", "Tried", "back_off", "is_final", "waits"]
 log = logging.getLogger("pyjmsack.failover")
 
 LONGEST_WAIT = 30.0
-"""The longest wait in seconds where waits grow, as in Java. It holds in three cases: the number of attempts is limited,
-because a URL from Java counts on these waits; the first wait is already longer than :data:`SOON`; or the search is for
-a better broker than the one in use."""
+"""The longest wait in seconds between two rounds, as in Java clients. It holds in three cases. First, the number of
+attempts is limited, because a URL that was written for Java expects these waits. Second, the first wait is already
+longer than :data:`SOON`. Third, the search is for a better broker than the one in use."""
 SOON = 0.75
 """The longest wait in seconds of a search that never gives up. Such a search finds a restarted broker within this time,
 and an attempt at a closed port costs next to nothing."""
@@ -39,11 +39,11 @@ WARN_SECONDS = 10.0
 """The least time in seconds between two warnings that no broker was found."""
 LONGEST_PAUSE = 2.0
 """The longest pause in seconds before the next search, if connections are lost as soon as they are open. The pause is
-short because such a broker does answer, and may work again at any moment."""
+short, because a broker that accepts connections may work again at any moment."""
 Tried = Callable[["BaseException | None", bool], None]
 _PASSING = ("sasl:4", "tls:handshake")
-"""Security errors that may be different at the next try: sys-temp, the broker cannot say now whether the login is right
-(AMQP 1.0 5.3.3.6), and a TLS handshake that ended early, as with a broker that is just dying."""
+"""Security errors after which the next attempt may succeed. With ``sys-temp`` the broker says that it cannot check the
+login now (AMQP 1.0 5.3.3.6). A TLS handshake ends early if the broker is just stopping."""
 _AT_THE_START = (InvalidClientIDException, InvalidURLException, UnsupportedFeatureException)
 """Mistakes of the caller, such as a client id that is in use or a key store that cannot be read. They end the first
 search only. In a later search the lost connection may still hold the id, or somebody may be replacing the file of the
@@ -157,10 +157,10 @@ class Search:
             return
         if (now := time.monotonic()) - self._warned >= WARN_SECONDS:
             self._warned = now
-            log.warning("no broker after %d rounds, trying on: %s", self._rounds, self._error)
+            log.warning("no broker was found in %d rounds, and the search goes on: %s", self._rounds, self._error)
 
     def stop(self) -> None:
-        """Look no further."""
+        """End the search before it has found a broker or has given up."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -25,7 +25,8 @@ __all__ = [
 ]
 
 _IDENTIFYING = 10.0
-"""Seconds that a commit waits for the identity of a large message that came, if it waits for no other message."""
+"""Seconds that a commit waits while another thread computes the identity of a large message, if
+``jms.consumerFailoverRedeliveryWaitPeriod`` is 0."""
 Receipt = tuple[int, bytes]
 """The id of a consumer, and the key of a message that it acknowledged."""
 
@@ -50,7 +51,7 @@ class Replay:
         self._receipts: Counter[Receipt] = Counter()
         self._unanswered = 0
 
-    # -- while a broker is there --------------------------------------------------------------------------------
+    # -- a broker is in use ----------------------------------------------------------------------------------
 
     def acknowledged(self, inbound: Inbound) -> None:
         """Record a message that the transaction received. A message without an id makes a replay impossible, because it
@@ -62,7 +63,8 @@ class Replay:
             self._receipts[inbound.consumer_id, key] += 1
 
     def takes(self, inbound: Inbound) -> bool:
-        """Return True if the transaction acknowledged this message before. The message is not missing any more then."""
+        """Return True for a message that the transaction acknowledged at an earlier broker, and remove it from
+        :attr:`missing`."""
         key = _key(inbound)
         if key is None or (inbound.consumer_id, key) not in self.missing:
             return False
@@ -80,7 +82,7 @@ class Replay:
         """True if all work from earlier brokers was repeated at this one."""
         return not self.missing and not self._unanswered
 
-    # -- when it is lost ----------------------------------------------------------------------------------------
+    # -- the broker is lost ------------------------------------------------------------------------------------
 
     def survives(self, producers: Collection[int], pushed: Collection[int]) -> bool:
         """Return True if the whole transaction can be replayed.
@@ -96,8 +98,8 @@ class Replay:
         )
 
     def interrupted(self, unanswered: Iterable[PendingSend]) -> None:
-        """Note that the broker was lost, so that the acknowledgements of the transaction must be repeated. Sends
-        without an answer are repeated elsewhere (S91)."""
+        """Note that the broker was lost, so that the acknowledgements of the transaction must be repeated. Forget the
+        sends without an answer, because ``requests.py`` repeats those (S91)."""
         again = {*unanswered}
         self.sends = [send for send in self.sends if send not in again]
         self.missing += self._receipts
@@ -274,7 +276,7 @@ class Transactions:
         return True
 
     def _identifies(self, session: SessionRecord) -> bool:
-        """Return True if a large message came that may be a missing one, and another thread computes its identity."""
+        """Return True if another thread computes the identity of a large message, which may be a missing message."""
         consumers = self._resources.consumers.values()
         return any(record.identifies for record in consumers if record.info.session_id == session.info.id)
 

@@ -109,7 +109,7 @@ def test_a_commit_fails_if_what_was_received_does_not_come_again(options: str) -
     assert commit.done == begin.done == (options == REPLAY)
     bench.clock.pass_by(6)
     assert isinstance(commit.error, TransactionRolledBackException)
-    assert "not replayed: 1 message" in str(commit.error)
+    assert "not replayed: 1 received message" in str(commit.error)
     assert [call for call in bench.calls if call[0] in ("commit", "rollback", "begin")] == [
         ("rollback", 1),
         ("begin", 1),

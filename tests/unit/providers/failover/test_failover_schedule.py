@@ -91,7 +91,7 @@ def test_of_warnings_there_is_one_in_10_seconds(caplog: pytest.LogCaptureFixture
     bench.down["a"] = ConnectionLostException("connection refused")
     bench.member.fail()
     bench.clock.pass_by(0)
-    assert [record.message.split()[3] for record in caplog.records if "rounds" in record.message] == ["10"]
+    assert [record.message.split()[5] for record in caplog.records if "rounds" in record.message] == ["10"]
 
 
 @pytest.mark.option("failover.warnAfterReconnectAttempts", "core")
@@ -106,4 +106,4 @@ def test_a_warning_every_so_many_rounds(
     monkeypatch.setattr("pyjmsack.providers.failover.search.time.monotonic", count(step=10).__next__)
     bench.member.fail()
     bench.clock.pass_by(0)
-    assert [int(record.message.split()[3]) for record in caplog.records if "rounds" in record.message] == warned
+    assert [int(record.message.split()[5]) for record in caplog.records if "rounds" in record.message] == warned
