@@ -155,10 +155,16 @@ class Artemis:
         return int((yield Request(f"queue.{source}", "moveMessages", arguments)))
 
     def retry(self, queue: str, selector: str | None) -> Steps[int]:
-        """Let the broker send dead letters back to the queue that each came from."""
-        yield from self.queue(queue)
+        """Let the broker send messages back to the queue that each came from.
+
+        The broker also counts the letters that stay, because their queue does not exist any more. So the letters are
+        counted before and after.
+        """
+        before = yield from self.count(queue, selector)
         arguments = () if selector is None else (core_filter(selector),)
-        return int((yield Request(f"queue.{queue}", "retryMessages", arguments)))
+        tried = int((yield Request(f"queue.{queue}", "retryMessages", arguments)))
+        after = yield from self.count(queue, selector)
+        return max(0, min(tried, before - after))
 
     def pause(self, queue: str) -> Steps[None]:
         """Stop the deliveries of a queue. The pause goes on after a restart of the broker."""

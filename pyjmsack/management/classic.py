@@ -117,17 +117,17 @@ class Classic:
         return int((yield Request(bean, operation, (chosen, target, limit))))
 
     def retry(self, queue: str, selector: str | None) -> Steps[int]:
-        """Let the broker send dead letters back to the queue that each came from.
+        """Refuse. The operation ``retryMessages`` of this broker sends a dead letter of a topic to the topic. There the
+        subscription that had the message drops it as a copy, and the letter is lost.
 
         Raises:
-            UnsupportedFeatureException: there is a selector.
+            UnsupportedFeatureException: always.
         """
-        bean = yield from _bean(queue)
-        if selector is not None:
-            raise UnsupportedFeatureException(
-                "this broker's management can only retry all messages of a queue; retry without a selector"
-            )
-        return int((yield Request(bean, "retryMessages()")))
+        yield from self.queue(queue)
+        raise UnsupportedFeatureException(
+            "ActiveMQ Classic loses the dead letters of a topic's subscribers when it retries; `pyjmsack dlq retry`"
+            " sends letters back itself"
+        )
 
     def pause(self, queue: str) -> Steps[None]:
         """Stop the deliveries of a queue. A restart of the broker ends the pause."""

@@ -196,12 +196,12 @@ class Manager:
             selector: sends only messages that fulfil this condition; ``None`` sends all.
 
         Returns:
-            The number of messages that were sent back.
+            The number of messages that left the queue. A letter whose queue does not exist any more stays.
 
         Raises:
             UnknownQueueError: there is no such queue.
             InvalidSelectorException: the broker cannot read the selector.
-            UnsupportedFeatureException: a selector is given, and the broker is ActiveMQ Classic.
+            UnsupportedFeatureException: the broker is ActiveMQ Classic, whose retry loses the dead letters of topics.
         """
         return self._run(self._verbs.retry(queue, selector))
 

@@ -28,6 +28,7 @@ from pyjmsack import (
     Topic,
 )
 from pyjmsack.cli.receive_output import as_document, exact_line
+from pyjmsack.management import Manager
 from pyjmsack.providers.amqp.wire_types import ULong
 
 
@@ -77,6 +78,41 @@ def test_a_retry_sends_each_back_to_where_it_came_from(cli: Cli, queue_name: str
     assert sorted(text for text, _ in take_all(cli.url, queue_name)) == ["a", "b"]
     assert depth(cli.url, other) == 0
     assert json.loads(cli.ok("dlq", "purge", "--origin", other, "--yes", "--json"))["removed"] == 1
+
+
+def test_a_retry_of_letters_whose_queue_was_deleted_says_that_they_stay(cli: Cli, queue_name: str) -> None:
+    """It said "Sent 2 dead letters back", and they were where they had been."""
+    give_up(cli.url, queue_name, ["a", "b"])
+    with Manager(ConnectionFactory(cli.url)) as manager:
+        manager.delete_queue(queue_name)
+    result = cli.run("dlq", "retry", "--origin", queue_name)
+    assert "Sent 0 dead letters back from DLQ, by the broker." in result.stdout
+    assert "2 dead letters of these are in DLQ" in result.stderr
+    assert "Sent 2 dead" in cli.ok("dlq", "retry", "--origin", queue_name, "--transaction", 10)
+    assert [text for text, _ in take_all(cli.url, queue_name)] == ["a", "b"]
+
+
+@pytest.mark.timeout(120)
+def test_a_retry_loses_no_dead_letter_of_a_topic(classic: tuple[str, str], queue_name: str) -> None:
+    """ActiveMQ Classic sent it to the topic, and its subscription dropped it as a copy."""
+    url, jolokia = classic
+    topic = Topic(f"topic-{queue_name}")
+    with ConnectionFactory(url, client_id=queue_name).create_connection() as connection:
+        connection.start()
+        session = connection.create_session(AckMode.INDIVIDUAL_ACKNOWLEDGE)
+        consumer = session.create_durable_consumer(topic, "subscription")
+        session.create_producer(topic).send("a")
+        message = consumer.receive(60)
+        assert message is not None
+        message.reject()
+    selector = f"JMSMessageID = '{message.message_id}'"
+    letters = lambda: Cli(url).ok("dlq", "export", "--selector", selector)  # noqa: E731 - one expression
+    wait_until(lambda: letters() != "")
+    result = Cli(url).run("dlq", "retry", "--jolokia", jolokia)
+    assert result.exit_code == 0, result.output
+    assert "Sent back by this process, because ActiveMQ Classic loses the dead letters of a topic" in result.stderr
+    assert letters() != ""
+    Cli(url).ok("dlq", "purge", "--selector", selector, "--yes")
 
 
 def test_dead_letters_are_moved_exported_and_destroyed(cli: Cli, queue_name: str, tmp_path: Path) -> None:

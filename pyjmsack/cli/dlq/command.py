@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import click
@@ -11,7 +12,7 @@ from pyjmsack import AckMode, Message, Queue
 from pyjmsack.cli.dlq.choosing import Letters, Wanted, choosing, opened_letters
 from pyjmsack.cli.dlq.groups import Groups
 from pyjmsack.cli.dlq.letters import cause_of, origin_of, place_of
-from pyjmsack.cli.dlq.moving import rounds_of, run_rounds
+from pyjmsack.cli.dlq.moving import ask_to_retry, rounds_of, run_rounds
 from pyjmsack.cli.export import LeftOut, opened_output, write_all
 from pyjmsack.cli.managing import (
     ask_before,
@@ -134,9 +135,8 @@ def retry(
         queue, choice, artemis = letters.queue, letters.choice, letters.artemis
         count = 0 if letters.absent else None
     if count is None and limit is None and rate is None and transaction is None and not choice.choosy:
-        count = by_broker(
-            login, wanted.jolokia, "Sent back by this process", lambda manager: manager.retry(queue, choice.selector)
-        )
+        ask = partial(ask_to_retry, queue=queue, selector=choice.selector)
+        count = by_broker(login, wanted.jolokia, "Sent back by this process", ask)
     by = "broker"
     if count is None:
         by = "client"

@@ -11,10 +11,23 @@ from pyjmsack.cli.dlq.choosing import AHEAD, Letters
 from pyjmsack.cli.managing import remark
 from pyjmsack.cli.options import Login
 from pyjmsack.cli.stopping import stop_on_signals
-from pyjmsack.cli.terminal import counting
+from pyjmsack.cli.terminal import amount, counting
 from pyjmsack.cli.transfer import Pace, Transfer
+from pyjmsack.management import Manager
 
-__all__ = ["Round", "rounds_of", "run_rounds"]
+__all__ = ["Round", "ask_to_retry", "rounds_of", "run_rounds"]
+
+
+def ask_to_retry(manager: Manager, queue: str, selector: str | None) -> int:
+    """Let the broker send letters back, and say how many stayed. Return how many it sent."""
+    count = manager.retry(queue, selector)
+    if left := manager.count(queue, selector):
+        remark(
+            f"{amount(left, 'dead letter')} of these are in {queue}: nothing says where they came from, their queue"
+            " does not exist any more, or they came again. With --transaction this process sends them, and the broker"
+            " may create the queue."
+        )
+    return count
 
 
 @dataclass(frozen=True)
