@@ -118,7 +118,7 @@ _AMQP_UNKNOWN: Final = _AMQP_ARTEMIS | {
 }
 _STOMP_ARTEMIS: Final = _ARTEMIS | {
     "transacted-receive": _emulated(
-        "this broker applies each ACK at once, so the client sends the ACKs after the commit"
+        "this broker applies each ACK at once, so the client sends the ACKs when the broker has confirmed the commit"
     ),
     "reject": _emulated(
         "the client copies the message to the dead-letter queue and then acknowledges it, because NACK would lose it"

@@ -433,7 +433,7 @@ async def test_an_outcome_that_stomp_does_not_have_is_refused_and_the_message_st
     if how == "property":
         message.properties[PROPERTY] = UNDELIVERABLE.value
     refused = CALLS[UNDELIVERABLE] if how == "method" else Message.acknowledge
-    with pytest.raises(UnsupportedFeatureException, match="not to this consumer again"):
+    with pytest.raises(UnsupportedFeatureException, match="not deliver the message to this consumer again"):
         refused(message)
     message.accept()
     await jms.left()
